@@ -1,0 +1,173 @@
+/* taut/trace.h - what was measured: one columnar table of events per rank.
+ * Owner:   a taut_run owns its traces and all that they point to; one call
+ *          to taut_run_close() frees everything.
+ * Threads: read-only once opened; any thread may read.
+ * Units:   nanoseconds, bytes. */
+#ifndef TAUT_TRACE_H
+#define TAUT_TRACE_H
+
+#include <taut/base.h>
+
+TAUT_BEGIN_DECLS
+
+/* What an event is, whatever the writer called it. */
+enum taut_kind {
+	TAUT_KIND_OTHER,      /* kept, but of no known meaning */
+	TAUT_KIND_OP,         /* framework operator on a host thread */
+	TAUT_KIND_ANNOTATION, /* user range: ProfilerStep#3, nccl:all_reduce */
+	TAUT_KIND_PYTHON,     /* Python function or nn.Module call */
+	TAUT_KIND_RUNTIME,    /* call into the device runtime or driver */
+	TAUT_KIND_KERNEL,     /* device: kernel */
+	TAUT_KIND_MEMCPY,     /* device: copy */
+	TAUT_KIND_MEMSET,     /* device: fill */
+	TAUT_KIND_SYNC,       /* device-side synchronisation record */
+	TAUT_KIND_GPU_RANGE,  /* annotation projected on a device lane */
+	TAUT_KIND_OVERHEAD,   /* the profiler's own time */
+	TAUT_KIND_COUNT
+};
+
+enum taut_lane_kind {
+	TAUT_LANE_THREAD, /* host thread: events nest */
+	TAUT_LANE_STREAM, /* device stream: events are serial */
+	TAUT_LANE_OTHER,  /* profiler rows, counters */
+};
+
+struct taut_lane {
+	enum taut_lane_kind kind;
+	int64_t pid;    /* process, or device index of a stream */
+	int64_t tid;    /* thread or stream number */
+	uint32_t name;  /* of the thread or stream; 0 when not given */
+};
+
+/* How a device-side synchronisation record reads. */
+enum taut_sync_kind {
+	TAUT_SYNC_CONTEXT, /* host waited for the whole device */
+	TAUT_SYNC_STREAM,  /* host waited for one stream */
+	TAUT_SYNC_EVENT,   /* host waited for one recorded event */
+	TAUT_SYNC_STREAM_WAIT, /* a stream waits for a recorded event */
+};
+struct taut_sync_args {
+	uint32_t event;          /* row of the table */
+	enum taut_sync_kind kind;
+	int64_t stream;          /* that waits; -1 none */
+	int64_t wait_stream;     /* that is waited for; -1 unknown */
+	int64_t wait_correlation; /* of the cudaEventRecord; -1 unknown */
+	int64_t event_id;        /* of the device event; -1 unknown */
+};
+
+/* What the framework says of one collective or send/recv. Present on host
+ * operators (record_param_comms) and, in newer traces, on kernels. Names are
+ * ids in the trace's names, 0 when not said; numbers are -1 when not said. */
+struct taut_comm_args {
+	uint32_t event;
+	uint32_t collective; /* "allreduce", "_allgather_base", "send" ... */
+	uint32_t group_name; /* process group name */
+	uint32_t group_desc;
+	uint32_t group_ranks; /* "[0, 1, 2, 3]", perhaps elided */
+	uint32_t dtype;      /* "Float", "BFloat16" ... */
+	int64_t in_elements, out_elements;
+	int64_t seq;         /* in its group */
+	int64_t comms_id;
+	int64_t local_group; /* tells groups apart in this process only; has no
+	                        meaning for another rank */
+	int32_t group_size;
+	int32_t src_rank, dst_rank; /* global, of a send/recv */
+	int32_t rank_start, rank_stride; /* regular groups */
+};
+
+struct taut_copy_args {
+	uint32_t event;
+	int64_t bytes;
+};
+
+enum { /* bits of flags[] */
+	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
+	TAUT_EVENT_CUT = 2,      /* one end was outside the recording */
+};
+
+/* One rank. Columns have n_events rows, ordered by (lane, start, longer
+ * first, order in the file), so each lane is a contiguous range of rows. */
+struct taut_trace {
+	const char *path;  /* where it was read */
+	const char *format; /* "kineto" */
+	const char *host;  /* "" when not known */
+	int32_t rank;      /* set for every opened trace */
+	int32_t world_size; /* -1 when not known */
+	int64_t base_ns;   /* start_ns[i] + base_ns is the writer's own clock */
+
+	size_t n_events;
+	const int64_t *start_ns; /* relative to base_ns */
+	const int64_t *dur_ns;   /* >= 0 */
+	const uint32_t *name;    /* in names */
+	const uint32_t *lane;    /* in lanes */
+	const uint32_t *correlation; /* launch <-> device; 0 none */
+	const uint32_t *sequence;    /* autograd sequence number + 1; 0 none */
+	const uint32_t *args;    /* TAUT_NONE, or a row: of syncs for kind SYNC,
+	                            of copies for MEMCPY and MEMSET, of comms
+	                            for every other kind */
+	const uint8_t *kind;     /* enum taut_kind */
+	const uint8_t *flags;
+
+	uint32_t n_lanes;
+	const struct taut_lane *lanes;
+	const uint32_t *lane_begin; /* n_lanes + 1 row numbers */
+
+	size_t n_syncs, n_comms, n_copies; /* each sorted by event */
+	const struct taut_sync_args *syncs;
+	const struct taut_comm_args *comms;
+	const struct taut_copy_args *copies;
+
+	const struct taut_names *names;
+
+	/* What the input held and the table does not. */
+	uint64_t bytes_read;    /* of JSON, after inflate */
+	uint64_t events_seen;   /* objects in traceEvents */
+	uint64_t events_lost;   /* unreadable; each cause is in a note */
+	int truncated;          /* the input ended before it was whole */
+};
+
+/* The side-table row of event i, or NULL. */
+TAUT_API const struct taut_sync_args *taut_trace_sync(
+	const struct taut_trace *trace, size_t i);
+TAUT_API const struct taut_comm_args *taut_trace_comm(
+	const struct taut_trace *trace, size_t i);
+TAUT_API const struct taut_copy_args *taut_trace_copy(
+	const struct taut_trace *trace, size_t i);
+TAUT_API const char *taut_trace_name(
+	const struct taut_trace *trace, size_t i); /* name of event i */
+
+struct taut_run_options { /* zero is every field's default */
+	unsigned threads;   /* 0: one per core */
+	const int32_t *ranks; /* one per path, in the order of the paths; NULL:
+	                       from the trace, else from the file's name */
+	struct taut_progress progress;
+};
+
+struct taut_run {
+	const char *path; /* the first one given */
+	uint32_t n_traces;
+	const struct taut_trace *traces; /* by rank, 0 or more missing */
+	uint32_t n_notes;
+	const char *const *notes; /* one line each: what was lost and why */
+};
+
+/* Opens traces: files, or folders (every trace file directly in them, and
+ * one level down). Format and compression are found from the bytes, not
+ * from the name. Every rank must be known and appear once.
+ * *ret_run is untouched on failure.
+ * TAUT_EFORMAT: a file is no trace of a known format, or is broken before
+ * its first event; TAUT_EMATCH: two files say they are the same rank, or a
+ * rank cannot be told; TAUT_EIO, TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_run_open(const char *const *paths,
+	size_t n_paths, const struct taut_run_options *options,
+	struct taut_run **ret_run, struct taut_error *reterr);
+TAUT_API void taut_run_close(struct taut_run *run); /* NULL is fine */
+
+/* One trace from memory (compressed or not), as rank; for tests, fuzzing and
+ * embedding. name stands for the path in messages. */
+TAUT_API TAUT_NODISCARD taut_status taut_run_open_memory(const char *name,
+	const void *bytes, size_t len, int32_t rank, struct taut_run **ret_run,
+	struct taut_error *reterr);
+
+TAUT_END_DECLS
+#endif /* TAUT_TRACE_H */
