@@ -1,0 +1,144 @@
+/* explain.c - from a graph to a report. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/explain.h"
+
+taut_status tauti_explain_no_memory(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for the report");
+}
+
+struct owned_report { /* what taut_report_destroy frees */
+	struct taut_report report;
+	struct taut_arena *arena;
+};
+
+static bool name_ranks(struct tauti_explain *x)
+{
+	const struct taut_run *run = x->g->run;
+	int32_t *ranks = TAUT_ARENA_ARRAY(x->arena, int32_t, run->n_traces + 1);
+	const char **hosts = TAUT_ARENA_ARRAY(x->arena, const char *,
+		run->n_traces + 1);
+
+	for (uint32_t i = 0; ranks && hosts && i < run->n_traces; i++) {
+		ranks[i] = run->traces[i].rank;
+		hosts[i] = run->traces[i].host ? run->traces[i].host : "";
+	}
+	x->report->n_ranks = run->n_traces;
+	x->report->ranks = ranks;
+	x->report->hosts = hosts;
+	return ranks && hosts;
+}
+
+static bool name_clocks(struct tauti_explain *x)
+{
+	struct taut_report *r = x->report;
+	struct taut_report_clock *clocks = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_clock, r->n_ranks + 1);
+
+	for (uint32_t i = 0; clocks && i < r->n_ranks; i++) {
+		const struct taut_clock_row *c = &x->g->clocks[i];
+		const char *name = *r->hosts[i] ? taut_arena_printf(x->arena,
+			"%s (rank %d)", r->hosts[i], r->ranks[i]) :
+			taut_arena_printf(x->arena, "rank %d", r->ranks[i]);
+
+		if (!name)
+			return false;
+		clocks[i] = (struct taut_report_clock) { name, c->offset_us,
+			c->drift_ppm, c->uncertainty_us, c->samples };
+	}
+	r->clocks = clocks;
+	r->n_clocks = r->n_ranks;
+	return clocks != NULL;
+}
+
+/* Lost input, then what could not be made to fit. */
+static bool write_notes(struct tauti_explain *x)
+{
+	const struct taut_graph *g = x->g;
+	struct taut_report *r = x->report;
+	const char **notes = TAUT_ARENA_ARRAY(x->arena, const char *,
+		g->run->n_notes + 4);
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; notes && i < g->run->n_notes; i++)
+		notes[n++] = g->run->notes[i];
+	if (notes && g->unmatched)
+		notes[n++] = taut_arena_printf(x->arena,
+			"%u communication operations are not matched across "
+			"ranks: %s", g->n_unmatched, g->unmatched);
+	if (notes && g->n_backward)
+		notes[n++] = taut_arena_printf(x->arena,
+			"%u waits run backward in time, by up to %.3f ms; they "
+			"were shortened to fit", g->n_backward,
+			(double)g->worst_backward_ns / 1e6);
+	if (notes && g->n_launches_cut)
+		notes[n++] = taut_arena_printf(x->arena,
+			"%u device operations have no recorded launch",
+			g->n_launches_cut);
+	for (uint32_t i = 0; i < n; i++)
+		if (!notes[i])
+			return false;
+	r->notes = notes;
+	r->n_notes = n;
+	return notes != NULL;
+}
+
+static taut_status explain(struct tauti_explain *x, struct taut_error *err)
+{
+	static taut_status (*const stages[])(struct tauti_explain *,
+		struct taut_error *) = {
+		tauti_facts_find, tauti_stalls_find, tauti_steps_split,
+		tauti_colls_sum,
+		tauti_path_walk, tauti_late_find, tauti_removals_run,
+		tauti_findings_say,
+	};
+	taut_status status = name_ranks(x) && name_clocks(x) && write_notes(x) ?
+		TAUT_OK : tauti_explain_no_memory(err);
+
+	if (!status)
+		status = taut_timeline_init(&x->base, x->g, err);
+	if (!status)
+		status = taut_replay(x->g, NULL, &x->base, err);
+	for (size_t i = 0; !status && i < sizeof stages / sizeof stages[0]; i++)
+		status = stages[i](x, err);
+	return status;
+}
+
+taut_status taut_explain(const struct taut_graph *graph,
+	const struct taut_explain_options *options,
+	struct taut_report **ret_report, struct taut_error *reterr)
+{
+	struct taut_arena *arena = taut_arena_create();
+	struct owned_report *owned = arena ?
+		TAUT_ARENA_ARRAY(arena, struct owned_report, 1) : NULL;
+	struct tauti_explain x = { .g = graph, .arena = arena };
+	taut_status status;
+
+	if (!owned) {
+		taut_arena_destroy(arena);
+		return tauti_explain_no_memory(reterr);
+	}
+	owned->arena = arena;
+	owned->report.run = graph->run;
+	owned->report.graph = graph;
+	x.report = &owned->report;
+	x.threads = options ? options->threads : 0;
+	status = explain(&x, reterr);
+	tauti_facts_free(&x);
+	taut_timeline_fini(&x.base);
+	if (status) {
+		taut_arena_destroy(arena);
+		return status;
+	}
+	*ret_report = &owned->report;
+	return TAUT_OK;
+}
+
+void taut_report_destroy(struct taut_report *report)
+{
+	if (report)
+		taut_arena_destroy(((struct owned_report *)report)->arena);
+}

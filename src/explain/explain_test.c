@@ -1,0 +1,221 @@
+/* explain_test.c - reports of small recordings whose answers are known. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <taut/report.h>
+
+#include "support/write_trace.h"
+
+struct told { /* everything between a recording and its report */
+	struct taut_run *run;
+	struct taut_graph *graph;
+	struct taut_report *report;
+};
+
+static struct told tell(struct wt *w)
+{
+	struct told t = { .run = wt_open(w) };
+	struct taut_error err = { 0 };
+
+	if (taut_graph_build(t.run, NULL, &t.graph, &err) ||
+		taut_explain(t.graph, NULL, &t.report, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+static void forget(struct told *t, struct wt *w)
+{
+	taut_report_destroy(t->report);
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+	wt_end(w);
+}
+
+static void step(struct wt *w, int id, double ts, double dur)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", id);
+	wt_event(w, "user_annotation", name, 1, 10, ts, dur, "");
+}
+
+static int us(const struct taut_report *r, int step, enum taut_category c)
+{
+	return (int)(r->steps[step].ns[c] / 1000);
+}
+
+static void adds_up(const struct taut_report *r)
+{
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		int64_t sum = 0;
+
+		for (int c = 0; c < TAUT_CATEGORIES; c++)
+			sum += r->steps[i].ns[c];
+		assert_int_equal(sum, r->steps[i].measured_ns);
+	}
+}
+
+/* 0..1000. Batch 0..200, kernel 306..406 launched at 300, 20 us of gap that
+ * nothing explains, kernel 426..526, host until 700, kernel 706..906. */
+static void test_one_device_step(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_event(&w, "user_annotation",
+		"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+		1, 10, 0, 200, "");
+	wt_kernel(&w, "a", 1, 10, 300, 5, 7, 306, 100, 1);
+	wt_kernel(&w, "b", 1, 10, 310, 5, 7, 426, 100, 2);
+	wt_kernel(&w, "c", 1, 10, 700, 5, 7, 706, 200, 3);
+	t = tell(&w);
+	adds_up(t.report);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_DATA), 200);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 400);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_OTHER), 20);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_HOST_BOUND), 380);
+	assert_int_equal(t.report->steps[0].replayed_ns, 1000000);
+	assert_true(t.report->unexplained_pct > 1.99 &&
+		t.report->unexplained_pct < 2.01);
+	assert_int_equal(t.report->spans[0].span_ns, 600000);
+	assert_int_equal(t.report->spans[0].idle_ns, 200000);
+	forget(&t, &w);
+}
+
+/* A collective under a kernel is overlapped; beside it, exposed. */
+static void test_overlap_and_exposure(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 600);
+	wt_kernel(&w, "a", 1, 10, 0, 4, 7, 6, 294, 1);
+	wt_kernel(&w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10, 194, 5, 20,
+		200, 300, 2);
+	t = tell(&w);
+	adds_up(t.report);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 294);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMM_EXPOSED), 200);
+	assert_int_equal(t.report->steps[0].overlapped_ns, 100000);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_HOST_BOUND), 106);
+	forget(&t, &w);
+}
+
+static void write_late_rank(struct wt *w, int rank, bool late)
+{
+	wt_rank(w, rank);
+	for (int s = 0; s < 3; s++) {
+		double t = s * 1000.0, slow = late ? 400 : 50;
+
+		step(w, s + 1, t, 1000);
+		wt_event(w, "cpu_op", "prepare", 1, 10, t + 10, slow, "");
+		wt_kernel(w, "gemm", 1, 10, t + 20 + slow, 5, 7,
+			t + 26 + slow, 100, 10 * s + 1);
+		wt_event(w, "cuda_runtime", "cudaEventRecord", 1, 10,
+			t + 27 + slow, 1, "");
+		wt_event(w, "cuda_runtime", "cudaStreamWaitEvent", 1, 10,
+			t + 29 + slow, 1, "");
+		wt_kernel(w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
+			t + 31 + slow, 5, 20, t + 126 + slow,
+			700 - 126 - slow, 10 * s + 2);
+		wt_event(w, "cuda_runtime", "cudaDeviceSynchronize", 1, 10,
+			t + 40 + slow, 665 - slow, "");
+	}
+}
+
+/* Rank 1 prepares 350 us longer: the others wait for it, it is named with
+ * its cause, and without it the step is shorter by what they waited. */
+static void test_late_rank_is_named(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+	const struct taut_report *r;
+
+	(void)state;
+	write_late_rank(&w, 0, false);
+	write_late_rank(&w, 1, true);
+	write_late_rank(&w, 2, false);
+	t = tell(&w);
+	r = t.report;
+	adds_up(r);
+	assert_int_equal(r->coll_count, 3);
+	assert_int_equal(r->coll_last_arrivals[1], 3);
+	assert_int_equal(r->coll_wait_ns[0], 3 * 350000);
+	assert_int_equal(r->coll_wait_ns[1], 0);
+	assert_int_equal(us(r, 0, TAUT_CAT_COMM_WAIT), 350);
+	assert_int_equal(r->late[0].rank, 1);
+	assert_int_equal(r->late[0].cause, TAUT_CAT_HOST_BOUND);
+	assert_string_equal(r->late[0].cause_op, "prepare");
+	assert_int_equal(r->late[0].cause_op_ns, 3 * 350000);
+	for (uint32_t i = 0; i < r->n_findings; i++)
+		if (!strcmp(r->findings[i].id, "late-ranks")) {
+			assert_int_equal(r->findings[i].n_ranks, 1);
+			assert_int_equal(r->findings[i].ranks[0], 1);
+			assert_int_equal(r->findings[i].cost_ns, 350000);
+			forget(&t, &w);
+			return;
+		}
+	fail_msg("no finding names the late rank");
+}
+
+/* Gloo: operators are the device, the worker thread carries the bytes, the
+ * main thread waits in a slice with nothing in it. */
+static void write_gloo(struct wt *w, int rank, double late)
+{
+	wt_rank(w, rank);
+	for (int s = 0; s < 2; s++) {
+		double t = s * 2000.0;
+
+		step(w, s + 1, t, 2000);
+		wt_event(w, "cpu_op", "aten::mm", 1, 10, t + late, 500, "");
+		wt_event(w, "cpu_op", "c10d::allreduce_", 1, 10,
+			t + late + 500, 20, "\"Input Dims\":[[[1000]]]");
+		wt_event(w, "user_annotation", "gloo:all_reduce", 1, 11,
+			t + late + 520, 1100 - late, "\"Input Dims\":[[1000]],"
+			"\"Input type\":[\"float\"]");
+		wt_event(w, "cpu_op", "aten::add_", 1, 10, t + 1640, 300, "");
+	}
+}
+
+static void test_gloo_step(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+
+	(void)state;
+	write_gloo(&w, 0, 0);
+	write_gloo(&w, 1, 400);
+	t = tell(&w);
+	adds_up(t.report);
+	assert_int_equal(t.report->coll_count, 2);
+	assert_int_equal(t.report->colls[0].bytes, 2 * 4000);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 800);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMM_WAIT), 400);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMM_EXPOSED), 700);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_HOST_BOUND), 100);
+	assert_int_equal(us(t.report, 2, TAUT_CAT_HOST_BOUND), 500);
+	assert_int_equal(t.report->late[0].rank, 1);
+	assert_int_equal(t.report->late[0].cause, TAUT_CAT_HOST_BOUND);
+	forget(&t, &w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_one_device_step),
+		cmocka_unit_test(test_overlap_and_exposure),
+		cmocka_unit_test(test_late_rank_is_named),
+		cmocka_unit_test(test_gloo_step),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

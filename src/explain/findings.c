@@ -1,0 +1,342 @@
+/* findings.c - at most ten plain sentences, most expensive first. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "explain/explain.h"
+
+enum { MAX_FINDINGS = 10 };
+static const double worth_saying = 0.005; /* of a step */
+
+static double ms(int64_t ns)
+{
+	return (double)ns / 1e6;
+}
+
+static double share(int64_t part, int64_t whole)
+{
+	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
+}
+
+/* Mean over all steps of all ranks. */
+static int64_t mean_of(const struct taut_report *r, enum taut_category c)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->n_steps; i++)
+		sum += r->steps[i].ns[c];
+	return r->n_steps ? sum / r->n_steps : 0;
+}
+
+static int64_t mean_step(const struct taut_report *r)
+{
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < r->n_steps; i++)
+		sum += r->steps[i].measured_ns;
+	return r->n_steps ? sum / r->n_steps : 0;
+}
+
+static uint32_t steps_per_rank(const struct taut_report *r)
+{
+	return r->n_ranks && r->n_steps >= r->n_ranks ?
+		r->n_steps / r->n_ranks : 1;
+}
+
+/* The step in which a category costs most: where to look. */
+static void place(const struct taut_report *r, enum taut_category c,
+	struct taut_report_finding *f)
+{
+	const struct taut_report_step *best = NULL;
+
+	for (uint32_t i = 0; i < r->n_steps; i++)
+		if (!best || r->steps[i].ns[c] > best->ns[c])
+			best = &r->steps[i];
+	if (!best)
+		return;
+	f->at_rank = best->rank;
+	f->at_start_ns = best->start_ns;
+	f->at_end_ns = best->start_ns + best->measured_ns;
+}
+
+/* The longest piece of a category on the critical path, if there is one. */
+static void place_on_path(const struct taut_report *r, enum taut_category c,
+	struct taut_report_finding *f)
+{
+	const struct taut_report_segment *best = NULL;
+
+	for (uint32_t i = 0; i < r->n_path; i++)
+		if (r->path[i].category == c && r->path[i].rank >= 0 &&
+			(!best || r->path[i].dur_ns > best->dur_ns))
+			best = &r->path[i];
+	if (!best) {
+		place(r, c, f);
+		return;
+	}
+	f->at_rank = best->rank;
+	f->at_start_ns = best->start_ns;
+	f->at_end_ns = best->start_ns + best->dur_ns;
+}
+
+static const char *on_path(const struct taut_report *r, enum taut_category c)
+{
+	for (uint32_t i = 0; i < r->n_path_ops; i++)
+		if (r->path_ops[i].category == c)
+			return r->path_ops[i].name;
+	return "";
+}
+
+/* --- late ranks -----------------------------------------------------------------*/
+
+static const char *list_ranks(struct tauti_explain *x, const int32_t *ranks,
+	uint32_t n)
+{
+	const char *text = taut_arena_printf(x->arena, "%s %d",
+		n > 1 ? "Ranks" : "Rank", n ? ranks[0] : -1);
+
+	for (uint32_t i = 1; text && i < n; i++)
+		text = taut_arena_printf(x->arena, "%s%s %d", text,
+			i + 1 == n ? " and" : ",", ranks[i]);
+	return text;
+}
+
+/* The collective for which the others waited longest because of this rank. */
+static void place_late(const struct tauti_explain *x, int32_t rank,
+	struct taut_report_finding *f)
+{
+	const struct taut_graph *g = x->g;
+	int64_t worst = -1;
+
+	for (uint32_t i = 0; i < g->n_collectives; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+		uint32_t join = c->join_op;
+		int64_t first = INT64_MAX;
+		bool late = false;
+
+		for (uint32_t k = 0; k < c->n_members; k++) {
+			uint32_t op = g->member_arrive[c->first_member + k];
+
+			if (g->start_ns[op] < first)
+				first = g->start_ns[op];
+			late |= g->start_ns[op] == g->start_ns[join] &&
+				g->run->traces[tauti_rank_of(g, op)].rank == rank;
+		}
+		if (!late || g->start_ns[join] - first <= worst)
+			continue;
+		worst = g->start_ns[join] - first;
+		f->at_rank = rank;
+		f->at_start_ns = first;
+		f->at_end_ns = g->start_ns[join];
+	}
+}
+
+static const char *cause_text(const struct taut_report_late *late)
+{
+	int64_t host = late->excess_ns[TAUT_CAT_HOST_BOUND];
+
+	switch (late->cause) {
+	case TAUT_CAT_HOST_BOUND:
+		return 2 * late->stall_ns > host ? "the cause is on their "
+			"host: its thread pauses" : "the cause is on their "
+			"host, which takes longer to get there";
+	case TAUT_CAT_COMPUTE:
+		return "the computation itself takes longer there";
+	case TAUT_CAT_DATA:
+		return "the next batch comes late there";
+	case TAUT_CAT_COMM_EXPOSED:
+		return "an earlier transfer takes longer there";
+	case TAUT_CAT_COPY:
+		return "copies take longer there";
+	default:
+		return "nothing recorded there explains it";
+	}
+}
+
+static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	uint32_t n = tauti_late_count(r), last = 0;
+	int32_t *ranks = TAUT_ARENA_ARRAY(x->arena, int32_t, n + 1);
+	int64_t caused = 0, steps = steps_per_rank(r);
+	const char *evidence = "";
+
+	for (uint32_t i = 0; ranks && i < n; i++) {
+		const struct taut_report_late *late = &r->late[i];
+
+		ranks[i] = late->rank;
+		caused += late->caused_ns;
+		last += late->last_arrivals;
+		evidence = taut_arena_printf(x->arena, "%s%srank %d: last at "
+			"%u collectives, the others waited %.1f ms for it; its "
+			"way there has %.1f ms more %s than theirs (%.1f ms of "
+			"it pauses, most in %s)", evidence, i ? "; " : "",
+			late->rank, late->last_arrivals, ms(late->caused_ns),
+			ms(late->excess_ns[late->cause]),
+			taut_category_title(late->cause),
+			ms(late->stall_ns > 0 ? late->stall_ns : 0),
+			*late->cause_op ? late->cause_op : "nothing named");
+		if (!evidence)
+			return false;
+	}
+	if (!ranks)
+		return false;
+	f->ranks = ranks;
+	f->n_ranks = n;
+	f->evidence = evidence;
+	place_late(x, ranks[0], f);
+	f->text = taut_arena_printf(x->arena, "%s %s the others back: last at "
+		"%u of %llu collectives, for which the others waited %.1f ms "
+		"a step; %s.",
+		list_ranks(x, ranks, n), n > 1 ? "hold" : "holds", last,
+		(unsigned long long)r->coll_count, ms(caused / steps),
+		cause_text(&r->late[0]));
+	return f->text != NULL;
+}
+
+/* --- one category -----------------------------------------------------------------*/
+
+static bool say_host(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	int64_t idle = mean_of(r, TAUT_CAT_HOST_BOUND);
+	const char *top = on_path(r, TAUT_CAT_HOST_BOUND);
+
+	place_on_path(r, TAUT_CAT_HOST_BOUND, f);
+	f->evidence = taut_arena_printf(x->arena, "%.1f ms a step idle before "
+		"a launch (mean over ranks); %.1f ms of host time on the "
+		"critical path, most in %s", ms(idle),
+		ms(r->path_ns[TAUT_CAT_HOST_BOUND]), *top ? top :
+		"no single call");
+	f->text = x->facts[0].has_device ? taut_arena_printf(x->arena,
+		"The host is the bottleneck: devices idle %.0f %% of the step "
+		"because their next kernel was launched too late. Launch less "
+		"and earlier (CUDA graphs, fused operators, fewer "
+		"synchronisations).", share(idle, mean_step(r))) :
+		taut_arena_printf(x->arena, "%.0f %% of the step is host time "
+		"outside operators (Python and waits that nothing recorded "
+		"explains).", share(idle, mean_step(r)));
+	return f->text && f->evidence;
+}
+
+static bool say_stalls(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	uint32_t steps = r->n_steps ? r->n_steps : 1;
+
+	place_on_path(r, TAUT_CAT_HOST_BOUND, f);
+	f->evidence = taut_arena_printf(x->arena, "%llu slices of 1 ms and "
+		"more in host events that usually take less than a twentieth; "
+		"%.1f ms a step (mean over ranks)", (unsigned long long)
+		r->stall_count, ms(r->stall_ns / steps));
+	f->text = taut_arena_printf(x->arena, "The host thread pauses %.1f "
+		"times a step for %.1f ms: it does not run (too few cores, "
+		"other processes, the interpreter lock, page faults) or runs "
+		"what is not recorded. Give each rank cores of its own, and "
+		"look at what is there.", (double)r->stall_count / steps,
+		r->stall_count ? ms(r->stall_ns) / (double)r->stall_count : 0);
+	return f->text && f->evidence;
+}
+
+static bool say_transfer(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	int64_t exposed = mean_of(r, TAUT_CAT_COMM_EXPOSED);
+	const struct taut_report_coll *c = r->n_colls ? &r->colls[0] : NULL;
+
+	place_on_path(r, TAUT_CAT_COMM_EXPOSED, f);
+	f->evidence = taut_arena_printf(x->arena, "%llu collectives, %.1f ms "
+		"of transfer a step; most in %s%s", (unsigned long long)
+		r->coll_count, ms(r->coll_transfer_ns / steps_per_rank(r)),
+		c ? c->name : "none", c && c->busbw_gbs > 0 ?
+		taut_arena_printf(x->arena, " at %.2f GB/s bus bandwidth",
+		c->busbw_gbs) : "");
+	f->text = taut_arena_printf(x->arena, "Transfers that no computation "
+		"hides take %.1f ms (%.0f %%) of a step. Overlap them with "
+		"the backward pass, send less, or use a faster link.",
+		ms(exposed), share(exposed, mean_step(r)));
+	return f->text && f->evidence;
+}
+
+static bool say_data(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	int64_t stall = mean_of(r, TAUT_CAT_DATA);
+
+	place(r, TAUT_CAT_DATA, f);
+	f->evidence = taut_arena_printf(x->arena, "%.1f ms a step inside the "
+		"data loader's __next__ with an idle device", ms(stall));
+	f->text = taut_arena_printf(x->arena, "The step waits %.1f ms (%.0f %%) "
+		"for its batch. Give the loader more workers, prefetch, or "
+		"prepare less per sample.", ms(stall), share(stall,
+		mean_step(r)));
+	return f->text && f->evidence;
+}
+
+static bool say_copy(struct tauti_explain *x, struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+	int64_t copy = mean_of(r, TAUT_CAT_COPY);
+
+	place(r, TAUT_CAT_COPY, f);
+	f->evidence = taut_arena_printf(x->arena, "%.2f ms a step in which "
+		"only copies or fills run", ms(copy));
+	f->text = taut_arena_printf(x->arena, "Copies run alone for %.1f ms "
+		"(%.1f %%) of a step. Pin the host memory and copy the next "
+		"batch while this one computes.", ms(copy), share(copy,
+		mean_step(r)));
+	return f->text && f->evidence;
+}
+
+static bool say_unexplained(struct tauti_explain *x,
+	struct taut_report_finding *f)
+{
+	const struct taut_report *r = x->report;
+
+	place(r, TAUT_CAT_OTHER, f);
+	f->evidence = taut_arena_printf(x->arena, "%.2f %% of the step time",
+		r->unexplained_pct);
+	f->text = taut_arena_printf(x->arena, "Devices stand idle %.1f ms a "
+		"step for no reason that the recording shows (%.1f %% counted "
+		"over all streams). Record CUDA synchronisation events to see "
+		"more.", ms(mean_of(r, TAUT_CAT_OTHER)), r->unexplained_pct);
+	return f->text && f->evidence;
+}
+
+static const struct {
+	const char *id;
+	bool (*say)(struct tauti_explain *, struct taut_report_finding *);
+} speakers[] = {
+	{ "late-ranks", say_late }, { "host-bound", say_host },
+	{ "host-stalls", say_stalls }, { "transfer", say_transfer }, { "data", say_data },
+	{ "copy", say_copy }, { "unexplained", say_unexplained },
+};
+
+taut_status tauti_findings_say(struct tauti_explain *x, struct taut_error *err)
+{
+	struct taut_report *r = x->report;
+	struct taut_report_finding *out = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_finding, MAX_FINDINGS);
+	int64_t step = tauti_step_time(x, x->base.start_ns, x->base.end_ns,
+		NULL);
+	uint32_t n = 0;
+
+	if (!out)
+		return tauti_explain_no_memory(err);
+	for (uint32_t i = 0; i < r->n_removals && n < MAX_FINDINGS; i++) {
+		const struct taut_report_removal *gone = &r->removals[i];
+
+		if ((double)gone->saved_ns < worth_saying * (double)step)
+			continue;
+		for (size_t k = 0; k < sizeof speakers / sizeof speakers[0]; k++)
+			if (!strcmp(speakers[k].id, gone->id)) {
+				out[n].id = gone->id;
+				out[n].cost_ns = gone->saved_ns;
+				out[n].at_rank = -1;
+				if (!speakers[k].say(x, &out[n]))
+					return tauti_explain_no_memory(err);
+				n++;
+			}
+	}
+	r->findings = out;
+	r->n_findings = n;
+	return TAUT_OK;
+}

@@ -1,0 +1,260 @@
+/* late.c - who is late, and why.
+ *
+ * From each rank's arrival at a collective the chain of deciding waits is
+ * followed back to the end of the collective before it (all ranks are level
+ * there), and its time summed by category and by name. What the last rank
+ * has beyond the others' average is why it was last. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "explain/explain.h"
+
+enum { MAX_NAMED = 8 };
+static const double named_share = 0.15; /* of all waiting that was caused */
+
+struct ends {
+	TAUT_VEC(int64_t) at;
+};
+
+struct account {
+	int64_t *by_name;  /* ranks x names: excess of late chains */
+	int64_t *chain;    /* names: one chain, cleared after use */
+	uint32_t *touched; /* names in chain */
+	uint32_t n_touched, n_names;
+	uint8_t *category; /* by name: of its operations */
+	struct ends *ends; /* by rank: when its collectives ended so far */
+};
+
+struct chain {
+	int64_t ns[TAUT_CATEGORIES];
+	int64_t stall_ns;
+	uint32_t rank; /* on which it began: a chain may lead to another rank */
+};
+
+static void charge(struct account *a, struct chain *c, enum taut_category cat,
+	uint32_t name, int64_t ns)
+{
+	c->ns[cat] += ns;
+	if (!a->chain[name])
+		a->touched[a->n_touched++] = name;
+	a->chain[name] += ns;
+}
+
+/* When the ranks were last level before `at`: the end of the latest
+ * collective of this rank that was over by then. */
+static int64_t level_before(const struct account *a, uint32_t rank, int64_t at)
+{
+	size_t i = a->ends[rank].at.count;
+
+	while (i > 0 && a->ends[rank].at.data[i - 1] > at)
+		i--;
+	return i ? a->ends[rank].at.data[i - 1] : INT64_MIN;
+}
+
+/* Time on the deciding chain of an arrival, back to where the ranks were
+ * level. Where the chain waited for another rank it goes on there. */
+static struct chain follow(const struct tauti_explain *x, struct account *a,
+	uint32_t op)
+{
+	const struct taut_timeline *t = &x->base;
+	int64_t until = t->start_ns[op], level;
+	struct chain c = { .rank = tauti_rank_of(x->g, op) };
+
+	level = level_before(a, c.rank, until);
+	for (op = t->decided_by[op]; op != TAUT_NONE && until > level;
+		op = t->decided_by[op]) {
+		int64_t start = t->start_ns[op], end = t->end_ns[op], usual;
+
+		if (x->g->kind[op] == TAUT_OP_JOIN)
+			continue;
+		c.rank = tauti_rank_of(x->g, op);
+		if (start < level)
+			start = level;
+		if (end > until)
+			end = until;
+		if (end < start)
+			end = start;
+		if (until > end) /* what no known wait explains, launch lags */
+			c.ns[TAUT_CAT_OTHER] += until - end;
+		if (end > start)
+			charge(a, &c, x->op_category[op], x->g->name[op],
+				end - start);
+		if (end - start > 0 && tauti_is_stall(x, op, &usual))
+			c.stall_ns += end - start;
+		if (start < until)
+			until = start;
+	}
+	return c;
+}
+
+/* Moves the chain into a rank's account, times weight / parts. */
+static void settle(struct account *a, uint32_t rank, int64_t sign,
+	int64_t parts)
+{
+	for (uint32_t i = 0; i < a->n_touched; i++) {
+		uint32_t name = a->touched[i];
+
+		a->by_name[(size_t)rank * a->n_names + name] +=
+			sign * a->chain[name] / parts;
+		a->chain[name] = 0;
+	}
+	a->n_touched = 0;
+}
+
+static uint32_t last_of(const struct taut_graph *g,
+	const struct taut_collective *c, int64_t *ret_waited)
+{
+	uint32_t last = g->member_arrive[c->first_member];
+
+	*ret_waited = 0;
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		uint32_t op = g->member_arrive[c->first_member + i];
+
+		*ret_waited += g->start_ns[op + 1] - g->start_ns[op];
+		if (g->start_ns[op] > g->start_ns[last])
+			last = op;
+	}
+	return last;
+}
+
+/* After these all ranks are level; after a broadcast, say, they are not. */
+static bool levels(enum taut_coll_kind kind)
+{
+	return kind == TAUT_COLL_ALLREDUCE || kind == TAUT_COLL_ALLGATHER ||
+		kind == TAUT_COLL_REDUCESCATTER || kind == TAUT_COLL_ALLTOALL ||
+		kind == TAUT_COLL_BARRIER;
+}
+
+static bool weigh(const struct tauti_explain *x, struct account *a,
+	const struct taut_collective *c, struct taut_report_late *late)
+{
+	const struct taut_graph *g = x->g;
+	int64_t others = c->n_members - 1, waited;
+	uint32_t last = last_of(g, c, &waited), rank;
+	struct chain chain = follow(x, a, last);
+
+	rank = chain.rank;
+	late[tauti_rank_of(g, last)].last_arrivals++;
+	late[rank].caused_ns += waited / others;
+	settle(a, rank, 1, 1);
+	late[rank].stall_ns += chain.stall_ns;
+	for (int k = 0; k < TAUT_CATEGORIES; k++)
+		late[rank].excess_ns[k] += chain.ns[k];
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		uint32_t op = g->member_arrive[c->first_member + i];
+
+		late[tauti_rank_of(g, op)].wait_ns +=
+			g->start_ns[op + 1] - g->start_ns[op];
+		if (op == last)
+			continue;
+		chain = follow(x, a, op);
+		settle(a, rank, -1, others);
+		late[rank].stall_ns -= chain.stall_ns / others;
+		for (int k = 0; k < TAUT_CATEGORIES; k++)
+			late[rank].excess_ns[k] -= chain.ns[k] / others;
+	}
+	for (uint32_t i = 0; levels(c->kind) && i < c->n_members; i++) {
+		uint32_t op = g->member_arrive[c->first_member + i];
+
+		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at,
+			x->base.end_ns[op + 1]))
+			return false;
+	}
+	return true;
+}
+
+static void name_cause(const struct tauti_explain *x, const struct account *a,
+	uint32_t rank, struct taut_report_late *late)
+{
+	uint32_t best = 0;
+	const int64_t *row = a->by_name + (size_t)rank * a->n_names;
+
+	late->cause = TAUT_CAT_COMPUTE;
+	for (int k = 0; k < TAUT_CATEGORIES; k++)
+		if (late->excess_ns[k] > late->excess_ns[late->cause])
+			late->cause = (enum taut_category)k;
+	for (uint32_t i = 0; i < a->n_names; i++)
+		if (a->category[i] == late->cause && (row[i] > row[best] ||
+			a->category[best] != late->cause))
+			best = i;
+	late->cause_op = row[best] > 0 ? taut_names_text(x->g->names, best) : "";
+	if (row[best] > 0 && (!best || !strncmp(late->cause_op,
+		"ProfilerStep#", 13)))
+		late->cause_op = "(between events)";
+	late->cause_op_ns = row[best] > 0 ? row[best] : 0;
+	late->cause_module = "";
+}
+
+static int by_caused(const void *a, const void *b)
+{
+	const struct taut_report_late *x = a, *y = b;
+
+	if (x->caused_ns != y->caused_ns)
+		return x->caused_ns > y->caused_ns ? -1 : 1;
+	return x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+uint32_t tauti_late_count(const struct taut_report *report)
+{
+	int64_t total = 0;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < report->n_late; i++)
+		total += report->late[i].caused_ns;
+	/* at most half of the ranks can be late against the rest */
+	while (n < report->n_late && n < MAX_NAMED &&
+		2 * (n + 1) <= report->n_ranks && total > 0 &&
+		(double)report->late[n].caused_ns >= named_share *
+		(double)total)
+		n++;
+	return n;
+}
+
+static bool account_init(struct account *a, const struct tauti_explain *x)
+{
+	uint32_t ranks = x->report->n_ranks;
+
+	a->n_names = taut_names_count(x->g->names);
+	a->by_name = calloc((size_t)ranks * a->n_names + 1, sizeof(int64_t));
+	a->chain = calloc(a->n_names + 1, sizeof *a->chain);
+	a->touched = malloc((a->n_names + 1) * sizeof *a->touched);
+	a->ends = calloc(ranks + 1, sizeof *a->ends);
+	a->category = calloc(a->n_names + 1, 1);
+	for (uint32_t op = 0; a->category && op < x->g->n_ops; op++)
+		if (x->g->kind[op] != TAUT_OP_MARK)
+			a->category[x->g->name[op]] = x->op_category[op];
+	return a->by_name && a->chain && a->touched && a->ends && a->category;
+}
+
+taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
+{
+	struct account a = { 0 };
+	struct taut_report *r = x->report;
+	struct taut_report_late *late = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_late, r->n_ranks + 1);
+	bool ok = late && account_init(&a, x);
+
+	for (uint32_t i = 0; ok && i < r->n_ranks; i++)
+		late[i].rank = r->ranks[i];
+	for (uint32_t i = 0; ok && i < x->g->n_collectives; i++)
+		ok = x->g->collectives[i].n_members < 2 ||
+			weigh(x, &a, &x->g->collectives[i], late);
+	for (uint32_t i = 0; ok && i < r->n_ranks; i++)
+		name_cause(x, &a, i, &late[i]);
+	if (ok) {
+		qsort(late, r->n_ranks, sizeof *late, by_caused);
+		r->late = late;
+		while (r->n_late < r->n_ranks && (late[r->n_late].caused_ns ||
+			late[r->n_late].last_arrivals))
+			r->n_late++;
+	}
+	free(a.by_name);
+	free(a.chain);
+	free(a.touched);
+	free(a.category);
+	for (uint32_t i = 0; a.ends && i < r->n_ranks; i++)
+		taut_vec_free(&a.ends[i].at);
+	free(a.ends);
+	return ok ? TAUT_OK : tauti_explain_no_memory(err);
+}

@@ -1,0 +1,270 @@
+/* path.c - the critical path: from the end of the job back, always to the
+ * wait that decided. Its pieces tile the time from first to last. */
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/vec.h"
+#include "explain/explain.h"
+
+/* --- the end of the job ------------------------------------------------------*/
+
+/* The op that ends a rank's steps: the last step's end mark, or device work
+ * that those steps launched and that ends later. */
+uint32_t tauti_final_op(const struct tauti_explain *x, uint32_t trace,
+	const int64_t *end)
+{
+	const struct taut_graph *g = x->g;
+	const struct tauti_facts *f = &x->facts[trace];
+	uint32_t best, mark;
+
+	if (f->first_step == TAUT_NONE)
+		return TAUT_NONE;
+	best = mark = g->steps[f->end_step - 1].end_op;
+	for (uint32_t l = f->first_lane; l < f->end_lane; l++) {
+		uint32_t op = g->lane_begin[l + 1];
+
+		if (g->lanes[l].kind != TAUT_LANE_STREAM && !g->lanes[l].is_comm)
+			continue;
+		while (op-- > g->lane_begin[l])
+			if (x->launch_of[op] != TAUT_NONE && g->start_ns[
+				x->launch_of[op]] < g->start_ns[mark]) {
+				if (end[op] > end[best])
+					best = op;
+				break;
+			}
+	}
+	return best;
+}
+
+int64_t tauti_step_time(const struct tauti_explain *x, const int64_t *start,
+	const int64_t *end, const uint8_t *skip)
+{
+	const struct taut_graph *g = x->g;
+	int64_t first = INT64_MAX, last = INT64_MIN, steps = 1;
+
+	for (uint32_t i = 0; i < g->run->n_traces; i++) {
+		const struct tauti_facts *f = &x->facts[i];
+		uint32_t final;
+
+		if (f->first_step == TAUT_NONE || (skip && skip[i]))
+			continue;
+		final = tauti_final_op(x, i, end);
+		if (start[g->steps[f->first_step].begin_op] < first)
+			first = start[g->steps[f->first_step].begin_op];
+		if (end[final] > last)
+			last = end[final];
+		if (f->end_step - f->first_step > steps)
+			steps = f->end_step - f->first_step;
+	}
+	return last > first ? (last - first) / steps : 0;
+}
+
+/* --- the walk ------------------------------------------------------------------*/
+
+struct piece {
+	uint32_t op;
+	enum taut_category category;
+	int64_t start, end;
+};
+
+struct walk {
+	struct tauti_explain *x;
+	TAUT_VEC(struct piece) pieces; /* latest first */
+};
+
+static bool add(struct walk *w, uint32_t op, enum taut_category c,
+	int64_t start, int64_t end)
+{
+	struct piece p = { op, c, start, end };
+
+	return start >= end || taut_vec_push(&w->pieces, p);
+}
+
+/* From the start of op to `until` (where the next one on the path begins):
+ * its own time, then what no known wait explains. */
+static bool add_op(struct walk *w, uint32_t op, uint32_t next, int64_t until)
+{
+	const struct taut_timeline *t = &w->x->base;
+	enum taut_category c = w->x->op_category[op], after = c;
+	int64_t end = t->end_ns[op] < until ? t->end_ns[op] : until;
+
+	if (next != TAUT_NONE && tauti_is_device_op(w->x->g->kind[next]))
+		after = w->x->launch_of[next] == op ? TAUT_CAT_HOST_BOUND :
+			TAUT_CAT_OTHER;
+	return add(w, next == TAUT_NONE ? op : next, after, end, until) &&
+		add(w, op, c, t->start_ns[op], end);
+}
+
+static bool walk(struct walk *w, uint32_t from, int64_t begin)
+{
+	const struct taut_timeline *t = &w->x->base;
+	uint32_t next = TAUT_NONE, steps = 0;
+	int64_t until = t->end_ns[from];
+
+	for (uint32_t op = from; op != TAUT_NONE && until > begin &&
+		steps <= w->x->g->n_ops; steps++) {
+		if (!add_op(w, op, next, until))
+			return false;
+		if (t->start_ns[op] < until)
+			until = t->start_ns[op];
+		next = op;
+		op = t->decided_by[op];
+	}
+	return true;
+}
+
+/* --- segments ----------------------------------------------------------------------*/
+
+static const char *lane_name(struct tauti_explain *x, uint32_t lane)
+{
+	const struct taut_graph_lane *l = &x->g->lanes[lane];
+	const struct taut_trace *t;
+	const struct taut_lane *of;
+
+	if (l->trace == TAUT_NONE)
+		return "collective";
+	t = &x->g->run->traces[l->trace];
+	of = &t->lanes[l->trace_lane];
+	if (of->name && *taut_names_text(t->names, of->name))
+		return taut_names_text(t->names, of->name);
+	return taut_arena_printf(x->arena, "%s %" PRId64,
+		of->kind == TAUT_LANE_STREAM ? "stream" : "thread", of->tid);
+}
+
+static const char *op_name(const struct tauti_explain *x, uint32_t op)
+{
+	const struct taut_graph *g = x->g;
+	const char *name = taut_names_text(g->names, g->name[op]);
+
+	if (!*name)
+		return "(between events)";
+	return !strncmp(name, "ProfilerStep#", 13) ? "(between events)" : name;
+}
+
+static int32_t rank_number(const struct taut_graph *g, uint32_t op)
+{
+	uint32_t trace = tauti_rank_of(g, op);
+
+	return trace == TAUT_NONE ? -1 : g->run->traces[trace].rank;
+}
+
+static bool joins(const struct tauti_explain *x, const struct piece *a,
+	const struct taut_report_segment *s)
+{
+	return s->op != TAUT_NONE && x->g->lane[a->op] == x->g->lane[s->op] &&
+		a->category == s->category && a->start == s->start_ns +
+		s->dur_ns && op_name(x, a->op) == s->name;
+}
+
+static bool make_segments(struct walk *w, const char **lane_names)
+{
+	struct tauti_explain *x = w->x;
+	struct taut_report_segment *out = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_segment, w->pieces.count + 1);
+	uint32_t n = 0;
+
+	for (size_t i = w->pieces.count; out && i-- > 0;) {
+		const struct piece *p = &w->pieces.data[i];
+		uint32_t lane = x->g->lane[p->op];
+
+		x->report->path_ns[p->category] += p->end - p->start;
+		if (n && joins(x, p, &out[n - 1])) {
+			out[n - 1].dur_ns += p->end - p->start;
+			continue;
+		}
+		if (!lane_names[lane] &&
+			!(lane_names[lane] = lane_name(x, lane)))
+			return false;
+		out[n++] = (struct taut_report_segment) {
+			rank_number(x->g, p->op), p->op, lane_names[lane],
+			op_name(x, p->op), tauti_module(x, p->op), p->category,
+			p->start, p->end - p->start };
+	}
+	x->report->path = out;
+	x->report->n_path = n;
+	return out != NULL;
+}
+
+/* --- tables by name -------------------------------------------------------------------*/
+
+static int by_name(const void *a, const void *b)
+{
+	const struct taut_report_share *x = a, *y = b;
+	int c = strcmp(x->name, y->name);
+
+	return c ? c : (int)x->category - (int)y->category;
+}
+
+static int by_cost(const void *a, const void *b)
+{
+	const struct taut_report_share *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns > y->ns ? -1 : 1;
+	return by_name(a, b);
+}
+
+static bool sum_shares(struct tauti_explain *x, bool modules,
+	const struct taut_report_share **ret_rows, uint32_t *ret_n)
+{
+	const struct taut_report *r = x->report;
+	struct taut_report_share *rows = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_share, r->n_path + 1);
+	uint32_t n = 0, kept = 0;
+
+	for (uint32_t i = 0; rows && i < r->n_path; i++) {
+		const struct taut_report_segment *s = &r->path[i];
+
+		if (modules && !*s->module)
+			continue;
+		rows[n++] = (struct taut_report_share) { modules ? s->module :
+			s->name, s->category, 1, s->dur_ns };
+	}
+	if (!rows)
+		return false;
+	qsort(rows, n, sizeof *rows, by_name);
+	for (uint32_t i = 0; i < n; i++) {
+		if (kept && !by_name(&rows[kept - 1], &rows[i])) {
+			rows[kept - 1].count++;
+			rows[kept - 1].ns += rows[i].ns;
+		} else {
+			rows[kept++] = rows[i];
+		}
+	}
+	qsort(rows, kept, sizeof *rows, by_cost);
+	*ret_rows = rows;
+	*ret_n = kept;
+	return true;
+}
+
+taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err)
+{
+	struct walk w = { .x = x };
+	const char **lane_names = calloc(x->g->n_lanes + 1, sizeof *lane_names);
+	uint32_t from = TAUT_NONE;
+	int64_t begin = INT64_MAX;
+	bool ok = lane_names != NULL;
+
+	for (uint32_t i = 0; i < x->g->run->n_traces; i++) {
+		uint32_t op = tauti_final_op(x, i, x->base.end_ns);
+
+		if (op == TAUT_NONE)
+			continue;
+		if (from == TAUT_NONE || x->base.end_ns[op] >
+			x->base.end_ns[from])
+			from = op;
+		op = x->g->steps[x->facts[i].first_step].begin_op;
+		if (x->base.start_ns[op] < begin)
+			begin = x->base.start_ns[op];
+	}
+	if (ok && from != TAUT_NONE)
+		ok = walk(&w, from, begin);
+	ok = ok && make_segments(&w, lane_names) &&
+		sum_shares(x, false, &x->report->path_ops,
+		&x->report->n_path_ops) && sum_shares(x, true,
+		&x->report->path_modules, &x->report->n_path_modules);
+	free(lane_names);
+	taut_vec_free(&w.pieces);
+	return ok ? TAUT_OK : tauti_explain_no_memory(err);
+}

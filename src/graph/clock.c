@@ -1,0 +1,272 @@
+/* clock.c - one clock for all ranks, from the ends of collectives.
+ *
+ * The ranks of a collective finish within microseconds of each other, so the
+ * difference of two ranks' ends is their clocks' difference plus noise of
+ * either sign. For each rank the differences d_k at times t_k to a rank that
+ * is already on the common clock are fitted by
+ *
+ *     d_k = offset + drift * (t_k - origin)
+ *
+ * with medians throughout (Siegel's repeated medians would do as well; here
+ * the slope is the median over pairs half the samples apart), which up to
+ * half the samples may spoil. What the fit leaves, as 1.4826 * median
+ * absolute deviation, is the stated uncertainty: below it the ends of
+ * collectives cannot tell clocks apart, and an offset that is not clearly
+ * above it is taken for zero. Where there is no drift, the offset must also
+ * let no rank end before another has begun: these bounds hold however the
+ * ends scatter (over TCP they scatter by milliseconds). */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { MIN_SAMPLES = 3, MIN_FOR_DRIFT = 16 };
+static const double resolution_us = 1.0; /* of the recorders' stamps */
+static const double min_span_s = 0.5;    /* for a drift to mean anything */
+static const double clear_factor = 4.0;  /* of the uncertainty */
+static const double common_bias_us = 20.0; /* ranks of one collective may end
+                                              so far apart, always alike */
+
+struct sample {
+	double t_s, d_us;
+};
+
+struct fit {
+	double offset_us, drift_ppm, spread_us;
+};
+
+/* Offsets for which no rank ends before another has begun, with no drift. */
+struct bounds {
+	double low_us, high_us;
+};
+
+static int by_value(const void *a, const void *b)
+{
+	const double *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static double median(double *v, size_t n)
+{
+	if (!n)
+		return 0;
+	qsort(v, n, sizeof *v, by_value);
+	return n & 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+}
+
+static double intercept(const struct sample *s, size_t n, double drift,
+	double *buffer)
+{
+	for (size_t i = 0; i < n; i++)
+		buffer[i] = s[i].d_us - drift * s[i].t_s;
+	return median(buffer, n);
+}
+
+static double spread(const struct sample *s, size_t n, double offset,
+	double drift, double *buffer)
+{
+	for (size_t i = 0; i < n; i++)
+		buffer[i] = fabs(s[i].d_us - offset - drift * s[i].t_s);
+	return 1.4826 * median(buffer, n);
+}
+
+/* Samples are in time order. A drift is kept only where it explains more
+ * than the scatter over the whole span. */
+static struct fit fit_line(const struct sample *s, size_t n, double *buffer)
+{
+	struct fit f = { 0 };
+	size_t half = n / 2;
+	double span = n ? s[n - 1].t_s - s[0].t_s : 0, drift, offset, left;
+
+	f.offset_us = intercept(s, n, 0, buffer);
+	f.spread_us = spread(s, n, f.offset_us, 0, buffer);
+	if (n < MIN_FOR_DRIFT || span < min_span_s)
+		return f;
+	for (size_t i = 0; i < n - half; i++)
+		buffer[i] = s[i + half].t_s > s[i].t_s ?
+			(s[i + half].d_us - s[i].d_us) /
+			(s[i + half].t_s - s[i].t_s) : 0;
+	drift = median(buffer, n - half);
+	offset = intercept(s, n, drift, buffer);
+	left = spread(s, n, offset, drift, buffer);
+	if (fabs(drift) * span > clear_factor * (left + resolution_us))
+		f = (struct fit) { offset, drift, left };
+	return f;
+}
+
+struct aligner {
+	const struct tauti_rank *ranks;
+	uint32_t n_ranks;
+	const struct tauti_match *match;
+	int64_t origin;
+	struct taut_clock_row *rows;
+	bool *settled;
+	struct sample *samples;
+	struct bounds bounds; /* of the rank being settled */
+	double *buffer;
+};
+
+static const struct tauti_comm *member_of(const struct aligner *a,
+	const struct taut_collective *c, uint32_t rank)
+{
+	for (uint32_t i = 0; i < c->n_members; i++)
+		if (a->match->member_rank.data[c->first_member + i] == rank)
+			return &a->ranks[rank].comms.data[
+				a->match->member_comm.data[c->first_member + i]];
+	return NULL;
+}
+
+static int64_t absolute(const struct aligner *a, uint32_t rank, int64_t t)
+{
+	return t + a->ranks[rank].trace->base_ns;
+}
+
+static void tighten(struct bounds *b, double low, double high)
+{
+	if (low > b->low_us)
+		b->low_us = low;
+	if (high < b->high_us)
+		b->high_us = high;
+}
+
+/* Collectives whose ranks all must have arrived before any can finish. */
+static bool ends_together(enum taut_coll_kind kind)
+{
+	return kind == TAUT_COLL_ALLREDUCE || kind == TAUT_COLL_ALLGATHER ||
+		kind == TAUT_COLL_REDUCESCATTER || kind == TAUT_COLL_ALLTOALL ||
+		kind == TAUT_COLL_BARRIER;
+}
+
+static int by_time(const void *a, const void *b)
+{
+	const struct sample *x = a, *y = b;
+
+	return x->t_s < y->t_s ? -1 : x->t_s > y->t_s;
+}
+
+static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
+{
+	size_t n = 0;
+
+	a->bounds = (struct bounds) { -INFINITY, INFINITY };
+	for (size_t i = 0; i < a->match->collectives.count; i++) {
+		const struct taut_collective *c = &a->match->collectives.data[i];
+		const struct tauti_comm *x, *y;
+		int64_t tx, ty;
+
+		if (c->n_members < 2 || !ends_together(c->kind))
+			continue;
+		x = member_of(a, c, rank);
+		y = member_of(a, c, anchor);
+		if (!x || !y)
+			continue;
+		tx = absolute(a, rank, x->end);
+		ty = tauti_clock_apply(&a->rows[anchor],
+			absolute(a, anchor, y->end), a->origin);
+		tighten(&a->bounds, (double)(ty - (y->end - y->start) - tx) /
+			1e3, (double)(ty - tx + (x->end - x->start)) / 1e3);
+		a->samples[n++] = (struct sample) {
+			(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
+	}
+	qsort(a->samples, n, sizeof *a->samples, by_time);
+	return n;
+}
+
+/* The settled rank that shares most collectives with this one. */
+static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
+	uint32_t *shared)
+{
+	uint32_t best = TAUT_NONE, best_count = 0;
+
+	memset(shared, 0, a->n_ranks * sizeof *shared);
+	for (size_t i = 0; i < a->match->collectives.count; i++) {
+		const struct taut_collective *c = &a->match->collectives.data[i];
+
+		if (c->n_members < 2 || !ends_together(c->kind) ||
+			!member_of(a, c, rank))
+			continue;
+		for (uint32_t k = 0; k < c->n_members; k++)
+			shared[a->match->member_rank.data[c->first_member + k]]++;
+	}
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		if (a->settled[r] && r != rank && shared[r] > best_count) {
+			best = r;
+			best_count = shared[r];
+		}
+	return best;
+}
+
+static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
+{
+	struct taut_clock_row *row = &a->rows[rank];
+	const struct taut_clock_row *of = &a->rows[anchor];
+	size_t n = take_samples(a, rank, anchor);
+	struct fit f = fit_line(a->samples, n, a->buffer);
+	double spread_us = f.spread_us > resolution_us ? f.spread_us :
+		resolution_us;
+
+	row->samples = (uint32_t)n;
+	row->uncertainty_us = spread_us + of->uncertainty_us;
+	if (n < MIN_SAMPLES)
+		return;
+	if (f.drift_ppm == 0 && fabs(f.offset_us) <= clear_factor * spread_us +
+		common_bias_us && a->bounds.low_us <= 0 &&
+		a->bounds.high_us >= 0) {
+		if (fabs(f.offset_us) > row->uncertainty_us)
+			row->uncertainty_us = fabs(f.offset_us);
+		return; /* not told apart from the common clock */
+	}
+	if (f.drift_ppm == 0 && a->bounds.low_us <= a->bounds.high_us)
+		f.offset_us = fmin(fmax(f.offset_us, a->bounds.low_us),
+			a->bounds.high_us);
+	row->offset_us = f.offset_us;
+	row->drift_ppm = f.drift_ppm;
+}
+
+taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
+	const struct tauti_match *match, int64_t origin_ns,
+	struct taut_clock_row *rows, struct taut_error *err)
+{
+	struct aligner a = { .ranks = ranks, .n_ranks = n_ranks,
+		.match = match, .origin = origin_ns, .rows = rows };
+	size_t n = match->collectives.count + 1;
+	uint32_t *shared = calloc(n_ranks + 1, sizeof *shared);
+	bool progress = true, ok;
+
+	a.settled = calloc(n_ranks + 1, sizeof *a.settled);
+	a.samples = malloc(n * sizeof *a.samples);
+	a.buffer = malloc(n * sizeof *a.buffer);
+	ok = shared && a.settled && a.samples && a.buffer;
+	for (uint32_t i = 0; i < n_ranks; i++)
+		rows[i] = (struct taut_clock_row) { .trace = i };
+	if (ok && n_ranks)
+		a.settled[0] = true;
+	while (ok && progress) {
+		progress = false;
+		for (uint32_t r = 0; r < n_ranks; r++) {
+			uint32_t anchor = a.settled[r] ? TAUT_NONE :
+				find_anchor(&a, r, shared);
+
+			if (anchor == TAUT_NONE)
+				continue;
+			settle(&a, r, anchor);
+			a.settled[r] = progress = true;
+		}
+	}
+	free(shared);
+	free(a.settled);
+	free(a.samples);
+	free(a.buffer);
+	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
+		"no memory to align clocks");
+}
+
+int64_t tauti_clock_apply(const struct taut_clock_row *row, int64_t t,
+	int64_t origin_ns)
+{
+	double s = (double)(t - origin_ns) / 1e9;
+
+	return t + (int64_t)llround((row->offset_us + row->drift_ppm * s) * 1e3);
+}

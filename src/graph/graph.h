@@ -1,0 +1,167 @@
+/* graph.h - what the files of this room share while a graph is being built.
+ *
+ * Each rank is first built alone (struct tauti_rank), in this order:
+ *
+ *   tauti_comm_find     which events are communication, and of what
+ *   tauti_device_link   launches, waits between streams, when work was free
+ *   tauti_host_waits    host calls that waited for a device
+ *   tauti_slices_cut    operations, lane by lane
+ *   tauti_handoffs      waits between host threads
+ *
+ * then the ranks are joined: tauti_match (collectives across ranks),
+ * tauti_clock_align, and build.c lays out the graph's arrays.
+ *
+ * Threads: a tauti_rank is built by one thread; ranks run side by side.
+ * Units:   nanoseconds on the rank's own clock until the ranks are joined. */
+#ifndef TAUT_GRAPH_INTERNAL_H
+#define TAUT_GRAPH_INTERNAL_H
+
+#include <stdbool.h>
+
+#include <taut/graph.h>
+
+#include "base/vec.h"
+
+/* One operation while it is being built; ids are positions in rank->ops. */
+struct tauti_op {
+	int64_t start, end;
+	uint32_t lane;  /* of the trace */
+	uint32_t event; /* row, or TAUT_NONE */
+	uint32_t comm;  /* index in rank->comms of ARRIVE and TRANSFER */
+	uint8_t kind;   /* enum taut_op_kind */
+};
+
+struct tauti_edge {
+	uint32_t from, to;
+	int64_t lag;
+	uint8_t kind; /* enum taut_edge_kind | TAUT_EDGE_FROM_START */
+};
+
+/* A host call that put work on a device, or waited for it, or both. */
+struct tauti_call {
+	uint32_t row;
+	uint32_t device;   /* row of the first work it put there; or TAUT_NONE */
+	uint32_t waited;   /* row of the work it waited for; or TAUT_NONE */
+	int64_t submit;    /* when the work was handed over, where it is known
+	                      to have been later than the call; else INT64_MIN */
+	uint32_t launch_op, return_op; /* set by tauti_slices_cut */
+};
+
+/* Device work (row) waits for device work on another stream (before). */
+struct tauti_stream_wait {
+	uint32_t before, row;
+};
+
+struct tauti_comm {
+	uint32_t row;      /* kernel, or event of a communication thread */
+	uint32_t said_by;  /* row whose arguments describe it; or TAUT_NONE */
+	uint32_t launch;   /* row of the host call; or TAUT_NONE */
+	enum taut_coll_kind kind;
+	int64_t start, end;
+	int64_t order_at;  /* its place among the rank's operations */
+	int64_t step;      /* id of the step that launched it; INT64_MIN none */
+	int64_t bytes, seq;
+	int32_t group_size, src, dst;
+	uint32_t group;    /* name of the group in trace->names; 0 not known */
+	uint32_t key;      /* which sequence it belongs to, over all ranks */
+	uint32_t arrive;   /* op */
+	uint32_t match;    /* index of its collective */
+};
+
+struct tauti_mark {
+	int64_t id, start, end;
+	uint32_t row; /* of ProfilerStep#N, or TAUT_NONE */
+	uint32_t begin_op, end_op;
+};
+
+struct tauti_rank {
+	const struct taut_trace *trace;
+	const struct taut_graph_options *options;
+	uint32_t index; /* in run->traces */
+
+	uint32_t main_lane; /* of the trace; TAUT_NONE: no host thread */
+	bool *comm_lane;    /* by lane: holds communication and nothing else */
+	uint32_t *launch_of;  /* by row: host call of device work */
+	uint32_t *call_of;    /* by row: index in calls */
+	uint32_t *comm_of;    /* by row: index in comms */
+	uint32_t *op_of;      /* by row: op of device work (ARRIVE where it is
+	                         communication); elsewhere TAUT_NONE */
+	int64_t *free_at;     /* by row: when device work could have begun, for
+	                         all that is known but its launch */
+	int64_t launch_lag;   /* usual time from a launch to its work */
+
+	TAUT_VEC(struct tauti_call) calls;
+	TAUT_VEC(struct tauti_stream_wait) stream_waits;
+	TAUT_VEC(struct tauti_comm) comms; /* by order_at */
+	TAUT_VEC(struct tauti_mark) marks; /* steps, by start */
+	TAUT_VEC(struct tauti_op) ops;     /* by (lane, time) */
+	TAUT_VEC(struct tauti_edge) edges;
+	uint32_t *lane_begin;  /* trace lanes + 1: ops of a lane */
+	uint32_t n_launches_cut;
+};
+
+static inline bool tauti_is_device(uint8_t kind)
+{
+	return kind == TAUT_KIND_KERNEL || kind == TAUT_KIND_MEMCPY ||
+		kind == TAUT_KIND_MEMSET;
+}
+
+/* The op whose end is the end of device work. */
+static inline uint32_t tauti_op_out(const struct tauti_rank *rank, uint32_t row)
+{
+	return rank->op_of[row] + (rank->comm_of[row] != TAUT_NONE);
+}
+
+static inline int64_t tauti_row_end(const struct taut_trace *t, uint32_t row)
+{
+	return t->start_ns[row] + t->dur_ns[row];
+}
+
+taut_status tauti_rank_init(struct tauti_rank *rank,
+	const struct taut_trace *trace, uint32_t index,
+	const struct taut_graph_options *options, struct taut_error *err);
+void tauti_rank_fini(struct tauti_rank *rank);
+
+/* Steps (ProfilerStep#N of the main thread, or one over everything). */
+taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err);
+/* The step in which a host instant lies; INT64_MIN none. */
+int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at);
+
+taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err);
+bool tauti_comm_is(const struct taut_graph_options *options, const char *name);
+enum taut_coll_kind tauti_coll_kind(const char *name);
+/* Bytes of one element of "Float", "BFloat16", "c10::Half"...; 0 unknown. */
+int tauti_dtype_bytes(const char *name);
+
+taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err);
+/* Adds stream waits that only the times show; needs free_at. */
+taut_status tauti_coincidences(struct tauti_rank *rank, struct taut_error *err);
+/* Fills the comms' launch, step and arguments from what launched them. */
+taut_status tauti_comm_describe(
+	struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err);
+
+/* Collectives over all ranks. */
+struct tauti_match {
+	TAUT_VEC(struct taut_collective) collectives;
+	TAUT_VEC(uint32_t) member_rank; /* beside member_comm */
+	TAUT_VEC(uint32_t) member_comm; /* index in that rank's comms */
+	uint32_t n_unmatched;
+	char unmatched[400]; /* the first mismatch; "" none */
+};
+taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,
+	struct taut_names *names, struct tauti_match *match,
+	struct taut_error *err);
+void tauti_match_fini(struct tauti_match *match);
+
+/* Offset and drift per rank: aligned = t + offset + drift * (t - origin).
+ * rows has n_ranks entries and is filled. */
+taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
+	const struct tauti_match *match, int64_t origin_ns,
+	struct taut_clock_row *rows, struct taut_error *err);
+int64_t tauti_clock_apply(const struct taut_clock_row *row, int64_t t,
+	int64_t origin_ns);
+
+#endif /* TAUT_GRAPH_INTERNAL_H */

@@ -1,0 +1,375 @@
+/* graph_test.c - what the graph says of small recordings written by hand. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stdbool.h>
+#include <string.h>
+
+#include <cmocka.h>
+
+#include <taut/graph.h>
+#include <taut/replay.h>
+
+#include "support/write_trace.h"
+
+static struct taut_graph *build(const struct taut_run *run)
+{
+	struct taut_graph *g = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_graph_build(run, NULL, &g, &err))
+		fail_msg("%s", err.message);
+	return g;
+}
+
+/* The graph must give back the recording: every start and every end. */
+static void replays_exactly(const struct taut_graph *g)
+{
+	struct taut_timeline t = { 0 };
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_timeline_init(&t, g, &err), TAUT_OK);
+	if (taut_replay(g, NULL, &t, &err))
+		fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < g->n_ops; i++) {
+		if (t.start_ns[i] != g->start_ns[i])
+			fail_msg("op %u (%s): replayed %lld, recorded %lld", i,
+				taut_names_text(g->names, g->name[i]),
+				(long long)t.start_ns[i],
+				(long long)g->start_ns[i]);
+	}
+	taut_timeline_fini(&t);
+}
+
+static uint32_t find_op(const struct taut_graph *g, enum taut_op_kind kind,
+	const char *name, int skip)
+{
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		if (g->kind[i] == kind && !strcmp(name,
+			taut_names_text(g->names, g->name[i])) && !skip--)
+			return i;
+	return TAUT_NONE;
+}
+
+static bool has_edge(const struct taut_graph *g, uint32_t from, uint32_t to,
+	enum taut_edge_kind kind)
+{
+	assert_true(from < g->n_ops && to < g->n_ops);
+	for (uint32_t e = g->edge_begin[from]; e < g->edge_begin[from + 1]; e++)
+		if (g->edge_to[e] == to &&
+			(g->edge_kind[e] & ~TAUT_EDGE_FROM_START) == kind)
+			return true;
+	return false;
+}
+
+static void step(struct wt *w, int id, double ts, double dur)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", id);
+	wt_event(w, "user_annotation", name, 1, 10, ts, dur, "");
+}
+
+/* outer 0..100 holds inner 20..50: slices 20 + 30 + 50, and the time between
+ * the ops of a step belongs to the step. */
+static void test_slices_tile_the_thread(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	int64_t sum = 0;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 200);
+	wt_event(&w, "cpu_op", "outer", 1, 10, 0, 100, "");
+	wt_event(&w, "cpu_op", "inner", 1, 10, 20, 30, "");
+	wt_event(&w, "cpu_op", "next", 1, 10, 120, 40, "");
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_lanes, 1);
+	assert_int_equal(g->dur_ns[find_op(g, TAUT_OP_HOST, "outer", 0)], 20000);
+	assert_int_equal(g->dur_ns[find_op(g, TAUT_OP_HOST, "inner", 0)], 30000);
+	assert_int_equal(g->dur_ns[find_op(g, TAUT_OP_HOST, "outer", 1)], 50000);
+	assert_int_equal(g->dur_ns[find_op(g, TAUT_OP_HOST,
+		"ProfilerStep#1", 0)], 20000);
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		sum += g->dur_ns[i];
+	assert_int_equal(sum, 200000);
+	assert_int_equal(g->n_steps, 1);
+	assert_int_equal(g->steps[0].end_ns - g->steps[0].start_ns, 200000);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* The kernel waits for its launch, the copy for the kernel, the host call for
+ * the copy; what the call takes after the copy's end is its own. */
+static void test_launch_stream_and_sync(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t launch, kernel, ret;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 400);
+	wt_kernel(&w, "gemm", 1, 10, 10, 8, 7, 16, 100, 1);
+	wt_kernel(&w, "relu", 1, 10, 20, 8, 7, 118, 50, 2);
+	wt_event(&w, "cuda_runtime", "cudaDeviceSynchronize", 1, 10, 30, 150,
+		"\"correlation\":3");
+	run = wt_open(&w);
+	g = build(run);
+	launch = find_op(g, TAUT_OP_LAUNCH, "cudaLaunchKernel", 0);
+	kernel = find_op(g, TAUT_OP_KERNEL, "gemm", 0);
+	assert_true(has_edge(g, launch, kernel, TAUT_EDGE_LAUNCH));
+	kernel = find_op(g, TAUT_OP_KERNEL, "relu", 0);
+	assert_int_equal(g->gap_ns[kernel], 2000);
+	ret = find_op(g, TAUT_OP_RETURN, "cudaDeviceSynchronize", 0);
+	assert_true(has_edge(g, kernel, ret, TAUT_EDGE_SYNC));
+	assert_int_equal(g->dur_ns[ret], 12000); /* 180 - 168 */
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* A launch call that hangs for 500 us: its kernel begins when it ends, so the
+ * time is the call's, not an unexplained gap of the device. */
+static void test_slow_launch_is_the_hosts(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t kernel, launch;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	for (int i = 0; i < 5; i++) /* the usual lag: 6 us */
+		wt_kernel(&w, "k", 1, 10, 10 + 20 * i, 5, 7, 16 + 20 * i, 4,
+			1 + i);
+	wt_kernel(&w, "late", 1, 10, 200, 500, 7, 690, 10, 9);
+	run = wt_open(&w);
+	g = build(run);
+	kernel = find_op(g, TAUT_OP_KERNEL, "late", 0);
+	launch = find_op(g, TAUT_OP_LAUNCH, "cudaLaunchKernel", 5);
+	assert_true(has_edge(g, launch, kernel, TAUT_EDGE_LAUNCH));
+	assert_int_equal(g->gap_ns[kernel], 0);
+	assert_int_equal(g->dur_ns[launch], 484000); /* 690 - 6 - 200 */
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* The main thread hands over to the autograd thread and waits for it. */
+static void test_backward_thread(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t ret, first, last;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_event(&w, "cpu_op", "forward", 1, 10, 0, 300, "");
+	wt_event(&w, "cpu_op", "MmBackward0", 1, 11, 340, 200,
+		"\"Fwd thread id\":1,\"Sequence number\":4");
+	wt_event(&w, "cpu_op", "AddBackward0", 1, 11, 550, 150,
+		"\"Fwd thread id\":1,\"Sequence number\":3");
+	wt_event(&w, "cpu_op", "optimizer", 1, 10, 730, 200, "");
+	run = wt_open(&w);
+	g = build(run);
+	ret = find_op(g, TAUT_OP_RETURN, "ProfilerStep#1", 0);
+	first = find_op(g, TAUT_OP_HOST, "MmBackward0", 0);
+	last = find_op(g, TAUT_OP_HOST, "AddBackward0", 0);
+	assert_true(has_edge(g, last, ret, TAUT_EDGE_THREAD));
+	assert_int_equal(g->dur_ns[ret], 30000); /* 730 - 700 */
+	assert_true(has_edge(g, ret - 1, first, TAUT_EDGE_THREAD));
+	assert_int_equal(g->dur_ns[ret - 1], 40000); /* 340 - 300 */
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* record; wait; launch elsewhere: the other stream waits for what had been
+ * launched. When time contradicts that, it is not claimed. */
+static void streams(double second_starts, bool expect)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t a, b;
+
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_kernel(&w, "a", 1, 10, 10, 5, 7, 16, 300, 1);
+	wt_event(&w, "cuda_runtime", "cudaEventRecord", 1, 10, 20, 1,
+		"\"correlation\":2");
+	wt_event(&w, "cuda_runtime", "cudaStreamWaitEvent", 1, 10, 22, 1,
+		"\"correlation\":3");
+	wt_kernel(&w, "b", 1, 10, 30, 5, 20, second_starts, 50, 4);
+	run = wt_open(&w);
+	g = build(run);
+	a = find_op(g, TAUT_OP_KERNEL, "a", 0);
+	b = find_op(g, TAUT_OP_KERNEL, "b", 0);
+	assert_int_equal(has_edge(g, a, b, TAUT_EDGE_STREAM), expect);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+static void test_stream_waits_inferred(void **state)
+{
+	(void)state;
+	streams(318, true);
+	streams(40, false);
+}
+
+/* --- several ranks ----------------------------------------------------------*/
+
+/* Rank r begins its all-reduces late[r] us after the others'; all end alike.
+ * shift moves the rank's clock, drift_ppm stretches it. */
+static void write_reduces(struct wt *w, int rank, int n, double late,
+	double shift, double drift_ppm)
+{
+	wt_rank(w, rank);
+	step(w, 1, shift, (n * 1000.0 + 500) * (1 + drift_ppm * 1e-6));
+	for (int i = 0; i < n; i++) {
+		double t = i * 1000.0, f = 1 + drift_ppm * 1e-6;
+
+		wt_kernel(w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
+			shift + (t + 10 + late) * f, 5, 20,
+			shift + (t + 16 + late) * f, (600 - late) * f, 100 + i);
+	}
+}
+
+static void test_last_arrival_decides(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	write_reduces(&w, 0, 5, 0, 0, 0);
+	write_reduces(&w, 1, 5, 400, 0, 0);
+	write_reduces(&w, 2, 5, 100, 0, 0);
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 5);
+	assert_int_equal(g->n_unmatched, 0);
+	for (uint32_t i = 0; i < 5; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+
+		assert_int_equal(c->kind, TAUT_COLL_ALLREDUCE);
+		assert_int_equal(c->n_members, 3);
+		for (uint32_t k = 0; k < 3; k++) {
+			uint32_t op = g->member_arrive[c->first_member + k];
+
+			assert_int_equal(g->dur_ns[op + 1], 200000);
+			assert_int_equal(g->start_ns[op + 1] - g->start_ns[op],
+				k == 0 ? 400000 : k == 1 ? 0 : 300000);
+		}
+	}
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+static void test_clocks_are_recovered(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	write_reduces(&w, 0, 2000, 0, 0, 0);
+	write_reduces(&w, 1, 2000, 50, 7000, 0);
+	write_reduces(&w, 2, 2000, 50, -3000, 40);
+	run = wt_open(&w);
+	g = build(run);
+	assert_in_range((int)(g->clocks[1].offset_us + 0.5) + 7002, 0, 4);
+	assert_true(g->clocks[1].drift_ppm == 0);
+	assert_in_range((int)(g->clocks[2].offset_us + 0.5) - 2998, 0, 4);
+	assert_in_range((int)(-g->clocks[2].drift_ppm * 10 + 0.5), 390, 410);
+	assert_int_equal(g->n_backward, 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* One rank has one all-reduce less and another has a broadcast in its place:
+ * order cannot be trusted, and the first difference is told. */
+static void test_mismatch_is_refused(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	write_reduces(&w, 0, 5, 0, 0, 0);
+	write_reduces(&w, 1, 4, 0, 0, 0);
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_unmatched, 9);
+	assert_non_null(g->unmatched);
+	assert_non_null(strstr(g->unmatched, "collective 5 in step 1"));
+	for (uint32_t i = 0; i < g->n_collectives; i++)
+		assert_int_equal(g->collectives[i].n_members, 1);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* The root of a broadcast may be done before the last rank has come. */
+static void test_broadcast_root_is_early(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t root;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		step(&w, 1, 0, 1000);
+		wt_kernel(&w, "ncclDevKernel_Broadcast", 1, 10, 10 + 300 * r,
+			5, 20, 16 + 300 * r, 40, 5);
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->collectives[0].n_members, 2);
+	root = g->member_arrive[0];
+	assert_int_equal(g->start_ns[root + 1], g->start_ns[root]);
+	assert_int_equal(g->dur_ns[root + 1], 40000);
+	assert_int_equal(g->n_backward, 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slices_tile_the_thread),
+		cmocka_unit_test(test_launch_stream_and_sync),
+		cmocka_unit_test(test_slow_launch_is_the_hosts),
+		cmocka_unit_test(test_backward_thread),
+		cmocka_unit_test(test_stream_waits_inferred),
+		cmocka_unit_test(test_last_arrival_decides),
+		cmocka_unit_test(test_clocks_are_recovered),
+		cmocka_unit_test(test_mismatch_is_refused),
+		cmocka_unit_test(test_broadcast_root_is_early),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,324 @@
+/* handoff.c - host threads that wait for each other.
+ *
+ * backward() hands the step to an autograd thread and blocks; nothing in the
+ * recording says so, but it shows: one slice of the main thread has nothing
+ * in it, and the other thread is idle when it begins, idle when it ends, and
+ * busy most of the time between. Then
+ *   - the other thread's idle time before was a wait for this slice, and
+ *   - the rest of the slice was a wait for the other thread.
+ * In the same way a slice that ends just after a communication thread has
+ * finished was a wait for it (a work handle's wait()). */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum {
+	SHORT_NS = 20000,      /* slices below are not looked at */
+	COMM_SHORT_NS = 100000,
+	COMM_TAIL_NS = 1000000, /* return at most so long after the transfer */
+	COMM_STAMP_NS = 10000000, /* the transfer's stamp at most so late */
+};
+
+/* Slice `op` becomes HOST [start, from) and RETURN [to, end). */
+struct split {
+	uint32_t op;
+	int64_t from, to;
+	uint32_t first;  /* op of the other thread that the slice woke; or NONE */
+	uint32_t last;   /* op whose end it then waited for */
+};
+
+struct finder {
+	struct tauti_rank *rank;
+	TAUT_VEC(struct split) splits; /* by op */
+};
+
+static bool is_idle(const struct tauti_op *op)
+{
+	return op->kind == TAUT_OP_HOST && op->event == TAUT_NONE;
+}
+
+static bool is_autograd_lane(const struct tauti_rank *rank, uint32_t lane)
+{
+	const struct taut_trace *t = rank->trace;
+
+	if (lane == rank->main_lane || rank->comm_lane[lane] ||
+		t->lanes[lane].kind != TAUT_LANE_THREAD)
+		return false;
+	for (uint32_t i = t->lane_begin[lane]; i < t->lane_begin[lane + 1]; i++)
+		if ((t->flags[i] & TAUT_EVENT_BACKWARD) ||
+			(t->kind[i] == TAUT_KIND_OP &&
+			strstr(taut_trace_name(t, i), "Backward")))
+			return true;
+	return false;
+}
+
+/* First op of [lo, hi) that starts at or after `at`; ops are in time order. */
+static uint32_t first_from(const struct tauti_rank *rank, uint32_t lo,
+	uint32_t hi, int64_t at)
+{
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (rank->ops.data[mid].start < at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo;
+}
+
+/* Does slice m hand over to the lane [lo, hi) and wait for it? */
+static bool hands_over(const struct tauti_rank *rank, uint32_t m, uint32_t lo,
+	uint32_t hi, struct split *s)
+{
+	const struct tauti_op *ops = rank->ops.data, *slice = &ops[m];
+	uint32_t first = first_from(rank, lo, hi, slice->start), last;
+
+	while (first < hi && is_idle(&ops[first]))
+		first++;
+	if (first == hi || ops[first].end > slice->end)
+		return false;
+	if (first > lo && !is_idle(&ops[first - 1]) &&
+		ops[first - 1].end > slice->start)
+		return false; /* was busy when the slice began */
+	last = first_from(rank, lo, hi, slice->end);
+	while (last > first && (is_idle(&ops[last - 1]) ||
+		ops[last - 1].start >= slice->end))
+		last--;
+	last--;
+	if (ops[last].end > slice->end)
+		return false; /* went on after the slice */
+	if ((ops[last].end - ops[first].start) * 2 <
+		slice->end - slice->start)
+		return false;
+	*s = (struct split) { m, ops[first].start, ops[last].end, first, last };
+	return true;
+}
+
+static bool is_blank(const struct tauti_rank *rank, const struct tauti_op *op)
+{
+	uint8_t kind;
+
+	if (op->kind != TAUT_OP_HOST)
+		return false;
+	if (op->event == TAUT_NONE)
+		return true;
+	kind = rank->trace->kind[op->event];
+	return kind == TAUT_KIND_ANNOTATION || kind == TAUT_KIND_PYTHON ||
+		!strncmp(taut_trace_name(rank->trace, op->event), "c10d::", 6);
+}
+
+static bool find_autograd(struct finder *f, uint32_t lane)
+{
+	struct tauti_rank *r = f->rank;
+	uint32_t main = r->main_lane;
+
+	for (uint32_t m = r->lane_begin[main]; m < r->lane_begin[main + 1]; m++) {
+		const struct tauti_op *op = &r->ops.data[m];
+		struct split s;
+
+		if (op->kind != TAUT_OP_HOST || op->end - op->start < SHORT_NS)
+			continue;
+		if (hands_over(r, m, r->lane_begin[lane],
+			r->lane_begin[lane + 1], &s) &&
+			!taut_vec_push(&f->splits, s))
+			return false;
+	}
+	return true;
+}
+
+/* The transfer on a worker thread whose end explains best why slice m ended:
+ * it ran while the slice did and ended within it. The recorded end may be a
+ * little late: the worker first wakes its waiter, then writes the stamp. */
+static uint32_t comm_ending_in(const struct tauti_rank *r,
+	const struct tauti_op *m)
+{
+	uint32_t best = TAUT_NONE;
+	int64_t best_end = m->start;
+
+	for (size_t i = 0; i < r->comms.count; i++) {
+		const struct tauti_comm *c = &r->comms.data[i];
+		int64_t end = c->end;
+
+		if (r->trace->kind[c->row] == TAUT_KIND_KERNEL ||
+			c->start >= m->end)
+			continue;
+		if (end > m->end && end <= m->end + COMM_STAMP_NS &&
+			(c->end - m->end) * 2 < m->end - m->start)
+			end = m->end;
+		if (end > m->end || end <= best_end)
+			continue;
+		best = (uint32_t)i;
+		best_end = end;
+	}
+	if (best == TAUT_NONE || m->end - best_end > COMM_TAIL_NS +
+		(m->end - m->start) / 20)
+		return TAUT_NONE;
+	return best;
+}
+
+/* The waiter went on, so the transfer was done by then. */
+static int64_t end_by(struct tauti_rank *r, uint32_t comm, int64_t at)
+{
+	struct tauti_comm *c = &r->comms.data[comm];
+
+	if (c->end > at) {
+		c->end = at;
+		r->ops.data[c->arrive + 1].end = at;
+	}
+	return c->end;
+}
+
+static bool find_comm_waits(struct finder *f)
+{
+	struct tauti_rank *r = f->rank;
+	uint32_t main = r->main_lane;
+
+	for (uint32_t m = r->lane_begin[main]; m < r->lane_begin[main + 1]; m++) {
+		const struct tauti_op *op = &r->ops.data[m];
+		struct split s = { m, op->start, 0, TAUT_NONE, TAUT_NONE };
+		uint32_t c;
+
+		if (op->end - op->start < COMM_SHORT_NS || !is_blank(r, op))
+			continue;
+		c = comm_ending_in(r, op);
+		if (c == TAUT_NONE)
+			continue;
+		s.to = end_by(r, c, op->end);
+		s.last = tauti_op_out(r, r->comms.data[c].row);
+		if (!taut_vec_push(&f->splits, s))
+			return false;
+	}
+	return true;
+}
+
+static int by_op(const void *a, const void *b)
+{
+	const struct split *x = a, *y = b;
+
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->to > y->to ? -1 : x->to < y->to; /* the longest wait first */
+}
+
+static void move_ids(struct tauti_rank *r, const uint32_t *to)
+{
+	for (size_t i = 0; i < r->trace->n_events; i++)
+		if (r->op_of[i] != TAUT_NONE)
+			r->op_of[i] = to[r->op_of[i]];
+	for (size_t i = 0; i < r->calls.count; i++) {
+		struct tauti_call *c = &r->calls.data[i];
+
+		if (c->launch_op != TAUT_NONE)
+			c->launch_op = to[c->launch_op];
+		if (c->return_op != TAUT_NONE)
+			c->return_op = to[c->return_op];
+	}
+	for (size_t i = 0; i < r->comms.count; i++)
+		r->comms.data[i].arrive = to[r->comms.data[i].arrive];
+	for (size_t i = 0; i < r->marks.count; i++) {
+		r->marks.data[i].begin_op = to[r->marks.data[i].begin_op];
+		r->marks.data[i].end_op = to[r->marks.data[i].end_op];
+	}
+	for (uint32_t l = 0; l <= r->trace->n_lanes; l++)
+		r->lane_begin[l] = to[r->lane_begin[l]];
+}
+
+/* Copies the ops, each split one as two; to[old] = new id of the first. */
+static bool split_ops(struct finder *f, uint32_t *to)
+{
+	struct tauti_rank *r = f->rank;
+	size_t n = r->ops.count, k = 0;
+	struct tauti_op *old = r->ops.data;
+
+	memset(&r->ops, 0, sizeof r->ops);
+	if (!taut_vec_reserve(&r->ops, n + f->splits.count)) {
+		r->ops.data = old;
+		r->ops.count = r->ops.capacity = n;
+		return false;
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		to[i] = (uint32_t)r->ops.count;
+		r->ops.data[r->ops.count++] = old[i];
+		if (k < f->splits.count && f->splits.data[k].op == i) {
+			struct tauti_op *part = &r->ops.data[r->ops.count - 1];
+
+			part[1] = part[0];
+			part[0].end = f->splits.data[k].from;
+			part[1].start = f->splits.data[k].to;
+			part[1].kind = TAUT_OP_RETURN;
+			r->ops.count++;
+			k++;
+		}
+	}
+	to[n] = (uint32_t)r->ops.count;
+	free(old);
+	return true;
+}
+
+static bool add_edges(struct finder *f, const uint32_t *to)
+{
+	struct tauti_rank *r = f->rank;
+
+	for (size_t i = 0; i < f->splits.count; i++) {
+		const struct split *s = &f->splits.data[i];
+		struct tauti_edge back = { to[s->last], to[s->op] + 1, 0,
+			TAUT_EDGE_THREAD };
+		struct tauti_edge over = { to[s->op], 0, 0, TAUT_EDGE_THREAD };
+
+		if (!taut_vec_push(&r->edges, back))
+			return false;
+		if (s->first == TAUT_NONE)
+			continue;
+		over.to = to[s->first];
+		if (!taut_vec_push(&r->edges, over))
+			return false;
+		/* the idle slice before the hand-over was no work */
+		if (over.to > 0 && is_idle(&r->ops.data[over.to - 1]) &&
+			r->ops.data[over.to - 1].lane ==
+			r->ops.data[over.to].lane)
+			r->ops.data[over.to - 1].end =
+				r->ops.data[over.to - 1].start;
+	}
+	return true;
+}
+
+/* One split a slice: of several the longest wait. */
+static void settle(struct finder *f)
+{
+	size_t kept = 0;
+
+	if (f->splits.count)
+		qsort(f->splits.data, f->splits.count, sizeof *f->splits.data,
+			by_op);
+	for (size_t i = 0; i < f->splits.count; i++)
+		if (!kept || f->splits.data[kept - 1].op != f->splits.data[i].op)
+			f->splits.data[kept++] = f->splits.data[i];
+	f->splits.count = kept;
+}
+
+taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err)
+{
+	struct finder f = { .rank = rank };
+	uint32_t *to = NULL;
+	bool ok = true;
+
+	for (uint32_t l = 0; ok && l < rank->trace->n_lanes; l++)
+		if (is_autograd_lane(rank, l))
+			ok = find_autograd(&f, l);
+	ok = ok && find_comm_waits(&f);
+	if (ok && f.splits.count) {
+		settle(&f);
+		to = malloc((rank->ops.count + 1) * sizeof *to);
+		ok = to && split_ops(&f, to);
+		if (ok) {
+			move_ids(rank, to);
+			ok = add_edges(&f, to);
+		}
+	}
+	free(to);
+	taut_vec_free(&f.splits);
+	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
+		"%s: no memory for waits between threads", rank->trace->path);
+}

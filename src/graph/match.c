@@ -1,0 +1,378 @@
+/* match.c - which communication operations of the ranks are one collective.
+ *
+ * Operations are put into sequences: one for each process group (or each
+ * pair of a send/recv, or each communication stream where groups are not
+ * known). In a sequence, operations of the ranks match by the sequence
+ * number where every one has it, else by their order within a step. Order is
+ * sound only if every rank has as many operations in the step and of the same
+ * kinds; where it has not, the step is left unmatched and the first
+ * difference is told. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+struct item { /* one operation of one rank, in the order of matching */
+	uint32_t key;
+	int64_t step, order; /* order: seq, or position in the step */
+	uint32_t rank, comm;
+};
+
+struct matcher {
+	struct tauti_rank *ranks;
+	uint32_t n_ranks;
+	struct tauti_match *out;
+	TAUT_VEC(struct item) items;
+};
+
+/* --- sequences ----------------------------------------------------------------*/
+
+/* Which of the rank's communication lanes this is, by first use. */
+static uint32_t lane_ordinal(const struct tauti_rank *r, uint32_t lane,
+	uint32_t *ordinals, uint32_t *n)
+{
+	if (r->trace->lanes[lane].kind == TAUT_LANE_THREAD)
+		return 0; /* worker threads share one queue */
+	if (ordinals[lane] == TAUT_NONE)
+		ordinals[lane] = ++*n;
+	return ordinals[lane];
+}
+
+static uint32_t key_of(const struct tauti_rank *r, const struct tauti_comm *c,
+	uint32_t ordinal, struct taut_names *names)
+{
+	const struct taut_trace *t = r->trace;
+	const struct taut_comm_args *a = c->said_by == TAUT_NONE ? NULL :
+		taut_trace_comm(t, c->said_by);
+	char text[512];
+	int n;
+
+	if (c->src >= 0 && c->dst >= 0)
+		n = snprintf(text, sizeof text, "p2p %s %d>%d",
+			taut_names_text(t->names, c->group), c->src, c->dst);
+	else if (c->group)
+		n = snprintf(text, sizeof text, "group %s %s",
+			taut_names_text(t->names, c->group),
+			a ? taut_names_text(t->names, a->group_ranks) : "");
+	else if (ordinal)
+		n = snprintf(text, sizeof text, "communication stream %u",
+			(unsigned)ordinal);
+	else
+		n = snprintf(text, sizeof text, "communication threads");
+	if (n >= (int)sizeof text)
+		n = (int)sizeof text - 1;
+	return taut_names_add(names, text, (size_t)n);
+}
+
+static taut_status assign_keys(struct matcher *m, struct taut_names *names)
+{
+	for (uint32_t i = 0; i < m->n_ranks; i++) {
+		struct tauti_rank *r = &m->ranks[i];
+		uint32_t *ordinals = malloc((r->trace->n_lanes + 1) *
+			sizeof *ordinals), n = 0;
+
+		if (!ordinals)
+			return TAUT_ENOMEM;
+		memset(ordinals, 0xff,
+			(r->trace->n_lanes + 1) * sizeof *ordinals);
+		for (size_t k = 0; k < r->comms.count; k++) {
+			struct tauti_comm *c = &r->comms.data[k];
+			uint32_t lane = r->trace->lane[c->row];
+
+			c->key = key_of(r, c, lane_ordinal(r, lane, ordinals,
+				&n), names);
+			if (c->key == TAUT_NONE) {
+				free(ordinals);
+				return TAUT_ENOMEM;
+			}
+		}
+		free(ordinals);
+	}
+	return TAUT_OK;
+}
+
+/* Sequence numbers serve a sequence only if all its operations have one. */
+static void find_unnumbered(struct matcher *m, uint8_t *unnumbered)
+{
+	for (uint32_t i = 0; i < m->n_ranks; i++)
+		for (size_t k = 0; k < m->ranks[i].comms.count; k++)
+			if (m->ranks[i].comms.data[k].seq < 0)
+				unnumbered[m->ranks[i].comms.data[k].key] = 1;
+}
+
+/* ... and if no rank has the same number twice, or two kinds under it. */
+static bool find_misnumbered(const struct matcher *m, uint8_t *unnumbered)
+{
+	bool found = false;
+
+	for (size_t i = 1; i < m->items.count; i++) {
+		const struct item *a = &m->items.data[i - 1], *b = a + 1;
+
+		if (unnumbered[a->key] || a->key != b->key ||
+			a->order != b->order)
+			continue;
+		if (a->rank == b->rank || m->ranks[a->rank].comms.data[a->comm]
+			.kind != m->ranks[b->rank].comms.data[b->comm].kind)
+			unnumbered[a->key] = found = true;
+	}
+	return found;
+}
+
+struct position { /* next order in (key, step) of one rank */
+	int64_t step, next;
+};
+
+static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
+	uint32_t n_keys)
+{
+	struct position *at = malloc((n_keys + 1) * sizeof *at);
+	bool ok = at != NULL;
+
+	for (uint32_t i = 0; ok && i < m->n_ranks; i++) {
+		struct tauti_rank *r = &m->ranks[i];
+
+		for (uint32_t k = 0; k < n_keys; k++)
+			at[k] = (struct position) { INT64_MIN, 0 };
+		for (uint32_t k = 0; ok && k < r->comms.count; k++) {
+			struct tauti_comm *c = &r->comms.data[k];
+			struct item it = { c->key, 0, c->seq, i, k };
+
+			if (unnumbered[c->key]) {
+				struct position *p = &at[c->key];
+
+				if (p->step != c->step)
+					*p = (struct position) { c->step, 0 };
+				it.step = c->step;
+				it.order = p->next++;
+			}
+			ok = taut_vec_push(&m->items, it);
+		}
+	}
+	free(at);
+	return ok ? TAUT_OK : TAUT_ENOMEM;
+}
+
+static int by_place(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->comm < y->comm ? -1 : x->comm > y->comm;
+}
+
+/* Every operation at its place, in the order of matching. */
+static taut_status arrange(struct matcher *m, const uint8_t *unnumbered,
+	uint32_t n_keys)
+{
+	taut_status status;
+
+	taut_vec_clear(&m->items);
+	status = collect(m, unnumbered, n_keys);
+	if (!status && m->items.count)
+		qsort(m->items.data, m->items.count, sizeof *m->items.data,
+			by_place);
+	return status;
+}
+
+/* --- collectives ------------------------------------------------------------------*/
+
+static struct tauti_comm *comm_of(const struct matcher *m, const struct item *it)
+{
+	return &m->ranks[it->rank].comms.data[it->comm];
+}
+
+static bool emit(struct matcher *m, const struct item *items, size_t n)
+{
+	const struct tauti_comm *c = comm_of(m, &items[0]);
+	struct taut_collective coll = {
+		.kind = c->kind, .group_size = c->group_size, .seq = c->seq,
+		.bytes = c->bytes, .n_members = (uint32_t)n,
+		.first_member = (uint32_t)m->out->member_comm.count,
+		.join_op = TAUT_NONE,
+	};
+
+	for (size_t i = 0; i < n; i++) {
+		struct tauti_comm *member = comm_of(m, &items[i]);
+
+		member->match = (uint32_t)m->out->collectives.count;
+		if (member->bytes > coll.bytes)
+			coll.bytes = member->bytes;
+		if (!taut_vec_push(&m->out->member_rank, items[i].rank) ||
+			!taut_vec_push(&m->out->member_comm, items[i].comm))
+			return false;
+	}
+	return taut_vec_push(&m->out->collectives, coll);
+}
+
+static bool emit_alone(struct matcher *m, const struct item *items, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!emit(m, &items[i], 1))
+			return false;
+	return true;
+}
+
+static size_t run_length(const struct matcher *m, size_t from, bool whole_step)
+{
+	const struct item *a = &m->items.data[from];
+	size_t n = 1;
+
+	for (; from + n < m->items.count; n++) {
+		const struct item *b = &m->items.data[from + n];
+
+		if (a->key != b->key || a->step != b->step ||
+			(!whole_step && a->order != b->order))
+			break;
+	}
+	return n;
+}
+
+static void tell(struct matcher *m, struct taut_names *names,
+	const struct item *a, const struct item *b, const char *what)
+{
+	char step[48] = "outside every step";
+
+	if (m->out->unmatched[0])
+		return;
+	if (a->step != INT64_MIN)
+		snprintf(step, sizeof step, "in step %lld", (long long)a->step);
+	snprintf(m->out->unmatched, sizeof m->out->unmatched,
+		"%s: collective %lld %s is %s on rank %d, but %s %s",
+		taut_names_text(names, a->key), (long long)a->order + 1, step,
+		taut_coll_kind_name(comm_of(m, a)->kind),
+		m->ranks[a->rank].trace->rank, b ?
+		taut_coll_kind_name(comm_of(m, b)->kind) : "missing", what);
+}
+
+/* Are the n items of one step the same operations on each of its ranks? */
+static bool sound(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, uint32_t n_ranks)
+{
+	char what[48];
+
+	for (size_t i = 0; i < n;) {
+		size_t same = i;
+
+		while (same < n && items[same].order == items[i].order)
+			same++;
+		for (size_t k = i + 1; k < same; k++)
+			if (comm_of(m, &items[k])->kind !=
+				comm_of(m, &items[i])->kind) {
+				snprintf(what, sizeof what, "on rank %d",
+					m->ranks[items[k].rank].trace->rank);
+				tell(m, names, &items[i], &items[k], what);
+				return false;
+			}
+		if (same - i != n_ranks) {
+			snprintf(what, sizeof what, "on %u of %u ranks",
+				(unsigned)(n_ranks - (same - i)),
+				(unsigned)n_ranks);
+			tell(m, names, &items[i], NULL, what);
+			return false;
+		}
+		i = same;
+	}
+	return true;
+}
+
+static uint32_t ranks_in(const struct item *items, size_t n, uint8_t *seen,
+	uint32_t n_ranks)
+{
+	uint32_t count = 0;
+
+	memset(seen, 0, n_ranks);
+	for (size_t i = 0; i < n; i++) {
+		count += !seen[items[i].rank];
+		seen[items[i].rank] = 1;
+	}
+	return count;
+}
+
+/* All of one key. Numbered: equal numbers match. Else step by step. */
+static bool match_key(struct matcher *m, struct taut_names *names, size_t from,
+	size_t n, bool numbered, uint8_t *seen)
+{
+	const struct item *items = &m->items.data[from];
+	uint32_t n_ranks = ranks_in(items, n, seen, m->n_ranks);
+
+	for (size_t i = 0; i < n;) {
+		size_t len = run_length(m, from + i, !numbered);
+
+		if (!numbered && n_ranks > 1 &&
+			!sound(m, names, &items[i], len, n_ranks)) {
+			m->out->n_unmatched += (uint32_t)len;
+			if (!emit_alone(m, &items[i], len))
+				return false;
+			i += len;
+			continue;
+		}
+		for (size_t end = i + len; i < end;) {
+			size_t same = run_length(m, from + i, false);
+
+			if (!emit(m, &items[i], same))
+				return false;
+			i += same;
+		}
+	}
+	return true;
+}
+
+static taut_status match_all(struct matcher *m, struct taut_names *names,
+	const uint8_t *unnumbered)
+{
+	uint8_t *seen = malloc(m->n_ranks + 1);
+	bool ok = seen != NULL;
+
+	for (size_t i = 0; ok && i < m->items.count;) {
+		uint32_t key = m->items.data[i].key;
+		size_t n = 1;
+
+		while (i + n < m->items.count &&
+			m->items.data[i + n].key == key)
+			n++;
+		ok = match_key(m, names, i, n, !unnumbered[key], seen);
+		i += n;
+	}
+	free(seen);
+	return ok ? TAUT_OK : TAUT_ENOMEM;
+}
+
+taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,
+	struct taut_names *names, struct tauti_match *match,
+	struct taut_error *err)
+{
+	struct matcher m = { .ranks = ranks, .n_ranks = n_ranks, .out = match };
+	taut_status status = assign_keys(&m, names);
+	uint32_t n_keys = taut_names_count(names);
+	uint8_t *unnumbered = calloc(n_keys + 1, 1);
+
+	if (!unnumbered)
+		status = TAUT_ENOMEM;
+	if (!status) {
+		find_unnumbered(&m, unnumbered);
+		status = arrange(&m, unnumbered, n_keys);
+	}
+	if (!status && find_misnumbered(&m, unnumbered))
+		status = arrange(&m, unnumbered, n_keys);
+	if (!status)
+		status = match_all(&m, names, unnumbered);
+	free(unnumbered);
+	taut_vec_free(&m.items);
+	return status ? taut_error_set(err, status, -1,
+		"no memory to match collectives") : TAUT_OK;
+}
+
+void tauti_match_fini(struct tauti_match *match)
+{
+	taut_vec_free(&match->collectives);
+	taut_vec_free(&match->member_rank);
+	taut_vec_free(&match->member_comm);
+}

@@ -1,0 +1,155 @@
+/* rank.c - one rank's workspace, its main thread and its steps. */
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+static const char step_prefix[] = "ProfilerStep#";
+
+static bool is_step(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_ANNOTATION && !strncmp(
+		taut_trace_name(t, row), step_prefix, sizeof step_prefix - 1);
+}
+
+/* The thread with the step marks; without any, the busiest host thread. */
+static uint32_t find_main_lane(const struct taut_trace *t)
+{
+	uint32_t best = TAUT_NONE, best_count = 0;
+
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		uint32_t count = 0;
+
+		if (t->lanes[l].kind != TAUT_LANE_THREAD)
+			continue;
+		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++) {
+			if (is_step(t, i))
+				return l;
+			count += t->kind[i] != TAUT_KIND_OVERHEAD;
+		}
+		if (count > best_count) {
+			best = l;
+			best_count = count;
+		}
+	}
+	return best;
+}
+
+static uint32_t *filled(size_t n)
+{
+	uint32_t *ids = malloc((n + 1) * sizeof *ids);
+
+	if (ids)
+		memset(ids, 0xff, (n + 1) * sizeof *ids);
+	return ids;
+}
+
+taut_status tauti_rank_init(struct tauti_rank *rank,
+	const struct taut_trace *trace, uint32_t index,
+	const struct taut_graph_options *options, struct taut_error *err)
+{
+	size_t n = trace->n_events;
+
+	memset(rank, 0, sizeof *rank);
+	rank->trace = trace;
+	rank->options = options;
+	rank->index = index;
+	rank->main_lane = find_main_lane(trace);
+	rank->comm_lane = calloc(trace->n_lanes + 1, sizeof *rank->comm_lane);
+	rank->lane_begin = calloc(trace->n_lanes + 1, sizeof(uint32_t));
+	rank->free_at = malloc((n + 1) * sizeof *rank->free_at);
+	rank->launch_of = filled(n);
+	rank->call_of = filled(n);
+	rank->comm_of = filled(n);
+	rank->op_of = filled(n);
+	if (!rank->comm_lane || !rank->lane_begin || !rank->free_at ||
+		!rank->launch_of || !rank->call_of || !rank->comm_of ||
+		!rank->op_of)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"%s: no memory for its graph", trace->path);
+	if (rank->main_lane == TAUT_NONE)
+		return taut_error_set(err, TAUT_EFORMAT, -1,
+			"%s: no events of a host thread; expected operators or "
+			"runtime calls", trace->path);
+	return TAUT_OK;
+}
+
+void tauti_rank_fini(struct tauti_rank *rank)
+{
+	free(rank->comm_lane);
+	free(rank->lane_begin);
+	free(rank->free_at);
+	free(rank->launch_of);
+	free(rank->call_of);
+	free(rank->comm_of);
+	free(rank->op_of);
+	taut_vec_free(&rank->calls);
+	taut_vec_free(&rank->stream_waits);
+	taut_vec_free(&rank->comms);
+	taut_vec_free(&rank->marks);
+	taut_vec_free(&rank->ops);
+	taut_vec_free(&rank->edges);
+}
+
+/* One step over everything, for a recording without marks. */
+static struct tauti_mark whole(const struct taut_trace *t)
+{
+	struct tauti_mark m = { 0, INT64_MAX, INT64_MIN, TAUT_NONE, TAUT_NONE,
+		TAUT_NONE };
+
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		if (t->lanes[l].kind == TAUT_LANE_OTHER)
+			continue;
+		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++) {
+			if (t->start_ns[i] < m.start)
+				m.start = t->start_ns[i];
+			if (tauti_row_end(t, i) > m.end)
+				m.end = tauti_row_end(t, i);
+		}
+	}
+	return m;
+}
+
+taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err)
+{
+	const struct taut_trace *t = rank->trace;
+	bool ok = true;
+
+	for (uint32_t i = t->lane_begin[rank->main_lane];
+		ok && i < t->lane_begin[rank->main_lane + 1]; i++) {
+		struct tauti_mark m = { 0, t->start_ns[i], tauti_row_end(t, i),
+			i, TAUT_NONE, TAUT_NONE };
+
+		if (!is_step(t, i))
+			continue;
+		m.id = strtoll(taut_trace_name(t, i) + sizeof step_prefix - 1,
+			NULL, 10);
+		ok = taut_vec_push(&rank->marks, m);
+	}
+	if (ok && !rank->marks.count) {
+		struct tauti_mark m = whole(t);
+
+		ok = taut_vec_push(&rank->marks, m);
+	}
+	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
+		"%s: no memory for steps", t->path);
+}
+
+int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at)
+{
+	size_t lo = 0, hi = rank->marks.count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (rank->marks.data[mid].start <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo || (at > rank->marks.data[lo - 1].end && lo == hi &&
+		lo == rank->marks.count))
+		return INT64_MIN;
+	return rank->marks.data[lo - 1].id;
+}

@@ -1,0 +1,246 @@
+/* slices.c - cuts each lane into operations.
+ *
+ * A host thread becomes a gapless row of slices, each of the innermost event
+ * that was open: what the host does between events is its own time. Calls
+ * that launch or wait are single operations, whatever is nested in them. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { ROUNDING_NS = 2000 }; /* events of whole us may overlap by so much */
+
+struct open_event {
+	uint32_t row;
+	int64_t end;
+};
+
+struct cutter {
+	struct tauti_rank *rank;
+	uint32_t lane;
+	int64_t at;   /* everything before is cut */
+	bool begun;
+	size_t next_mark; /* of rank->marks, on the main lane */
+	TAUT_VEC(struct open_event) open;
+};
+
+static bool push_op(struct cutter *c, uint8_t kind, int64_t start, int64_t end,
+	uint32_t event, uint32_t comm)
+{
+	struct tauti_op op = { start, end, c->lane, event, comm, kind };
+
+	return taut_vec_push(&c->rank->ops, op);
+}
+
+static uint32_t last_op(const struct cutter *c)
+{
+	return (uint32_t)c->rank->ops.count - 1;
+}
+
+/* Time up to `to` belongs to the innermost open event. */
+static bool cut_to(struct cutter *c, int64_t to)
+{
+	uint32_t event = c->open.count ?
+		c->open.data[c->open.count - 1].row : TAUT_NONE;
+	int64_t from = c->at;
+
+	if (to <= from)
+		return true;
+	c->at = to;
+	return push_op(c, TAUT_OP_HOST, from, to, event, TAUT_NONE);
+}
+
+/* Marks that lie at or before `to`, and the slices between them. */
+static bool marks_to(struct cutter *c, int64_t to)
+{
+	struct tauti_rank *r = c->rank;
+
+	while (c->lane == r->main_lane && c->next_mark < 2 * r->marks.count) {
+		struct tauti_mark *m = &r->marks.data[c->next_mark / 2];
+		bool end = c->next_mark & 1;
+		int64_t at = end ? m->end : m->start;
+
+		if (at > to)
+			return true;
+		if (!cut_to(c, at))
+			return false;
+		if (at < c->at)
+			at = c->at; /* inside a call, which is not cut */
+		if (!push_op(c, TAUT_OP_MARK, at, at, m->row, TAUT_NONE))
+			return false;
+		*(end ? &m->end_op : &m->begin_op) = last_op(c);
+		c->next_mark++;
+	}
+	return true;
+}
+
+static bool close_until(struct cutter *c, int64_t at)
+{
+	while (c->open.count && c->open.data[c->open.count - 1].end <= at) {
+		int64_t end = c->open.data[c->open.count - 1].end;
+
+		if (!marks_to(c, end) || !cut_to(c, end))
+			return false;
+		c->open.count--;
+	}
+	return marks_to(c, at) && (!c->begun || cut_to(c, at));
+}
+
+/* A call: [start, submit) launches, then perhaps it waits, then it returns. */
+static bool cut_call(struct cutter *c, struct tauti_call *call)
+{
+	const struct taut_trace *t = c->rank->trace;
+	int64_t start = t->start_ns[call->row];
+	int64_t end = tauti_row_end(t, call->row), done, launched;
+	bool waits = call->waited != TAUT_NONE;
+
+	if (start < c->at)
+		start = c->at;
+	if (end < start)
+		end = start;
+	launched = call->submit != INT64_MIN && call->submit > start &&
+		call->submit < end ? call->submit : waits ? start : end;
+	c->at = end;
+	if (call->device != TAUT_NONE) {
+		if (!push_op(c, TAUT_OP_LAUNCH, start, launched, call->row,
+			TAUT_NONE))
+			return false;
+		call->launch_op = last_op(c);
+	} else {
+		launched = start;
+	}
+	if (!waits)
+		return launched >= end || push_op(c, TAUT_OP_HOST, launched,
+			end, call->row, TAUT_NONE);
+	done = tauti_row_end(t, call->waited);
+	if (done > end)
+		done = end;
+	if (done < launched)
+		done = launched;
+	call->return_op = (uint32_t)c->rank->ops.count;
+	return push_op(c, TAUT_OP_RETURN, done, end, call->row, TAUT_NONE);
+}
+
+/* Opens row i; false: no memory. A row that crosses the end of the one
+ * around it is shortened when that is rounding, left out when it is a range
+ * of no thread's stack, and else ends the row around it. */
+static bool open_row(struct cutter *c, uint32_t i)
+{
+	const struct taut_trace *t = c->rank->trace;
+	struct open_event e = { i, tauti_row_end(t, i) };
+
+	if (c->open.count) {
+		struct open_event *around = &c->open.data[c->open.count - 1];
+
+		if (e.end > around->end + ROUNDING_NS) {
+			if (t->kind[i] == TAUT_KIND_ANNOTATION ||
+				t->kind[i] == TAUT_KIND_PYTHON)
+				return true;
+			c->open.count--;
+		} else if (e.end > around->end) {
+			e.end = around->end;
+		}
+	}
+	return taut_vec_push(&c->open, e);
+}
+
+static bool cut_thread(struct cutter *c)
+{
+	struct tauti_rank *r = c->rank;
+	const struct taut_trace *t = r->trace;
+	uint32_t end = t->lane_begin[c->lane + 1];
+
+	for (uint32_t i = t->lane_begin[c->lane]; i < end; i++) {
+		int64_t start = t->start_ns[i];
+
+		if (!c->begun) {
+			c->at = start;
+			if (c->lane == r->main_lane && r->marks.count &&
+				r->marks.data[0].start < start)
+				c->at = r->marks.data[0].start;
+		}
+		if (!close_until(c, start))
+			return false;
+		c->begun = true;
+		if (!marks_to(c, start) || !cut_to(c, start))
+			return false;
+		if (r->call_of[i] != TAUT_NONE) {
+			if (!cut_call(c, &r->calls.data[r->call_of[i]]))
+				return false;
+			while (i + 1 < end && t->start_ns[i + 1] < c->at &&
+				tauti_row_end(t, i + 1) <= c->at &&
+				r->call_of[i + 1] == TAUT_NONE)
+				i++; /* nested in the call */
+		} else if (!open_row(c, i)) {
+			return false;
+		}
+	}
+	return true;
+}
+
+/* Ends every open event and places the marks that are left. */
+static bool finish_thread(struct cutter *c)
+{
+	struct tauti_rank *r = c->rank;
+
+	while (c->open.count) {
+		int64_t end = c->open.data[c->open.count - 1].end;
+
+		if (!marks_to(c, end) || !cut_to(c, end))
+			return false;
+		c->open.count--;
+	}
+	return c->lane != r->main_lane || marks_to(c, INT64_MAX);
+}
+
+static bool cut_serial(struct cutter *c)
+{
+	struct tauti_rank *r = c->rank;
+	const struct taut_trace *t = r->trace;
+
+	for (uint32_t i = t->lane_begin[c->lane];
+		i < t->lane_begin[c->lane + 1]; i++) {
+		int64_t start = t->start_ns[i], end = tauti_row_end(t, i);
+		uint32_t comm = r->comm_of[i];
+		bool ok;
+
+		if (!tauti_is_device(t->kind[i]) && comm == TAUT_NONE)
+			continue;
+		r->op_of[i] = (uint32_t)r->ops.count;
+		if (comm != TAUT_NONE) {
+			r->comms.data[comm].arrive = r->op_of[i];
+			ok = push_op(c, TAUT_OP_ARRIVE, start, start, i, comm) &&
+				push_op(c, TAUT_OP_TRANSFER, start, end, i, comm);
+		} else {
+			ok = push_op(c, t->kind[i] == TAUT_KIND_KERNEL ?
+				TAUT_OP_KERNEL : TAUT_OP_COPY, start, end, i,
+				TAUT_NONE);
+		}
+		if (!ok)
+			return false;
+	}
+	return true;
+}
+
+taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err)
+{
+	const struct taut_trace *t = rank->trace;
+	bool ok = taut_vec_reserve(&rank->ops, t->n_events + 2);
+
+	for (uint32_t l = 0; ok && l < t->n_lanes; l++) {
+		struct cutter c = { .rank = rank, .lane = l };
+
+		rank->lane_begin[l] = (uint32_t)rank->ops.count;
+		if (t->lanes[l].kind == TAUT_LANE_STREAM || rank->comm_lane[l])
+			ok = cut_serial(&c);
+		else if (t->lanes[l].kind == TAUT_LANE_THREAD)
+			ok = cut_thread(&c) && finish_thread(&c);
+		taut_vec_free(&c.open);
+	}
+	rank->lane_begin[t->n_lanes] = (uint32_t)rank->ops.count;
+	if (!ok)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"%s: no memory for operations", t->path);
+	taut_vec_trim(&rank->ops);
+	return TAUT_OK;
+}
