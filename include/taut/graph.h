@@ -137,6 +137,8 @@ struct taut_graph {
 	int64_t worst_backward_ns;
 	uint32_t n_unmatched;    /* communication operations left alone */
 	const char *unmatched;   /* the first mismatch, in words; or NULL */
+	int groups_by_time;      /* some process groups are not told and were
+	                            found by the times alone */
 	uint32_t edges_of[TAUT_EDGE_KINDS];
 	uint32_t n_launches_cut; /* device work whose launch is not recorded */
 };

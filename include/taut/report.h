@@ -73,9 +73,12 @@ struct taut_report_late {
 	const char *cause_module; /* where in the model; "" when not known */
 };
 
-struct taut_report_segment { /* one piece of the critical path */
+/* One piece of the critical path. Short pieces of one category that follow
+ * each other on a lane are one segment, named after the longest. */
+struct taut_report_segment {
 	int32_t rank;
-	uint32_t op;            /* first operation, in the graph */
+	uint32_t op;            /* the longest operation, in the graph */
+	uint32_t n_ops;
 	const char *lane;       /* "stream 7", "thread 2590092 (python)" */
 	const char *name;
 	const char *module;     /* "" when not known */

@@ -60,7 +60,7 @@ static bool write_notes(struct tauti_explain *x)
 	const struct taut_graph *g = x->g;
 	struct taut_report *r = x->report;
 	const char **notes = TAUT_ARENA_ARRAY(x->arena, const char *,
-		g->run->n_notes + 4);
+		g->run->n_notes + 5);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; notes && i < g->run->n_notes; i++)
@@ -69,6 +69,9 @@ static bool write_notes(struct tauti_explain *x)
 		notes[n++] = taut_arena_printf(x->arena,
 			"%u communication operations are not matched across "
 			"ranks: %s", g->n_unmatched, g->unmatched);
+	if (notes && g->groups_by_time)
+		notes[n++] = "some process groups are not named in the traces; "
+			"ranks were grouped by when their collectives ran";
 	if (notes && g->n_backward)
 		notes[n++] = taut_arena_printf(x->arena,
 			"%u waits run backward in time, by up to %.3f ms; they "

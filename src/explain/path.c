@@ -149,41 +149,90 @@ static int32_t rank_number(const struct taut_graph *g, uint32_t op)
 	return trace == TAUT_NONE ? -1 : g->run->traces[trace].rank;
 }
 
+/* Pieces below a two-thousandth of the path are told together. */
+enum { PATH_RESOLUTION = 2000 };
+
+struct run { /* the segment being put together */
+	int64_t longest, small; /* piece; what counts as short */
+};
+
 static bool joins(const struct tauti_explain *x, const struct piece *a,
-	const struct taut_report_segment *s)
+	const struct taut_report_segment *s, const struct run *run)
 {
-	return s->op != TAUT_NONE && x->g->lane[a->op] == x->g->lane[s->op] &&
-		a->category == s->category && a->start == s->start_ns +
-		s->dur_ns && op_name(x, a->op) == s->name;
+	int64_t dur = a->end - a->start;
+
+	return x->g->lane[a->op] == x->g->lane[s->op] &&
+		a->category == s->category &&
+		a->start == s->start_ns + s->dur_ns &&
+		(op_name(x, a->op) == s->name ||
+		(dur < run->small && run->longest < run->small));
+}
+
+static void join(const struct tauti_explain *x, const struct piece *p,
+	struct taut_report_segment *s, struct run *run)
+{
+	s->dur_ns += p->end - p->start;
+	s->n_ops++;
+	if (p->end - p->start <= run->longest)
+		return;
+	run->longest = p->end - p->start;
+	s->op = p->op;
+	s->name = op_name(x, p->op);
+	s->module = tauti_module(x, p->op);
+}
+
+static bool keep_segments(struct tauti_explain *x,
+	const struct taut_report_segment *from, size_t n)
+{
+	struct taut_report_segment *to = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_segment, n + 1);
+
+	if (to && n)
+		memcpy(to, from, n * sizeof *to);
+	x->report->path = to;
+	x->report->n_path = (uint32_t)n;
+	return to != NULL;
+}
+
+static int64_t path_length(const struct walk *w)
+{
+	int64_t sum = 0;
+
+	for (size_t i = 0; i < w->pieces.count; i++)
+		sum += w->pieces.data[i].end - w->pieces.data[i].start;
+	return sum;
 }
 
 static bool make_segments(struct walk *w, const char **lane_names)
 {
 	struct tauti_explain *x = w->x;
-	struct taut_report_segment *out = TAUT_ARENA_ARRAY(x->arena,
-		struct taut_report_segment, w->pieces.count + 1);
-	uint32_t n = 0;
+	TAUT_VEC(struct taut_report_segment) out = { 0 };
+	struct run run = { 0, path_length(w) / PATH_RESOLUTION };
+	bool ok = true;
 
-	for (size_t i = w->pieces.count; out && i-- > 0;) {
+	for (size_t i = w->pieces.count; ok && i-- > 0;) {
 		const struct piece *p = &w->pieces.data[i];
 		uint32_t lane = x->g->lane[p->op];
+		struct taut_report_segment s = { rank_number(x->g, p->op),
+			p->op, 1, NULL, op_name(x, p->op),
+			tauti_module(x, p->op), p->category, p->start,
+			p->end - p->start };
 
 		x->report->path_ns[p->category] += p->end - p->start;
-		if (n && joins(x, p, &out[n - 1])) {
-			out[n - 1].dur_ns += p->end - p->start;
+		if (out.count && joins(x, p, &out.data[out.count - 1], &run)) {
+			join(x, p, &out.data[out.count - 1], &run);
 			continue;
 		}
-		if (!lane_names[lane] &&
-			!(lane_names[lane] = lane_name(x, lane)))
-			return false;
-		out[n++] = (struct taut_report_segment) {
-			rank_number(x->g, p->op), p->op, lane_names[lane],
-			op_name(x, p->op), tauti_module(x, p->op), p->category,
-			p->start, p->end - p->start };
+		if (!lane_names[lane])
+			lane_names[lane] = lane_name(x, lane);
+		s.lane = lane_names[lane];
+		run.longest = s.dur_ns;
+		ok = s.lane && taut_vec_push(&out, s);
 	}
-	x->report->path = out;
-	x->report->n_path = n;
-	return out != NULL;
+	if (ok)
+		ok = keep_segments(x, out.data, out.count);
+	taut_vec_free(&out);
+	return ok;
 }
 
 /* --- tables by name -------------------------------------------------------------------*/
@@ -205,37 +254,61 @@ static int by_cost(const void *a, const void *b)
 	return by_name(a, b);
 }
 
-static bool sum_shares(struct tauti_explain *x, bool modules,
+static bool keep_shares(struct tauti_explain *x,
+	const struct taut_report_share *from, uint32_t n,
 	const struct taut_report_share **ret_rows, uint32_t *ret_n)
 {
-	const struct taut_report *r = x->report;
-	struct taut_report_share *rows = TAUT_ARENA_ARRAY(x->arena,
-		struct taut_report_share, r->n_path + 1);
-	uint32_t n = 0, kept = 0;
+	struct taut_report_share *to = TAUT_ARENA_ARRAY(x->arena,
+		struct taut_report_share, n + 1);
 
-	for (uint32_t i = 0; rows && i < r->n_path; i++) {
-		const struct taut_report_segment *s = &r->path[i];
+	if (to && n)
+		memcpy(to, from, n * sizeof *to);
+	*ret_rows = to;
+	*ret_n = n;
+	return to != NULL;
+}
 
-		if (modules && !*s->module)
-			continue;
-		rows[n++] = (struct taut_report_share) { modules ? s->module :
-			s->name, s->category, 1, s->dur_ns };
-	}
-	if (!rows)
-		return false;
+static uint32_t fold_shares(struct taut_report_share *rows, uint32_t n)
+{
+	uint32_t kept = 0;
+
 	qsort(rows, n, sizeof *rows, by_name);
 	for (uint32_t i = 0; i < n; i++) {
 		if (kept && !by_name(&rows[kept - 1], &rows[i])) {
-			rows[kept - 1].count++;
+			rows[kept - 1].count += rows[i].count;
 			rows[kept - 1].ns += rows[i].ns;
 		} else {
 			rows[kept++] = rows[i];
 		}
 	}
 	qsort(rows, kept, sizeof *rows, by_cost);
-	*ret_rows = rows;
-	*ret_n = kept;
-	return true;
+	return kept;
+}
+
+/* From the pieces, not from the segments, which tell short ones together. */
+static bool sum_shares(struct walk *w, bool modules,
+	const struct taut_report_share **ret_rows, uint32_t *ret_n)
+{
+	const struct tauti_explain *x = w->x;
+	struct taut_report_share *rows = malloc((w->pieces.count + 1) *
+		sizeof *rows);
+	uint32_t n = 0;
+	bool ok;
+
+	for (size_t i = 0; rows && i < w->pieces.count; i++) {
+		const struct piece *p = &w->pieces.data[i];
+		const char *name = modules ? tauti_module(x, p->op) :
+			op_name(x, p->op);
+
+		if (!*name)
+			continue;
+		rows[n++] = (struct taut_report_share) { name, p->category, 1,
+			p->end - p->start };
+	}
+	ok = rows && keep_shares(w->x, rows, fold_shares(rows, n), ret_rows,
+		ret_n);
+	free(rows);
+	return ok;
 }
 
 taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err)
@@ -261,8 +334,8 @@ taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err)
 	if (ok && from != TAUT_NONE)
 		ok = walk(&w, from, begin);
 	ok = ok && make_segments(&w, lane_names) &&
-		sum_shares(x, false, &x->report->path_ops,
-		&x->report->n_path_ops) && sum_shares(x, true,
+		sum_shares(&w, false, &x->report->path_ops,
+		&x->report->n_path_ops) && sum_shares(&w, true,
 		&x->report->path_modules, &x->report->n_path_modules);
 	free(lane_names);
 	taut_vec_free(&w.pieces);

@@ -25,6 +25,10 @@ static const struct {
 };
 enum { N_CAUSES = sizeof causes / sizeof causes[0] };
 
+/* Each replay in flight holds a timeline and a column: two at a time, so that
+ * memory follows the graph and not the machine's cores. */
+enum { REPLAYS_AT_A_TIME = 2 };
+
 struct removal {
 	struct tauti_explain *x;
 	struct taut_report_removal *out;
@@ -81,11 +85,10 @@ static int64_t *without_gaps(const struct removal *r)
 	return gap;
 }
 
-static taut_status remove_one(void *context, size_t i, struct taut_error *err)
+static taut_status remove_one(struct removal *r, size_t i,
+	struct taut_timeline *t, struct taut_error *err)
 {
-	struct removal *r = context;
 	struct tauti_explain *x = r->x;
-	struct taut_timeline t = { 0 };
 	uint8_t *mute = causes[i].cause == CAUSE_LATE ? mute_late(r) : NULL;
 	int64_t *dur = causes[i].cause == CAUSE_CATEGORY ?
 		without_category(r, causes[i].category) :
@@ -93,23 +96,34 @@ static taut_status remove_one(void *context, size_t i, struct taut_error *err)
 	int64_t *gap = causes[i].cause == CAUSE_GAPS ? without_gaps(r) : NULL;
 	struct taut_replay_edit edit = { dur, gap, mute };
 	taut_status status = dur || gap || mute ?
-		taut_timeline_init(&t, x->g, err) : tauti_explain_no_memory(err);
+		taut_replay(x->g, &edit, t, err) : tauti_explain_no_memory(err);
 
-	if (!status)
-		status = taut_replay(x->g, &edit, &t, err);
 	if (!status) {
 		int64_t base = tauti_step_time(x, x->base.start_ns,
 			x->base.end_ns, NULL);
-		int64_t left = tauti_step_time(x, t.start_ns, t.end_ns,
+		int64_t left = tauti_step_time(x, t->start_ns, t->end_ns,
 			mute ? r->skip : NULL);
 
 		r->out[i] = (struct taut_report_removal) { causes[i].id,
 			causes[i].title, left, base - left };
 	}
-	taut_timeline_fini(&t);
 	free(mute);
 	free(dur);
 	free(gap);
+	return status;
+}
+
+/* Every REPLAYS_AT_A_TIME-th cause, on one timeline. */
+static taut_status remove_some(void *context, size_t first,
+	struct taut_error *err)
+{
+	struct removal *r = context;
+	struct taut_timeline t = { 0 };
+	taut_status status = taut_timeline_init(&t, r->x->g, err);
+
+	for (size_t i = first; !status && i < N_CAUSES; i += REPLAYS_AT_A_TIME)
+		status = remove_one(r, i, &t, err);
+	taut_timeline_fini(&t);
 	return status;
 }
 
@@ -139,7 +153,8 @@ taut_status tauti_removals_run(struct tauti_explain *x, struct taut_error *err)
 		for (uint32_t k = 0; k < x->report->n_ranks; k++)
 			if (x->report->ranks[k] == x->report->late[i].rank)
 				r.skip[k] = 1;
-	status = taut_parallel_for(n, x->threads, remove_one, &r, err);
+	status = taut_parallel_for(REPLAYS_AT_A_TIME, x->threads, remove_some,
+		&r, err);
 	if (!status && !late) /* nobody is late: nothing was removed */
 		memmove(r.out, r.out + 1, --n * sizeof *r.out);
 	if (!status) {

@@ -549,6 +549,7 @@ static void publish(struct builder *b)
 	g->clock_origin_ns = b->raw_origin;
 	g->origin_ns = b->origin;
 	g->n_unmatched = b->match.n_unmatched;
+	g->groups_by_time = b->match.groups_by_time;
 }
 
 /* --- the whole ---------------------------------------------------------------------------*/

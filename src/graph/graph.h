@@ -64,6 +64,7 @@ struct tauti_comm {
 	int32_t group_size, src, dst;
 	uint32_t group;    /* name of the group in trace->names; 0 not known */
 	uint32_t key;      /* which sequence it belongs to, over all ranks */
+	bool named;        /* its group is told, not only its stream */
 	uint32_t arrive;   /* op */
 	uint32_t match;    /* index of its collective */
 };
@@ -143,12 +144,19 @@ taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err);
 
+/* Splits ranks into groups by the times of their n operations; ops[r][k] is
+ * the k-th of rank r, buffer holds n values. ret_group[r] is the first rank
+ * of r's group. */
+void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
+	uint32_t n_ranks, size_t n, int64_t *buffer, uint32_t *ret_group);
+
 /* Collectives over all ranks. */
 struct tauti_match {
 	TAUT_VEC(struct taut_collective) collectives;
 	TAUT_VEC(uint32_t) member_rank; /* beside member_comm */
 	TAUT_VEC(uint32_t) member_comm; /* index in that rank's comms */
 	uint32_t n_unmatched;
+	bool groups_by_time; /* some groups were found by time alone */
 	char unmatched[400]; /* the first mismatch; "" none */
 };
 taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,

@@ -329,6 +329,113 @@ static void test_mismatch_is_refused(void **state)
 	wt_end(&w);
 }
 
+/* Two tensor-parallel pairs that the recording does not name: time tells them
+ * apart, for one pair is done before the other has begun. */
+static void test_groups_found_by_time(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 4; r++) {
+		wt_rank(&w, r);
+		step(&w, 1, 0, 10000);
+		for (int i = 0; i < 8; i++) {
+			double t = i * 1000.0 + (r / 2) * (200 + 150 * (i % 4)),
+				late = r % 2 ? 60 : 0;
+
+			wt_kernel(&w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
+				t + 10 + late, 5, 20, t + 16 + late, 160 - late,
+				100 + i);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 16);
+	assert_int_equal(g->n_unmatched, 0);
+	for (uint32_t i = 0; i < g->n_collectives; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+		uint32_t a, b;
+
+		assert_int_equal(c->n_members, 2);
+		a = g->lanes[g->lane[g->member_arrive[c->first_member]]].trace;
+		b = g->lanes[g->lane[g->member_arrive[c->first_member + 1]]]
+			.trace;
+		assert_int_equal(a / 2, b / 2);
+	}
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+static void collective(struct wt *w, const char *name, const char *group,
+	const char *ranks, int size, double ts, double dur, int stream, int corr,
+	const char *more)
+{
+	char args[512];
+
+	snprintf(args, sizeof args, "\"correlation\":%d", corr);
+	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10, ts - 6, 4, args);
+	snprintf(args, sizeof args, "\"device\":0,\"stream\":%d,"
+		"\"correlation\":%d,\"Collective name\":\"%s\","
+		"\"Process Group Name\":\"%s\",\"Process Group Ranks\":"
+		"\"%s\",\"Group size\":%d,\"dtype\":\"Float\","
+		"\"In msg nelems\":1000%s", stream, corr, name, group, ranks,
+		size, more);
+	wt_event(w, "kernel", strcmp(name, "send") && strcmp(name, "recv") ?
+		"ncclDevKernel_AllReduce_Sum_f32" : "ncclDevKernel_SendRecv", 0,
+		stream, ts, dur, args);
+}
+
+/* Groups, sequence numbers and send/recv pairs, as newer recordings tell
+ * them; the recording of rank 1 begins one all-reduce later. */
+static void test_named_groups_and_pairs(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	int pairs = 0, all = 0, alone = 0;
+
+	(void)state;
+	for (int r = 0; r < 4; r++) {
+		const char *stage = r < 2 ? "[0, 1]" : "[2, 3]";
+		char seq[128];
+
+		wt_rank(&w, r);
+		step(&w, 1, 0, 2000);
+		for (int i = r == 1; i < 3; i++) {
+			snprintf(seq, sizeof seq, ",\"Seq\":%d", 7 + i);
+			collective(&w, "allreduce", "0", "[0, 1, 2, 3]", 4,
+				100 + 300 * i, 200, 20, 10 + i, seq);
+		}
+		collective(&w, "allreduce", r < 2 ? "1" : "2", stage, 2, 1000,
+			100, 21, 20, "");
+		if (r == 1 || r == 2)
+			collective(&w, r == 1 ? "send" : "recv", "3", "", 2,
+				1200, 100, 22, 30,
+				",\"Src Rank\":1,\"Dst Rank\":2");
+	}
+	run = wt_open(&w);
+	g = build(run);
+	for (uint32_t i = 0; i < g->n_collectives; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+
+		all += c->n_members == 4;
+		alone += c->n_members == 3 && c->seq == 7;
+		pairs += c->n_members == 2;
+	}
+	assert_int_equal(all, 2);
+	assert_int_equal(alone, 1);
+	assert_int_equal(pairs, 3);
+	assert_int_equal(g->n_collectives, 6);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 /* The root of a broadcast may be done before the last rank has come. */
 static void test_broadcast_root_is_early(void **state)
 {
@@ -368,6 +475,8 @@ int main(void)
 		cmocka_unit_test(test_last_arrival_decides),
 		cmocka_unit_test(test_clocks_are_recovered),
 		cmocka_unit_test(test_mismatch_is_refused),
+		cmocka_unit_test(test_groups_found_by_time),
+		cmocka_unit_test(test_named_groups_and_pairs),
 		cmocka_unit_test(test_broadcast_root_is_early),
 	};
 

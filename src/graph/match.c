@@ -39,7 +39,7 @@ static uint32_t lane_ordinal(const struct tauti_rank *r, uint32_t lane,
 	return ordinals[lane];
 }
 
-static uint32_t key_of(const struct tauti_rank *r, const struct tauti_comm *c,
+static uint32_t key_of(const struct tauti_rank *r, struct tauti_comm *c,
 	uint32_t ordinal, struct taut_names *names)
 {
 	const struct taut_trace *t = r->trace;
@@ -48,6 +48,7 @@ static uint32_t key_of(const struct tauti_rank *r, const struct tauti_comm *c,
 	char text[512];
 	int n;
 
+	c->named = c->group || (c->src >= 0 && c->dst >= 0);
 	if (c->src >= 0 && c->dst >= 0)
 		n = snprintf(text, sizeof text, "p2p %s %d>%d",
 			taut_names_text(t->names, c->group), c->src, c->dst);
@@ -220,21 +221,6 @@ static bool emit_alone(struct matcher *m, const struct item *items, size_t n)
 	return true;
 }
 
-static size_t run_length(const struct matcher *m, size_t from, bool whole_step)
-{
-	const struct item *a = &m->items.data[from];
-	size_t n = 1;
-
-	for (; from + n < m->items.count; n++) {
-		const struct item *b = &m->items.data[from + n];
-
-		if (a->key != b->key || a->step != b->step ||
-			(!whole_step && a->order != b->order))
-			break;
-	}
-	return n;
-}
-
 static void tell(struct matcher *m, struct taut_names *names,
 	const struct item *a, const struct item *b, const char *what)
 {
@@ -296,33 +282,234 @@ static uint32_t ranks_in(const struct item *items, size_t n, uint8_t *seen,
 	return count;
 }
 
-/* All of one key. Numbered: equal numbers match. Else step by step. */
+/* Ranks that should be in a sequence whose group is known, of those that
+ * were recorded; 0: not known. */
+static uint32_t expected(const struct matcher *m, const struct tauti_comm *c)
+{
+	uint32_t found = 0;
+
+	if (c->src >= 0 && c->dst >= 0) {
+		for (uint32_t i = 0; i < m->n_ranks; i++)
+			found += m->ranks[i].trace->rank == c->src ||
+				m->ranks[i].trace->rank == c->dst;
+		return found;
+	}
+	/* who is in a group is not known, but all of it is here */
+	if (c->group_size > 1 && m->n_ranks > 0 &&
+		m->ranks[0].trace->world_size == (int32_t)m->n_ranks)
+		return (uint32_t)c->group_size;
+	return 0;
+}
+
+static bool emit_places(struct matcher *m, const struct item *items, size_t n)
+{
+	for (size_t i = 0; i < n;) {
+		size_t same = i + 1;
+
+		while (same < n && items[same].step == items[i].step &&
+			items[same].order == items[i].order)
+			same++;
+		if (!emit(m, &items[i], same - i))
+			return false;
+		i = same;
+	}
+	return true;
+}
+
+static bool refuse(struct matcher *m, const struct item *items, size_t n)
+{
+	m->out->n_unmatched += (uint32_t)n;
+	return emit_alone(m, items, n);
+}
+
+/* All of one sequence, in places: equal numbers match, or, step by step,
+ * equal positions. n_ranks have part in it. */
+static bool match_places(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, bool numbered, uint32_t n_ranks)
+{
+	for (size_t i = 0; i < n;) {
+		size_t len = 1;
+		bool ok;
+
+		while (i + len < n && items[i + len].step == items[i].step &&
+			(!numbered || items[i + len].order == items[i].order))
+			len++;
+		ok = numbered || n_ranks < 2 ||
+			sound(m, names, &items[i], len, n_ranks) ?
+			emit_places(m, &items[i], len) :
+			refuse(m, &items[i], len);
+		if (!ok)
+			return false;
+		i += len;
+	}
+	return true;
+}
+
+/* --- sequences without a group --------------------------------------------------*/
+
+struct split { /* of one sequence into groups */
+	const struct tauti_comm **ops;     /* ranks x places */
+	const struct tauti_comm ***by_rank;
+	int64_t *buffer;
+	uint32_t *group, *dense; /* dense: rank -> 0.. among those present */
+	struct item *part;
+};
+
+static bool split_init(struct split *s, uint32_t n_ranks, size_t places,
+	size_t n)
+{
+	s->ops = calloc((size_t)n_ranks * places + 1, sizeof *s->ops);
+	s->by_rank = calloc(n_ranks + 1, sizeof *s->by_rank);
+	s->buffer = malloc((places + 1) * sizeof *s->buffer);
+	s->group = malloc((n_ranks + 1) * sizeof *s->group);
+	s->dense = malloc((n_ranks + 1) * sizeof *s->dense);
+	s->part = malloc((n + 1) * sizeof *s->part);
+	return s->ops && s->by_rank && s->buffer && s->group && s->dense &&
+		s->part;
+}
+
+static void split_fini(struct split *s)
+{
+	free(s->ops);
+	free(s->by_rank);
+	free(s->buffer);
+	free(s->group);
+	free(s->dense);
+	free(s->part);
+}
+
+/* Ranks with different sequences of operations are in different groups. */
+static void sign(const struct matcher *m, const struct item *items, size_t n,
+	uint64_t *signature)
+{
+	memset(signature, 0, m->n_ranks * sizeof *signature);
+	for (size_t i = 0; i < n; i++) {
+		uint64_t *h = &signature[items[i].rank];
+
+		*h = (*h ^ (uint64_t)items[i].step) * 0x9e3779b97f4a7c15u;
+		*h = (*h ^ (uint64_t)items[i].order ^ (uint64_t)comm_of(m,
+			&items[i])->kind << 32) * 0xff51afd7ed558ccdu;
+		*h ^= *h >> 29;
+	}
+}
+
+static bool match_groups(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, uint32_t n_ranks, struct split *s)
+{
+	size_t places = n / n_ranks;
+	bool several = false;
+
+	for (size_t i = 0; i < n; i++)
+		s->ops[(i % n_ranks) * places + i / n_ranks] =
+			comm_of(m, &items[i]);
+	for (uint32_t r = 0; r < n_ranks; r++)
+		s->by_rank[r] = s->ops + r * places;
+	tauti_groups_by_time((const struct tauti_comm *const *const *)
+		s->by_rank, n_ranks, places, s->buffer, s->group);
+	for (uint32_t g = 0; g < n_ranks; g++) {
+		size_t part = 0;
+
+		for (size_t i = 0; i < n; i++)
+			if (s->group[i % n_ranks] == g)
+				s->part[part++] = items[i];
+		several |= part && part < n;
+		if (part == places && n_ranks > 1) {
+			tell(m, names, s->part, NULL, "in the same moment on "
+				"any other rank, and its group is not told");
+			if (!refuse(m, s->part, part))
+				return false;
+		} else if (part && !emit_places(m, s->part, part)) {
+			return false;
+		}
+	}
+	m->out->groups_by_time |= several;
+	return true;
+}
+
+/* One rank alone has this sequence: says what differs from the others'. */
+static void tell_alone(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, uint32_t n_ranks)
+{
+	for (size_t i = 0; i < n && !m->out->unmatched[0];) {
+		size_t len = 1;
+
+		while (i + len < n && items[i + len].step == items[i].step)
+			len++;
+		(void)sound(m, names, &items[i], len, n_ranks);
+		i += len;
+	}
+}
+
+static bool match_alike(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, uint32_t n_ranks)
+{
+	struct split s = { 0 };
+	bool ok = split_init(&s, n_ranks, n / n_ranks, n) &&
+		match_groups(m, names, items, n, n_ranks, &s);
+
+	split_fini(&s);
+	return ok;
+}
+
+static bool match_unnamed(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n, uint32_t n_ranks)
+{
+	uint64_t *signature = calloc(m->n_ranks + 1, sizeof *signature);
+	struct item *alike = malloc((n + 1) * sizeof *alike);
+	uint8_t *done = calloc(m->n_ranks + 1, 1);
+	bool ok = signature && alike && done;
+
+	if (ok)
+		sign(m, items, n, signature);
+	for (size_t i = 0; ok && i < n; i++) {
+		uint64_t of = signature[items[i].rank];
+		uint32_t ranks = 0;
+		size_t part = 0;
+
+		if (done[items[i].rank])
+			continue;
+		for (size_t k = i; k < n; k++) {
+			if (signature[items[k].rank] != of)
+				continue;
+			ranks += !done[items[k].rank];
+			done[items[k].rank] = 1;
+			alike[part++] = items[k];
+		}
+		if (ranks == 1 && n_ranks > 1) {
+			tell_alone(m, names, items, n, n_ranks);
+			ok = refuse(m, alike, part);
+		} else {
+			ok = match_alike(m, names, alike, part, ranks);
+		}
+	}
+	free(signature);
+	free(alike);
+	free(done);
+	return ok;
+}
+
+/* --- all sequences -----------------------------------------------------------------*/
+
 static bool match_key(struct matcher *m, struct taut_names *names, size_t from,
 	size_t n, bool numbered, uint8_t *seen)
 {
 	const struct item *items = &m->items.data[from];
+	const struct tauti_comm *first = comm_of(m, items);
 	uint32_t n_ranks = ranks_in(items, n, seen, m->n_ranks);
+	uint32_t want = expected(m, first);
 
-	for (size_t i = 0; i < n;) {
-		size_t len = run_length(m, from + i, !numbered);
+	if (want > n_ranks) {
+		char what[64];
 
-		if (!numbered && n_ranks > 1 &&
-			!sound(m, names, &items[i], len, n_ranks)) {
-			m->out->n_unmatched += (uint32_t)len;
-			if (!emit_alone(m, &items[i], len))
-				return false;
-			i += len;
-			continue;
-		}
-		for (size_t end = i + len; i < end;) {
-			size_t same = run_length(m, from + i, false);
-
-			if (!emit(m, &items[i], same))
-				return false;
-			i += same;
-		}
+		snprintf(what, sizeof what, "on %u of the %u ranks of its group",
+			(unsigned)(want - n_ranks), (unsigned)want);
+		tell(m, names, items, NULL, what);
+		if (n_ranks < 2)
+			return refuse(m, items, n);
 	}
-	return true;
+	if (!numbered && !first->named)
+		return match_unnamed(m, names, items, n, n_ranks);
+	return match_places(m, names, items, n, numbered, n_ranks);
 }
 
 static taut_status match_all(struct matcher *m, struct taut_names *names,

@@ -1,0 +1,65 @@
+/* groups.c - process groups that a recording does not name.
+ *
+ * Without group names, operations on the k-th communication stream of every
+ * rank form one sequence, though the ranks may talk in separate groups (a
+ * tensor-parallel group a node, say). Time tells groups apart: no rank of an
+ * all-reduce can be done before every rank has begun. For each pair of ranks
+ * the difference of their clocks is taken out with the median difference of
+ * ends; if then one operation in twenty ends on one rank before it begins on
+ * the other, the two are not in one group. Ranks that nothing separates form
+ * a group; with one rank left in each, nothing can be matched. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "graph/graph.h"
+
+enum { SLACK_NS = 20000, MIN_COMMON = 4 };
+
+static int by_value(const void *a, const void *b)
+{
+	const int64_t *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+/* Do the k-th operations of a and b ever exclude each other in time?
+ * buffer holds n values. */
+static bool separate(const struct tauti_comm *const *a,
+	const struct tauti_comm *const *b, size_t n, int64_t *buffer)
+{
+	int64_t shift;
+	size_t wrong = 0;
+
+	if (n < MIN_COMMON)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		buffer[i] = a[i]->end - b[i]->end;
+	qsort(buffer, n, sizeof *buffer, by_value);
+	shift = buffer[n / 2];
+	for (size_t i = 0; i < n; i++)
+		wrong += a[i]->end - shift + SLACK_NS < b[i]->start ||
+			b[i]->end + shift + SLACK_NS < a[i]->start;
+	return wrong * 20 > n;
+}
+
+void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
+	uint32_t n_ranks, size_t n, int64_t *buffer, uint32_t *ret_group)
+{
+	for (uint32_t r = 0; r < n_ranks; r++) {
+		uint32_t g = 0;
+
+		ret_group[r] = r;
+		for (; g < r; g++) {
+			bool fits = ret_group[g] == g;
+
+			/* a group takes who fits all of its members */
+			for (uint32_t m = g; fits && m < r; m++)
+				fits = ret_group[m] != g || !separate(ops[m],
+					ops[r], n, buffer);
+			if (fits) {
+				ret_group[r] = g;
+				break;
+			}
+		}
+	}
+}
