@@ -79,6 +79,9 @@ enum taut_coll_kind {
 	TAUT_COLL_KINDS
 };
 TAUT_API const char *taut_coll_kind_name(enum taut_coll_kind kind);
+/* Can no rank be done before every rank has begun? True of an all-reduce,
+ * not of a broadcast, whose root may be done before the last one comes. */
+TAUT_API int taut_coll_levels(enum taut_coll_kind kind);
 
 /* One collective over the ranks that were recorded. Its members are
  * member_arrive[first_member .. first_member + n_members). */

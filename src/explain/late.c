@@ -118,14 +118,6 @@ static uint32_t last_of(const struct taut_graph *g,
 	return last;
 }
 
-/* After these all ranks are level; after a broadcast, say, they are not. */
-static bool levels(enum taut_coll_kind kind)
-{
-	return kind == TAUT_COLL_ALLREDUCE || kind == TAUT_COLL_ALLGATHER ||
-		kind == TAUT_COLL_REDUCESCATTER || kind == TAUT_COLL_ALLTOALL ||
-		kind == TAUT_COLL_BARRIER;
-}
-
 static bool weigh(const struct tauti_explain *x, struct account *a,
 	const struct taut_collective *c, struct taut_report_late *late)
 {
@@ -154,7 +146,7 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 		for (int k = 0; k < TAUT_CATEGORIES; k++)
 			late[rank].excess_ns[k] -= chain.ns[k] / others;
 	}
-	for (uint32_t i = 0; levels(c->kind) && i < c->n_members; i++) {
+	for (uint32_t i = 0; taut_coll_levels(c->kind) && i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
 
 		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at,

@@ -316,12 +316,6 @@ static bool end_edges(struct builder *b, uint32_t rank)
 	return true;
 }
 
-static bool may_end_early(enum taut_coll_kind kind)
-{
-	return kind == TAUT_COLL_BROADCAST || kind == TAUT_COLL_REDUCE ||
-		kind == TAUT_COLL_SENDRECV || kind == TAUT_COLL_OTHER;
-}
-
 static void note_backward(struct builder *b, int64_t by)
 {
 	b->g->n_backward++;
@@ -354,7 +348,7 @@ static bool join_members(struct builder *b, uint32_t index, uint32_t join)
 		if (!add_edge(b, id, join, 0, TAUT_EDGE_COMM))
 			return false;
 		if (end < at) {
-			if (!may_end_early(c->kind) && at - end > unsure)
+			if (taut_coll_levels(c->kind) && at - end > unsure)
 				note_backward(b, at - end);
 			continue;
 		}

@@ -131,14 +131,6 @@ static void tighten(struct bounds *b, double low, double high)
 		b->high_us = high;
 }
 
-/* Collectives whose ranks all must have arrived before any can finish. */
-static bool ends_together(enum taut_coll_kind kind)
-{
-	return kind == TAUT_COLL_ALLREDUCE || kind == TAUT_COLL_ALLGATHER ||
-		kind == TAUT_COLL_REDUCESCATTER || kind == TAUT_COLL_ALLTOALL ||
-		kind == TAUT_COLL_BARRIER;
-}
-
 static int by_time(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
@@ -156,7 +148,7 @@ static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
 		const struct tauti_comm *x, *y;
 		int64_t tx, ty;
 
-		if (c->n_members < 2 || !ends_together(c->kind))
+		if (c->n_members < 2 || !taut_coll_levels(c->kind))
 			continue;
 		x = member_of(a, c, rank);
 		y = member_of(a, c, anchor);
@@ -184,7 +176,7 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 	for (size_t i = 0; i < a->match->collectives.count; i++) {
 		const struct taut_collective *c = &a->match->collectives.data[i];
 
-		if (c->n_members < 2 || !ends_together(c->kind) ||
+		if (c->n_members < 2 || !taut_coll_levels(c->kind) ||
 			!member_of(a, c, rank))
 			continue;
 		for (uint32_t k = 0; k < c->n_members; k++)

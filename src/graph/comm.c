@@ -74,6 +74,13 @@ const char *taut_coll_kind_name(enum taut_coll_kind kind)
 	return (unsigned)kind < TAUT_COLL_KINDS ? names[kind] : "other";
 }
 
+int taut_coll_levels(enum taut_coll_kind kind)
+{
+	return kind == TAUT_COLL_ALLREDUCE || kind == TAUT_COLL_ALLGATHER ||
+		kind == TAUT_COLL_REDUCESCATTER || kind == TAUT_COLL_ALLTOALL ||
+		kind == TAUT_COLL_BARRIER;
+}
+
 int tauti_dtype_bytes(const char *name)
 {
 	static const struct {

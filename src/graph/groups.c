@@ -28,18 +28,19 @@ static bool separate(const struct tauti_comm *const *a,
 	const struct tauti_comm *const *b, size_t n, int64_t *buffer)
 {
 	int64_t shift;
-	size_t wrong = 0;
+	size_t wrong = 0, used = 0;
 
-	if (n < MIN_COMMON)
+	for (size_t i = 0; i < n; i++)
+		if (taut_coll_levels(a[i]->kind))
+			buffer[used++] = a[i]->end - b[i]->end;
+	if (used < MIN_COMMON)
 		return false;
+	qsort(buffer, used, sizeof *buffer, by_value);
+	shift = buffer[used / 2];
 	for (size_t i = 0; i < n; i++)
-		buffer[i] = a[i]->end - b[i]->end;
-	qsort(buffer, n, sizeof *buffer, by_value);
-	shift = buffer[n / 2];
-	for (size_t i = 0; i < n; i++)
-		wrong += a[i]->end - shift + SLACK_NS < b[i]->start ||
-			b[i]->end + shift + SLACK_NS < a[i]->start;
-	return wrong * 20 > n;
+		wrong += taut_coll_levels(a[i]->kind) && (a[i]->end - shift + SLACK_NS < b[i]->start ||
+			b[i]->end + shift + SLACK_NS < a[i]->start);
+	return wrong * 20 > used;
 }
 
 void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
