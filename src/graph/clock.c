@@ -131,11 +131,36 @@ static void tighten(struct bounds *b, double low, double high)
 		b->high_us = high;
 }
 
+static bool tells_time(const struct taut_collective *c)
+{
+	return c->n_members > 1 && (taut_coll_levels(c->kind) ||
+		c->kind == TAUT_COLL_SENDRECV);
+}
+
 static int by_time(const void *a, const void *b)
 {
 	const struct sample *x = a, *y = b;
 
 	return x->t_s < y->t_s ? -1 : x->t_s > y->t_s;
+}
+
+/* What one shared operation says: y's rank is the anchor. A receive cannot
+ * end before its send has begun; of a collective that holds both ways. */
+static void bound(struct aligner *a, const struct taut_collective *c,
+	uint32_t rank, uint32_t anchor, const struct tauti_comm *x,
+	const struct tauti_comm *y)
+{
+	int64_t x0 = absolute(a, rank, x->start), x1 = absolute(a, rank, x->end);
+	int64_t y0 = tauti_clock_apply(&a->rows[anchor],
+		absolute(a, anchor, y->start), a->origin);
+	int64_t y1 = tauti_clock_apply(&a->rows[anchor],
+		absolute(a, anchor, y->end), a->origin);
+	bool both = taut_coll_levels(c->kind);
+
+	if (both || x->dst == a->ranks[rank].trace->rank)
+		tighten(&a->bounds, (double)(y0 - x1) / 1e3, INFINITY);
+	if (both || y->dst == a->ranks[anchor].trace->rank)
+		tighten(&a->bounds, -INFINITY, (double)(y1 - x0) / 1e3);
 }
 
 static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
@@ -148,22 +173,37 @@ static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
 		const struct tauti_comm *x, *y;
 		int64_t tx, ty;
 
-		if (c->n_members < 2 || !taut_coll_levels(c->kind))
+		if (!tells_time(c))
 			continue;
 		x = member_of(a, c, rank);
 		y = member_of(a, c, anchor);
 		if (!x || !y)
 			continue;
+		bound(a, c, rank, anchor, x, y);
+		if (!taut_coll_levels(c->kind))
+			continue;
 		tx = absolute(a, rank, x->end);
 		ty = tauti_clock_apply(&a->rows[anchor],
 			absolute(a, anchor, y->end), a->origin);
-		tighten(&a->bounds, (double)(ty - (y->end - y->start) - tx) /
-			1e3, (double)(ty - tx + (x->end - x->start)) / 1e3);
 		a->samples[n++] = (struct sample) {
 			(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
 	}
 	qsort(a->samples, n, sizeof *a->samples, by_time);
 	return n;
+}
+
+/* Without ends to compare, only the bounds speak: no correction where they
+ * allow none, else the middle of what they allow. */
+static void settle_by_bounds(struct aligner *a, struct taut_clock_row *row)
+{
+	const struct bounds *b = &a->bounds;
+	double half = (b->high_us - b->low_us) / 2;
+
+	if (!isfinite(half) || half < 0)
+		return;
+	row->uncertainty_us += half;
+	if (b->low_us > 0 || b->high_us < 0)
+		row->offset_us = b->low_us + half;
 }
 
 /* The settled rank that shares most collectives with this one. */
@@ -176,8 +216,7 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 	for (size_t i = 0; i < a->match->collectives.count; i++) {
 		const struct taut_collective *c = &a->match->collectives.data[i];
 
-		if (c->n_members < 2 || !taut_coll_levels(c->kind) ||
-			!member_of(a, c, rank))
+		if (!tells_time(c) || !member_of(a, c, rank))
 			continue;
 		for (uint32_t k = 0; k < c->n_members; k++)
 			shared[a->match->member_rank.data[c->first_member + k]]++;
@@ -200,9 +239,12 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 		resolution_us;
 
 	row->samples = (uint32_t)n;
-	row->uncertainty_us = spread_us + of->uncertainty_us;
-	if (n < MIN_SAMPLES)
+	row->uncertainty_us = of->uncertainty_us;
+	if (n < MIN_SAMPLES) {
+		settle_by_bounds(a, row);
 		return;
+	}
+	row->uncertainty_us += spread_us;
 	if (f.drift_ppm == 0 && fabs(f.offset_us) <= clear_factor * spread_us +
 		common_bias_us && a->bounds.low_us <= 0 &&
 		a->bounds.high_us >= 0) {

@@ -436,6 +436,44 @@ static void test_named_groups_and_pairs(void **state)
 	wt_end(&w);
 }
 
+/* Two pipeline stages that share nothing but sends and receives, the second
+ * with a clock 5 ms behind: a receive would end before its send began. Sends
+ * in both directions leave 60 us. */
+static void test_clock_from_pairs(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		double shift = r ? -5000 : 0;
+
+		wt_rank(&w, r);
+		step(&w, 1, shift, 4000);
+		for (int i = 0; i < 4; i++) {
+			double t = 100 + i * 800;
+
+			collective(&w, r ? "recv" : "send", "3", "", 2,
+				shift + t + (r ? 20 : 0), r ? 60 : 100, 22,
+				10 + 2 * i, ",\"Src Rank\":0,\"Dst Rank\":1");
+			collective(&w, r ? "send" : "recv", "3", "", 2,
+				shift + t + (r ? 400 : 420), r ? 100 : 60, 23,
+				11 + 2 * i, ",\"Src Rank\":1,\"Dst Rank\":0");
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 8);
+	assert_in_range((int)g->clocks[1].offset_us, 4920, 5080);
+	assert_in_range((int)g->clocks[1].uncertainty_us, 40, 90);
+	assert_int_equal(g->n_backward, 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 /* The root of a broadcast may be done before the last rank has come. */
 static void test_broadcast_root_is_early(void **state)
 {
@@ -477,6 +515,7 @@ int main(void)
 		cmocka_unit_test(test_mismatch_is_refused),
 		cmocka_unit_test(test_groups_found_by_time),
 		cmocka_unit_test(test_named_groups_and_pairs),
+		cmocka_unit_test(test_clock_from_pairs),
 		cmocka_unit_test(test_broadcast_root_is_early),
 	};
 
