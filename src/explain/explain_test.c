@@ -8,7 +8,8 @@
 
 #include <taut/report.h>
 
-#include "support/write_trace.h"
+#include "tests/support/alloc_fail.h"
+#include "tests/support/write_trace.h"
 
 struct told { /* everything between a recording and its report */
 	struct taut_run *run;
@@ -208,6 +209,33 @@ static void test_gloo_step(void **state)
 	forget(&t, &w);
 }
 
+/* Whichever request for memory fails, explaining says so. */
+static void test_memory_runs_out(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_explain_options one = { .threads = 1 };
+	struct told t;
+	taut_status status = TAUT_ENOMEM;
+
+	(void)state;
+	write_late_rank(&w, 0, false);
+	write_late_rank(&w, 1, true);
+	t = tell(&w);
+	for (long n = 0; status; n++) {
+		struct taut_report *again = NULL;
+		struct taut_error err = { 0 };
+
+		alloc_fail_after(n);
+		status = taut_explain(t.graph, &one, &again, &err);
+		alloc_fail_never();
+		assert_true(!status || status == TAUT_ENOMEM);
+		assert_true(!status || (!again && *err.message));
+		taut_report_destroy(again);
+		assert_in_range(n, 0, 5000);
+	}
+	forget(&t, &w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -215,6 +243,7 @@ int main(void)
 		cmocka_unit_test(test_overlap_and_exposure),
 		cmocka_unit_test(test_late_rank_is_named),
 		cmocka_unit_test(test_gloo_step),
+		cmocka_unit_test(test_memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -9,7 +9,8 @@
 #include <taut/graph.h>
 #include <taut/replay.h>
 
-#include "support/write_trace.h"
+#include "tests/support/alloc_fail.h"
+#include "tests/support/write_trace.h"
 
 static struct taut_graph *build(const struct taut_run *run)
 {
@@ -502,6 +503,35 @@ static void test_broadcast_root_is_early(void **state)
 	wt_end(&w);
 }
 
+/* Whichever request for memory fails, building says so and leaves nothing. */
+static void test_memory_runs_out(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g = NULL;
+	struct taut_graph_options one = { .threads = 1 };
+	taut_status status = TAUT_ENOMEM;
+
+	(void)state;
+	write_reduces(&w, 0, 3, 0, 0, 0);
+	write_reduces(&w, 1, 3, 50, 0, 0);
+	run = wt_open(&w);
+	for (long n = 0; status; n++) {
+		struct taut_error err = { 0 };
+
+		alloc_fail_after(n);
+		status = taut_graph_build(run, &one, &g, &err);
+		alloc_fail_never();
+		assert_true(!status || status == TAUT_ENOMEM);
+		assert_true(!status || (!g && *err.message));
+		assert_in_range(n, 0, 5000);
+	}
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -517,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_named_groups_and_pairs),
 		cmocka_unit_test(test_clock_from_pairs),
 		cmocka_unit_test(test_broadcast_root_is_early),
+		cmocka_unit_test(test_memory_runs_out),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
