@@ -97,7 +97,8 @@ struct taut_report_removal { /* replay with one cause taken away */
 	const char *id;         /* "late-ranks", "host-bound", "transfer" ... */
 	const char *title;
 	int64_t step_ns;        /* steady step that would be left */
-	int64_t saved_ns;
+	int64_t saved_ns;       /* 0 where the cause has less than a thousandth
+	                           of the critical path */
 };
 
 struct taut_report_finding {

@@ -39,7 +39,8 @@ struct tauti_explain {
 	const struct taut_graph *g;
 	struct taut_report *report;
 	struct taut_arena *arena;
-	struct taut_timeline base; /* the unchanged replay */
+	struct taut_timeline base; /* the unchanged replay; removals use it up */
+	int64_t step_ns;           /* tauti_step_time() of it */
 	struct tauti_facts *facts; /* by trace */
 	uint32_t *launch_of;       /* by op: the OP_LAUNCH that put it there */
 	uint8_t *op_category;      /* by op: enum taut_category of its time */
@@ -83,6 +84,7 @@ void tauti_facts_free(struct tauti_explain *x);
 bool tauti_in_data(const struct tauti_facts *f, int64_t at);
 /* Where in the model op belongs; "" when not known. */
 const char *tauti_module(const struct tauti_explain *x, uint32_t op);
+uint32_t tauti_module_id(const struct tauti_explain *x, uint32_t op); /* 0 */
 
 /* Usual lengths; needs op_category. */
 taut_status tauti_stalls_find(struct tauti_explain *x, struct taut_error *err);

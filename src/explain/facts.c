@@ -148,7 +148,7 @@ static bool find_modules(struct tauti_explain *x, struct tauti_facts *f,
 	return ok;
 }
 
-const char *tauti_module(const struct tauti_explain *x, uint32_t op)
+uint32_t tauti_module_id(const struct tauti_explain *x, uint32_t op)
 {
 	const struct taut_graph *g = x->g;
 	uint32_t by = tauti_is_device_op(g->kind[op]) &&
@@ -157,8 +157,13 @@ const char *tauti_module(const struct tauti_explain *x, uint32_t op)
 
 	if (rank == TAUT_NONE || g->event[by] == TAUT_NONE ||
 		!x->facts[rank].module_of)
-		return "";
-	return x->module_names[x->facts[rank].module_of[g->event[by]]];
+		return 0;
+	return x->facts[rank].module_of[g->event[by]];
+}
+
+const char *tauti_module(const struct tauti_explain *x, uint32_t op)
+{
+	return x->module_names[tauti_module_id(x, op)];
 }
 
 /* --- categories ------------------------------------------------------------------*/

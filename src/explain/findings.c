@@ -315,8 +315,6 @@ taut_status tauti_findings_say(struct tauti_explain *x, struct taut_error *err)
 	struct taut_report *r = x->report;
 	struct taut_report_finding *out = TAUT_ARENA_ARRAY(x->arena,
 		struct taut_report_finding, MAX_FINDINGS);
-	int64_t step = tauti_step_time(x, x->base.start_ns, x->base.end_ns,
-		NULL);
 	uint32_t n = 0;
 
 	if (!out)
@@ -324,7 +322,8 @@ taut_status tauti_findings_say(struct tauti_explain *x, struct taut_error *err)
 	for (uint32_t i = 0; i < r->n_removals && n < MAX_FINDINGS; i++) {
 		const struct taut_report_removal *gone = &r->removals[i];
 
-		if ((double)gone->saved_ns < worth_saying * (double)step)
+		if ((double)gone->saved_ns < worth_saying *
+			(double)x->step_ns)
 			continue;
 		for (size_t k = 0; k < sizeof speakers / sizeof speakers[0]; k++)
 			if (!strcmp(speakers[k].id, gone->id)) {

@@ -132,14 +132,23 @@ static const char *lane_name(struct tauti_explain *x, uint32_t lane)
 		of->kind == TAUT_LANE_STREAM ? "stream" : "thread", of->tid);
 }
 
+static const char *name_text(const struct tauti_explain *x, uint32_t name)
+{
+	return name ? taut_names_text(x->g->names, name) : "(between events)";
+}
+
+/* What an op is told as: time of a step that no event has is no event's. */
+static uint32_t told_name(const struct tauti_explain *x, uint32_t op)
+{
+	uint32_t name = x->g->name[op];
+
+	return strncmp(taut_names_text(x->g->names, name), "ProfilerStep#", 13) ?
+		name : 0;
+}
+
 static const char *op_name(const struct tauti_explain *x, uint32_t op)
 {
-	const struct taut_graph *g = x->g;
-	const char *name = taut_names_text(g->names, g->name[op]);
-
-	if (!*name)
-		return "(between events)";
-	return !strncmp(name, "ProfilerStep#", 13) ? "(between events)" : name;
+	return name_text(x, told_name(x, op));
 }
 
 static int32_t rank_number(const struct taut_graph *g, uint32_t op)
@@ -237,77 +246,80 @@ static bool make_segments(struct walk *w, const char **lane_names)
 
 /* --- tables by name -------------------------------------------------------------------*/
 
-static int by_name(const void *a, const void *b)
-{
-	const struct taut_report_share *x = a, *y = b;
-	int c = strcmp(x->name, y->name);
-
-	return c ? c : (int)x->category - (int)y->category;
-}
+struct tally { /* of one name in one category */
+	uint64_t count;
+	int64_t ns;
+};
 
 static int by_cost(const void *a, const void *b)
 {
 	const struct taut_report_share *x = a, *y = b;
+	int c;
 
 	if (x->ns != y->ns)
 		return x->ns > y->ns ? -1 : 1;
-	return by_name(a, b);
+	c = strcmp(x->name, y->name);
+	return c ? c : (int)x->category - (int)y->category;
 }
 
-static bool keep_shares(struct tauti_explain *x,
-	const struct taut_report_share *from, uint32_t n,
-	const struct taut_report_share **ret_rows, uint32_t *ret_n)
+/* Rows of the table from tallies[id * TAUT_CATEGORIES + category]. */
+static bool keep_shares(struct walk *w, const struct tally *tallies,
+	uint32_t n_ids, const char *(*name_of)(const struct tauti_explain *,
+	uint32_t), const struct taut_report_share **ret_rows, uint32_t *ret_n)
 {
-	struct taut_report_share *to = TAUT_ARENA_ARRAY(x->arena,
-		struct taut_report_share, n + 1);
+	size_t cells = (size_t)n_ids * TAUT_CATEGORIES, n = 0;
+	struct taut_report_share *rows;
 
-	if (to && n)
-		memcpy(to, from, n * sizeof *to);
-	*ret_rows = to;
-	*ret_n = n;
-	return to != NULL;
+	for (size_t i = 0; i < cells; i++)
+		n += tallies[i].count > 0;
+	rows = TAUT_ARENA_ARRAY(w->x->arena, struct taut_report_share, n + 1);
+	if (!rows)
+		return false;
+	n = 0;
+	for (size_t i = 0; i < cells; i++)
+		if (tallies[i].count)
+			rows[n++] = (struct taut_report_share) {
+				name_of(w->x, (uint32_t)(i / TAUT_CATEGORIES)),
+				(enum taut_category)(i % TAUT_CATEGORIES),
+				tallies[i].count, tallies[i].ns };
+	qsort(rows, n, sizeof *rows, by_cost);
+	*ret_rows = rows;
+	*ret_n = (uint32_t)n;
+	return true;
 }
 
-static uint32_t fold_shares(struct taut_report_share *rows, uint32_t n)
+static const char *module_name(const struct tauti_explain *x, uint32_t id)
 {
-	uint32_t kept = 0;
-
-	qsort(rows, n, sizeof *rows, by_name);
-	for (uint32_t i = 0; i < n; i++) {
-		if (kept && !by_name(&rows[kept - 1], &rows[i])) {
-			rows[kept - 1].count += rows[i].count;
-			rows[kept - 1].ns += rows[i].ns;
-		} else {
-			rows[kept++] = rows[i];
-		}
-	}
-	qsort(rows, kept, sizeof *rows, by_cost);
-	return kept;
+	return x->module_names[id];
 }
 
 /* From the pieces, not from the segments, which tell short ones together. */
-static bool sum_shares(struct walk *w, bool modules,
-	const struct taut_report_share **ret_rows, uint32_t *ret_n)
+static bool sum_shares(struct walk *w, bool modules)
 {
 	const struct tauti_explain *x = w->x;
-	struct taut_report_share *rows = malloc((w->pieces.count + 1) *
-		sizeof *rows);
-	uint32_t n = 0;
+	uint32_t n_ids = modules ? x->n_modules :
+		taut_names_count(x->g->names);
+	struct tally *tallies = calloc((size_t)n_ids * TAUT_CATEGORIES + 1,
+		sizeof *tallies);
 	bool ok;
 
-	for (size_t i = 0; rows && i < w->pieces.count; i++) {
+	for (size_t i = 0; tallies && i < w->pieces.count; i++) {
 		const struct piece *p = &w->pieces.data[i];
-		const char *name = modules ? tauti_module(x, p->op) :
-			op_name(x, p->op);
+		uint32_t id = modules ? tauti_module_id(x, p->op) :
+			told_name(x, p->op);
+		struct tally *t = &tallies[(size_t)id * TAUT_CATEGORIES +
+			p->category];
 
-		if (!*name)
+		if (modules && !id)
 			continue;
-		rows[n++] = (struct taut_report_share) { name, p->category, 1,
-			p->end - p->start };
+		t->count++;
+		t->ns += p->end - p->start;
 	}
-	ok = rows && keep_shares(w->x, rows, fold_shares(rows, n), ret_rows,
-		ret_n);
-	free(rows);
+	ok = tallies && (modules ? keep_shares(w, tallies, n_ids, module_name,
+		&x->report->path_modules, &x->report->n_path_modules) :
+		keep_shares(w, tallies, n_ids, name_text,
+		&x->report->path_ops, &x->report->n_path_ops));
+	free(tallies);
 	return ok;
 }
 
@@ -331,12 +343,11 @@ taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err)
 		if (x->base.start_ns[op] < begin)
 			begin = x->base.start_ns[op];
 	}
+	x->step_ns = tauti_step_time(x, x->base.start_ns, x->base.end_ns, NULL);
 	if (ok && from != TAUT_NONE)
 		ok = walk(&w, from, begin);
 	ok = ok && make_segments(&w, lane_names) &&
-		sum_shares(&w, false, &x->report->path_ops,
-		&x->report->n_path_ops) && sum_shares(&w, true,
-		&x->report->path_modules, &x->report->n_path_modules);
+		sum_shares(&w, false) && sum_shares(&w, true);
 	free(lane_names);
 	taut_vec_free(&w.pieces);
 	return ok ? TAUT_OK : tauti_explain_no_memory(err);

@@ -33,6 +33,7 @@ struct removal {
 	struct tauti_explain *x;
 	struct taut_report_removal *out;
 	uint8_t *skip; /* by trace: a late rank */
+	size_t todo[N_CAUSES], n_todo; /* causes to replay without */
 };
 
 /* Nobody waits for the arrivals of a late rank. */
@@ -99,13 +100,11 @@ static taut_status remove_one(struct removal *r, size_t i,
 		taut_replay(x->g, &edit, t, err) : tauti_explain_no_memory(err);
 
 	if (!status) {
-		int64_t base = tauti_step_time(x, x->base.start_ns,
-			x->base.end_ns, NULL);
 		int64_t left = tauti_step_time(x, t->start_ns, t->end_ns,
 			mute ? r->skip : NULL);
 
-		r->out[i] = (struct taut_report_removal) { causes[i].id,
-			causes[i].title, left, base - left };
+		r->out[i].step_ns = left;
+		r->out[i].saved_ns = r->x->step_ns - left;
 	}
 	free(mute);
 	free(dur);
@@ -113,17 +112,53 @@ static taut_status remove_one(struct removal *r, size_t i,
 	return status;
 }
 
-/* Every REPLAYS_AT_A_TIME-th cause, on one timeline. */
+/* A cause cannot save more than its part of the critical path: below a
+ * thousandth of it no replay is needed. */
+static bool cannot_help(const struct tauti_explain *x, size_t i)
+{
+	const int64_t *path = x->report->path_ns;
+	int64_t all = 0;
+
+	for (int c = 0; c < TAUT_CATEGORIES; c++)
+		all += path[c];
+	switch (causes[i].cause) {
+	case CAUSE_CATEGORY:
+		return path[causes[i].category] < all / 1000 + 1;
+	case CAUSE_STALLS:
+		return x->report->stall_count == 0;
+	case CAUSE_GAPS:
+		return path[TAUT_CAT_OTHER] < all / 1000 + 1;
+	default:
+		return false;
+	}
+}
+
+static void choose(struct removal *r, uint32_t n_late)
+{
+	struct tauti_explain *x = r->x;
+
+	for (size_t i = 0; i < N_CAUSES; i++) {
+		r->out[i] = (struct taut_report_removal) { causes[i].id,
+			causes[i].title, x->step_ns, 0 };
+		if (!cannot_help(x, i) &&
+			(causes[i].cause != CAUSE_LATE || n_late))
+			r->todo[r->n_todo++] = i;
+	}
+}
+
+/* Every REPLAYS_AT_A_TIME-th cause, on one timeline; the first takes that of
+ * the unchanged replay, which nobody reads any more. */
 static taut_status remove_some(void *context, size_t first,
 	struct taut_error *err)
 {
 	struct removal *r = context;
-	struct taut_timeline t = { 0 };
-	taut_status status = taut_timeline_init(&t, r->x->g, err);
+	struct taut_timeline own = { 0 }, *t = first ? &own : &r->x->base;
+	taut_status status = first && first < r->n_todo ?
+		taut_timeline_init(&own, r->x->g, err) : TAUT_OK;
 
-	for (size_t i = first; !status && i < N_CAUSES; i += REPLAYS_AT_A_TIME)
-		status = remove_one(r, i, &t, err);
-	taut_timeline_fini(&t);
+	for (size_t i = first; !status && i < r->n_todo; i += REPLAYS_AT_A_TIME)
+		status = remove_one(r, r->todo[i], t, err);
+	taut_timeline_fini(&own);
 	return status;
 }
 
@@ -153,6 +188,7 @@ taut_status tauti_removals_run(struct tauti_explain *x, struct taut_error *err)
 		for (uint32_t k = 0; k < x->report->n_ranks; k++)
 			if (x->report->ranks[k] == x->report->late[i].rank)
 				r.skip[k] = 1;
+	choose(&r, late);
 	status = taut_parallel_for(REPLAYS_AT_A_TIME, x->threads, remove_some,
 		&r, err);
 	if (!status && !late) /* nobody is late: nothing was removed */

@@ -156,6 +156,7 @@ static void builder_fini(struct builder *b)
 	free(b->ranks);
 	free(b->names);
 	free(b->op_base);
+	free(b->lane_base);
 	taut_vec_free(&b->edges);
 	tauti_match_fini(&b->match);
 }
@@ -179,7 +180,9 @@ static bool builder_init(struct builder *b, const struct taut_run *run,
 	b->ranks = calloc(b->n_ranks + 1, sizeof *b->ranks);
 	b->names = calloc(b->n_ranks + 1, sizeof *b->names);
 	b->op_base = calloc(b->n_ranks + 1, sizeof *b->op_base);
-	if (!owned || !b->clocks || !b->ranks || !b->names || !b->op_base)
+	b->lane_base = calloc(b->n_ranks + 1, sizeof *b->lane_base);
+	if (!owned || !b->clocks || !b->ranks || !b->names || !b->op_base ||
+		!b->lane_base)
 		return false;
 	owned->arena = b->arena;
 	owned->names = b->all_names;

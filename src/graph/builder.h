@@ -20,6 +20,7 @@ struct builder {
 	struct taut_clock_row *clocks;
 	int64_t raw_origin, origin; /* absolute ns, before and after alignment */
 	uint32_t *op_base;  /* by rank: first op id */
+	uint32_t *lane_base; /* by rank: first lane */
 	uint32_t **names;   /* by rank: trace name -> graph name */
 	TAUT_VEC(struct tauti_edge) edges;
 

@@ -302,5 +302,7 @@ int64_t tauti_clock_apply(const struct taut_clock_row *row, int64_t t,
 {
 	double s = (double)(t - origin_ns) / 1e9;
 
+	if (row->drift_ppm == 0 && row->offset_us == 0)
+		return t;
 	return t + (int64_t)llround((row->offset_us + row->drift_ppm * s) * 1e3);
 }

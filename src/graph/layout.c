@@ -74,7 +74,19 @@ static bool map_names(struct builder *b)
 	return true;
 }
 
-static bool fill_op(struct builder *b, uint32_t rank, uint32_t id,
+/* Names that operations use, in the order of the ranks. */
+static bool take_names(struct builder *b, uint32_t rank)
+{
+	const struct tauti_rank *r = &b->ranks[rank];
+
+	for (size_t i = 0; i < r->ops.count; i++)
+		if (r->ops.data[i].event != TAUT_NONE && tauti_graph_name(b,
+			rank, r->trace->name[r->ops.data[i].event]) == TAUT_NONE)
+			return false;
+	return true;
+}
+
+static void fill_op(struct builder *b, uint32_t rank, uint32_t id,
 	const struct tauti_op *op)
 {
 	const struct tauti_rank *r = &b->ranks[rank];
@@ -85,39 +97,54 @@ static bool fill_op(struct builder *b, uint32_t rank, uint32_t id,
 	b->event[id] = op->event;
 	b->collective[id] = op->comm == TAUT_NONE ? TAUT_NONE :
 		r->comms.data[op->comm].match;
-	if (op->event != TAUT_NONE)
-		b->name[id] = tauti_graph_name(b, rank, r->trace->name[op->event]);
-	return b->name[id] != TAUT_NONE;
+	b->name[id] = op->event == TAUT_NONE ? 0 :
+		b->names[rank][r->trace->name[op->event]];
 }
 
-static bool fill_rank(struct builder *b, uint32_t rank, uint32_t *lane,
+/* The columns of one rank, whose own operations are then of no more use. */
+static taut_status fill_rank(void *context, size_t rank, struct taut_error *err)
+{
+	struct builder *b = context;
+	struct tauti_rank *r = &b->ranks[rank];
+	uint32_t base = b->op_base[rank], lane = b->lane_base[rank];
+
+	(void)err;
+	for (uint32_t l = 0; l < r->trace->n_lanes; l++) {
+		if (r->lane_begin[l] == r->lane_begin[l + 1])
+			continue;
+		for (uint32_t i = r->lane_begin[l]; i < r->lane_begin[l + 1]; i++) {
+			b->lane[base + i] = lane;
+			fill_op(b, (uint32_t)rank, base + i, &r->ops.data[i]);
+		}
+		lane++;
+	}
+	taut_vec_free(&r->ops);
+	return TAUT_OK;
+}
+
+static void fill_lanes(struct builder *b, uint32_t rank, uint32_t *lane,
 	uint32_t *step)
 {
 	const struct tauti_rank *r = &b->ranks[rank];
 	uint32_t base = b->op_base[rank];
 
+	b->lane_base[rank] = *lane;
 	for (uint32_t l = 0; l < r->trace->n_lanes; l++) {
 		if (r->lane_begin[l] == r->lane_begin[l + 1])
 			continue;
 		b->lanes[*lane] = (struct taut_graph_lane) { rank, l,
 			r->trace->lanes[l].kind, l == r->main_lane,
 			r->comm_lane[l] };
-		b->lane_begin[*lane] = base + r->lane_begin[l];
-		for (uint32_t i = r->lane_begin[l]; i < r->lane_begin[l + 1]; i++) {
-			b->lane[base + i] = *lane;
-			if (!fill_op(b, rank, base + i, &r->ops.data[i]))
-				return false;
-		}
-		++*lane;
+		b->lane_begin[(*lane)++] = base + r->lane_begin[l];
 	}
 	for (size_t i = 0; i < r->marks.count; i++) {
 		const struct tauti_mark *m = &r->marks.data[i];
 
 		b->steps[(*step)++] = (struct taut_step) { rank, m->id,
-			tauti_common_time(b, rank, m->start), tauti_common_time(b, rank, m->end),
+			tauti_common_time(b, rank, m->start),
+			tauti_common_time(b, rank, m->end),
 			base + m->begin_op, base + m->end_op };
 	}
-	return true;
 }
 
 bool tauti_lay_ops(struct builder *b)
@@ -127,10 +154,13 @@ bool tauti_lay_ops(struct builder *b)
 	count(b);
 	if (!allocate(b) || !map_names(b))
 		return false;
-	for (uint32_t i = 0; i < b->n_ranks; i++)
-		if (!fill_rank(b, i, &lane, &step))
+	for (uint32_t i = 0; i < b->n_ranks; i++) {
+		if (!take_names(b, i))
 			return false;
-	return true;
+		fill_lanes(b, i, &lane, &step);
+	}
+	return !taut_parallel_for(b->n_ranks, b->options.threads, fill_rank, b,
+		NULL);
 }
 
 struct by_join {

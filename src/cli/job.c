@@ -1,0 +1,63 @@
+/* job.c - see job.h. */
+#include "cli/job.h"
+
+#include "cli/term.h"
+
+int job_status(taut_status status, const struct taut_error *err)
+{
+	if (!status)
+		return EXIT_DONE;
+	term_complain("%s", err->message[0] ? err->message :
+		taut_status_name(status));
+	return EXIT_FAULT;
+}
+
+static taut_status open_all(struct job *job,
+	const struct job_options *options, const struct verb_call *call,
+	struct taut_error *err)
+{
+	struct taut_run_options run = { .threads = options->threads,
+		.ranks = options->ranks.data, .progress = term_progress() };
+	struct taut_graph_options graph = { .threads = options->threads,
+		.comm_patterns = options->comm_patterns.data,
+		.n_comm_patterns = options->comm_patterns.n,
+		.no_clock_alignment = options->no_clock_alignment };
+	struct taut_explain_options explain = { .threads = options->threads };
+	taut_status status = taut_run_open(
+		call->operands, call->n_operands, &run, &job->run, err);
+
+	term_progress_end();
+	if (!status)
+		status = taut_graph_build(job->run, &graph, &job->graph, err);
+	if (!status)
+		status = taut_explain(
+			job->graph, &explain, &job->report, err);
+	return status;
+}
+
+int job_open(struct job *job, const struct job_options *options,
+	const struct verb_call *call)
+{
+	struct taut_error err = { .message = "" };
+	taut_status status;
+
+	*job = (struct job){ NULL, NULL, NULL };
+	if (options->ranks.n && options->ranks.n != call->n_operands) {
+		term_complain("--ranks: expected one rank for each of the %zu "
+			"files, found %zu", call->n_operands,
+			options->ranks.n);
+		return EXIT_USAGE;
+	}
+	status = open_all(job, options, call, &err);
+	if (status)
+		job_close(job);
+	return job_status(status, &err);
+}
+
+void job_close(struct job *job)
+{
+	taut_report_destroy(job->report);
+	taut_graph_destroy(job->graph);
+	taut_run_close(job->run);
+	*job = (struct job){ NULL, NULL, NULL };
+}

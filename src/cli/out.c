@@ -1,0 +1,188 @@
+/* out.c - see out.h. */
+#include "cli/out.h"
+
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+static taut_status refused(
+	struct taut_error *err, const char *path, const char *what)
+{
+	return taut_error_set(err, TAUT_EIO, -1, "%s: %s: %s", path, what,
+		errno ? strerror(errno) : "refused");
+}
+
+/* --- standard output --------------------------------------------------------------*/
+
+/* Nobody reads the other end any more: as with "| head", that is no fault. */
+static bool reader_is_gone(int fd)
+{
+	struct pollfd end = { .fd = fd, .events = POLLOUT };
+
+	return poll(&end, 1, 0) == 1 && (end.revents & POLLERR);
+}
+
+static taut_status write_stdout(
+	out_writer write, const void *context, struct taut_error *err)
+{
+	taut_status status = write(context, stdout, err);
+
+	errno = 0;
+	if (!status && fflush(stdout) != 0)
+		status = refused(err, "standard output", "cannot write");
+	else if (status == TAUT_EIO && fflush(stdout) != 0)
+		refused(err, "standard output", "cannot write");
+	if (status == TAUT_EIO && reader_is_gone(STDOUT_FILENO))
+		return TAUT_OK;
+	return status;
+}
+
+/* --- files --------------------------------------------------------------------------*/
+
+/* The folder of path, "." for a bare name; the length of it. */
+static const char *folder_of(const char *path, int *ret_length)
+{
+	const char *slash = strrchr(path, '/');
+
+	*ret_length = slash ? (int)(slash - path) + (slash == path) : 1;
+	return slash ? path : ".";
+}
+
+static bool is_same(const struct stat *a, const struct stat *b)
+{
+	return a->st_dev == b->st_dev && a->st_ino == b->st_ino;
+}
+
+static taut_status refuse_input(const char *path, const struct stat *at,
+	const struct taut_run *run, struct taut_error *err)
+{
+	struct stat input;
+
+	for (uint32_t i = 0; run && i < run->n_traces; i++)
+		if (!stat(run->traces[i].path, &input) && is_same(&input, at))
+			return taut_error_set(err, TAUT_EINVAL, -1, "%s: is "
+				"one of the traces; give another file", path);
+	return TAUT_OK;
+}
+
+/* What mkstemp gives is private; a result is as public as other files. */
+static void open_up(int fd)
+{
+	mode_t mask = umask(0);
+
+	umask(mask);
+	(void)!fchmod(fd, 0666 & ~mask);
+}
+
+/* Flushes and closes whatever happened; the first failure counts. */
+static taut_status finish(FILE *out, const char *path, taut_status status,
+	struct taut_error *err)
+{
+	errno = 0;
+	if (fflush(out) != 0 && (!status || status == TAUT_EIO))
+		status = refused(err, path, "cannot write");
+	if (fclose(out) != 0 && !status)
+		status = refused(err, path, "cannot write");
+	return status;
+}
+
+static taut_status write_beside(const char *path, char *temporary,
+	out_writer write, const void *context, struct taut_error *err)
+{
+	int fd = mkstemp(temporary);
+	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	taut_status status;
+
+	if (!out) {
+		status = refused(err, path, "cannot be made");
+		if (fd >= 0) {
+			close(fd);
+			unlink(temporary);
+		}
+		return status;
+	}
+	open_up(fd);
+	status = finish(out, path, write(context, out, err), err);
+	if (!status && rename(temporary, path) != 0)
+		status = refused(err, path, "cannot be replaced");
+	if (status)
+		unlink(temporary);
+	return status;
+}
+
+static taut_status write_into(const char *path, out_writer write,
+	const void *context, struct taut_error *err)
+{
+	FILE *out = fopen(path, "w");
+
+	if (!out)
+		return refused(err, path, "cannot be opened");
+	return finish(out, path, write(context, out, err), err);
+}
+
+static taut_status write_file(const char *path, out_writer write,
+	const void *context, struct taut_error *err)
+{
+	char temporary[PATH_MAX];
+	int length;
+	const char *folder = folder_of(path, &length);
+
+	if (snprintf(temporary, sizeof temporary, "%.*s/.taut-XXXXXX", length,
+		folder) >= (int)sizeof temporary) {
+		errno = ENAMETOOLONG;
+		return refused(err, path, "cannot be made");
+	}
+	return write_beside(path, temporary, write, context, err);
+}
+
+taut_status out_write(const char *path, const struct taut_run *run,
+	out_writer write, const void *context, struct taut_error *err)
+{
+	char real[PATH_MAX];
+	struct stat at;
+
+	if (!path)
+		return write_stdout(write, context, err);
+	if (stat(path, &at) != 0)
+		return write_file(path, write, context, err);
+	if (S_ISDIR(at.st_mode)) {
+		errno = EISDIR;
+		return refused(err, path, "cannot be written");
+	}
+	if (!S_ISREG(at.st_mode))
+		return write_into(path, write, context, err);
+	taut_status status = refuse_input(path, &at, run, err);
+	if (status)
+		return status;
+	/* Through a link: what it points to is replaced, the link stays. */
+	return write_file(realpath(path, real) ? real : path, write, context,
+		err);
+}
+
+taut_status out_check(const char *path, struct taut_error *err)
+{
+	char folder[PATH_MAX];
+	struct stat at;
+	int length;
+	const char *from;
+
+	if (!path)
+		return TAUT_OK;
+	if (!stat(path, &at) && !S_ISREG(at.st_mode) && !S_ISDIR(at.st_mode))
+		return TAUT_OK;
+	from = folder_of(path, &length);
+	snprintf(folder, sizeof folder, "%.*s", length, from);
+	errno = 0;
+	if (stat(path, &at) == 0 && S_ISDIR(at.st_mode)) {
+		errno = EISDIR;
+		return refused(err, path, "cannot be written");
+	}
+	if (access(folder, W_OK | X_OK) != 0)
+		return refused(err, path, "cannot be written");
+	return TAUT_OK;
+}

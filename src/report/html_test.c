@@ -1,0 +1,256 @@
+/* The page as bytes: whole, closed in itself, and its columns read back.
+ * tests/web/page_test.py opens it in a browser. */
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <isa-l/igzip_lib.h>
+
+#include "report/html.h"
+#include "tests/support/alloc_fail.h"
+#include "tests/web/synthetic.h"
+
+static struct synthetic made;
+
+static char *write_page(const struct taut_report *report)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	assert_int_equal(taut_report_html(report, out, NULL), TAUT_OK);
+	fclose(out);
+	assert_int_equal(strlen(text), len);
+	return text;
+}
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	while ((text = strstr(text, what)) != NULL) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+static void page_is_whole(void **state)
+{
+	char *page = write_page(&made.report);
+
+	(void)state;
+	assert_int_equal(strncmp(page, "<!DOCTYPE html>", 15), 0);
+	assert_non_null(strstr(page, "</html>"));
+	assert_null(strstr(page, "{{"));
+	/* nothing in a name closes a script early */
+	assert_int_equal(count(page, "</script"), count(page, "<script"));
+	free(page);
+}
+
+static void page_fetches_nothing(void **state)
+{
+	static const char *const ways[] = { "src=\"http", "src='http",
+		"href=\"http", "url(http", "@import", "<link", "<iframe" };
+	char *page = write_page(&made.report);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof ways / sizeof ways[0]; i++)
+		assert_null(strstr(page, ways[i]));
+	assert_non_null(strstr(page, "default-src 'none'"));
+	free(page);
+}
+
+/* --- columns ------------------------------------------------------------ */
+static uint32_t six_bits(char c)
+{
+	return c >= 'A' && c <= 'Z'    ? (uint32_t)(c - 'A')
+		: c >= 'a' && c <= 'z' ? (uint32_t)(c - 'a') + 26
+		: c >= '0' && c <= '9' ? (uint32_t)(c - '0') + 52
+		: c == '+'             ? 62
+		: c == '/'             ? 63
+				       : 0;
+}
+
+/* The bytes of <script id="ID">, decoded and inflated; free with free(). */
+static uint8_t *read_blob(const char *page, const char *id, size_t *ret_len)
+{
+	enum { ROOM = 1 << 20 };
+	char open[64];
+	uint8_t *packed = malloc(ROOM), *bytes = malloc(ROOM);
+	struct inflate_state *inflate = calloc(1, sizeof *inflate);
+	const char *at;
+	uint32_t n = 0;
+
+	snprintf(open, sizeof open, "id=\"%s\">", id);
+	at = strstr(page, open);
+	assert_non_null(at);
+	for (at += strlen(open); *at != '<'; at += 4) {
+		uint32_t four = six_bits(at[0]) << 18 | six_bits(at[1]) << 12 |
+			six_bits(at[2]) << 6 | six_bits(at[3]);
+
+		packed[n++] = (uint8_t)(four >> 16);
+		if (at[2] != '=')
+			packed[n++] = (uint8_t)(four >> 8);
+		if (at[3] != '=')
+			packed[n++] = (uint8_t)four;
+	}
+	isal_inflate_init(inflate);
+	inflate->crc_flag = IGZIP_ZLIB;
+	inflate->next_in = packed;
+	inflate->avail_in = n;
+	inflate->next_out = bytes;
+	inflate->avail_out = ROOM;
+	assert_int_equal(isal_inflate_stateless(inflate), ISAL_DECOMP_OK);
+	*ret_len = inflate->total_out;
+	free(inflate);
+	free(packed);
+	return bytes;
+}
+
+static uint64_t read_uint(const uint8_t **at)
+{
+	uint64_t value = 0;
+	int shift = 0;
+
+	do {
+		value |= (uint64_t)(**at & 127) << shift;
+		shift += 7;
+	} while (*(*at)++ & 128);
+	return value;
+}
+
+static void columns_hold_every_event(void **state)
+{
+	const struct taut_trace *t = &made.run.traces[1];
+	char *page = write_page(&made.report);
+	size_t len, names_len;
+	uint8_t *bytes = read_blob(page, "rank-1", &len);
+	uint8_t *names = read_blob(page, "names", &names_len);
+	const uint8_t *at = bytes + t->n_events;
+	int64_t first = t->start_ns[0], start = 0;
+
+	(void)state;
+	for (size_t i = 0; i < t->n_events; i++) {
+		const char *name = (const char *)names;
+
+		assert_int_equal(bytes[i] & 15, t->kind[i]);
+		for (uint64_t skip = read_uint(&at); skip; skip--)
+			name += strlen(name) + 1;
+		assert_true((size_t)(name - (const char *)names) < names_len);
+		assert_string_equal(name, taut_trace_name(t, i));
+		if (t->start_ns[i] < first)
+			first = t->start_ns[i];
+	}
+	for (size_t i = 0; i < t->n_events; i++) {
+		if (i == t->lane_begin[t->lane[i]])
+			start = first;
+		start += (int64_t)read_uint(&at);
+		assert_int_equal(start, t->start_ns[i]);
+	}
+	for (size_t i = 0; i < t->n_events; i++)
+		assert_int_equal(read_uint(&at), t->dur_ns[i]);
+	assert_true(at < bytes + len);
+	free(bytes);
+	free(names);
+	free(page);
+}
+
+static void numbers_come_back(void **state)
+{
+	static const int64_t values[] = { 0, -1, 1, 63, 64, -64, -65, INT64_MAX,
+		INT64_MIN };
+	struct tauti_blob blob = { .data = NULL };
+	const uint8_t *at;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++)
+		tauti_blob_int(&blob, values[i]);
+	at = blob.data;
+	for (size_t i = 0; i < sizeof values / sizeof values[0]; i++) {
+		uint64_t coded = read_uint(&at);
+
+		assert_int_equal((int64_t)(coded >> 1) ^ -(int64_t)(coded & 1),
+			values[i]);
+	}
+	assert_ptr_equal(at, blob.data + blob.count);
+	tauti_blob_free(&blob);
+}
+
+/* --- what can go wrong -------------------------------------------------- */
+static void a_run_of_nothing_is_a_page(void **state)
+{
+	struct taut_run run = { .path = "empty" };
+	struct taut_graph graph = { .run = &run, .names = made.names };
+	struct taut_report report = { .run = &run, .graph = &graph };
+	char *page = write_page(&report);
+
+	(void)state;
+	assert_non_null(strstr(page, "\"ranks\":[]"));
+	free(page);
+}
+
+static void refusal_is_told(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct taut_error err = { 0 };
+
+	(void)state;
+	if (!full)
+		skip();
+	assert_int_equal(taut_report_html(&made.report, full, &err), TAUT_EIO);
+	assert_int_equal(err.code, TAUT_EIO);
+	fclose(full);
+}
+
+static void no_memory_is_told(void **state)
+{
+	FILE *out = fopen("/dev/null", "w");
+	taut_status status = TAUT_ENOMEM;
+	long n = 0;
+
+	(void)state;
+	assert_non_null(out);
+	for (; status && n < 10000; n++) {
+		alloc_fail_after(n);
+		status = taut_report_html(&made.report, out, NULL);
+		alloc_fail_never();
+		if (status)
+			assert_int_equal(status, TAUT_ENOMEM);
+	}
+	assert_int_equal(status, TAUT_OK);
+	assert_true(n > 20);
+	fclose(out);
+}
+
+static int make(void **state)
+{
+	(void)state;
+	synthetic_make(&made, 3, 700);
+	return 0;
+}
+
+static int unmake(void **state)
+{
+	(void)state;
+	synthetic_free(&made);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(page_is_whole),
+		cmocka_unit_test(page_fetches_nothing),
+		cmocka_unit_test(columns_hold_every_event),
+		cmocka_unit_test(numbers_come_back),
+		cmocka_unit_test(a_run_of_nothing_is_a_page),
+		cmocka_unit_test(refusal_is_told),
+		cmocka_unit_test(no_memory_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, make, unmake);
+}

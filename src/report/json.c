@@ -1,0 +1,448 @@
+/* json.c - the whole report as one JSON object; docs/report.md has the keys.
+ * Keys are stable and carry their units. Milliseconds have all six decimals,
+ * so what adds up in nanoseconds adds up here. What is not known is null. */
+#include <taut/report.h>
+
+#include "report/names.h"
+#include "report/number.h"
+#include "report/put.h"
+#include "report/tables.h"
+
+/* A row starts on a new line: long tables stay readable, and diffs small. */
+static void row(struct tauti_put *put, uint32_t i)
+{
+	tauti_put_text(put, i ? ",\n  {" : "\n  {");
+}
+
+static void key(struct tauti_put *put, const char *name)
+{
+	tauti_put_text(put, ",");
+	tauti_put_key(put, name);
+}
+
+static void section(struct tauti_put *put, const char *name, const char *open)
+{
+	tauti_put_text(put, ",\n");
+	tauti_put_key(put, name);
+	tauti_put_text(put, open);
+}
+
+static void ms(struct tauti_put *put, const char *name, int64_t ns)
+{
+	char text[TAUTI_NUMBER_BYTES];
+
+	key(put, name);
+	tauti_put_text(put, tauti_number_ms(ns, 6, text));
+}
+
+static void real(struct tauti_put *put, const char *name, double value)
+{
+	char text[TAUTI_NUMBER_BYTES];
+	const char *number = tauti_number_real(value, 6, text);
+
+	key(put, name);
+	tauti_put_text(put, number ? number : "null");
+}
+
+static void integer(struct tauti_put *put, const char *name, int64_t value)
+{
+	key(put, name);
+	tauti_put_int(put, value);
+}
+
+/* -1 is how the tables say that a number is not known. */
+static void known(struct tauti_put *put, const char *name, int64_t value)
+{
+	key(put, name);
+	if (value < 0)
+		tauti_put_text(put, "null");
+	else
+		tauti_put_int(put, value);
+}
+
+static void text(struct tauti_put *put, const char *name, const char *value)
+{
+	key(put, name);
+	tauti_put_string(put, value);
+}
+
+static void rank(struct tauti_put *put, int32_t value)
+{
+	tauti_put_text(put, "\"rank\":");
+	tauti_put_int(put, value);
+}
+
+static void category(struct tauti_put *put, enum taut_category c)
+{
+	text(put, "category", taut_category_key(c));
+}
+
+static void categories(
+	struct tauti_put *put, const int64_t ns[TAUT_CATEGORIES])
+{
+	char number[TAUTI_NUMBER_BYTES];
+
+	for (int c = 0; c < TAUT_CATEGORIES; c++) {
+		tauti_put_char(put, c ? ',' : '{');
+		tauti_put_key(put, taut_category_key((enum taut_category)c));
+		tauti_put_text(put, tauti_number_ms(ns[c], 6, number));
+	}
+	tauti_put_char(put, '}');
+}
+
+/* --- the sections, in the order in which they are written --------------------*/
+
+static void put_head(struct tauti_put *put, const struct taut_report *r)
+{
+	tauti_put_text(put, "{\"version\":");
+	tauti_put_string(put, taut_version());
+	text(put, "run", r->run ? r->run->path : "");
+	integer(put, "ranks", r->n_ranks);
+	key(put, "rank_ids");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; i < r->n_ranks; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_int(put, r->ranks[i]);
+	}
+	tauti_put_text(put, "]");
+	key(put, "hosts");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; r->hosts && i < r->n_ranks; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_string(put, r->hosts[i]);
+	}
+	tauti_put_text(put, "]");
+	ms(put, "steady_step_ms", r->steady_ns);
+}
+
+static void put_steps(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "steps", "[");
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		const struct taut_report_step *s = &r->steps[i];
+
+		row(put, i);
+		rank(put, s->rank);
+		integer(put, "step", s->id);
+		ms(put, "start_ms", s->start_ns);
+		ms(put, "measured_ms", s->measured_ns);
+		ms(put, "replayed_ms", s->replayed_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_replay(struct tauti_put *put, const struct taut_report *r)
+{
+	char number[TAUTI_NUMBER_BYTES];
+
+	section(put, "replay", "{\"steady_step_ms\":");
+	tauti_put_text(put, tauti_number_ms(r->replay_steady_ns, 6, number));
+	real(put, "error_pct_max", r->replay_error_pct_max);
+	real(put, "error_pct_mean", r->replay_error_pct_mean);
+	real(put, "unexplained_pct", r->unexplained_pct);
+	tauti_put_char(put, '}');
+}
+
+static void put_clocks(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "clock", "[");
+	for (uint32_t i = 0; i < r->n_clocks; i++) {
+		const struct taut_report_clock *c = &r->clocks[i];
+
+		row(put, i);
+		tauti_put_key(put, "host");
+		tauti_put_string(put, c->host);
+		real(put, "offset_us", c->offset_us);
+		real(put, "drift_ppm", c->drift_ppm);
+		real(put, "uncertainty_us", c->uncertainty_us);
+		integer(put, "samples", c->samples);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_breakdown(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "breakdown", "[");
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		const struct taut_report_step *s = &r->steps[i];
+
+		row(put, i);
+		rank(put, s->rank);
+		integer(put, "step", s->id);
+		key(put, "ms");
+		categories(put, s->ns);
+		ms(put, "comm_overlapped_ms", s->overlapped_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_temporal(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "temporal", "[");
+	for (uint32_t i = 0; i < r->n_spans; i++) {
+		const struct taut_report_span *s = &r->spans[i];
+
+		row(put, i);
+		rank(put, s->rank);
+		ms(put, "kernel_span_ms", s->span_ns);
+		ms(put, "compute_ms", s->compute_ns);
+		ms(put, "non_compute_ms", s->non_compute_ns);
+		ms(put, "idle_ms", s->idle_ns);
+		real(put, "overlap_pct", s->overlap_pct);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_coll_kinds(struct tauti_put *put, const struct taut_report *r)
+{
+	char digits[TAUTI_NUMBER_BYTES];
+	const char *number;
+
+	key(put, "kinds");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; i < r->n_colls; i++) {
+		const struct taut_report_coll *c = &r->colls[i];
+
+		row(put, i);
+		tauti_put_key(put, "name");
+		tauti_put_string(put, c->name);
+		text(put, "group", c->group);
+		known(put, "group_size", c->group_size);
+		text(put, "kernel", c->kernel);
+		integer(put, "count", (int64_t)c->count);
+		known(put, "bytes", c->bytes);
+		ms(put, "transfer_ms", c->transfer_ns);
+		ms(put, "wait_ms", c->wait_ns);
+		key(put, "bus_bandwidth_gb_per_s");
+		number = c->busbw_gbs > 0 ?
+			tauti_number_real(c->busbw_gbs, 6, digits) : NULL;
+		tauti_put_text(put, number ? number : "null");
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_collectives(struct tauti_put *put, const struct taut_report *r)
+{
+	char number[TAUTI_NUMBER_BYTES];
+
+	section(put, "collectives", "{\"count\":");
+	tauti_put_int(put, (int64_t)r->coll_count);
+	integer(put, "complete", (int64_t)r->coll_complete);
+	ms(put, "transfer_ms", r->coll_transfer_ns);
+	key(put, "wait_ms_by_rank");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; r->coll_wait_ns && i < r->n_ranks; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_text(put,
+			tauti_number_ms(r->coll_wait_ns[i], 6, number));
+	}
+	tauti_put_char(put, ']');
+	key(put, "last_arrivals_by_rank");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; r->coll_last_arrivals && i < r->n_ranks; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_int(put, r->coll_last_arrivals[i]);
+	}
+	tauti_put_char(put, ']');
+	put_coll_kinds(put, r);
+	tauti_put_char(put, '}');
+}
+
+static void put_late(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "late", "[");
+	for (uint32_t i = 0; i < r->n_late; i++) {
+		const struct taut_report_late *l = &r->late[i];
+
+		row(put, i);
+		rank(put, l->rank);
+		integer(put, "last_arrivals", l->last_arrivals);
+		ms(put, "wait_ms", l->wait_ns);
+		ms(put, "caused_ms", l->caused_ns);
+		key(put, "excess_ms");
+		categories(put, l->excess_ns);
+		text(put, "cause", taut_category_key(l->cause));
+		text(put, "cause_op", l->cause_op);
+		ms(put, "cause_op_ms", l->cause_op_ns);
+		text(put, "cause_module", l->cause_module);
+		ms(put, "stall_ms", l->stall_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_stalls(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "host_stalls", "{\"count\":");
+	tauti_put_int(put, (int64_t)r->stall_count);
+	ms(put, "ms", r->stall_ns);
+	tauti_put_char(put, '}');
+}
+
+static void put_path(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "critical_path", "[");
+	for (uint32_t i = 0; i < r->n_path; i++) {
+		const struct taut_report_segment *s = &r->path[i];
+
+		row(put, i);
+		rank(put, s->rank);
+		text(put, "lane", s->lane);
+		text(put, "name", s->name);
+		text(put, "module", s->module);
+		integer(put, "operations", s->n_ops);
+		category(put, s->category);
+		ms(put, "start_ms", s->start_ns);
+		ms(put, "ms", s->dur_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+	section(put, "critical_path_ms", "");
+	categories(put, r->path_ns);
+}
+
+static void put_shares(struct tauti_put *put, const char *name,
+	const struct taut_report_share *shares, uint32_t n)
+{
+	section(put, name, "[");
+	for (uint32_t i = 0; i < n; i++) {
+		row(put, i);
+		tauti_put_key(put, "name");
+		tauti_put_string(put, shares[i].name);
+		category(put, shares[i].category);
+		integer(put, "count", (int64_t)shares[i].count);
+		ms(put, "ms", shares[i].ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_removals(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "removals", "[");
+	for (uint32_t i = 0; i < r->n_removals; i++) {
+		const struct taut_report_removal *gone = &r->removals[i];
+
+		row(put, i);
+		tauti_put_key(put, "id");
+		tauti_put_string(put, gone->id);
+		text(put, "title", gone->title);
+		ms(put, "step_ms", gone->step_ns);
+		ms(put, "saved_ms", gone->saved_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+static void put_finding(
+	struct tauti_put *put, const struct taut_report_finding *f)
+{
+	tauti_put_key(put, "id");
+	tauti_put_string(put, f->id);
+	key(put, "ranks");
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; i < f->n_ranks; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_int(put, f->ranks[i]);
+	}
+	tauti_put_char(put, ']');
+	ms(put, "cost_ms", f->cost_ns);
+	text(put, "text", f->text);
+	text(put, "evidence", f->evidence);
+	key(put, "at");
+	if (f->at_rank < 0) {
+		tauti_put_text(put, "null");
+		return;
+	}
+	tauti_put_char(put, '{');
+	rank(put, f->at_rank);
+	ms(put, "start_ms", f->at_start_ns);
+	ms(put, "ms", f->at_end_ns - f->at_start_ns);
+	tauti_put_char(put, '}');
+}
+
+static void put_findings(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "findings", "[");
+	for (uint32_t i = 0; i < r->n_findings; i++) {
+		row(put, i);
+		put_finding(put, &r->findings[i]);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
+void tauti_json_graph(struct tauti_put *put, const struct taut_graph *g)
+{
+	tauti_put_text(put, "{\"operations\":");
+	tauti_put_int(put, g->n_ops);
+	integer(put, "lanes", g->n_lanes);
+	key(put, "edges");
+	for (unsigned kind = 0; kind < TAUT_EDGE_KINDS; kind++) {
+		tauti_put_char(put, kind ? ',' : '{');
+		tauti_put_key(put, tauti_edge_kind_key(kind));
+		tauti_put_int(put, g->edges_of[kind]);
+	}
+	tauti_put_char(put, '}');
+	integer(put, "backward_edges", g->n_backward);
+	ms(put, "worst_backward_ms", g->worst_backward_ns);
+	integer(put, "unmatched_collectives", g->n_unmatched);
+	key(put, "first_mismatch");
+	if (g->unmatched)
+		tauti_put_string(put, g->unmatched);
+	else
+		tauti_put_text(put, "null");
+	integer(put, "launches_not_recorded", g->n_launches_cut);
+	tauti_put_char(put, '}');
+}
+
+static void put_notes(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "notes", "[");
+	for (uint32_t i = 0; i < r->n_notes; i++) {
+		tauti_put_text(put, i ? ",\n  " : "\n  ");
+		tauti_put_string(put, r->notes[i]);
+	}
+	tauti_put_text(put, "]");
+}
+
+taut_status taut_report_json(
+	const struct taut_report *report, FILE *out, struct taut_error *reterr)
+{
+	struct tauti_put put;
+
+	tauti_put_begin(&put, out);
+	put_head(&put, report);
+	put_findings(&put, report);
+	put_steps(&put, report);
+	put_breakdown(&put, report);
+	put_temporal(&put, report);
+	put_collectives(&put, report);
+	put_late(&put, report);
+	put_stalls(&put, report);
+	put_removals(&put, report);
+	put_path(&put, report);
+	put_shares(&put, "critical_path_by_name", report->path_ops,
+		report->n_path_ops);
+	put_shares(&put, "critical_path_by_module", report->path_modules,
+		report->n_path_modules);
+	put_replay(&put, report);
+	put_clocks(&put, report);
+	if (report->graph) {
+		section(&put, "graph", "");
+		tauti_json_graph(&put, report->graph);
+	}
+	put_notes(&put, report);
+	tauti_put_text(&put, "}\n");
+	return tauti_put_end(&put, reterr);
+}

@@ -1,0 +1,117 @@
+/* The Perfetto file's failures and its counts; tests/web/perfetto_test.py
+ * reads every event of it. */
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/alloc_fail.h"
+#include "tests/web/synthetic.h"
+
+static struct synthetic made;
+
+static int count(const char *text, const char *what)
+{
+	int n = 0;
+
+	while ((text = strstr(text, what)) != NULL) {
+		text++;
+		n++;
+	}
+	return n;
+}
+
+/* Members that came before the last of their collective. */
+static int waiting_members(void)
+{
+	const struct taut_graph *g = &made.graph;
+	int n = 0;
+
+	for (uint32_t i = 0; i < g->n_collectives * made.run.n_traces; i++) {
+		uint32_t op = g->member_arrive[i];
+
+		n += g->start_ns[op] < g->start_ns[op + 1];
+	}
+	return n;
+}
+
+static void every_row_is_a_slice(void **state)
+{
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+	int members = (int)(made.graph.n_collectives * made.run.n_traces);
+	int rows = (int)made.report.n_path + members + waiting_members();
+
+	(void)state;
+	assert_int_equal(
+		taut_report_perfetto(&made.report, out, NULL), TAUT_OK);
+	fclose(out);
+	for (uint32_t i = 0; i < made.run.n_traces; i++)
+		rows += (int)made.run.traces[i].n_events;
+	assert_int_equal(count(text, "\"ph\":\"X\""), rows);
+	assert_int_equal(count(text, "\"name\":\"transfer\""), members);
+	assert_int_equal(count(text, "\"waiting for rank "), waiting_members());
+	assert_true(waiting_members() > 0);
+	free(text);
+}
+
+static void refusal_is_told(void **state)
+{
+	FILE *full = fopen("/dev/full", "w");
+	struct taut_error err = { 0 };
+
+	(void)state;
+	if (!full)
+		skip();
+	assert_int_equal(
+		taut_report_perfetto(&made.report, full, &err), TAUT_EIO);
+	assert_int_equal(err.code, TAUT_EIO);
+	fclose(full);
+}
+
+static void no_memory_is_told(void **state)
+{
+	FILE *out = fopen("/dev/null", "w");
+	taut_status status = TAUT_ENOMEM;
+	long n = 0;
+
+	(void)state;
+	assert_non_null(out);
+	for (; status && n < 1000; n++) {
+		alloc_fail_after(n);
+		status = taut_report_perfetto(&made.report, out, NULL);
+		alloc_fail_never();
+		if (status)
+			assert_int_equal(status, TAUT_ENOMEM);
+	}
+	assert_int_equal(status, TAUT_OK);
+	assert_true(n > 8);
+	fclose(out);
+}
+
+static int make(void **state)
+{
+	(void)state;
+	synthetic_make(&made, 3, 700);
+	return 0;
+}
+
+static int unmake(void **state)
+{
+	(void)state;
+	synthetic_free(&made);
+	return 0;
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(every_row_is_a_slice),
+		cmocka_unit_test(refusal_is_told),
+		cmocka_unit_test(no_memory_is_told),
+	};
+
+	return cmocka_run_group_tests(tests, make, unmake);
+}

@@ -1,0 +1,33 @@
+/* tables.h - renderers for single verbs, beside those of <taut/report.h>.
+ * Each writes to an open stream; TAUT_EIO when it refuses. */
+#ifndef TAUT_REPORT_TABLES_H
+#define TAUT_REPORT_TABLES_H
+
+#include <taut/report.h>
+
+struct tauti_put;
+
+/* How fast the graph was replayed, for taut replay; measured by the caller. */
+struct tauti_replay_speed {
+	int64_t elapsed_ns; /* of all rounds together */
+	uint64_t rounds;
+};
+
+taut_status tauti_replay_text(const struct taut_report *report,
+	const struct tauti_replay_speed *speed,
+	const struct taut_text_options *options, FILE *out,
+	struct taut_error *reterr);
+taut_status tauti_replay_json(const struct taut_report *report,
+	const struct tauti_replay_speed *speed, FILE *out,
+	struct taut_error *reterr);
+
+/* The operations of all ranks, in the graph's order, as CSV (RFC 4180 but for
+ * the line ends, which are \n): rank, step, name, kind, lane, start_us,
+ * duration_us, group, bytes. A field that does not apply is empty. */
+taut_status tauti_csv_write(const struct taut_report *report, FILE *out,
+	struct taut_error *reterr);
+
+/* What the graph is made of, as one JSON object. */
+void tauti_json_graph(struct tauti_put *put, const struct taut_graph *graph);
+
+#endif /* TAUT_REPORT_TABLES_H */

@@ -1,0 +1,260 @@
+/* builder.c - rows in, columns out. */
+#include "trace/builder.h"
+
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+taut_status tauti_builder_init(struct tauti_builder *b, const char *path)
+{
+	memset(b, 0, sizeof *b);
+	b->path = path;
+	b->rank = b->world_size = -1;
+	b->host = "";
+	b->arena = taut_arena_create();
+	b->names = taut_names_create();
+	if (b->arena && b->names)
+		return TAUT_OK;
+	tauti_builder_fini(b);
+	return TAUT_ENOMEM;
+}
+
+static void free_rows(struct tauti_builder *b)
+{
+	for (size_t i = 0; i < b->blocks.count; i++)
+		free(b->blocks.data[i]);
+	taut_vec_free(&b->blocks);
+	taut_vec_free(&b->syncs);
+	taut_vec_free(&b->comms);
+	taut_vec_free(&b->copies);
+	tauti_lanes_fini(&b->lanes);
+}
+
+void tauti_builder_fini(struct tauti_builder *b)
+{
+	free_rows(b);
+	taut_vec_free(&b->notes);
+	taut_arena_destroy(b->arena);
+	taut_names_destroy(b->names);
+	b->arena = NULL;
+	b->names = NULL;
+}
+
+static bool add_block(struct tauti_builder *b)
+{
+	if (b->n_rows >= TAUT_NONE - TAUTI_ROW_BLOCK)
+		return false; /* rows have 32-bit numbers */
+	struct tauti_row *block = malloc(TAUTI_ROW_BLOCK * sizeof *block);
+	if (!block)
+		return false;
+	if (taut_vec_push(&b->blocks, block))
+		return true;
+	free(block);
+	return false;
+}
+
+struct tauti_row *tauti_builder_row(struct tauti_builder *b)
+{
+	size_t at = b->n_rows & (TAUTI_ROW_BLOCK - 1);
+	if (at == 0 && !add_block(b))
+		return NULL;
+	struct tauti_row *row = &b->blocks.data[b->blocks.count - 1][at];
+	*row = (struct tauti_row){ .args = TAUT_NONE };
+	b->n_rows++;
+	return row;
+}
+
+void tauti_builder_lose(
+	struct tauti_builder *b, enum tauti_lost why, uint64_t offset)
+{
+	if (b->lost[why]++ == 0)
+		b->lost_at[why] = offset;
+}
+
+taut_status tauti_builder_note(struct tauti_builder *b, const char *fmt, ...)
+{
+	char text[400];
+	va_list args;
+	va_start(args, fmt);
+	vsnprintf(text, sizeof text, fmt, args);
+	va_end(args);
+	const char *note =
+		taut_arena_printf(b->arena, "%s: %s", b->path, text);
+	if (!note || !taut_vec_push(&b->notes, note))
+		return TAUT_ENOMEM;
+	return TAUT_OK;
+}
+
+/* --- finishing ----------------------------------------------------------- */
+
+/* Read as a decimal, "5.7" gave 5700 ns and was meant as 5007. */
+static int64_t unpad(int64_t ns, unsigned digits)
+{
+	static const int64_t unit[] = { 1, 100, 10, 1 };
+	int64_t part = ns % 1000;
+	return digits > 3 ? ns : ns - part + part / unit[digits];
+}
+
+static int64_t settle_times(struct tauti_builder *b)
+{
+	int64_t first = INT64_MAX;
+	for (size_t i = 0; i < b->n_rows; i++) {
+		struct tauti_row *row = tauti_builder_row_at(b, (uint32_t)i);
+		if (b->nano_unpadded) {
+			row->start_ns = unpad(row->start_ns, row->digits & 15);
+			row->dur_ns = unpad(row->dur_ns, row->digits >> 4);
+		}
+		if (row->start_ns < first)
+			first = row->start_ns;
+	}
+	return b->n_rows ? first : 0;
+}
+
+struct columns {
+	int64_t *start_ns, *dur_ns;
+	uint32_t *name, *lane, *correlation, *sequence, *args, *lane_begin;
+	uint8_t *kind, *flags;
+	struct taut_lane *lanes;
+	struct taut_sync_args *syncs;
+	struct taut_comm_args *comms;
+	struct taut_copy_args *copies;
+};
+
+static bool alloc_columns(struct tauti_builder *b, struct columns *c)
+{
+	size_t n = b->n_rows;
+	struct taut_arena *arena = b->arena;
+	c->start_ns = TAUT_ARENA_ARRAY(arena, int64_t, n);
+	c->dur_ns = TAUT_ARENA_ARRAY(arena, int64_t, n);
+	c->name = TAUT_ARENA_ARRAY(arena, uint32_t, n);
+	c->lane = TAUT_ARENA_ARRAY(arena, uint32_t, n);
+	c->correlation = TAUT_ARENA_ARRAY(arena, uint32_t, n);
+	c->sequence = TAUT_ARENA_ARRAY(arena, uint32_t, n);
+	c->args = TAUT_ARENA_ARRAY(arena, uint32_t, n);
+	c->kind = TAUT_ARENA_ARRAY(arena, uint8_t, n);
+	c->flags = TAUT_ARENA_ARRAY(arena, uint8_t, n);
+	c->syncs = TAUT_ARENA_ARRAY(
+		arena, struct taut_sync_args, b->syncs.count);
+	c->comms = TAUT_ARENA_ARRAY(
+		arena, struct taut_comm_args, b->comms.count);
+	c->copies = TAUT_ARENA_ARRAY(
+		arena, struct taut_copy_args, b->copies.count);
+	c->lane_begin =
+		TAUT_ARENA_ARRAY(arena, uint32_t, b->lanes.all.count + 1);
+	return c->start_ns && c->dur_ns && c->name && c->lane &&
+	       c->correlation && c->sequence && c->args && c->kind &&
+	       c->flags && c->syncs && c->comms && c->copies && c->lane_begin;
+}
+
+/* The side-table row of an event moves to where the events' order puts it.
+ * Returns its new number. */
+static uint32_t move_args(struct tauti_builder *b, struct columns *c,
+	struct taut_trace *trace, const struct tauti_row *row, uint32_t event)
+{
+	switch (row->kind) {
+	case TAUT_KIND_SYNC:
+		c->syncs[trace->n_syncs] = b->syncs.data[row->args];
+		c->syncs[trace->n_syncs].event = event;
+		return (uint32_t)trace->n_syncs++;
+	case TAUT_KIND_MEMCPY:
+	case TAUT_KIND_MEMSET:
+		c->copies[trace->n_copies] = b->copies.data[row->args];
+		c->copies[trace->n_copies].event = event;
+		return (uint32_t)trace->n_copies++;
+	default:
+		c->comms[trace->n_comms] = b->comms.data[row->args];
+		c->comms[trace->n_comms].event = event;
+		return (uint32_t)trace->n_comms++;
+	}
+}
+
+static void write_columns(struct tauti_builder *b, struct columns *c,
+	const uint32_t *order, const uint32_t *new_lane, int64_t first_ns,
+	struct taut_trace *trace)
+{
+	for (uint32_t i = 0; i < b->n_rows; i++) {
+		const struct tauti_row *row =
+			tauti_builder_row_at(b, order[i]);
+		c->start_ns[i] = row->start_ns - first_ns;
+		c->dur_ns[i] = row->dur_ns;
+		c->name[i] = row->name;
+		c->lane[i] = new_lane[row->lane];
+		c->correlation[i] = row->correlation;
+		c->sequence[i] = row->sequence;
+		c->kind[i] = row->kind;
+		c->flags[i] = row->flags;
+		c->args[i] = row->args == TAUT_NONE ?
+			TAUT_NONE : move_args(b, c, trace, row, i);
+		c->lane_begin[c->lane[i] + 1]++;
+	}
+	for (size_t i = 0; i < b->lanes.all.count; i++)
+		c->lane_begin[i + 1] += c->lane_begin[i];
+}
+
+static void publish(const struct tauti_builder *b, const struct columns *c,
+	int64_t first_ns, struct taut_trace *trace)
+{
+	trace->path = b->path;
+	trace->host = b->host;
+	trace->rank = b->rank;
+	trace->world_size = b->world_size;
+	trace->base_ns = b->base_ns + first_ns;
+	trace->n_events = b->n_rows;
+	trace->start_ns = c->start_ns;
+	trace->dur_ns = c->dur_ns;
+	trace->name = c->name;
+	trace->lane = c->lane;
+	trace->correlation = c->correlation;
+	trace->sequence = c->sequence;
+	trace->args = c->args;
+	trace->kind = c->kind;
+	trace->flags = c->flags;
+	trace->n_lanes = (uint32_t)b->lanes.all.count;
+	trace->lanes = c->lanes;
+	trace->lane_begin = c->lane_begin;
+	trace->syncs = c->syncs;
+	trace->comms = c->comms;
+	trace->copies = c->copies;
+	trace->names = b->names;
+	trace->bytes_read = b->bytes_read;
+	trace->events_seen = b->events_seen;
+	for (int i = 0; i < TAUTI_LOST_COUNT; i++)
+		trace->events_lost += b->lost[i];
+	trace->truncated = b->truncated;
+}
+
+taut_status tauti_builder_finish(struct tauti_builder *b,
+	struct taut_trace *ret_trace, struct taut_error *err)
+{
+	struct columns c = { 0 };
+	struct taut_trace trace = { 0 };
+	uint32_t *order = NULL;
+	uint32_t *new_lane =
+		malloc((b->lanes.all.count + 1) * sizeof *new_lane);
+	taut_status status = TAUT_ENOMEM;
+
+	c.lanes = TAUT_ARENA_ARRAY(
+		b->arena, struct taut_lane, b->lanes.all.count);
+	if (!new_lane || !c.lanes)
+		goto out;
+	int64_t first_ns = settle_times(b);
+	status = tauti_lanes_finish(&b->lanes, c.lanes, new_lane);
+	if (status == TAUT_OK)
+		status = tauti_builder_order(b, new_lane, &order);
+	if (status == TAUT_OK && !alloc_columns(b, &c))
+		status = TAUT_ENOMEM;
+	if (status != TAUT_OK)
+		goto out;
+	write_columns(b, &c, order, new_lane, first_ns, &trace);
+	publish(b, &c, first_ns, &trace);
+	*ret_trace = trace;
+	free_rows(b);
+out:
+	free(order);
+	free(new_lane);
+	if (status != TAUT_OK)
+		return taut_error_set(err, status, -1,
+			"%s: no memory for %zu events", b->path, b->n_rows);
+	return TAUT_OK;
+}

@@ -1,0 +1,104 @@
+/* builder.h - where a format puts what it reads: rows in the order of the
+ * file, turned into the columns of a taut_trace at the end.
+ *
+ * Rows lie in blocks that never move, so memory is what the rows take.
+ * Owner:   who began it ends it, with tauti_builder_finish() or _fini().
+ * Threads: one at a time. */
+#ifndef TAUT_TRACE_BUILDER_H
+#define TAUT_TRACE_BUILDER_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <taut/trace.h>
+
+#include "base/vec.h"
+#include "trace/lanes.h"
+
+TAUT_BEGIN_DECLS
+
+#define TAUTI_ROW_BITS 12
+#define TAUTI_ROW_BLOCK ((size_t)1 << TAUTI_ROW_BITS) /* rows in a block */
+
+/* Times beyond this, about 79 years from 1970, are refused: sums of a few of
+ * them stay within 64 bits. */
+#define TAUTI_TIME_LIMIT_NS ((int64_t)2500000000000000000)
+
+struct tauti_row {
+	int64_t start_ns, dur_ns;
+	uint32_t name, lane;
+	uint32_t correlation, sequence;
+	uint32_t args; /* as in taut_trace; B/E: the row opened before */
+	uint8_t kind, flags;
+	uint8_t digits; /* behind the points of start and dur, 4 bits each */
+};
+
+/* Why an event of the input is not in the table. */
+enum tauti_lost {
+	TAUTI_LOST_BROKEN,  /* no JSON */
+	TAUTI_LOST_TIME,    /* no readable start or duration */
+	TAUTI_LOST_PLACE,   /* no readable pid or tid */
+	TAUTI_LOST_NO_BEGIN, /* an E without its B */
+	TAUTI_LOST_COUNT
+};
+
+struct tauti_builder {
+	const char *path; /* for messages; the caller's */
+	size_t window_bytes; /* of text held at once; 0: the usual */
+	struct taut_arena *arena;
+	struct taut_names *names;
+	TAUT_VEC(struct tauti_row *) blocks;
+	size_t n_rows;
+	struct tauti_lanes lanes;
+	TAUT_VEC(struct taut_sync_args) syncs;
+	TAUT_VEC(struct taut_comm_args) comms;
+	TAUT_VEC(struct taut_copy_args) copies;
+	TAUT_VEC(const char *) notes; /* in the arena */
+
+	/* What the format learns of the whole. */
+	int64_t base_ns;     /* added to every start */
+	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
+	int32_t rank, world_size; /* -1: not said */
+	const char *host;	  /* "": not said */
+	uint64_t events_seen;
+	uint64_t lost[TAUTI_LOST_COUNT];
+	uint64_t lost_at[TAUTI_LOST_COUNT]; /* byte of the first */
+	uint64_t bytes_read;
+	bool truncated;
+	/* With TAUT_EFORMAT: the input is whole and of another kind. */
+	bool other_kind;
+};
+
+TAUT_NODISCARD taut_status tauti_builder_init(
+	struct tauti_builder *builder, const char *path);
+void tauti_builder_fini(struct tauti_builder *builder);
+
+/* A cleared row with args TAUT_NONE, or NULL: no memory. */
+struct tauti_row *tauti_builder_row(struct tauti_builder *builder);
+static inline struct tauti_row *tauti_builder_row_at(
+	struct tauti_builder *b, uint32_t i)
+{
+	return &b->blocks.data[i >> TAUTI_ROW_BITS]
+			      [i & (TAUTI_ROW_BLOCK - 1)];
+}
+
+void tauti_builder_lose(struct tauti_builder *builder, enum tauti_lost why,
+	uint64_t offset);
+/* One line for the user; the path is put before it. */
+TAUT_NODISCARD taut_status tauti_builder_note(struct tauti_builder *builder,
+	const char *fmt, ...) TAUT_PRINTF(2, 3);
+
+/* Orders the rows and writes the columns. All of *ret_trace is set but format
+ * and what the trace does not say (rank -1, host ""). It lies in the arena
+ * and the names, which the caller may take out of the builder. */
+TAUT_NODISCARD taut_status tauti_builder_finish(struct tauti_builder *builder,
+	struct taut_trace *ret_trace, struct taut_error *err);
+
+/* order.c: *ret_order[i] is the row that comes i-th by (new_lane, start,
+ * longer first, row); malloced. new_lane maps the rows' lanes. */
+TAUT_NODISCARD taut_status tauti_builder_order(struct tauti_builder *builder,
+	const uint32_t *new_lane, uint32_t **ret_order);
+
+TAUT_END_DECLS
+#endif /* TAUT_TRACE_BUILDER_H */

@@ -1,0 +1,42 @@
+/* format.h - what a trace format is. A new one is a file in formats/ and a
+ * row of the table in formats.c. */
+#ifndef TAUT_TRACE_FORMAT_H
+#define TAUT_TRACE_FORMAT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+
+#include <taut/base.h>
+
+TAUT_BEGIN_DECLS
+
+struct tauti_builder;
+struct tauti_stream;
+
+struct tauti_format {
+	const char *name;
+
+	/* Could these first bytes (inflated; at least one) begin such a
+	 * trace? Pure; any thread. */
+	bool (*probe)(const char *head, size_t len);
+
+	/* Reads the stream, which is at its start, into the builder. May
+	 * block on the stream; one thread at a time for one builder.
+	 * TAUT_OK: the builder holds all that is whole, and says what is not.
+	 * TAUT_EFORMAT: nothing of it can be used; builder->other_kind tells
+	 * that it is no trace at all. TAUT_EIO, TAUT_ENOMEM. */
+	taut_status (*read)(struct tauti_stream *stream,
+		struct tauti_builder *builder, struct taut_error *err);
+};
+
+extern const struct tauti_format tauti_format_kineto;
+
+/* Finds the format from the first bytes and reads.  *ret_format is set with
+ * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and
+ * the error says what it is, where that is known. */
+TAUT_NODISCARD taut_status tauti_format_read(struct tauti_stream *stream,
+	struct tauti_builder *builder, const struct tauti_format **ret_format,
+	struct taut_error *err);
+
+TAUT_END_DECLS
+#endif /* TAUT_TRACE_FORMAT_H */

@@ -1,0 +1,285 @@
+/* Texts that are cut, broken, or something else. */
+#include "trace/test_support.h"
+
+/* A small trace with all that a real one has, as the writer lays it out. */
+static const char trace[] =
+	"{\n"
+	"  \"schemaVersion\": 1,\n"
+	"  \"deviceProperties\": [\n    {\n"
+	"      \"id\": 0, \"name\": \"A100 \\\"SXM\\\"\", \"warpSize\": 32\n"
+	"    }\n  ],\n"
+	"  \"distributedInfo\": {\"backend\": \"nccl\", \"rank\": 2, "
+	"\"pg_config\": [{\"ranks\": [0, 1]}]},\n"
+	"  \"traceEvents\": [\n"
+	"  {\n"
+	"    \"ph\": \"X\", \"cat\": \"user_annotation\", "
+	"\"name\": \"ProfilerStep#3\", \"pid\": 90, \"tid\": 90,\n"
+	"    \"ts\": 1706850122846038.125, \"dur\": 603240.5,\n"
+	"    \"args\": {\n      \"External id\": 1,\"Ev Idx\": 0\n    }\n"
+	"  },\n"
+	"  {\n"
+	"    \"ph\": \"X\", \"cat\": \"cpu_op\", \"name\": \"a\\\\\\\"}, {\", "
+	"\"pid\": 90, \"tid\": 90,\n"
+	"    \"ts\": 1706850122846040, \"dur\": 11,\n"
+	"    \"args\": {\n      \"Input Dims\": [[[1, 2], []], []], "
+	"\"Call stack\": \"x.py(3): [];y.py(4): {}\"\n    }\n"
+	"  },\n"
+	"  {\n"
+	"    \"ph\": \"X\", \"cat\": \"kernel\", \"name\": \"gemm\", "
+	"\"pid\": 0, \"tid\": 7,\n"
+	"    \"ts\": 1706850122846047, \"dur\": 5,\n"
+	"    \"args\": {\n      \"device\": 0, \"stream\": 7,\n"
+	"      \"correlation\": 8\n    }\n"
+	"  },\n"
+	"  {\n"
+	"    \"name\": \"Record Window End\", \"ph\": \"i\", \"s\": \"g\",\n"
+	"    \"pid\": \"\", \"tid\": \"\", \"ts\": 1706850123481496\n"
+	"  }\n"
+	"  ],\n"
+	"  \"traceName\": \"t\",\n"
+	"  \"displayTimeUnit\": \"ms\",\n"
+	"  \"baseTimeNanoseconds\": 0\n"
+	"}\n";
+
+/* The byte behind the last event whole in the first len bytes, and how many
+ * of the three kept ones are. */
+static size_t whole_events(size_t len)
+{
+	size_t n = 0;
+	static const char *const ends[] = { "\"Ev Idx\": 0\n    }\n  }",
+		"{}\"\n    }\n  }", "\"correlation\": 8\n    }\n  }" };
+	for (size_t i = 0; i < 3; i++) {
+		const char *at = strstr(trace, ends[i]);
+		assert_non_null(at);
+		n += (size_t)(at - trace) + strlen(ends[i]) <= len;
+	}
+	return n;
+}
+
+static void check_cut(const struct taut_run *run, size_t events)
+{
+	const struct taut_trace *t = &run->traces[0];
+	assert_int_equal(t->n_events, events);
+	assert_true(t->truncated);
+	assert_int_equal(t->events_lost, 0);
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(run->notes[0], "is kept"));
+	assert_int_equal(t->rank, 2);
+}
+
+/* A whole text ends with its root's brace; what follows is white space. */
+static void test_cut_at_every_byte(void **state)
+{
+	(void)state;
+	size_t len = sizeof trace - 1, refused = 0;
+	for (size_t n = 0; n < len - 1; n++) {
+		/* Exactly as long as the text, so that ASan sees overruns. */
+		char *text = malloc(n + 1);
+		struct taut_run *run = NULL;
+		struct taut_error err = { 0 };
+		memcpy(text, trace, n);
+		taut_status status = taut_run_open_memory(
+			"t.json", text, n, -1, &run, &err);
+		size_t events = whole_events(n);
+		if (events) {
+			assert_int_equal(status, TAUT_OK);
+			check_cut(run, events);
+		} else {
+			assert_int_equal(status, TAUT_EFORMAT);
+			assert_non_null(strstr(err.message, "t.json: "));
+			assert_true(strstr(err.message, "cut short") ||
+				strstr(err.message, "is empty"));
+			refused++;
+		}
+		taut_run_close(run);
+		free(text);
+	}
+	assert_true(refused > 100 && refused < len - 500);
+	struct taut_run *run = open_text(trace);
+	assert_int_equal(run->traces[0].n_events, 3);
+	assert_false(run->traces[0].truncated);
+	assert_int_equal(run->n_notes, 0);
+	taut_run_close(run);
+}
+
+static void test_gzip_cut_at_every_byte(void **state)
+{
+	(void)state;
+	char packed[sizeof trace + 256];
+	size_t len = gzip_member(trace, sizeof trace - 1, packed);
+	size_t partial = 0;
+	for (size_t n = 0; n < len; n++) {
+		struct taut_run *run = NULL;
+		struct taut_error err = { 0 };
+		taut_status status = taut_run_open_memory(
+			"t.json.gz", packed, n, -1, &run, &err);
+		if (status == TAUT_OK) {
+			assert_true(run->traces[0].truncated);
+			assert_int_equal(run->n_notes, 1);
+			partial++;
+		} else {
+			assert_int_equal(status, TAUT_EFORMAT);
+			assert_true(err.message[0]);
+			assert_null(strchr(err.message, '\n'));
+		}
+		taut_run_close(run);
+	}
+	assert_true(partial > 20);
+}
+
+static void test_end_is_told_by_its_byte(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(
+		"[{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"a\",\"pid\":1,"
+		"\"tid\":1,\"ts\":1,\"dur\":1},{\"ph\":\"X\",\"ca");
+	assert_string_equal(run->notes[0],
+		"t.json: ends early at byte 82, inside traceEvents; what is "
+		"whole, up to byte 68, is kept: 1 events");
+	taut_run_close(run);
+}
+
+#define GOOD(name) \
+	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name \
+	"\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,\"args\":{\"a\":[1]}}"
+
+/* One broken event is lost, its neighbours and the file's end are not. */
+static void check_recovery(const char *broken, const char *newline)
+{
+	char text[2048];
+	snprintf(text, sizeof text,
+		"{\"traceEvents\":[" GOOD("one") ",%s%s,%s" GOOD("two")
+		"%s],\"traceName\":\"t\",\"baseTimeNanoseconds\":7000}",
+		newline, broken, newline, newline);
+	struct taut_run *run = open_text(text);
+	const struct taut_trace *t = &run->traces[0];
+	if (t->n_events != 2 || t->events_lost != 1)
+		fail_msg("%s", text);
+	assert_string_equal(taut_trace_name(t, 0), "one");
+	assert_string_equal(taut_trace_name(t, 1), "two");
+	assert_int_equal(t->base_ns, 8000);
+	assert_int_equal(t->events_lost, 1);
+	assert_false(t->truncated);
+	assert_int_equal(run->n_notes, 1);
+	char at[80];
+	snprintf(at, sizeof at, "(not JSON), the first at byte %zu",
+		(size_t)(strstr(text, broken) - text));
+	assert_non_null(strstr(run->notes[0], at));
+	taut_run_close(run);
+}
+
+static void test_goes_on_after_a_broken_event(void **state)
+{
+	(void)state;
+	static const char *const broken[] = {
+		GOOD("a\"b"),
+		GOOD("\""),
+		"{\"ph\":\"X\",\"name\" \"x\"}",
+		"{\"ph\":\"X\",\"name\":}",
+		"{\"ph\":\"X\",}",
+		"{\"ph\":\"X\",\"args\":{\"a\":[1,2}},\"x\"]",
+		"{\"ph\":\"X\",\"args\":{\"a\" 5}",
+		"{\"ph\":\"X\",\"ts\":1 2}",
+		"null",
+		"[{\"a\":1}]",
+	};
+	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+		check_recovery(broken[i], "");
+		check_recovery(broken[i], "\n  ");
+	}
+}
+
+static void test_last_event_broken(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text("{\"traceEvents\":[" GOOD("one") ","
+		GOOD("a\"b") "]\n}\n");
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_int_equal(run->traces[0].events_lost, 1);
+	assert_false(run->traces[0].truncated);
+	taut_run_close(run);
+}
+
+static void test_root_broken_behind_the_events(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text("{\"traceEvents\":[" GOOD("one")
+		"],\"traceName\" \"t\",\"baseTimeNanoseconds\":5}");
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_true(run->traces[0].truncated);
+	assert_non_null(strstr(run->notes[0], "is broken at byte "));
+	taut_run_close(run);
+}
+
+static void test_refusals(void **state)
+{
+	(void)state;
+	assert_string_equal(refusal(""),
+		"t.json: is empty; expected a PyTorch profiler trace (JSON)");
+	assert_string_equal(refusal("just text"),
+		"t.json: byte 0: is text that is not JSON; expected a PyTorch "
+		"profiler trace (JSON, perhaps gzip)");
+	assert_string_equal(refusal("\x0a\x05\x01zz"),
+		"t.json: byte 0: is binary (a protobuf, such as Chakra or "
+		"XPlane?); expected a PyTorch profiler trace (JSON, perhaps "
+		"gzip)");
+	assert_non_null(strstr(refusal("SQLite format 3"), "an SQLite"));
+	assert_string_equal(refusal("{\"schema\":\"1.0.1\",\"pid\":3,"
+				    "\"nodes\":[{\"id\":1}]}"),
+		"t.json: is a PyTorch execution trace (schema 1.0.1), which "
+		"holds no times; give the Kineto trace of the same run");
+	assert_string_equal(refusal("{\"a\":1}"),
+		"t.json: is JSON without traceEvents; expected a PyTorch "
+		"profiler trace");
+	assert_string_equal(refusal("{\"traceEvents\":[]}"),
+		"t.json: of its 0 events none is of a kind that PyTorch's "
+		"profiler writes");
+	assert_non_null(strstr(refusal("[{\"ph\":\"X\",\"name\":\"a\","
+				       "\"pid\":1,\"tid\":1,\"ts\":1}]"),
+		"of its 1 events none is of a kind"));
+	assert_string_equal(refusal("{\"a\" 1}"),
+		"t.json: byte 5: no JSON; expected a PyTorch profiler trace");
+	assert_string_equal(refusal("{\"traceEvents\":{}}"),
+		"t.json: is JSON without traceEvents; expected a PyTorch "
+		"profiler trace");
+	assert_string_equal(refusal("{\"traceEvents\":[{\"ph\":\"X\""),
+		"t.json: ends at byte 25, before its first whole event; it "
+		"was cut short");
+}
+
+/* A text of nothing but faults costs no more than its bytes: with a re-read
+ * of the window for each fault this would take minutes. */
+static void test_faults_are_cheap(void **state)
+{
+	(void)state;
+	static const char fault[] = "{\"ph\":\"X\" 1},";
+	size_t n = 200000, one = sizeof fault - 1;
+	static const char good[] = GOOD("one") "]";
+	char *text = malloc(n * one + sizeof good + 1);
+	assert_non_null(text);
+	text[0] = '[';
+	for (size_t i = 0; i < n; i++)
+		memcpy(text + 1 + i * one, fault, one);
+	memcpy(text + 1 + n * one, good, sizeof good);
+	struct taut_run *run = open_text(text);
+	assert_int_equal(run->traces[0].events_lost, n);
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_int_equal(run->n_notes, 1);
+	taut_run_close(run);
+	free(text);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_cut_at_every_byte),
+		cmocka_unit_test(test_gzip_cut_at_every_byte),
+		cmocka_unit_test(test_end_is_told_by_its_byte),
+		cmocka_unit_test(test_goes_on_after_a_broken_event),
+		cmocka_unit_test(test_last_event_broken),
+		cmocka_unit_test(test_root_broken_behind_the_events),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_faults_are_cheap),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,420 @@
+/* run.c - opening a run: every file by itself and in parallel, then the
+ * ranks. */
+#include <taut/trace.h>
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/meter.h"
+#include "trace/builder.h"
+#include "trace/format.h"
+#include "trace/inputs.h"
+#include "trace/stream.h"
+
+/* One input and what came of it. */
+struct file {
+	const struct tauti_input *input;
+	int32_t rank_given; /* by the caller; -1: not */
+	bool is_trace;
+	char *left_out; /* why it is no trace, for a note; malloced */
+	struct taut_trace trace;
+	struct taut_arena *arena; /* of the trace and its notes */
+	struct taut_names *names;
+	const char **notes; /* malloced */
+	size_t n_notes;
+};
+
+/* What a taut_run is inside; public is its first member. */
+struct run {
+	struct taut_run public;
+	struct taut_arena *arena;
+	struct file *files;
+	size_t n_files;
+};
+
+struct reading {
+	struct run *run;
+	struct tauti_meter meter;
+};
+
+/* --- one file ------------------------------------------------------------ */
+
+static void take_builder(struct file *file, struct tauti_builder *builder)
+{
+	file->is_trace = true;
+	file->arena = builder->arena;
+	file->names = builder->names;
+	file->notes = builder->notes.data;
+	file->n_notes = builder->notes.count;
+	builder->arena = NULL;
+	builder->names = NULL;
+	builder->notes.data = NULL;
+	builder->notes.count = builder->notes.capacity = 0;
+}
+
+/* In a folder, what is no trace is passed by; JSON is worth a line. */
+static taut_status leave_out(struct file *file, struct taut_error *err)
+{
+	if (!strstr(file->input->path, ".json"))
+		return TAUT_OK;
+	file->left_out = strdup(err->message);
+	return file->left_out ? TAUT_OK :
+				taut_error_set(err, TAUT_ENOMEM, -1,
+					"%s: no memory", file->input->path);
+}
+
+static taut_status read_stream(
+	struct file *file, struct tauti_stream *stream, struct taut_error *err)
+{
+	struct tauti_builder builder;
+	const struct tauti_format *format = NULL;
+	taut_status status =
+		tauti_builder_init(&builder, tauti_stream_name(stream));
+	if (status != TAUT_OK)
+		return taut_error_set(err, status, -1, "%s: no memory",
+			tauti_stream_name(stream));
+	status = tauti_format_read(stream, &builder, &format, err);
+	if (status == TAUT_OK)
+		status = tauti_builder_finish(&builder, &file->trace, err);
+	if (status == TAUT_OK) {
+		file->trace.format = format->name;
+		take_builder(file, &builder);
+	} else if (status == TAUT_EFORMAT && builder.other_kind &&
+		   file->input->in_folder) {
+		status = leave_out(file, err);
+	}
+	tauti_builder_fini(&builder);
+	return status;
+}
+
+static taut_status read_file(
+	void *context, size_t index, struct taut_error *err)
+{
+	struct reading *reading = context;
+	struct file *file = &reading->run->files[index];
+	struct tauti_stream *stream = NULL;
+	taut_status status = tauti_stream_open_file(
+		file->input->path, &reading->meter, &stream, err);
+	if (status != TAUT_OK)
+		return status;
+	status = read_stream(file, stream, err);
+	tauti_stream_close(stream);
+	return status;
+}
+
+/* --- ranks --------------------------------------------------------------- */
+
+static taut_status unknown_rank(const struct file *a, const struct file *b,
+	struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EMATCH, -1,
+		"%s: its rank cannot be told, neither from the trace nor from "
+		"its name (nor that of %s); name them like rank0.json, or "
+		"give the ranks",
+		a->input->path, b->input->path);
+}
+
+static taut_status same_rank(const struct file *a, const struct file *b,
+	struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EMATCH, -1,
+		"%s: says that it is rank %d, as %s does; give one file for "
+		"each rank",
+		b->input->path, (int)b->trace.rank, a->input->path);
+}
+
+static void tell_rank(struct file *file)
+{
+	if (file->rank_given >= 0)
+		file->trace.rank = file->rank_given;
+	if (file->trace.rank < 0)
+		file->trace.rank = tauti_rank_of_path(file->input->path);
+}
+
+/* Traces come first afterwards, in the order of their ranks. */
+static int by_rank(const void *a, const void *b)
+{
+	const struct file *x = a, *y = b;
+	if (x->is_trace != y->is_trace)
+		return x->is_trace ? -1 : 1;
+	if (x->is_trace && x->trace.rank != y->trace.rank)
+		return x->trace.rank < y->trace.rank ? -1 : 1;
+	return strcmp(x->input->path, y->input->path);
+}
+
+static size_t count_traces(const struct run *run)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < run->n_files; i++)
+		n += run->files[i].is_trace;
+	return n;
+}
+
+/* After sorting, what has no rank stands first. Alone, it is rank 0. */
+static taut_status settle_ranks(struct run *run, struct taut_error *err)
+{
+	size_t n = count_traces(run);
+	for (size_t i = 0; i < run->n_files; i++)
+		if (run->files[i].is_trace)
+			tell_rank(&run->files[i]);
+	qsort(run->files, run->n_files, sizeof *run->files, by_rank);
+	struct file *files = run->files;
+	if (n > 1 && files[1].trace.rank < 0)
+		return unknown_rank(&files[0], &files[1], err);
+	if (n && files[0].trace.rank < 0)
+		files[0].trace.rank = 0;
+	for (size_t i = 1; i < n; i++)
+		if (files[i].trace.rank == files[i - 1].trace.rank)
+			return same_rank(&files[i - 1], &files[i], err);
+	return TAUT_OK;
+}
+
+static taut_status tell_host(struct run *run, struct file *file)
+{
+	const char *host;
+	size_t len = tauti_host_of_path(file->input->path, &host);
+	if (!len || *file->trace.host)
+		return TAUT_OK;
+	file->trace.host = taut_arena_strndup(run->arena, host, len);
+	return file->trace.host ? TAUT_OK : TAUT_ENOMEM;
+}
+
+/* --- the run ------------------------------------------------------------- */
+
+/* Fewer ranks than the job had: worth a line. */
+static const char *missing_note(struct run *run)
+{
+	const struct taut_run *public = &run->public;
+	int32_t world = -1;
+	for (uint32_t i = 0; i < public->n_traces; i++)
+		if (public->traces[i].world_size > world)
+			world = public->traces[i].world_size;
+	if (world < 0 || (uint32_t)world <= public->n_traces)
+		return "";
+	return taut_arena_printf(run->arena,
+		"%s: %u of the job's %d ranks %s here", public->path,
+		public->n_traces, (int)world,
+		public->n_traces == 1 ? "is" : "are");
+}
+
+static taut_status gather_notes(struct run *run)
+{
+	size_t n = 1, room = 0;
+	for (size_t i = 0; i < run->n_files; i++)
+		n += run->files[i].n_notes + 1;
+	const char **notes = TAUT_ARENA_ARRAY(run->arena, const char *, n);
+	const char *missing = missing_note(run);
+	if (!notes || !missing)
+		return TAUT_ENOMEM;
+	if (*missing)
+		notes[room++] = missing;
+	for (size_t i = 0; i < run->n_files; i++) {
+		const struct file *file = &run->files[i];
+		for (size_t j = 0; j < file->n_notes; j++)
+			notes[room++] = file->notes[j];
+		if (!file->left_out)
+			continue;
+		notes[room] = taut_arena_printf(
+			run->arena, "%s (left out)", file->left_out);
+		if (!notes[room++])
+			return TAUT_ENOMEM;
+	}
+	run->public.notes = notes;
+	run->public.n_notes = (uint32_t)room;
+	return TAUT_OK;
+}
+
+static taut_status gather(struct run *run)
+{
+	size_t n = count_traces(run);
+	struct taut_trace *traces =
+		TAUT_ARENA_ARRAY(run->arena, struct taut_trace, n);
+	if (!traces)
+		return TAUT_ENOMEM;
+	for (size_t i = 0; i < n; i++) {
+		taut_status status = tell_host(run, &run->files[i]);
+		if (status != TAUT_OK)
+			return status;
+		traces[i] = run->files[i].trace;
+	}
+	run->public.traces = traces;
+	run->public.n_traces = (uint32_t)n;
+	return gather_notes(run);
+}
+
+static struct run *create_run(void)
+{
+	struct run *run = calloc(1, sizeof *run);
+	if (!run)
+		return NULL;
+	run->arena = taut_arena_create();
+	if (run->arena)
+		return run;
+	free(run);
+	return NULL;
+}
+
+void taut_run_close(struct taut_run *public)
+{
+	struct run *run = (struct run *)public;
+	if (!run)
+		return;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *file = &run->files[i];
+		taut_arena_destroy(file->arena);
+		taut_names_destroy(file->names);
+		free(file->notes);
+		free(file->left_out);
+	}
+	free(run->files);
+	taut_arena_destroy(run->arena);
+	free(run);
+}
+
+static taut_status no_memory(const char *path, struct taut_error *err)
+{
+	return taut_error_set(
+		err, TAUT_ENOMEM, -1, "%s: no memory to open it", path);
+}
+
+/* run->files from the paths; their inputs lie in the arena. */
+static taut_status list_files(struct run *run, const char *const *paths,
+	size_t n_paths, const int32_t *ranks, struct taut_error *err)
+{
+	tauti_inputs inputs = { 0 };
+	taut_status status = TAUT_OK;
+	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
+		status = tauti_inputs_add(
+			&inputs, run->arena, paths[i], i, err);
+	if (status != TAUT_OK)
+		goto out;
+	struct tauti_input *kept = TAUT_ARENA_ARRAY(
+		run->arena, struct tauti_input, inputs.count);
+	run->files = calloc(inputs.count + 1, sizeof *run->files);
+	if (!kept || !run->files) {
+		status = no_memory(paths[0], err);
+		goto out;
+	}
+	run->n_files = inputs.count;
+	for (size_t i = 0; i < inputs.count; i++) {
+		kept[i] = inputs.data[i];
+		run->files[i].input = &kept[i];
+		run->files[i].rank_given = ranks && !kept[i].in_folder ?
+			ranks[kept[i].given] : -1;
+	}
+out:
+	taut_vec_free(&inputs);
+	return status;
+}
+
+static uint64_t total_bytes(const struct run *run)
+{
+	uint64_t total = 0;
+	for (size_t i = 0; i < run->n_files; i++)
+		total += run->files[i].input->bytes;
+	return total;
+}
+
+static taut_status read_all(struct run *run,
+	const struct taut_run_options *options, struct taut_error *err)
+{
+	struct reading reading = { .run = run };
+	tauti_meter_init(&reading.meter, options->progress,
+		taut_clock_monotonic(), "reading traces", total_bytes(run));
+	taut_status status = taut_parallel_for(
+		run->n_files, options->threads, read_file, &reading, err);
+	tauti_meter_fini(&reading.meter);
+	return status;
+}
+
+static taut_status open_run(struct run *run, const char *const *paths,
+	size_t n_paths, const struct taut_run_options *options,
+	struct taut_error *err)
+{
+	taut_status status =
+		list_files(run, paths, n_paths, options->ranks, err);
+	if (status == TAUT_OK)
+		status = read_all(run, options, err);
+	if (status != TAUT_OK)
+		return status;
+	run->public.path =
+		taut_arena_strndup(run->arena, paths[0], strlen(paths[0]));
+	if (!run->public.path)
+		return no_memory(paths[0], err);
+	if (count_traces(run) == 0)
+		return taut_error_set(err, TAUT_EFORMAT, -1,
+			"%s: no PyTorch profiler trace in this folder (%zu "
+			"files looked at)",
+			paths[0], run->n_files);
+	status = settle_ranks(run, err);
+	if (status == TAUT_OK && gather(run) != TAUT_OK)
+		status = no_memory(paths[0], err);
+	return status;
+}
+
+taut_status taut_run_open(const char *const *paths, size_t n_paths,
+	const struct taut_run_options *options, struct taut_run **ret_run,
+	struct taut_error *reterr)
+{
+	static const struct taut_run_options defaults;
+	if (!n_paths)
+		return taut_error_set(
+			reterr, TAUT_EINVAL, -1, "no trace was given");
+	struct run *run = create_run();
+	if (!run)
+		return no_memory(paths[0], reterr);
+	taut_status status = open_run(
+		run, paths, n_paths, options ? options : &defaults, reterr);
+	if (status != TAUT_OK) {
+		taut_run_close(&run->public);
+		return status;
+	}
+	*ret_run = &run->public;
+	return TAUT_OK;
+}
+
+static taut_status open_memory(struct run *run, const char *name,
+	const void *bytes, size_t len, int32_t rank, struct taut_error *err)
+{
+	struct tauti_input *input =
+		TAUT_ARENA_ARRAY(run->arena, struct tauti_input, 1);
+	struct tauti_stream *stream = NULL;
+	run->files = calloc(1, sizeof *run->files);
+	if (!input || !run->files)
+		return no_memory(name, err);
+	input->path = taut_arena_strndup(run->arena, name, strlen(name));
+	if (!input->path)
+		return no_memory(name, err);
+	run->n_files = 1;
+	run->files->input = input;
+	run->files->rank_given = rank;
+	run->public.path = input->path;
+	taut_status status = tauti_stream_open_memory(
+		input->path, bytes, len, &stream, err);
+	if (status == TAUT_OK)
+		status = read_stream(run->files, stream, err);
+	tauti_stream_close(stream);
+	if (status == TAUT_OK)
+		status = settle_ranks(run, err);
+	if (status == TAUT_OK && gather(run) != TAUT_OK)
+		status = no_memory(name, err);
+	return status;
+}
+
+taut_status taut_run_open_memory(const char *name, const void *bytes,
+	size_t len, int32_t rank, struct taut_run **ret_run,
+	struct taut_error *reterr)
+{
+	struct run *run = create_run();
+	if (!run)
+		return no_memory(name, reterr);
+	taut_status status =
+		open_memory(run, name, bytes, len, rank, reterr);
+	if (status != TAUT_OK) {
+		taut_run_close(&run->public);
+		return status;
+	}
+	*ret_run = &run->public;
+	return TAUT_OK;
+}

@@ -1,0 +1,298 @@
+#include "trace/test_support.h"
+
+#include <sys/stat.h>
+#include <unistd.h>
+
+/* A folder that goes away with all that was put into it. */
+struct folder {
+	char path[64];
+	char files[16][160];
+	int n;
+};
+
+static void setup(struct folder *f)
+{
+	memset(f, 0, sizeof *f);
+	strcpy(f->path, "/tmp/taut-run-XXXXXX");
+	assert_non_null(mkdtemp(f->path));
+}
+
+static void cleanup(struct folder *f)
+{
+	while (f->n--)
+		remove(f->files[f->n]);
+	remove(f->path);
+}
+
+static char *name_file(struct folder *f, const char *name)
+{
+	assert_true(f->n < 16);
+	snprintf(f->files[f->n], sizeof f->files[0], "%s/%s", f->path, name);
+	return f->files[f->n++];
+}
+
+static const char *put(struct folder *f, const char *name, const char *text)
+{
+	char *path = name_file(f, name);
+	FILE *file = fopen(path, "w");
+	assert_non_null(file);
+	fputs(text, file);
+	fclose(file);
+	return path;
+}
+
+static void put_folder(struct folder *f, const char *name)
+{
+	assert_int_equal(mkdir(name_file(f, name), 0700), 0);
+}
+
+/* A trace of one event; info is what stands before the events. */
+#define TRACE(info, name) \
+	"{" info "\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\"," \
+	"\"name\":\"" name "\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}]}"
+#define RANK(rank) "\"distributedInfo\":{\"rank\":" #rank "},"
+
+static struct taut_run *open_all(const char *const *paths, size_t n,
+	const struct taut_run_options *options)
+{
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+	if (taut_run_open(paths, n, options, &run, &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	return run;
+}
+
+static struct taut_run *open_folder(const struct folder *f)
+{
+	const char *paths[] = { f->path };
+	return open_all(paths, 1, NULL);
+}
+
+static void check_refusal(const char *path, taut_status expected,
+	const char *part)
+{
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+	assert_int_equal(
+		taut_run_open(&path, 1, NULL, &run, &err), expected);
+	assert_int_equal(err.code, expected);
+	if (!strstr(err.message, part))
+		fail_msg("%s", err.message);
+	assert_null(run);
+}
+
+static const char *name_at(const struct taut_run *run, uint32_t i)
+{
+	return taut_trace_name(&run->traces[i], 0);
+}
+
+/* The trace says its rank before its name does. */
+static void test_ranks_from_traces_and_names(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put(&f, "rank7.json", TRACE(RANK(2), "says 2"));
+	put(&f, "rank1.json", TRACE("", "named 1"));
+	put(&f, "x_0.json", TRACE("", "named 0"));
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->n_traces, 3);
+	for (int32_t i = 0; i < 3; i++)
+		assert_int_equal(run->traces[i].rank, i);
+	assert_string_equal(name_at(run, 0), "named 0");
+	assert_string_equal(name_at(run, 1), "named 1");
+	assert_string_equal(name_at(run, 2), "says 2");
+	assert_string_equal(run->path, f.path);
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+static void test_ranks_given(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	const char *paths[] = { put(&f, "a.json", TRACE(RANK(0), "a")),
+		put(&f, "b.json", TRACE(RANK(0), "b")) };
+	static const int32_t ranks[] = { 1, 0 };
+	struct taut_run *run = open_all(paths, 2,
+		&(struct taut_run_options){ .ranks = ranks });
+	assert_string_equal(name_at(run, 0), "b");
+	assert_string_equal(name_at(run, 1), "a");
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+static void test_one_without_a_rank_is_rank_0(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put(&f, "trace.json", TRACE("", "a"));
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->traces[0].rank, 0);
+	taut_run_close(run);
+	put(&f, "rank1.json", TRACE("", "b"));
+	run = open_folder(&f);
+	assert_int_equal(run->n_traces, 2);
+	assert_string_equal(name_at(run, 0), "a");
+	taut_run_close(run);
+	put(&f, "again.json", TRACE("", "c"));
+	check_refusal(f.path, TAUT_EMATCH, "its rank cannot be told");
+	cleanup(&f);
+}
+
+static void test_one_rank_twice(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put(&f, "a.json", TRACE(RANK(3), "a"));
+	put(&f, "b.json", TRACE(RANK(3), "b"));
+	check_refusal(f.path, TAUT_EMATCH,
+		"b.json: says that it is rank 3, as ");
+	cleanup(&f);
+}
+
+/* One level down, no further; what is no trace is passed by. */
+static void test_folders(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put_folder(&f, "rank0");
+	put(&f, "rank0/trace.json", TRACE("", "a"));
+	put_folder(&f, "rank1");
+	put(&f, "rank1/trace.json", TRACE("", "b"));
+	put_folder(&f, "rank1/deeper");
+	put(&f, "rank1/deeper/trace.json", TRACE(RANK(1), "c"));
+	put(&f, "README.md", "# text");
+	put(&f, "run.sh", "");
+	put(&f, ".rank3.json", TRACE("", "d"));
+	put(&f, "meta.json", "{\"a\":1}");
+	put(&f, "et.json", "{\"schema\":\"1.0.1\",\"nodes\":[]}");
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->n_traces, 2);
+	assert_string_equal(name_at(run, 1), "b");
+	assert_int_equal(run->n_notes, 2);
+	assert_non_null(strstr(run->notes[0], "et.json: is a PyTorch "
+					      "execution trace"));
+	assert_non_null(strstr(run->notes[1], "meta.json: is JSON without "
+					      "traceEvents"));
+	assert_non_null(strstr(run->notes[1], "(left out)"));
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+static void test_what_cannot_be_opened(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	check_refusal(f.path, TAUT_EFORMAT,
+		"no PyTorch profiler trace in this folder (0 files");
+	put(&f, "notes.txt", "text");
+	check_refusal(f.path, TAUT_EFORMAT, "in this folder (1 files");
+	check_refusal("/no/such/place", TAUT_EIO,
+		"/no/such/place: No such file or directory");
+	/* A trace that is cut before its first event is not passed by. */
+	put(&f, "rank0.json", "{\"traceEvents\":[{\"ph\":");
+	check_refusal(f.path, TAUT_EFORMAT, "rank0.json: ends at byte 22");
+	struct taut_run *run = NULL;
+	struct taut_error err;
+	assert_int_equal(
+		taut_run_open(NULL, 0, NULL, &run, &err), TAUT_EINVAL);
+	taut_run_close(NULL);
+	cleanup(&f);
+}
+
+static void test_missing_ranks_are_told(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put(&f, "rank2.json", TRACE("\"distributedInfo\":{\"rank\":2,"
+				    "\"world_size\":4},", "a"));
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(
+		run->notes[0], ": 1 of the job's 4 ranks is here"));
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+static void test_hosts(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put(&f, "nodeA_12.1700000000000.pt.trace.json",
+		TRACE(RANK(0), "a"));
+	put(&f, "nodeB_13.1700000000000.pt.trace.json",
+		TRACE(RANK(1) "\"host_name\":\"said\",", "b"));
+	struct taut_run *run = open_folder(&f);
+	assert_string_equal(run->traces[0].host, "nodeA");
+	assert_string_equal(run->traces[1].host, "said");
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+struct seen {
+	uint64_t done, total;
+};
+
+static void see(void *state, const char *what, uint64_t done, uint64_t total)
+{
+	struct seen *seen = state;
+	assert_non_null(what);
+	assert_true(done >= seen->done && done <= total);
+	seen->done = done;
+	seen->total = total;
+}
+
+/* The same result on one thread as on many; progress reaches its total. */
+static void test_threads_and_progress(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	uint64_t bytes = 0;
+	for (int i = 0; i < 12; i++) {
+		char name[32];
+		snprintf(name, sizeof name, "rank%d.json", i);
+		put(&f, name, TRACE("", "a"));
+		bytes += strlen(TRACE("", "a"));
+	}
+	for (unsigned threads = 1; threads < 5; threads++) {
+		struct seen seen = { 0, 0 };
+		struct taut_run_options options = {
+			.threads = threads,
+			.progress = { see, &seen },
+		};
+		const char *paths[] = { f.path };
+		struct taut_run *run = open_all(paths, 1, &options);
+		assert_int_equal(run->n_traces, 12);
+		for (int32_t i = 0; i < 12; i++)
+			assert_int_equal(run->traces[i].rank, i);
+		assert_int_equal(seen.total, bytes);
+		assert_int_equal(seen.done, bytes);
+		taut_run_close(run);
+	}
+	cleanup(&f);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_ranks_from_traces_and_names),
+		cmocka_unit_test(test_ranks_given),
+		cmocka_unit_test(test_one_without_a_rank_is_rank_0),
+		cmocka_unit_test(test_one_rank_twice),
+		cmocka_unit_test(test_folders),
+		cmocka_unit_test(test_what_cannot_be_opened),
+		cmocka_unit_test(test_missing_ranks_are_told),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_threads_and_progress),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
