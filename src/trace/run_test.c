@@ -27,8 +27,13 @@ static void cleanup(struct folder *f)
 static char *name_file(struct folder *f, const char *name)
 {
 	assert_true(f->n < 16);
-	snprintf(f->files[f->n], sizeof f->files[0], "%s/%s", f->path, name);
-	return f->files[f->n++];
+	char *path = f->files[f->n++];
+	size_t len = strlen(f->path);
+	assert_true(len + strlen(name) + 2 <= sizeof f->files[0]);
+	memcpy(path, f->path, len);
+	path[len] = '/';
+	strcpy(path + len + 1, name);
+	return path;
 }
 
 static const char *put(struct folder *f, const char *name, const char *text)

@@ -56,7 +56,8 @@ static enum step stopped_in_root(struct kineto *k, uint32_t stop)
 {
 	if (is_behind(k, stop) && !tauti_window_is_full(&k->window))
 		return STEP_MORE;
-	return break_root(k, stop);
+	k->too_large = is_behind(k, stop);
+	return break_root(k, k->too_large ? 0 : stop);
 }
 
 /* --- the steps ----------------------------------------------------------- */
@@ -160,10 +161,10 @@ static enum step skip_step(struct kineto *k, uint32_t *i)
 	return STEP_ON;
 }
 
-static enum step lose_event(struct kineto *k, uint32_t begin)
+static enum step lose_event(
+	struct kineto *k, uint32_t begin, enum tauti_lost why)
 {
-	tauti_builder_lose(
-		k->builder, TAUTI_LOST_BROKEN, offset_of(k, begin));
+	tauti_builder_lose(k->builder, why, offset_of(k, begin));
 	k->builder->events_seen++;
 	k->state = KINETO_RESYNC;
 	k->tail[0] = k->tail[1] = 0;
@@ -184,7 +185,8 @@ static enum step event_step(struct kineto *k, uint32_t *i)
 	*i = begin;
 	if (behind && !tauti_window_is_full(&k->window))
 		return STEP_MORE;
-	return lose_event(k, begin);
+	return lose_event(
+		k, begin, behind ? TAUTI_LOST_LARGE : TAUTI_LOST_BROKEN);
 }
 
 static enum step events_step(struct kineto *k, uint32_t *i)
@@ -200,7 +202,8 @@ static enum step events_step(struct kineto *k, uint32_t *i)
 		k->state = k->bare ? KINETO_DONE : KINETO_ROOT;
 		return STEP_ON;
 	default:
-		return is_behind(k, *i) ? STEP_MORE : lose_event(k, *i);
+		return is_behind(k, *i) ?
+			STEP_MORE : lose_event(k, *i, TAUTI_LOST_BROKEN);
 	}
 }
 
@@ -229,6 +232,7 @@ static enum step walk(struct kineto *k, size_t *ret_used)
 			break;
 		}
 	}
+	k->extra = k->state == KINETO_DONE && !is_behind(k, i);
 	*ret_used = is_behind(k, i) ? w->span : w->at[i];
 	/* A broken event is done with as far as its first byte. */
 	*ret_used += step == STEP_RESTART;
@@ -257,9 +261,11 @@ static taut_status walk_all(struct kineto *k)
 static taut_status drain(struct kineto *k)
 {
 	taut_status status = TAUT_OK;
-	while (status == TAUT_OK && !k->window.last)
+	while (status == TAUT_OK && !k->window.last) {
 		status = tauti_window_next(
 			&k->window, k->window.span, k->err);
+		k->extra |= k->state == KINETO_DONE && k->window.n > 0;
+	}
 	k->builder->bytes_read = k->window.offset + k->window.span;
 	return status;
 }
@@ -294,6 +300,7 @@ static void name_lanes(struct kineto *k)
 
 static const char *const lost_text[TAUTI_LOST_COUNT] = {
 	[TAUTI_LOST_BROKEN] = "not JSON",
+	[TAUTI_LOST_LARGE] = "larger than 16 MiB",
 	[TAUTI_LOST_TIME] = "no readable ts or dur",
 	[TAUTI_LOST_PLACE] = "no readable pid or tid",
 	[TAUTI_LOST_NO_BEGIN] = "an end (ph E) without its begin",
@@ -366,6 +373,9 @@ static taut_status add_notes(
 		status = tauti_builder_note(b,
 			"times hold nanoseconds without leading zeros (a "
 			"build of March 2024); read as such");
+	if (status == TAUT_OK && k->extra && !k->broken)
+		status = tauti_builder_note(b,
+			"what stands behind the end of its JSON is left out");
 	if (status == TAUT_OK && tauti_stream_has_tail(stream))
 		status = tauti_builder_note(b,
 			"bytes behind the gzip data are left out");
@@ -387,9 +397,10 @@ static taut_status refuse_root(const struct kineto *k)
 	if (k->broken)
 		return taut_error_set(k->err, TAUT_EFORMAT,
 			(int64_t)k->broken_at,
-			"%s: byte %llu: no JSON; expected a PyTorch profiler "
-			"trace",
-			path_of(k), (unsigned long long)k->broken_at);
+			"%s: byte %llu: %s; expected a PyTorch profiler trace",
+			path_of(k), (unsigned long long)k->broken_at,
+			k->too_large ? "a value larger than 16 MiB" :
+				       "no JSON");
 	if (k->state != KINETO_DONE)
 		return taut_error_set(k->err, TAUT_EFORMAT, (int64_t)end,
 			"%s: ends at byte %llu, before traceEvents; it was "

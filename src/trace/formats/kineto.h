@@ -54,6 +54,8 @@ struct kineto {
 	uint64_t event_end; /* byte behind the last event that was whole */
 	uint64_t broken_at; /* root broken here; the rest was left out */
 	bool broken;
+	bool too_large; /* broken since a value is above TAUTI_WINDOW_MAX */
+	bool extra; /* something stands behind the end of the trace */
 
 	TAUT_VEC(struct kineto_lane_name) lane_names;
 	TAUT_VEC(struct kineto_call_bytes) call_bytes;

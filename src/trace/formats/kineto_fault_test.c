@@ -127,6 +127,29 @@ static void test_gzip_cut_at_every_byte(void **state)
 	assert_true(partial > 20);
 }
 
+/* Behind the bytes that tell the format, and in the first window. */
+static void test_corrupt_gzip_is_refused(void **state)
+{
+	(void)state;
+	enum { LEN = 100000 };
+	char *text = malloc(LEN), *packed = malloc(LEN + 256);
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+	assert_non_null(text);
+	assert_non_null(packed);
+	memset(text, ' ', LEN);
+	memcpy(text, trace, sizeof trace - 1);
+	size_t len = gzip_member(text, LEN, packed);
+	packed[len - 6] ^= 1; /* in the checksum */
+	assert_int_equal(taut_run_open_memory(
+				 "t.gz", packed, len, 0, &run, &err),
+		TAUT_EFORMAT);
+	assert_non_null(strstr(err.message, "t.gz: corrupt gzip: "));
+	assert_null(run);
+	free(packed);
+	free(text);
+}
+
 static void test_end_is_told_by_its_byte(void **state)
 {
 	(void)state;
@@ -200,6 +223,19 @@ static void test_last_event_broken(void **state)
 	taut_run_close(run);
 }
 
+static void test_text_behind_the_end(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(
+		"{\"traceEvents\":[" GOOD("one") "]}\n{\"traceEvents\":[]}");
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_false(run->traces[0].truncated);
+	assert_int_equal(run->n_notes, 1);
+	assert_string_equal(run->notes[0],
+		"t.json: what stands behind the end of its JSON is left out");
+	taut_run_close(run);
+}
+
 static void test_root_broken_behind_the_events(void **state)
 {
 	(void)state;
@@ -247,6 +283,29 @@ static void test_refusals(void **state)
 		"was cut short");
 }
 
+static void test_what_is_too_large(void **state)
+{
+	(void)state;
+	size_t large = (17 << 20), room = large + 1024;
+	char *text = malloc(room);
+	assert_non_null(text);
+	static const char head[] = "[" GOOD("one") ",{\"ph\":\"X\",\"x\":\"";
+	static const char tail[] = "\"}," GOOD("two") "]";
+	memcpy(text, head, sizeof head - 1);
+	memset(text + sizeof head - 1, 'x', large);
+	memcpy(text + sizeof head - 1 + large, tail, sizeof tail);
+	struct taut_run *run = open_text(text);
+	assert_int_equal(run->traces[0].n_events, 2);
+	assert_non_null(strstr(run->notes[0],
+		"1 event left out (larger than 16 MiB), the first at byte "));
+	taut_run_close(run);
+	memcpy(text, "{\"x\":\"", 6); /* all of it becomes one string */
+	assert_string_equal(refusal(text),
+		"t.json: byte 1: a value larger than 16 MiB; expected a "
+		"PyTorch profiler trace");
+	free(text);
+}
+
 /* A text of nothing but faults costs no more than its bytes: with a re-read
  * of the window for each fault this would take minutes. */
 static void test_faults_are_cheap(void **state)
@@ -274,11 +333,14 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cut_at_every_byte),
 		cmocka_unit_test(test_gzip_cut_at_every_byte),
+		cmocka_unit_test(test_corrupt_gzip_is_refused),
 		cmocka_unit_test(test_end_is_told_by_its_byte),
 		cmocka_unit_test(test_goes_on_after_a_broken_event),
 		cmocka_unit_test(test_last_event_broken),
+		cmocka_unit_test(test_text_behind_the_end),
 		cmocka_unit_test(test_root_broken_behind_the_events),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_what_is_too_large),
 		cmocka_unit_test(test_faults_are_cheap),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -11,11 +11,16 @@ bool tauti_string_is_plain(const char *text, size_t len)
 	for (size_t i = 0; i < len; i += 8) {
 		uint64_t word;
 		memcpy(&word, text + i, sizeof word);
-		if (len - i < 8) /* what follows the text becomes zeros */
-			word <<= 8 * (8 - (len - i));
+		if (len - i < 8) { /* what follows the text becomes 'a' */
+			unsigned behind = 8 * (8 - (unsigned)(len - i));
+			word = word << behind | EACH('a') >> (64 - behind);
+		}
+		/* A byte below 1, and below 0x20: the borrow reaches its
+		 * highest bit. */
 		uint64_t slash = word ^ EACH('\\');
-		uint64_t found = (slash - EACH(1)) & ~slash & EACH(0x80);
-		if (found | (word & EACH(0x80)))
+		uint64_t found = (slash - EACH(1)) & ~slash;
+		found |= (word - EACH(0x20)) & ~word;
+		if ((found | word) & EACH(0x80))
 			return false;
 	}
 	return true;

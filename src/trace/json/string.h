@@ -9,8 +9,8 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* True when text[0..len) stands for itself: ASCII without escapes. The 8
- * bytes behind text[len] must be readable. */
+/* True when text[0..len) stands for itself: printable ASCII (and 0x7f)
+ * without escapes. The 8 bytes behind text[len] must be readable. */
 bool tauti_string_is_plain(const char *text, size_t len);
 
 /* Writes what text[0..len) stands for to out, which has room for

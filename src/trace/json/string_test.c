@@ -27,6 +27,8 @@ static void test_plain(void **state)
 		char one[32] = "abcdefghijklmnopq";
 		one[at] = '\\';
 		assert_false(tauti_string_is_plain(one, 17));
+		one[at] = '\n';
+		assert_false(tauti_string_is_plain(one, 17));
 		assert_true(tauti_string_is_plain(one, at));
 	}
 }

@@ -37,12 +37,11 @@ taut_status tauti_window_init(struct tauti_window *w,
 	w->want = w->capacity = w->usual;
 	w->buffer = malloc(w->capacity + TAUTI_WINDOW_PAD);
 	w->index = tauti_index_create(w->capacity);
-	if (!w->buffer || !w->index) {
-		taut_status status = out_of_memory(w, err);
+	taut_status status = w->buffer && w->index ?
+		tauti_window_next(w, 0, err) : out_of_memory(w, err);
+	if (status != TAUT_OK)
 		tauti_window_fini(w);
-		return status;
-	}
-	return tauti_window_next(w, 0, err);
+	return status;
 }
 
 void tauti_window_fini(struct tauti_window *w)
