@@ -128,7 +128,7 @@ static void rank_row(const struct tauti_page *page, uint32_t i,
 	put_int(put, first, "main", main_lane(graph, i));
 	put_int(put, first, "unit_ns", r->unit_ns);
 	put_int(put, first, "first_ns", taut_graph_time(graph, i, r->first_ns));
-	put_real(put, first, "slope", graph->clocks[i].drift_ppm * 1e-6);
+	put_real(put, first, "drift_ppm", graph->clocks[i].drift_ppm);
 	key(put, first, "lanes");
 	put_lanes(page, i, put);
 }

@@ -15,7 +15,7 @@
 #include "report/lanes.h"
 #include "report/put.h"
 
-enum { DEPTH = 256, SUFFIX = 8 };
+enum { DEPTH = 256, TRACKS = 64, SUFFIX = 8 };
 
 struct track { /* ends of the slices that are open, outermost first */
 	int64_t end[DEPTH];
@@ -132,19 +132,27 @@ static bool fits(struct track *t, int64_t start, int64_t end)
 	return true;
 }
 
-/* Rows of a lane come in order. TAUT_NONE: no memory. */
-static uint32_t place(struct writer *w, int64_t start, int64_t end)
+/* Rows of a lane come in order. Where all TRACKS threads are taken, which only
+ * a damaged recording does, the row is cut short to fit into the last one.
+ * TAUT_NONE: no memory. */
+static uint32_t place(struct writer *w, int64_t start, int64_t *end)
 {
-	struct track empty;
+	struct track empty, *last;
 
 	for (uint32_t i = 0; i < w->tracks.count; i++) {
-		if (fits(&w->tracks.data[i], start, end))
+		if (fits(&w->tracks.data[i], start, *end))
 			return i;
+	}
+	if (w->tracks.count == TRACKS) {
+		last = &w->tracks.data[TRACKS - 1];
+		if (*end > last->end[last->n - 1])
+			*end = last->end[last->n - 1];
+		return TRACKS - 1;
 	}
 	empty.n = 0;
 	if (!taut_vec_push(&w->tracks, empty))
 		return TAUT_NONE;
-	fits(&w->tracks.data[w->tracks.count - 1], start, end);
+	fits(&w->tracks.data[w->tracks.count - 1], start, *end);
 	return (uint32_t)w->tracks.count - 1;
 }
 
@@ -183,7 +191,7 @@ static bool put_lane(struct writer *w, uint32_t lane)
 		i++) {
 		int64_t start = row_time(w, t->start_ns[i]);
 		int64_t end = row_time(w, t->start_ns[i] + t->dur_ns[i]);
-		uint32_t extra = place(w, start, end);
+		uint32_t extra = place(w, start, &end);
 
 		if (extra == TAUT_NONE)
 			return false;

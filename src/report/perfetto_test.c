@@ -57,6 +57,38 @@ static void every_row_is_a_slice(void **state)
 	free(text);
 }
 
+/* Rows that all overlap and never nest: no thread each. */
+static void damaged_times_stay_bounded(void **state)
+{
+	static int64_t start[4000], dur[4000];
+	struct taut_trace trace = made.run.traces[0];
+	struct taut_run run = made.run;
+	struct taut_graph graph = made.graph;
+	struct taut_report report = made.report;
+	char *text = NULL;
+	size_t len = 0;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_in_range(trace.n_events, 200, 4000);
+	for (size_t i = 0; i < trace.n_events; i++) {
+		start[i] = (int64_t)i;
+		dur[i] = 1000000;
+	}
+	trace.start_ns = start;
+	trace.dur_ns = dur;
+	run.traces = &trace;
+	run.n_traces = 1;
+	graph.run = report.run = &run;
+	graph.n_collectives = report.n_path = 0;
+	report.graph = &graph;
+	assert_int_equal(taut_report_perfetto(&report, out, NULL), TAUT_OK);
+	fclose(out);
+	assert_int_equal(count(text, "\"name\":\"thread 4001 (python)"), 64);
+	assert_int_equal(count(text, "\"ph\":\"X\""), trace.n_events);
+	free(text);
+}
+
 static void refusal_is_told(void **state)
 {
 	FILE *full = fopen("/dev/full", "w");
@@ -109,6 +141,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(every_row_is_a_slice),
+		cmocka_unit_test(damaged_times_stay_bounded),
 		cmocka_unit_test(refusal_is_told),
 		cmocka_unit_test(no_memory_is_told),
 	};

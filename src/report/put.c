@@ -2,8 +2,9 @@
 #include "report/put.h"
 
 #include <errno.h>
-#include <math.h>
 #include <string.h>
+
+#include "report/number.h"
 
 void tauti_put_begin(struct tauti_put *put, FILE *out)
 {
@@ -96,10 +97,17 @@ void tauti_put_us(struct tauti_put *put, int64_t ns)
 
 void tauti_put_real(struct tauti_put *put, double value)
 {
-	char text[40];
+	char text[TAUTI_NUMBER_BYTES];
+	size_t len;
 
-	snprintf(text, sizeof text, "%.9g", isfinite(value) ? value : 0.0);
-	tauti_put_text(put, text);
+	if (!tauti_number_real(value, 9, text)) {
+		tauti_put_char(put, '0');
+		return;
+	}
+	len = strlen(text);
+	while (text[len - 1] == '0')
+		len--;
+	tauti_put_bytes(put, text, text[len - 1] == '.' ? len - 1 : len);
 }
 
 /* Length of the UTF-8 sequence at s, 0 when it is none: too long a form, a

@@ -30,7 +30,8 @@ void tauti_put_char(struct tauti_put *put, char c);
 void tauti_put_int(struct tauti_put *put, int64_t value);
 /* Nanoseconds as decimal microseconds with three places: "12.345". */
 void tauti_put_us(struct tauti_put *put, int64_t ns);
-/* JSON has no infinity and no NaN: both become 0. */
+/* Up to nine decimals, in every locale. What JSON has no number for becomes
+ * 0: infinity, NaN, and 9e9 or more. */
 void tauti_put_real(struct tauti_put *put, double value);
 /* A quoted JSON string that may also stand inside <script>: every '<' is
  * escaped, and bytes that are not UTF-8 become U+FFFD. NULL is "". */

@@ -56,7 +56,9 @@ static void what_is_no_number_is_zero(void **state)
 	tauti_put_real(&t.put, 1.0 / 0.0);
 	tauti_put_char(&t.put, ' ');
 	tauti_put_real(&t.put, -0.25);
-	expect(&t, "0 -0.25");
+	tauti_put_char(&t.put, ' ');
+	tauti_put_real(&t.put, 100);
+	expect(&t, "0 -0.25 100");
 }
 
 static void strings_close_no_script(void **state)

@@ -13,7 +13,7 @@ enum {
 	REMOVAL_BAR = 24, PATH_BAR = 16, /* columns */
 };
 static const double worth_a_row = 0.005;  /* of a step */
-static const double worth_a_share = 0.001; /* of the critical path */
+static const double worth_a_share = 0.001; /* of a step or the path */
 static const double worth_modules = 0.05;  /* of it, for the largest one */
 
 static bool is_worth(const struct tauti_text *t, int64_t a_step_ns)
@@ -85,19 +85,20 @@ static void add_coll(const struct tauti_text *t, struct tauti_table *table,
 static void say_waiting(const struct tauti_text *t)
 {
 	const struct taut_report *r = t->report;
-	int64_t wait = 0, both;
+	int64_t ranks = r->n_ranks ? r->n_ranks : 1, wait = 0, move = 0;
 
-	for (uint32_t i = 0; r->coll_wait_ns && i < r->n_ranks; i++)
-		wait += r->coll_wait_ns[i];
-	wait /= r->n_ranks ? r->n_ranks : 1;
-	both = wait + r->coll_transfer_ns;
-	if (both <= 0)
+	for (uint32_t i = 0; i < r->n_colls; i++) {
+		wait += r->colls[i].wait_ns / ranks;
+		move += r->colls[i].transfer_ns / ranks *
+			members(r, &r->colls[i]);
+	}
+	if (wait + move <= 0)
 		return;
 	tauti_sheet_wrap(t->sheet, "  ", tauti_sheet_text(t->sheet,
 		"Added up over its collectives, a rank moves data for %s ms a "
 		"step and waits %s ms (%s %%) for the last rank to arrive.",
-		tauti_text_ms_a_step(t, r->coll_transfer_ns),
-		tauti_text_ms_a_step(t, wait), tauti_text_pct(t, wait, both)),
+		tauti_text_ms_a_step(t, move), tauti_text_ms_a_step(t, wait),
+		tauti_text_pct(t, wait, wait + move)),
 		TAUTI_PLAIN);
 }
 
@@ -148,7 +149,8 @@ static void add_late(const struct tauti_text *t, struct tauti_table *table,
 {
 	enum taut_category cause = l->cause;
 	bool known = (unsigned)cause < TAUT_CATEGORIES &&
-		l->excess_ns[cause] > 0;
+		(double)(l->excess_ns[cause] / (int64_t)t->steps) >=
+		worth_a_share * (double)t->step_ns;
 
 	tauti_table_cell(table, tauti_sheet_text(t->sheet, "%d", l->rank),
 		TAUTI_PLAIN);
@@ -161,8 +163,9 @@ static void add_late(const struct tauti_text *t, struct tauti_table *table,
 	tauti_table_cell(table, known ? tauti_sheet_text(t->sheet, "+%s",
 		tauti_text_ms_a_step(t, l->excess_ns[cause])) : "",
 		TAUTI_PLAIN);
-	tauti_table_cell(table, l->cause_op ? l->cause_op : "", TAUTI_PLAIN);
-	tauti_table_cell(table, l->cause_module ? l->cause_module : "",
+	tauti_table_cell(table, known && l->cause_op ? l->cause_op : "",
+		TAUTI_PLAIN);
+	tauti_table_cell(table, known && l->cause_module ? l->cause_module : "",
 		TAUTI_DIM);
 }
 
@@ -173,7 +176,7 @@ void tauti_text_late(const struct tauti_text *t)
 		{ "last at", TAUTI_RIGHT, false },
 		{ "others wait", TAUTI_RIGHT, false },
 		{ "cause", TAUTI_LEFT, false },
-		{ "than median", TAUTI_RIGHT, false },
+		{ "above others", TAUTI_RIGHT, false },
 		{ "most of it in", TAUTI_LEFT, true },
 		{ "module", TAUTI_LEFT, true } };
 	const struct taut_report *r = t->report;
@@ -405,15 +408,10 @@ static void say_graph(const struct tauti_text *t)
 
 	if (!g)
 		return;
-	const char *line = tauti_sheet_text(t->sheet,
+	tauti_sheet_wrap(t->sheet, "  graph   ", tauti_sheet_text(t->sheet,
 		"%s operations, %s waits between lanes",
-		tauti_text_count(t, g->n_ops), tauti_text_count(t, g->n_edges));
-
-	if (g->n_backward)
-		line = tauti_sheet_text(t->sheet, "%s; %s of them run backward "
-			"in time, by up to %s ms", line, tauti_text_count(t,
-			g->n_backward), tauti_text_ms(t, g->worst_backward_ns));
-	tauti_sheet_wrap(t->sheet, "  graph   ", line, TAUTI_PLAIN);
+		tauti_text_count(t, g->n_ops), tauti_text_count(t, g->n_edges)),
+		TAUTI_PLAIN);
 }
 
 void tauti_text_quality(const struct tauti_text *t)
