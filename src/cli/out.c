@@ -17,6 +17,18 @@ static taut_status refused(
 		errno ? strerror(errno) : "refused");
 }
 
+/* The writer knows what went wrong, not where. */
+static taut_status name_target(
+	const char *path, taut_status status, struct taut_error *err)
+{
+	struct taut_error what = { .message = "" };
+
+	if (status != TAUT_EIO || !err)
+		return status;
+	what = *err;
+	return taut_error_set(err, TAUT_EIO, -1, "%s: %s", path, what.message);
+}
+
 /* --- standard output --------------------------------------------------------------*/
 
 /* Nobody reads the other end any more: as with "| head", that is no fault. */
@@ -30,13 +42,12 @@ static bool reader_is_gone(int fd)
 static taut_status write_stdout(
 	out_writer write, const void *context, struct taut_error *err)
 {
-	taut_status status = write(context, stdout, err);
+	taut_status status = name_target("standard output",
+		write(context, stdout, err), err);
 
 	errno = 0;
-	if (!status && fflush(stdout) != 0)
-		status = refused(err, "standard output", "cannot write");
-	else if (status == TAUT_EIO && fflush(stdout) != 0)
-		refused(err, "standard output", "cannot write");
+	if (fflush(stdout) != 0 && !status)
+		status = refused(err, "standard output", "cannot be written");
 	if (status == TAUT_EIO && reader_is_gone(STDOUT_FILENO))
 		return TAUT_OK;
 	return status;
@@ -79,15 +90,14 @@ static void open_up(int fd)
 	(void)!fchmod(fd, 0666 & ~mask);
 }
 
-/* Flushes and closes whatever happened; the first failure counts. */
+/* Closes whatever happened; the first failure counts. */
 static taut_status finish(FILE *out, const char *path, taut_status status,
 	struct taut_error *err)
 {
+	status = name_target(path, status, err);
 	errno = 0;
-	if (fflush(out) != 0 && (!status || status == TAUT_EIO))
-		status = refused(err, path, "cannot write");
 	if (fclose(out) != 0 && !status)
-		status = refused(err, path, "cannot write");
+		status = refused(err, path, "cannot be written");
 	return status;
 }
 

@@ -1,0 +1,90 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The manual says what the command does: every option of a verb is in its
+page and no other, and the pages are without a warning."""
+
+import re
+import shutil
+import subprocess
+
+import command
+from command import ROOT, VERBS
+
+PAGES = ROOT / "docs" / "man"
+
+
+def page(verb):
+    return (PAGES / f"taut-{verb}.1").read_text()
+
+
+def options_of_help(text):
+    """{"--json": None, "--html": "FILE", "-o": "FILE", ...}"""
+    options = {}
+    body = text.split("\nOptions:\n")[1]
+    for letter, name, value in re.findall(
+        r"^  (?:-(\w), |    )--([\w-]+)(?: ([A-Z]+))?", body, re.MULTILINE
+    ):
+        options["--" + name] = value or None
+        if letter:
+            options["-" + letter] = value or None
+    return options
+
+
+def options_of_page(text):
+    """The same of the list of options in a page."""
+    options = {}
+    for line in re.findall(r"^\.It (Fl .*)", text, re.MULTILINE):
+        value = re.search(r" Ar (\w+)$", line)
+        for name in re.findall(r"Fl (\S+)", line):
+            options["-" + name] = value and value[1].upper()
+    return options
+
+
+class Manual(command.Case):
+    def test_options_are_those_of_the_help(self):
+        for verb in VERBS:
+            with self.subTest(verb=verb):
+                shown = options_of_help(self.done(verb, "--help"))
+                self.assertIn("--help", shown)
+                self.assertEqual(options_of_page(page(verb)), shown)
+
+    def test_synopsis_has_every_option(self):
+        for verb in VERBS:
+            synopsis = page(verb).split(".Sh SYNOPSIS")[1].split(".Sh")[0]
+            for name in options_of_help(self.done(verb, "--help")):
+                if name in ("--help", "-h", "--output"):
+                    continue
+                with self.subTest(verb=verb, name=name):
+                    self.assertIn("Fl " + name[1:], synopsis)
+
+    def test_every_verb_is_in_the_main_page(self):
+        text = (PAGES / "taut.1").read_text()
+        for verb in VERBS:
+            self.assertIn(f".It Cm {verb}", text)
+            self.assertIn(f".Xr taut-{verb} 1", text)
+
+    def test_formats_of_convert(self):
+        shown = self.done("help", "convert")
+        for name in ["perfetto", "csv"]:
+            self.assertIn(name + ":", shown)
+            self.assertIn(f".It {name}\n", page("convert"))
+
+    def test_pages_without_a_warning(self):
+        tool = shutil.which("mandoc") or shutil.which("groff")
+        if not tool:
+            self.skipTest("neither mandoc nor groff is here")
+        for path in sorted(PAGES.iterdir()):
+            with self.subTest(path=path.name):
+                arguments = (
+                    ["-T", "lint", "-W", "warning"]
+                    if tool.endswith("mandoc")
+                    else ["-mandoc", "-ww", "-Tutf8", "-z"]
+                )
+                result = subprocess.run(
+                    [tool, *arguments, path], capture_output=True, text=True
+                )
+                self.assertEqual(result.stdout + result.stderr, "")
+                self.assertEqual(result.returncode, 0)
+
+
+if __name__ == "__main__":
+    command.main()
