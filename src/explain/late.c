@@ -41,15 +41,39 @@ static void charge(struct account *a, struct chain *c, enum taut_category cat,
 	a->chain[name] += ns;
 }
 
+/* When the rank began the step before the one in which `at` lies. */
+static int64_t step_before(const struct tauti_explain *x, uint32_t rank,
+	int64_t at)
+{
+	const struct tauti_facts *f = &x->facts[rank];
+	uint32_t lo = f->first_step, hi = f->end_step;
+
+	if (f->first_step == TAUT_NONE)
+		return INT64_MIN;
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (x->g->steps[mid].start_ns <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > f->first_step + 2 ? x->g->steps[lo - 2].start_ns : INT64_MIN;
+}
+
 /* When the ranks were last level before `at`: the end of the latest
- * collective of this rank that was over by then. */
-static int64_t level_before(const struct account *a, uint32_t rank, int64_t at)
+ * collective of this rank that was over by then. What is further back than a
+ * whole step is not looked at. */
+static int64_t level_before(const struct tauti_explain *x,
+	const struct account *a, uint32_t rank, int64_t at)
 {
 	size_t i = a->ends[rank].at.count;
+	int64_t level = step_before(x, rank, at);
 
 	while (i > 0 && a->ends[rank].at.data[i - 1] > at)
 		i--;
-	return i ? a->ends[rank].at.data[i - 1] : INT64_MIN;
+	return i && a->ends[rank].at.data[i - 1] > level ?
+		a->ends[rank].at.data[i - 1] : level;
 }
 
 /* Time on the deciding chain of an arrival, back to where the ranks were
@@ -61,7 +85,7 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 	int64_t until = t->start_ns[op], level;
 	struct chain c = { .rank = tauti_rank_of(x->g, op) };
 
-	level = level_before(a, c.rank, until);
+	level = level_before(x, a, c.rank, until);
 	for (op = t->decided_by[op]; op != TAUT_NONE && until > level;
 		op = t->decided_by[op]) {
 		int64_t start = t->start_ns[op], end = t->end_ns[op], usual;
@@ -118,6 +142,13 @@ static uint32_t last_of(const struct taut_graph *g,
 	return last;
 }
 
+/* Are its ranks level afterwards? Not after a broadcast: its tree leaves some
+ * of them long before others. */
+static bool levels(enum taut_coll_kind kind)
+{
+	return taut_coll_levels(kind) || kind == TAUT_COLL_SENDRECV;
+}
+
 static bool weigh(const struct tauti_explain *x, struct account *a,
 	const struct taut_collective *c, struct taut_report_late *late)
 {
@@ -146,7 +177,7 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 		for (int k = 0; k < TAUT_CATEGORIES; k++)
 			late[rank].excess_ns[k] -= chain.ns[k] / others;
 	}
-	for (uint32_t i = 0; taut_coll_levels(c->kind) && i < c->n_members; i++) {
+	for (uint32_t i = 0; levels(c->kind) && i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
 
 		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at,

@@ -312,24 +312,41 @@ static uint32_t lane_of_stream(const struct taut_trace *t, int64_t device,
 	return TAUT_NONE;
 }
 
-/* The last (first) work of a lane whose launch is before (after) at. */
-static uint32_t launched_near(const struct tauti_rank *rank, uint32_t lane,
-	int64_t at, bool before)
+static int64_t launch_time(const struct tauti_rank *rank, uint32_t row)
 {
-	const struct taut_trace *t = rank->trace;
-	uint32_t found = TAUT_NONE;
+	uint32_t call = rank->launch_of[row];
 
-	for (uint32_t i = t->lane_begin[lane]; i < t->lane_begin[lane + 1]; i++) {
-		uint32_t call = rank->launch_of[i];
+	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
+}
 
-		if (call == TAUT_NONE)
-			continue;
-		if (before && t->start_ns[call] < at)
-			found = i;
-		if (!before && t->start_ns[call] > at)
-			return i;
+/* The work launched last before `at` on a stream; launches of a stream are
+ * in its order. */
+uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
+	int64_t at)
+{
+	uint32_t lo = rank->trace->lane_begin[lane];
+	uint32_t hi = rank->trace->lane_begin[lane + 1], begin = lo;
+
+	while (lo < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (launch_time(rank, mid) < at)
+			lo = mid + 1;
+		else
+			hi = mid;
 	}
-	return found;
+	return lo > begin ? lo - 1 : TAUT_NONE;
+}
+
+/* The first work launched after `at` on a stream. */
+static uint32_t first_launched(const struct tauti_rank *rank, uint32_t lane,
+	int64_t at)
+{
+	uint32_t last = tauti_last_launched(rank, lane, at + 1);
+	uint32_t next = last == TAUT_NONE ? rank->trace->lane_begin[lane] :
+		last + 1;
+
+	return next < rank->trace->lane_begin[lane + 1] ? next : TAUT_NONE;
 }
 
 static taut_status named_waits(struct linker *k)
@@ -354,8 +371,9 @@ static taut_status named_waits(struct linker *k)
 		if (to == TAUT_NONE || from == TAUT_NONE || from == to ||
 			wait == TAUT_NONE || record == TAUT_NONE)
 			continue;
-		w.before = launched_near(k->rank, from, t->start_ns[record], true);
-		w.row = launched_near(k->rank, to, t->start_ns[wait], false);
+		w.before = tauti_last_launched(k->rank, from,
+			t->start_ns[record]);
+		w.row = first_launched(k->rank, to, t->start_ns[wait]);
 		if (w.before != TAUT_NONE && w.row != TAUT_NONE &&
 			!taut_vec_push(&k->rank->stream_waits, w))
 			status = TAUT_ENOMEM;

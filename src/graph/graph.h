@@ -135,6 +135,10 @@ enum taut_coll_kind tauti_coll_kind(const char *name);
 int tauti_dtype_bytes(const char *name);
 
 taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err);
+/* The work launched last before `at` on a stream; TAUT_NONE: none. Work whose
+ * launch is not recorded counts as launched when it began. */
+uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
+	int64_t at);
 /* Adds stream waits that only the times show; needs free_at. */
 taut_status tauti_coincidences(struct tauti_rank *rank, struct taut_error *err);
 /* Fills the comms' launch, step and arguments from what launched them. */

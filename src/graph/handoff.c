@@ -170,12 +170,23 @@ static int64_t end_by(struct tauti_rank *r, uint32_t comm, int64_t at)
 	return c->end;
 }
 
+static bool has_workers(const struct tauti_rank *r)
+{
+	for (uint32_t l = 0; l < r->trace->n_lanes; l++)
+		if (r->comm_lane[l] &&
+			r->trace->lanes[l].kind == TAUT_LANE_THREAD)
+			return true;
+	return false;
+}
+
 static bool find_comm_waits(struct finder *f)
 {
 	struct tauti_rank *r = f->rank;
-	uint32_t main = r->main_lane;
+	uint32_t main = r->main_lane, end = r->lane_begin[main + 1];
 
-	for (uint32_t m = r->lane_begin[main]; m < r->lane_begin[main + 1]; m++) {
+	if (!has_workers(r))
+		return true;
+	for (uint32_t m = r->lane_begin[main]; m < end; m++) {
 		const struct tauti_op *op = &r->ops.data[m];
 		struct split s = { m, op->start, 0, TAUT_NONE, TAUT_NONE };
 		uint32_t c;

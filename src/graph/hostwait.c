@@ -51,56 +51,65 @@ static enum wait_kind wait_kind_of(const char *name)
 	return WAIT_NO;
 }
 
-static int64_t launch_time(const struct tauti_rank *rank, uint32_t row)
-{
-	uint32_t call = rank->launch_of[row];
+struct named { /* what a synchronisation row says of a call */
+	uint32_t correlation;
+	int64_t stream;
+};
 
-	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
+struct waits {
+	struct tauti_rank *rank;
+	uint8_t *kind_of; /* by name */
+	TAUT_VEC(struct named) named; /* by correlation */
+};
+
+static int by_correlation(const void *a, const void *b)
+{
+	const struct named *x = a, *y = b;
+
+	return x->correlation < y->correlation ? -1 :
+		x->correlation > y->correlation;
 }
 
-/* The work launched last before `at` on a stream; launches of a stream are
- * in its order. */
-static uint32_t last_launched(const struct tauti_rank *rank, uint32_t lane,
-	int64_t at)
+static bool index_named(struct waits *w)
 {
-	uint32_t lo = rank->trace->lane_begin[lane];
-	uint32_t hi = rank->trace->lane_begin[lane + 1], begin = lo;
+	const struct taut_trace *t = w->rank->trace;
 
-	while (lo < hi) {
-		uint32_t mid = lo + (hi - lo) / 2;
+	for (size_t i = 0; i < t->n_syncs; i++) {
+		const struct taut_sync_args *s = &t->syncs[i];
+		struct named n = { t->correlation[s->event], s->kind ==
+			TAUT_SYNC_STREAM ? s->stream : s->wait_stream };
 
-		if (launch_time(rank, mid) < at)
-			lo = mid + 1;
-		else
-			hi = mid;
+		if (n.correlation && n.stream >= 0 &&
+			(s->kind == TAUT_SYNC_STREAM ||
+			s->kind == TAUT_SYNC_EVENT) &&
+			!taut_vec_push(&w->named, n))
+			return false;
 	}
-	return lo > begin ? lo - 1 : TAUT_NONE;
+	if (w->named.count)
+		qsort(w->named.data, w->named.count, sizeof *w->named.data,
+			by_correlation);
+	return true;
 }
 
 /* Stream that a synchronisation row names for this call; -1: none named. */
-static int64_t named_stream(const struct taut_trace *t, uint32_t call)
+static int64_t named_stream(const struct waits *w, uint32_t call)
 {
-	for (size_t i = 0; i < t->n_syncs; i++) {
-		const struct taut_sync_args *s = &t->syncs[i];
+	struct named key = { w->rank->trace->correlation[call], 0 };
+	const struct named *found = w->named.count ? bsearch(&key,
+		w->named.data, w->named.count, sizeof key, by_correlation) :
+		NULL;
 
-		if (!t->correlation[call] ||
-			t->correlation[s->event] != t->correlation[call])
-			continue;
-		if (s->kind == TAUT_SYNC_STREAM)
-			return s->stream;
-		if (s->kind == TAUT_SYNC_EVENT)
-			return s->wait_stream;
-	}
-	return -1;
+	return found ? found->stream : -1;
 }
 
 /* The work whose end explains best why the call returned when it did. */
-static uint32_t explain_return(const struct tauti_rank *rank, uint32_t call,
+static uint32_t explain_return(const struct waits *w, uint32_t call,
 	enum wait_kind kind)
 {
+	const struct tauti_rank *rank = w->rank;
 	const struct taut_trace *t = rank->trace;
 	int64_t s = t->start_ns[call], e = tauti_row_end(t, call);
-	int64_t stream = kind == WAIT_ONE ? named_stream(t, call) : -1;
+	int64_t stream = kind == WAIT_ONE ? named_stream(w, call) : -1;
 	uint32_t best = TAUT_NONE;
 
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
@@ -109,7 +118,7 @@ static uint32_t explain_return(const struct tauti_rank *rank, uint32_t call,
 		if (t->lanes[l].kind != TAUT_LANE_STREAM ||
 			(stream >= 0 && t->lanes[l].tid != stream))
 			continue;
-		row = last_launched(rank, l, s);
+		row = tauti_last_launched(rank, l, s);
 		if (row == TAUT_NONE || tauti_row_end(t, row) > e + SLACK_NS)
 			continue;
 		if (best == TAUT_NONE ||
@@ -146,35 +155,41 @@ static bool add_wait(struct tauti_rank *rank, uint32_t row, uint32_t work)
 	return taut_vec_push(&rank->calls, call);
 }
 
+static bool look_at(struct waits *w, uint32_t row)
+{
+	struct tauti_rank *rank = w->rank;
+	enum wait_kind kind = w->kind_of[rank->trace->name[row]];
+	uint32_t work;
+
+	if (rank->trace->kind[row] != TAUT_KIND_RUNTIME || kind == WAIT_NO)
+		return true;
+	if (rank->call_of[row] != TAUT_NONE) {
+		struct tauti_call *c = &rank->calls.data[rank->call_of[row]];
+
+		if (kind == WAIT_COPY && copy_blocks(rank, c))
+			c->waited = c->device;
+		return true;
+	}
+	if (kind == WAIT_COPY)
+		return true; /* its copy is not in the recording */
+	work = explain_return(w, row, kind);
+	return work == TAUT_NONE || add_wait(rank, row, work);
+}
+
 taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err)
 {
 	const struct taut_trace *t = rank->trace;
 	uint32_t n_names = taut_names_count(t->names);
-	uint8_t *kind_of = calloc(n_names + 1, 1);
-	bool ok = kind_of != NULL;
+	struct waits w = { .rank = rank, .kind_of = calloc(n_names + 1, 1) };
+	bool ok = w.kind_of && index_named(&w);
 
 	for (uint32_t i = 0; ok && i < n_names; i++)
-		kind_of[i] = (uint8_t)wait_kind_of(taut_names_text(t->names, i));
-	for (uint32_t i = 0; ok && i < t->n_events; i++) {
-		enum wait_kind kind = kind_of[t->name[i]];
-		uint32_t work;
-
-		if (t->kind[i] != TAUT_KIND_RUNTIME || kind == WAIT_NO)
-			continue;
-		if (rank->call_of[i] != TAUT_NONE) {
-			struct tauti_call *c = &rank->calls.data[rank->call_of[i]];
-
-			if (kind == WAIT_COPY && copy_blocks(rank, c))
-				c->waited = c->device;
-			continue;
-		}
-		if (kind == WAIT_COPY)
-			continue; /* its copy is not in the recording */
-		work = explain_return(rank, i, kind);
-		if (work != TAUT_NONE)
-			ok = add_wait(rank, i, work);
-	}
-	free(kind_of);
+		w.kind_of[i] = (uint8_t)wait_kind_of(
+			taut_names_text(t->names, i));
+	for (uint32_t i = 0; ok && i < t->n_events; i++)
+		ok = look_at(&w, i);
+	free(w.kind_of);
+	taut_vec_free(&w.named);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
 		"%s: no memory for host waits", t->path);
 }
