@@ -16,6 +16,7 @@
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
 #include <unistd.h>
 
 #include <cmocka.h>
@@ -53,8 +54,10 @@ static inline void wt_rank(struct wt *w, int rank)
 {
 	wt_close_rank(w);
 	assert_true(w->n < WT_MAX);
-	snprintf(w->path[w->n], sizeof w->path[0], "%s/rank%d.json", w->folder,
-		rank);
+	/* By way of a copy: GCC takes folder and path for one object. */
+	char path[sizeof w->path[0]];
+	snprintf(path, sizeof path, "%s/rank%d.json", w->folder, rank);
+	memcpy(w->path[w->n], path, sizeof path);
 	w->out = fopen(w->path[w->n++], "w");
 	assert_non_null(w->out);
 	fprintf(w->out, "{\"schemaVersion\":1,\"distributedInfo\":"
