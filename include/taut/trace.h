@@ -29,14 +29,17 @@ enum taut_kind {
 enum taut_lane_kind {
 	TAUT_LANE_THREAD, /* host thread: events nest */
 	TAUT_LANE_STREAM, /* device stream: events are serial */
-	TAUT_LANE_OTHER,  /* profiler rows, counters */
+	TAUT_LANE_OTHER,  /* profiler rows; what stands beside a stream but is
+	                     none of its items: kinds SYNC and GPU_RANGE */
 };
 
 struct taut_lane {
 	enum taut_lane_kind kind;
 	int64_t pid;    /* process, or device index of a stream */
-	int64_t tid;    /* thread or stream number */
-	uint32_t name;  /* of the thread or stream; 0 when not given */
+	int64_t tid;    /* thread or stream number; -1: of the whole device */
+	uint32_t name;  /* of the thread or stream; 0 when not given. Where the
+	                   trace has a text for pid or tid, it is the name, and
+	                   the number is below zero and of no meaning */
 };
 
 /* How a device-side synchronisation record reads. */
@@ -82,7 +85,8 @@ struct taut_copy_args {
 
 enum { /* bits of flags[] */
 	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
-	TAUT_EVENT_CUT = 2,      /* one end was outside the recording */
+	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
+	                            written before the other */
 };
 
 /* One rank. Columns have n_events rows, ordered by (lane, start, longer
@@ -138,8 +142,9 @@ TAUT_API const char *taut_trace_name(
 
 struct taut_run_options { /* zero is every field's default */
 	unsigned threads;   /* 0: one per core */
-	const int32_t *ranks; /* one per path, in the order of the paths; NULL:
-	                       from the trace, else from the file's name */
+	const int32_t *ranks; /* one per path, in the order of the paths; of no
+	                       effect for a folder. NULL or -1: from the trace,
+	                       else from the file's name or its folder's */
 	struct taut_progress progress;
 };
 

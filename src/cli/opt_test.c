@@ -191,7 +191,7 @@ static void test_wrong_ranks(void **state)
 
 static void test_many_operands(void **state)
 {
-	static char words[1000][8];
+	static char words[1000][16];
 	static char *argv[1001];
 
 	(void)state;

@@ -129,15 +129,20 @@ static void place_late(const struct tauti_explain *x, int32_t rank,
 	}
 }
 
-static const char *cause_text(const struct taut_report_late *late)
+static const char *cause_text(const struct taut_report_late *late, uint32_t n)
 {
 	int64_t host = late->excess_ns[TAUT_CAT_HOST_BOUND];
+	bool pauses = 2 * late->stall_ns > host;
 
 	switch (late->cause) {
 	case TAUT_CAT_HOST_BOUND:
-		return 2 * late->stall_ns > host ? "the cause is on their "
-			"host: its thread pauses" : "the cause is on their "
-			"host, which takes longer to get there";
+		if (n > 1)
+			return pauses ? "the cause is on their hosts, whose "
+				"threads pause" : "the cause is on their "
+				"hosts, which take longer to get there";
+		return pauses ? "the cause is on its host, whose thread "
+			"pauses" : "the cause is on its host, which takes "
+			"longer to get there";
 	case TAUT_CAT_COMPUTE:
 		return "the computation itself takes longer there";
 	case TAUT_CAT_DATA:
@@ -149,6 +154,17 @@ static const char *cause_text(const struct taut_report_late *late)
 	default:
 		return "nothing recorded there explains it";
 	}
+}
+
+/* A kernel's name without its types and arguments; borrowed or arena's. */
+static const char *bare_name(struct tauti_explain *x, const char *name)
+{
+	size_t n;
+
+	if (!strncmp(name, "void ", 5))
+		name += 5;
+	n = strcspn(name, "<(");
+	return n && name[n] ? taut_arena_strndup(x->arena, name, n) : name;
 }
 
 static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
@@ -173,7 +189,8 @@ static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
 			ms(late->excess_ns[late->cause]),
 			taut_category_title(late->cause),
 			ms(late->stall_ns > 0 ? late->stall_ns : 0),
-			*late->cause_op ? late->cause_op : "nothing named");
+			*late->cause_op ? bare_name(x, late->cause_op) :
+			"nothing named");
 		if (!evidence)
 			return false;
 	}
@@ -188,7 +205,7 @@ static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
 		"a step; %s.",
 		list_ranks(x, ranks, n), n > 1 ? "hold" : "holds", last,
 		(unsigned long long)r->coll_count, ms(caused / steps),
-		cause_text(&r->late[0]));
+		cause_text(&r->late[0], n));
 	return f->text != NULL;
 }
 
@@ -221,18 +238,21 @@ static bool say_stalls(struct tauti_explain *x, struct taut_report_finding *f)
 {
 	const struct taut_report *r = x->report;
 	uint32_t steps = r->n_steps ? r->n_steps : 1;
+	double mean = r->stall_count ? ms(r->stall_ns) /
+		(double)r->stall_count : 0;
 
 	place_on_path(r, TAUT_CAT_HOST_BOUND, f);
 	f->evidence = taut_arena_printf(x->arena, "%llu slices of 1 ms and "
-		"more in host events that usually take less than a twentieth; "
-		"%.1f ms a step (mean over ranks)", (unsigned long long)
-		r->stall_count, ms(r->stall_ns / steps));
-	f->text = taut_arena_printf(x->arena, "The host thread pauses %.1f "
+		"more in host events that usually take less than a twentieth, "
+		"over %u recorded steps; %.1f ms a step (mean over ranks)",
+		(unsigned long long)r->stall_count, steps,
+		ms(r->stall_ns / steps));
+	f->text = taut_arena_printf(x->arena, "The host thread pauses %.*f "
 		"times a step for %.1f ms: it does not run (too few cores, "
 		"other processes, the interpreter lock, page faults) or runs "
 		"what is not recorded. Give each rank cores of its own, and "
-		"look at what is there.", (double)r->stall_count / steps,
-		r->stall_count ? ms(r->stall_ns) / (double)r->stall_count : 0);
+		"look at what is there.", r->stall_count < steps ? 2 : 0,
+		(double)r->stall_count / steps, mean);
 	return f->text && f->evidence;
 }
 

@@ -144,29 +144,51 @@ void tauti_text_collectives(const struct tauti_text *t)
 
 /* --- late ranks --------------------------------------------------------------------*/
 
+/* Does a late rank have a cause that is worth naming? */
+static bool has_cause(
+	const struct tauti_text *t, const struct taut_report_late *l)
+{
+	return (unsigned)l->cause < TAUT_CATEGORIES &&
+		(double)(l->excess_ns[l->cause] / (int64_t)t->steps) >=
+		worth_a_share * (double)t->step_ns;
+}
+
+/* The first n_columns cells of the row. */
 static void add_late(const struct tauti_text *t, struct tauti_table *table,
 	const struct taut_report_late *l)
 {
-	enum taut_category cause = l->cause;
-	bool known = (unsigned)cause < TAUT_CATEGORIES &&
-		(double)(l->excess_ns[cause] / (int64_t)t->steps) >=
-		worth_a_share * (double)t->step_ns;
+	bool known = has_cause(t, l);
+	const struct tauti_cell cells[] = {
+		{ tauti_sheet_text(t->sheet, "%d", l->rank), TAUTI_PLAIN },
+		{ tauti_text_count(t, l->last_arrivals), TAUTI_PLAIN },
+		{ tauti_text_ms_a_step(t, l->caused_ns), TAUTI_PLAIN },
+		{ known ? taut_category_title(l->cause) : "", TAUTI_PLAIN },
+		{ known ? tauti_sheet_text(t->sheet, "+%s",
+			tauti_text_ms_a_step(t, l->excess_ns[l->cause])) : "",
+			TAUTI_PLAIN },
+		{ known && l->cause_op ? l->cause_op : "", TAUTI_PLAIN },
+		{ known && l->cause_module ? l->cause_module : "", TAUTI_DIM },
+	};
 
-	tauti_table_cell(table, tauti_sheet_text(t->sheet, "%d", l->rank),
-		TAUTI_PLAIN);
-	tauti_table_cell(table, tauti_text_count(t, l->last_arrivals),
-		TAUTI_PLAIN);
-	tauti_table_cell(table, tauti_text_ms_a_step(t, l->caused_ns),
-		TAUTI_PLAIN);
-	tauti_table_cell(table, known ? taut_category_title(cause) : "",
-		TAUTI_PLAIN);
-	tauti_table_cell(table, known ? tauti_sheet_text(t->sheet, "+%s",
-		tauti_text_ms_a_step(t, l->excess_ns[cause])) : "",
-		TAUTI_PLAIN);
-	tauti_table_cell(table, known && l->cause_op ? l->cause_op : "",
-		TAUTI_PLAIN);
-	tauti_table_cell(table, known && l->cause_module ? l->cause_module : "",
-		TAUTI_DIM);
+	for (size_t i = 0; i < table->n_columns; i++)
+		tauti_table_cell(table, cells[i].text, cells[i].style);
+}
+
+/* Columns at the end that would be empty in every row are left out. */
+static size_t late_columns(const struct tauti_text *t, uint32_t shown)
+{
+	size_t n = 3;
+
+	for (uint32_t i = 0; i < shown; i++) {
+		const struct taut_report_late *l = &t->report->late[i];
+
+		if (!has_cause(t, l))
+			continue;
+		if (l->cause_module && *l->cause_module)
+			return 7;
+		n = 6;
+	}
+	return n;
 }
 
 void tauti_text_late(const struct tauti_text *t)
@@ -181,7 +203,6 @@ void tauti_text_late(const struct tauti_text *t)
 		{ "module", TAUTI_LEFT, true } };
 	const struct taut_report *r = t->report;
 	struct tauti_table table;
-	size_t n = sizeof heads / sizeof heads[0] - 1;
 	uint32_t shown = 0;
 
 	while (shown < r->n_late && shown < LATE_SHOWN &&
@@ -189,17 +210,11 @@ void tauti_text_late(const struct tauti_text *t)
 		shown++;
 	if (!shown)
 		return;
-	for (uint32_t i = 0; i < shown; i++)
-		if (r->late[i].cause_module && *r->late[i].cause_module)
-			n = sizeof heads / sizeof heads[0];
 	tauti_sheet_heading(t->sheet, "Ranks that the others wait for",
 		"ms a step");
-	tauti_table_begin(&table, t->sheet, heads, n);
-	for (uint32_t i = 0; i < shown; i++) {
+	tauti_table_begin(&table, t->sheet, heads, late_columns(t, shown));
+	for (uint32_t i = 0; i < shown; i++)
 		add_late(t, &table, &r->late[i]);
-		if (n < sizeof heads / sizeof heads[0])
-			table.cells.count -= table.cells.count > 0;
-	}
 	tauti_table_end(&table);
 }
 

@@ -105,6 +105,36 @@ static void test_args_follow(void **state)
 	tauti_builder_fini(&b);
 }
 
+static void test_lanes_are_ordered(void **state)
+{
+	(void)state;
+	static const struct {
+		enum tauti_role role;
+		int64_t pid, tid;
+	} in[] = {
+		{ TAUTI_ROLE_SYNC, 0, 7 },
+		{ TAUTI_ROLE_STREAM, 1, 7 },
+		{ TAUTI_ROLE_STREAM, 0, 20 },
+		{ TAUTI_ROLE_THREAD, 900, 3 },
+		{ TAUTI_ROLE_STREAM, 0, 7 },
+		{ TAUTI_ROLE_THREAD, 800, 4 },
+	};
+	static const uint32_t expected[] = { 5, 4, 3, 1, 2, 0 };
+	struct tauti_lanes lanes = { 0 };
+	struct taut_lane out[6];
+	uint32_t new_id[6];
+	for (size_t i = 0; i < 6; i++)
+		tauti_lanes_add(&lanes, in[i].role, in[i].pid, in[i].tid);
+	assert_int_equal(
+		tauti_lanes_finish(&lanes, out, new_id), TAUT_OK);
+	assert_memory_equal(new_id, expected, sizeof expected);
+	for (size_t i = 0; i < 6; i++) {
+		assert_int_equal(out[new_id[i]].pid, in[i].pid);
+		assert_int_equal(out[new_id[i]].tid, in[i].tid);
+	}
+	tauti_lanes_fini(&lanes);
+}
+
 static void test_lanes_are_found(void **state)
 {
 	(void)state;
@@ -167,6 +197,7 @@ int main(void)
 		cmocka_unit_test(test_rows_are_ordered),
 		cmocka_unit_test(test_order_of_many),
 		cmocka_unit_test(test_args_follow),
+		cmocka_unit_test(test_lanes_are_ordered),
 		cmocka_unit_test(test_lanes_are_found),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -5,8 +5,8 @@
  * by counting. What can be trusted is a sequence that no well-formed text has
  * inside a string, since the quotes in it would be escaped there:
  *
- *     [ or ,   {   "ph" or another key of an event   :     the next event
- *     ]   ,   "traceName" or another key of the root   :   their end
+ *     ,  {  "ph" or another key of an event  :       the next event
+ *     ]  ,  "traceName" or another key of the root  :   their end
  */
 #include "trace/formats/kineto.h"
 
@@ -99,13 +99,11 @@ static void remember_tail(struct kineto *k, size_t used)
 /* Looks at what p begins. True: matched; m->more: it cannot be told yet. */
 static bool match_at(struct kineto *k, struct matcher *m, char first)
 {
-	bool list = first == ',' || first == '[';
-	if (!list && first != ']')
-		return false;
-	if (list ? !match_event(m) : !match_root(m))
-		return false;
-	k->state = list ? KINETO_EVENTS : KINETO_ROOT;
-	return true;
+	if (first == ',' && match_event(m))
+		k->state = KINETO_EVENTS;
+	else if (first == ']' && match_root(m))
+		k->state = KINETO_ROOT;
+	return k->state != KINETO_RESYNC;
 }
 
 bool tauti_kineto_resync(struct kineto *k, size_t *ret_used)

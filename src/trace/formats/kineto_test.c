@@ -132,6 +132,8 @@ static void test_device_lanes(void **state)
 			     "\"cuda_sync_kind\":\"Stream Sync\"")) ","
 		EVENT("gpu_memcpy", "c", "2", "20", "3", "1",
 			ARGS("\"bytes\":4096")) ","
+		EVENT("cuda_sync", "Stream Sync", "2", "1000020", "3", "1",
+			ARGS("\"correlation\":1")) ","
 		EVENT("cuda_sync", "Context Sync", "2", "-1", "4", "1",
 			ARGS("\"device\":2,\"stream\":4294967295")) ","
 		"{\"ph\":\"M\",\"name\":\"thread_name\",\"pid\":2,\"tid\":20,"
@@ -145,13 +147,15 @@ static void test_device_lanes(void **state)
 	assert_int_equal(t->lane_begin[1], 2);
 	for (int i = 1; i < 4; i++)
 		assert_int_equal(t->lanes[i].kind, TAUT_LANE_OTHER);
-	assert_int_equal(t->n_syncs, 2);
+	assert_int_equal(t->n_syncs, 3);
 	assert_int_equal(t->n_copies, 1);
 	assert_int_equal(taut_trace_copy(t, 1)->bytes, 4096);
 	assert_int_equal(t->syncs[0].kind, TAUT_SYNC_CONTEXT);
 	assert_int_equal(t->syncs[0].stream, -1);
-	assert_int_equal(t->syncs[1].kind, TAUT_SYNC_STREAM);
-	assert_int_equal(t->syncs[1].stream, 20);
+	for (int i = 1; i < 3; i++) {
+		assert_int_equal(t->syncs[i].kind, TAUT_SYNC_STREAM);
+		assert_int_equal(t->syncs[i].stream, 20);
+	}
 	taut_run_close(run);
 }
 
@@ -324,18 +328,21 @@ static void test_begin_and_end(void **state)
 		AT("B", "b", "11") ",{\"ph\":\"E\",\"pid\":1,\"tid\":1,"
 		"\"ts\":12.5}," AT("B", "c", "13") "," AT("E", "c", "15") ","
 		AT("E", "", "16") "," AT("E", "", "17") ","
-		AT("B", "open", "18") "," AT("B", "last", "20") TAIL);
+		AT("B", "open", "18") "," AT("B", "back", "20") ","
+		AT("E", "", "19") "," AT("B", "last", "20.5") TAIL);
 #undef AT
 	const struct taut_trace *t = first(run);
-	static const int64_t durs[] = { 6000, 1500, 2000, 2000, 0 };
-	assert_int_equal(t->n_events, 5);
+	static const int64_t durs[] = { 6000, 1500, 2000, 2500, 0, 0 };
+	assert_int_equal(t->n_events, 6);
 	assert_memory_equal(t->dur_ns, durs, sizeof durs);
 	assert_int_equal(t->flags[0], 0);
 	assert_int_equal(t->flags[3], TAUT_EVENT_CUT);
 	assert_int_equal(t->flags[4], TAUT_EVENT_CUT);
+	assert_int_equal(t->flags[5], TAUT_EVENT_CUT);
 	assert_int_equal(t->events_lost, 1);
-	assert_int_equal(run->n_notes, 1);
+	assert_int_equal(run->n_notes, 2);
 	assert_non_null(strstr(run->notes[0], "an end (ph E) without"));
+	assert_non_null(strstr(run->notes[1], "1 events end before"));
 	taut_run_close(run);
 }
 

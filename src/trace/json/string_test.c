@@ -52,6 +52,8 @@ static void test_what_a_name_must_not_hold(void **state)
 	assert_string_equal(decode("\\ud83d"), "\xef\xbf\xbd");
 	assert_string_equal(decode("\\ude00x"), "\xef\xbf\xbdx");
 	assert_string_equal(decode("\\ud83d\\u0041"), "\xef\xbf\xbd" "A");
+	assert_string_equal(decode("\\ud83d\\ue000"),
+		"\xef\xbf\xbd\xee\x80\x80");
 	assert_string_equal(decode("\\u12"), "\xef\xbf\xbd" "12");
 	assert_string_equal(decode("\xff"), "\xef\xbf\xbd");
 	assert_string_equal(decode("\xe2\x82"), "\xef\xbf\xbd\xef\xbf\xbd");

@@ -99,6 +99,35 @@ static void test_string_ends_at_its_quote(void **state)
 	assert_int_equal(text.len, 4);
 	assert_false(tauti_token_string(&o.window, 0, &text));
 	end(&o);
+	/* Cut: there is no end. */
+	begin(&o, "{\"key\":\"valu", 12);
+	assert_int_equal(o.window.n, 4);
+	assert_false(tauti_token_string(&o.window, 3, &text));
+	end(&o);
+}
+
+/* After a fault little is marked, then twice as much each time: a text of
+ * nothing but faults is not marked over and over. */
+static void test_restart_is_careful(void **state)
+{
+	(void)state;
+	size_t len = 1 << 20;
+	char *text = malloc(len);
+	assert_non_null(text);
+	memset(text, ',', len);
+	struct opened o;
+	begin(&o, text, len);
+	assert_int_equal(o.window.span, TAUTI_WINDOW_BYTES);
+	assert_int_equal(tauti_window_restart(&o.window, 10, NULL), TAUT_OK);
+	for (size_t span = TAUTI_WINDOW_MIN; span <= TAUTI_WINDOW_BYTES;
+		span *= 2) {
+		assert_int_equal(o.window.span, span);
+		assert_int_equal(
+			tauti_window_next(&o.window, span, NULL), TAUT_OK);
+	}
+	assert_int_equal(o.window.span, TAUTI_WINDOW_BYTES);
+	end(&o);
+	free(text);
 }
 
 /* A text of many windows, walked by dropping k tokens at a time, gives each
@@ -190,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_tokens),
 		cmocka_unit_test(test_skip),
 		cmocka_unit_test(test_string_ends_at_its_quote),
+		cmocka_unit_test(test_restart_is_careful),
 		cmocka_unit_test(test_windows_join),
 		cmocka_unit_test(test_grows_for_what_does_not_fit),
 		cmocka_unit_test(test_refuses_to_grow_for_ever),
