@@ -20,6 +20,7 @@ build: deps $(BUILD)/build.ninja
 # All tests, or those of some suites: make test SUITES='base trace'
 SUITES ?=
 test: build
+	@tools/ensure-deps test
 	@rm -f $(BUILD)/meson-logs/testlog.json
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs \
 		$(foreach suite,$(SUITES),--suite $(suite)); \

@@ -138,6 +138,8 @@ struct taut_graph {
 	uint32_t n_backward;     /* edges that ran backward in time by more
 	                            than the clocks' uncertainty */
 	int64_t worst_backward_ns;
+	uint32_t n_circular;     /* waits dropped, for operations of one instant
+	                            waited for each other in a circle */
 	uint32_t n_unmatched;    /* communication operations left alone */
 	const char *unmatched;   /* the first mismatch, in words; or NULL */
 	int groups_by_time;      /* some process groups are not told and were

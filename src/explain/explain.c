@@ -60,7 +60,7 @@ static bool write_notes(struct tauti_explain *x)
 	const struct taut_graph *g = x->g;
 	struct taut_report *r = x->report;
 	const char **notes = TAUT_ARENA_ARRAY(x->arena, const char *,
-		g->run->n_notes + 5);
+		g->run->n_notes + 6);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; notes && i < g->run->n_notes; i++)
@@ -77,6 +77,10 @@ static bool write_notes(struct tauti_explain *x)
 			"%u waits run backward in time, by up to %.3f ms; they "
 			"were shortened to fit", g->n_backward,
 			(double)g->worst_backward_ns / 1e6);
+	if (notes && g->n_circular)
+		notes[n++] = taut_arena_printf(x->arena,
+			"%u waits are left out: operations of one instant would "
+			"wait for each other", g->n_circular);
 	if (notes && g->n_launches_cut)
 		notes[n++] = taut_arena_printf(x->arena,
 			"%u device operations have no recorded launch",

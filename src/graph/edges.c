@@ -174,16 +174,27 @@ static bool join_ranks(struct builder *b)
 	return true;
 }
 
-/* Takes from each edge's lag what the recording contradicts. */
+/* Takes from each edge's lag what the recording contradicts, and drops edges
+ * to what had begun before: all that are left lead on in time. */
 static void fit_lags(struct builder *b)
 {
-	for (size_t i = 0; i < b->edges.count; i++) {
-		struct tauti_edge *e = &b->edges.data[i];
-		int64_t at = b->start[e->from] + e->lag, late;
+	size_t kept = 0;
 
+	for (size_t i = 0; i < b->edges.count; i++) {
+		struct tauti_edge *e = &b->edges.data[kept];
+		int64_t at, late;
+
+		*e = b->edges.data[i];
+		at = b->start[e->from] + e->lag;
 		if (!(e->kind & TAUT_EDGE_FROM_START))
 			at += b->dur[e->from];
 		late = at - b->start[e->to];
+		if (b->start[e->to] < b->start[e->from]) {
+			note_backward(b, late);
+			b->g->edges_of[e->kind & ~TAUT_EDGE_FROM_START]--;
+			continue;
+		}
+		kept++;
 		if (late <= 0)
 			continue;
 		e->lag -= late;
@@ -192,6 +203,7 @@ static void fit_lags(struct builder *b)
 			(e->kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_LAUNCH)
 			note_backward(b, late);
 	}
+	b->edges.count = kept;
 }
 
 /* Lanes whose first operation waits for nothing hang on the main thread. */
@@ -238,6 +250,7 @@ static bool lay_csr(struct builder *b)
 	size_t n = b->edges.count;
 
 	g->n_edges = (uint32_t)n;
+	memset(b->edge_begin, 0, (g->n_ops + 2) * sizeof *b->edge_begin);
 	b->edge_to = TAUT_ARENA_ARRAY(b->arena, uint32_t, n + 1);
 	b->lag = TAUT_ARENA_ARRAY(b->arena, int64_t, n + 1);
 	b->edge_kind = TAUT_ARENA_ARRAY(b->arena, uint8_t, n + 1);
@@ -291,5 +304,8 @@ bool tauti_lay_gaps(struct builder *b)
 
 bool tauti_lay_edges(struct builder *b)
 {
-	return collect_edges(b) && lay_csr(b);
+	bool dropped;
+
+	return collect_edges(b) && lay_csr(b) &&
+		tauti_break_cycles(b, &dropped) && (!dropped || lay_csr(b));
 }

@@ -475,6 +475,37 @@ static void test_clock_from_pairs(void **state)
 	wt_end(&w);
 }
 
+/* Each rank sends, then receives, on one stream, all in whole microseconds: the
+ * two pairs would wait for each other in a circle. */
+static void test_circle_is_broken(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		char pair[64];
+
+		wt_rank(&w, r);
+		step(&w, 1, 0, 400);
+		snprintf(pair, sizeof pair, ",\"Src Rank\":%d,\"Dst Rank\":%d",
+			r, 1 - r);
+		collective(&w, "send", "3", "", 2, 100, 10, 22, 10, pair);
+		snprintf(pair, sizeof pair, ",\"Src Rank\":%d,\"Dst Rank\":%d",
+			1 - r, r);
+		collective(&w, "recv", "3", "", 2, 110, 10, 22, 11, pair);
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 2);
+	assert_true(g->n_circular > 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 /* The root of a broadcast may be done before the last rank has come. */
 static void test_broadcast_root_is_early(void **state)
 {
@@ -546,6 +577,7 @@ int main(void)
 		cmocka_unit_test(test_groups_found_by_time),
 		cmocka_unit_test(test_named_groups_and_pairs),
 		cmocka_unit_test(test_clock_from_pairs),
+		cmocka_unit_test(test_circle_is_broken),
 		cmocka_unit_test(test_broadcast_root_is_early),
 		cmocka_unit_test(test_memory_runs_out),
 	};

@@ -86,6 +86,18 @@ static bool close_until(struct cutter *c, int64_t at)
 	return marks_to(c, at) && (!c->begun || cut_to(c, at));
 }
 
+/* When the next step mark comes: a call that it falls into ends there. */
+static int64_t next_mark(const struct cutter *c)
+{
+	const struct tauti_rank *r = c->rank;
+	const struct tauti_mark *m;
+
+	if (c->lane != r->main_lane || c->next_mark >= 2 * r->marks.count)
+		return INT64_MAX;
+	m = &r->marks.data[c->next_mark / 2];
+	return c->next_mark & 1 ? m->end : m->start;
+}
+
 /* A call: [start, submit) launches, then perhaps it waits, then it returns. */
 static bool cut_call(struct cutter *c, struct tauti_call *call)
 {
@@ -96,6 +108,8 @@ static bool cut_call(struct cutter *c, struct tauti_call *call)
 
 	if (start < c->at)
 		start = c->at;
+	if (end > next_mark(c))
+		end = next_mark(c);
 	if (end < start)
 		end = start;
 	launched = call->submit != INT64_MIN && call->submit > start &&

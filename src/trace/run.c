@@ -2,6 +2,7 @@
  * ranks. */
 #include <taut/trace.h>
 
+#include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -53,10 +54,23 @@ static void take_builder(struct file *file, struct tauti_builder *builder)
 	builder->notes.count = builder->notes.capacity = 0;
 }
 
-/* In a folder, what is no trace is passed by; JSON is worth a line. */
-static taut_status leave_out(struct file *file, struct taut_error *err)
+static bool is_named_json(const struct file *file)
 {
-	if (!strstr(file->input->path, ".json"))
+	return strstr(file->input->path, ".json") != NULL;
+}
+
+/* In a folder, what is no trace is passed by. A broken one is not, unless
+ * its name makes it likely that it never was one. */
+static bool may_leave_out(const struct file *file, bool other_kind)
+{
+	return file->input->in_folder && (other_kind || !is_named_json(file));
+}
+
+/* JSON of another kind, and what is broken, is worth a line. */
+static taut_status leave_out(
+	struct file *file, bool other_kind, struct taut_error *err)
+{
+	if (other_kind && !is_named_json(file))
 		return TAUT_OK;
 	file->left_out = strdup(err->message);
 	return file->left_out ? TAUT_OK :
@@ -80,9 +94,9 @@ static taut_status read_stream(
 	if (status == TAUT_OK) {
 		file->trace.format = format->name;
 		take_builder(file, &builder);
-	} else if (status == TAUT_EFORMAT && builder.other_kind &&
-		   file->input->in_folder) {
-		status = leave_out(file, err);
+	} else if (status == TAUT_EFORMAT &&
+		   may_leave_out(file, builder.other_kind)) {
+		status = leave_out(file, builder.other_kind, err);
 	}
 	tauti_builder_fini(&builder);
 	return status;

@@ -173,13 +173,15 @@ static void test_folders(void **state)
 	put(&f, "rank1/deeper/trace.json", TRACE(RANK(1), "c"));
 	put(&f, "README.md", "# text");
 	put(&f, "run.sh", "");
+	put(&f, "run.log", "[info] text");
 	put(&f, ".rank3.json", TRACE("", "d"));
 	put(&f, "meta.json", "{\"a\":1}");
 	put(&f, "et.json", "{\"schema\":\"1.0.1\",\"nodes\":[]}");
 	struct taut_run *run = open_folder(&f);
 	assert_int_equal(run->n_traces, 2);
 	assert_string_equal(name_at(run, 1), "b");
-	assert_int_equal(run->n_notes, 2);
+	assert_int_equal(run->n_notes, 3);
+	assert_non_null(strstr(run->notes[2], "run.log: "));
 	assert_non_null(strstr(run->notes[0], "et.json: is a PyTorch "
 					      "execution trace"));
 	assert_non_null(strstr(run->notes[1], "meta.json: is JSON without "

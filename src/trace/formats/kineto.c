@@ -417,14 +417,13 @@ static taut_status refuse_empty(const struct kineto *k)
 {
 	struct tauti_builder *b = k->builder;
 	unsigned long long end = b->bytes_read;
-	if (b->truncated)
+	if (b->truncated && !b->events_seen)
 		return taut_error_set(k->err, TAUT_EFORMAT, (int64_t)end,
 			"%s: ends at byte %llu, before its first whole event; "
 			"it was cut short",
 			path_of(k), end);
-	b->other_kind = b->lost[TAUTI_LOST_BROKEN] == 0;
-	return taut_error_set(k->err, TAUT_EFORMAT,
-		b->other_kind ? -1 : (int64_t)b->lost_at[TAUTI_LOST_BROKEN],
+	b->other_kind = !b->truncated && b->lost[TAUTI_LOST_BROKEN] == 0;
+	return taut_error_set(k->err, TAUT_EFORMAT, -1,
 		"%s: of its %llu events none is of a kind that PyTorch's "
 		"profiler writes",
 		path_of(k), (unsigned long long)b->events_seen);
