@@ -378,17 +378,8 @@
 
 	// --- the timeline -----------------------------------------------
 	function lateRanks(report) {
-		const fair = report.coll_count / Math.max(1, report.ranks.length);
-		return new Set(
-			report.late
-				.filter(
-					row =>
-						report.ranks.length > 1 &&
-						row.caused_ns > 0 &&
-						row.last_arrivals > 1.5 * fair,
-				)
-				.map(row => row.rank),
-		);
+		const finding = report.findings.find((f) => f.id === "late-ranks");
+		return new Set(finding ? finding.ranks : []);
 	}
 
 	function startTimeline(data, panes, actions) {

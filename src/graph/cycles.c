@@ -1,9 +1,9 @@
 /* cycles.c - no operation may wait for itself.
  *
- * No wait leads back in time (edges.c drops those), so a circle can only lie
- * among operations that begin in the same instant: stamps of whole
- * microseconds, and two send/recv pairs that the ranks posted in opposite
- * order. Only such operations are looked at, which are few. Where they wait
+ * No wait leads back in time, along a lane or across (edges.c sees to that), so
+ * a circle can only lie among operations that begin in the same instant:
+ * stamps of whole microseconds, and two send/recv pairs that the ranks posted
+ * in opposite order. Only such operations are looked at, which are few. Where they wait
  * in a circle, the waits among them that are not the order of a lane are
  * dropped. */
 #include <stdlib.h>

@@ -100,8 +100,28 @@ static void note_backward(struct builder *b, int64_t by)
 		b->g->worst_backward_ns = by;
 }
 
-/* Arrivals -> join -> transfers. A member that was done before the last one
- * came (the root of a broadcast, say) does not wait for the join. */
+/* Can this member have waited until `at`, when the last one came? Not if it
+ * was done by then (the root of a broadcast may be), nor if what follows on
+ * its lane had begun. Where it should have, that is a wait back in time. */
+static bool can_wait(struct builder *b, enum taut_coll_kind kind, uint32_t rank,
+	uint32_t transfer, int64_t at)
+{
+	int64_t end = b->start[transfer] + b->dur[transfer];
+	int64_t unsure = ROUNDING_NS + (int64_t)(1e3 *
+		b->clocks[rank].uncertainty_us);
+	uint32_t next = transfer + 1;
+
+	if (next < b->g->n_ops && b->lane[next] == b->lane[transfer] &&
+		b->start[next] < end)
+		end = b->start[next];
+	if (end >= at)
+		return true;
+	if (taut_coll_levels(kind) && at - end > unsure)
+		note_backward(b, at - end);
+	return false;
+}
+
+/* Arrivals -> join -> transfers. */
 static bool join_members(struct builder *b, uint32_t index, uint32_t join)
 {
 	struct taut_collective *c = &b->match.collectives.data[index];
@@ -119,16 +139,11 @@ static bool join_members(struct builder *b, uint32_t index, uint32_t join)
 		uint32_t id = b->member_arrive[c->first_member + i];
 		uint32_t rank = b->match.member_rank.data[c->first_member + i];
 		int64_t end = b->start[id + 1] + b->dur[id + 1];
-		int64_t unsure = ROUNDING_NS + (int64_t)(1e3 *
-			b->clocks[rank].uncertainty_us);
 
 		if (!add_edge(b, id, join, 0, TAUT_EDGE_COMM))
 			return false;
-		if (end < at) {
-			if (taut_coll_levels(c->kind) && at - end > unsure)
-				note_backward(b, at - end);
+		if (!can_wait(b, c->kind, rank, id + 1, at))
 			continue;
-		}
 		b->start[id + 1] = at;
 		b->dur[id + 1] = end - at;
 		if (!add_edge(b, join, id + 1, 0, TAUT_EDGE_COMM))

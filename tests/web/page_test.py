@@ -184,6 +184,16 @@ class PageTest(unittest.TestCase):
         self.assertLess(t1 - t0, 3 * (finding["at_end_ns"] - finding["at_start_ns"]))
         self.assertTrue(self.js("taut.timeline.open.has(2)"))
 
+    def test_late_ranks_are_those_of_the_finding(self):
+        """Not those that came last most often: another may have held them."""
+        self.assertEqual(
+            self.js("[...taut.timeline.data.late]"),
+            self.js(
+                "taut.timeline.data.report.findings"
+                ".find(f => f.id === 'late-ranks').ranks"
+            ),
+        )
+
     def test_finding_text_is_text(self):
         self.assertIn(
             "</script>", self.js("document.querySelector('.finding-text').textContent")
