@@ -32,6 +32,9 @@ struct taut_replay_edit {
 	const uint8_t *mute;   /* n_ops, 1: nobody waits for this op but the
 	                          next on its lane, as if the graph had no edge
 	                          out of it; NULL: none */
+	int unordered; /* 1: order[] is not wanted. Operations that concern
+	                  nobody but the next on their lane then run ahead of
+	                  their time; starts, ends and deciders are the same */
 };
 
 struct taut_timeline {

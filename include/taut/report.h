@@ -185,6 +185,8 @@ TAUT_API void taut_report_destroy(struct taut_report *report); /* NULL: fine */
 struct taut_text_options { /* zero is every field's default */
 	int width;  /* columns; 0: 100 */
 	int colour; /* ANSI colours */
+	int all;    /* every row of the table of ranks or steps; else, of very
+	               many, those that tell something */
 };
 TAUT_API TAUT_NODISCARD taut_status taut_report_text(
 	const struct taut_report *report, const struct taut_text_options *options,

@@ -7,7 +7,7 @@
 struct values {
 	struct job_options job;
 	const char *html;
-	bool json;
+	bool json, all;
 	unsigned width;
 };
 
@@ -17,6 +17,8 @@ static const struct opt options[] = {
 		0, 0 },
 	{ "json", 0, OPT_FLAG, offsetof(struct values, json), NULL,
 		"print the whole report as JSON", 0, 0 },
+	{ "all", 0, OPT_FLAG, offsetof(struct values, all), NULL,
+		"show every rank, however many there are", 0, 0 },
 	{ "width", 0, OPT_NUMBER, offsetof(struct values, width), "N",
 		"columns of the text, 80 to 400 (default: the terminal's, at "
 		"most 100)", 80, 400 },
@@ -44,6 +46,7 @@ static taut_status write_result(
 		.width = output->values->width ? (int)output->values->width :
 			term_width(),
 		.colour = term_colour(),
+		.all = output->values->all,
 	};
 
 	if (output->values->json)

@@ -102,13 +102,14 @@ static taut_status explain(struct tauti_explain *x, struct taut_error *err)
 		tauti_path_walk, tauti_late_find, tauti_removals_run,
 		tauti_findings_say,
 	};
+	static const struct taut_replay_edit unordered = { .unordered = 1 };
 	taut_status status = name_ranks(x) && name_clocks(x) && write_notes(x) ?
 		TAUT_OK : tauti_explain_no_memory(err);
 
 	if (!status)
 		status = taut_timeline_init(&x->base, x->g, err);
 	if (!status)
-		status = taut_replay(x->g, NULL, &x->base, err);
+		status = taut_replay(x->g, &unordered, &x->base, err);
 	for (size_t i = 0; !status && i < sizeof stages / sizeof stages[0]; i++)
 		status = stages[i](x, err);
 	return status;

@@ -25,15 +25,10 @@ static const struct {
 };
 enum { N_CAUSES = sizeof causes / sizeof causes[0] };
 
-/* Each replay in flight holds a timeline and a column: two at a time, so that
- * memory follows the graph and not the machine's cores. */
-enum { REPLAYS_AT_A_TIME = 2 };
-
 struct removal {
 	struct tauti_explain *x;
 	struct taut_report_removal *out;
 	uint8_t *skip; /* by trace: a late rank */
-	size_t todo[N_CAUSES], n_todo; /* causes to replay without */
 };
 
 /* Nobody waits for the arrivals of a late rank. */
@@ -86,16 +81,19 @@ static int64_t *without_gaps(const struct removal *r)
 	return gap;
 }
 
+/* On the timeline of the unchanged replay, which nobody reads any more: memory
+ * follows the graph, and not how many causes there are. */
 static taut_status remove_one(struct removal *r, size_t i,
-	struct taut_timeline *t, struct taut_error *err)
+	struct taut_error *err)
 {
 	struct tauti_explain *x = r->x;
+	struct taut_timeline *t = &x->base;
 	uint8_t *mute = causes[i].cause == CAUSE_LATE ? mute_late(r) : NULL;
 	int64_t *dur = causes[i].cause == CAUSE_CATEGORY ?
 		without_category(r, causes[i].category) :
 		causes[i].cause == CAUSE_STALLS ? without_stalls(r) : NULL;
 	int64_t *gap = causes[i].cause == CAUSE_GAPS ? without_gaps(r) : NULL;
-	struct taut_replay_edit edit = { dur, gap, mute };
+	struct taut_replay_edit edit = { dur, gap, mute, .unordered = 1 };
 	taut_status status = dur || gap || mute ?
 		taut_replay(x->g, &edit, t, err) : tauti_explain_no_memory(err);
 
@@ -133,35 +131,6 @@ static bool cannot_help(const struct tauti_explain *x, size_t i)
 	}
 }
 
-static void choose(struct removal *r, uint32_t n_late)
-{
-	struct tauti_explain *x = r->x;
-
-	for (size_t i = 0; i < N_CAUSES; i++) {
-		r->out[i] = (struct taut_report_removal) { causes[i].id,
-			causes[i].title, x->step_ns, 0 };
-		if (!cannot_help(x, i) &&
-			(causes[i].cause != CAUSE_LATE || n_late))
-			r->todo[r->n_todo++] = i;
-	}
-}
-
-/* Every REPLAYS_AT_A_TIME-th cause, on one timeline; the first takes that of
- * the unchanged replay, which nobody reads any more. */
-static taut_status remove_some(void *context, size_t first,
-	struct taut_error *err)
-{
-	struct removal *r = context;
-	struct taut_timeline own = { 0 }, *t = first ? &own : &r->x->base;
-	taut_status status = first && first < r->n_todo ?
-		taut_timeline_init(&own, r->x->g, err) : TAUT_OK;
-
-	for (size_t i = first; !status && i < r->n_todo; i += REPLAYS_AT_A_TIME)
-		status = remove_one(r, r->todo[i], t, err);
-	taut_timeline_fini(&own);
-	return status;
-}
-
 static int by_saved(const void *a, const void *b)
 {
 	const struct taut_report_removal *x = a, *y = b;
@@ -175,7 +144,7 @@ taut_status tauti_removals_run(struct tauti_explain *x, struct taut_error *err)
 {
 	struct removal r = { .x = x };
 	uint32_t late = tauti_late_count(x->report), n = N_CAUSES;
-	taut_status status;
+	taut_status status = TAUT_OK;
 
 	r.out = TAUT_ARENA_ARRAY(x->arena, struct taut_report_removal,
 		N_CAUSES);
@@ -188,9 +157,13 @@ taut_status tauti_removals_run(struct tauti_explain *x, struct taut_error *err)
 		for (uint32_t k = 0; k < x->report->n_ranks; k++)
 			if (x->report->ranks[k] == x->report->late[i].rank)
 				r.skip[k] = 1;
-	choose(&r, late);
-	status = taut_parallel_for(REPLAYS_AT_A_TIME, x->threads, remove_some,
-		&r, err);
+	for (size_t i = 0; !status && i < N_CAUSES; i++) {
+		r.out[i] = (struct taut_report_removal) { causes[i].id,
+			causes[i].title, x->step_ns, 0 };
+		if (!cannot_help(x, i) &&
+			(causes[i].cause != CAUSE_LATE || late))
+			status = remove_one(&r, i, err);
+	}
 	if (!status && !late) /* nobody is late: nothing was removed */
 		memmove(r.out, r.out + 1, --n * sizeof *r.out);
 	if (!status) {

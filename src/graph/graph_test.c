@@ -25,12 +25,22 @@ static struct taut_graph *build(const struct taut_run *run)
 /* The graph must give back the recording: every start and every end. */
 static void replays_exactly(const struct taut_graph *g)
 {
-	struct taut_timeline t = { 0 };
+	const struct taut_replay_edit unordered = { .unordered = 1 };
+	struct taut_timeline t = { 0 }, ahead = { 0 };
 	struct taut_error err = { 0 };
+	size_t n = g->n_ops;
 
 	assert_int_equal(taut_timeline_init(&t, g, &err), TAUT_OK);
-	if (taut_replay(g, NULL, &t, &err))
+	assert_int_equal(taut_timeline_init(&ahead, g, &err), TAUT_OK);
+	if (taut_replay(g, NULL, &t, &err) ||
+		taut_replay(g, &unordered, &ahead, &err))
 		fail_msg("%s", err.message);
+	assert_memory_equal(t.start_ns, ahead.start_ns, n * sizeof *t.start_ns);
+	assert_memory_equal(t.end_ns, ahead.end_ns, n * sizeof *t.end_ns);
+	assert_memory_equal(t.decided_by, ahead.decided_by,
+		n * sizeof *t.decided_by);
+	assert_int_equal(t.makespan_ns, ahead.makespan_ns);
+	taut_timeline_fini(&ahead);
 	for (uint32_t i = 0; i < g->n_ops; i++) {
 		if (t.start_ns[i] != g->start_ns[i])
 			fail_msg("op %u (%s): replayed %lld, recorded %lld", i,

@@ -282,7 +282,7 @@ static void put_late(struct tauti_put *put, const struct taut_report *r)
 
 static void put_stalls(struct tauti_put *put, const struct taut_report *r)
 {
-	section(put, "host_stalls", "{\"count\":");
+	section(put, "stalls", "{\"count\":");
 	tauti_put_int(put, (int64_t)r->stall_count);
 	ms(put, "ms", r->stall_ns);
 	tauti_put_char(put, '}');
@@ -299,7 +299,7 @@ static void put_path(struct tauti_put *put, const struct taut_report *r)
 		text(put, "lane", s->lane);
 		text(put, "name", s->name);
 		text(put, "module", s->module);
-		integer(put, "operations", s->n_ops);
+		integer(put, "ops", s->n_ops);
 		category(put, s->category);
 		ms(put, "start_ms", s->start_ns);
 		ms(put, "ms", s->dur_ns);
@@ -396,12 +396,15 @@ void tauti_json_graph(struct tauti_put *put, const struct taut_graph *g)
 	tauti_put_char(put, '}');
 	integer(put, "backward_edges", g->n_backward);
 	ms(put, "worst_backward_ms", g->worst_backward_ns);
+	integer(put, "circular", g->n_circular);
 	integer(put, "unmatched_collectives", g->n_unmatched);
 	key(put, "first_mismatch");
 	if (g->unmatched)
 		tauti_put_string(put, g->unmatched);
 	else
 		tauti_put_text(put, "null");
+	key(put, "groups_by_time");
+	tauti_put_text(put, g->groups_by_time ? "true" : "false");
 	integer(put, "launches_not_recorded", g->n_launches_cut);
 	tauti_put_char(put, '}');
 }

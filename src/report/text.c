@@ -228,7 +228,8 @@ taut_status taut_report_text(const struct taut_report *report,
 	struct tauti_text t = { report, &sheet,
 		decimals_for(report->steady_ns),
 		report->n_ranks && report->n_steps > report->n_ranks ?
-		report->n_steps / report->n_ranks : 1, base_step(report) };
+		report->n_steps / report->n_ranks : 1, base_step(report),
+		options && options->all };
 	taut_status status = tauti_sheet_begin(&sheet, out, tauti_text_width(options),
 		options && options->colour, reterr);
 

@@ -15,6 +15,7 @@ struct tauti_text {
 	int decimals;   /* of milliseconds, the same all over the report */
 	uint32_t steps; /* of one rank, at least 1 */
 	int64_t step_ns; /* what savings are a share of */
+	int all;         /* fold no table of ranks or steps */
 };
 
 /* Milliseconds of the whole recording, and per step. */

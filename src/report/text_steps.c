@@ -375,8 +375,8 @@ static void say_fold(const struct tauti_text *t, const struct rows *rows,
 	tauti_sheet_wrap(t->sheet, "  ", tauti_sheet_text(t->sheet,
 		"%u of %u %s: the longest, the shortest, the one nearest to "
 		"the median, and those that differ most from it. The others "
-		"are close to the median; --json and --html hold every row.", rows->n, all,
-		rows->by_rank ? "ranks" : "steps"), TAUTI_DIM);
+		"are close to the median; --all shows every row.", rows->n,
+		all, rows->by_rank ? "ranks" : "steps"), TAUTI_DIM);
 }
 
 void tauti_text_steps(const struct tauti_text *t)
@@ -397,7 +397,7 @@ void tauti_text_steps(const struct tauti_text *t)
 	gather(r, &rows);
 	choose_columns(t, &rows);
 	all = rows.n;
-	folded = all > FOLD_ABOVE;
+	folded = all > FOLD_ABOVE && !t->all;
 	if (folded && !fold(&rows))
 		t->sheet->failed = true;
 	tauti_sheet_heading(t->sheet, "Where a step goes", remark_for(t, &rows));

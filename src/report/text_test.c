@@ -12,18 +12,25 @@
 #include "tests/support/unit.h"
 
 /* Free the result. */
-static char *print(const struct taut_report *report, int width, int colour)
+static char *print_with(
+	const struct taut_report *report, const struct taut_text_options *options)
 {
-	struct taut_text_options options = { .width = width, .colour = colour };
 	char *text = NULL;
 	size_t len;
 	FILE *out = open_memstream(&text, &len);
 
 	assert_non_null(out);
 	assert_int_equal(
-		taut_report_text(report, &options, out, NULL), TAUT_OK);
+		taut_report_text(report, options, out, NULL), TAUT_OK);
 	fclose(out);
 	return text;
+}
+
+static char *print(const struct taut_report *report, int width, int colour)
+{
+	struct taut_text_options options = { .width = width, .colour = colour };
+
+	return print_with(report, &options);
 }
 
 static void expect(const char *text, const char *part, int is_there)
@@ -165,7 +172,29 @@ static void test_many_ranks_are_folded(void **state)
 	expect(text, "1,000 ranks", 1);
 	expect(text, "   500  longest   160.0", 1);
 	expect(text, "3 of 1000 ranks", 1);
+	expect(text, "--all shows every row", 1);
 	expect(text, "\n  mean", 1);
+	check_lines(text, 100);
+	free(text);
+}
+
+static void test_all_shows_every_rank(void **state)
+{
+	static struct taut_report_step steps[MANY];
+	struct taut_text_options options = { .all = 1 };
+	struct taut_report report;
+	char *text, row[32];
+
+	(void)state;
+	make_many(&report, steps);
+	text = print_with(&report, &options);
+	for (int rank = 0; rank < MANY; rank++) {
+		snprintf(row, sizeof row, "\n  %4d  %s.0", rank,
+			rank == 500 ? "160" : "100");
+		expect(text, row, 1);
+	}
+	expect(text, "longest", 0);
+	expect(text, "--all", 0);
 	check_lines(text, 100);
 	free(text);
 }
@@ -222,6 +251,7 @@ int main(void)
 		cmocka_unit_test(test_single_rank),
 		cmocka_unit_test(test_steps_of_one_rank),
 		cmocka_unit_test(test_many_ranks_are_folded),
+		cmocka_unit_test(test_all_shows_every_rank),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_memory_that_runs_out),
 	};
