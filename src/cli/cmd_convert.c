@@ -17,7 +17,7 @@ static const struct opt options[] = {
 		"perfetto: the timeline with the critical path and the waits; "
 		"csv: the table of operations", 0, 0 },
 	{ "output", 'o', OPT_TEXT, offsetof(struct values, output), "FILE",
-		"write to this file (default: standard output)", 0, 0 },
+		"write to this file (default, and -: standard output)", 0, 0 },
 	JOB_OPTIONS(struct values),
 };
 
@@ -68,13 +68,15 @@ static int run(const struct verb_call *call)
 {
 	const struct values *values = call->values;
 	const struct format *format = find_format(values->to);
+	const char *path = values->output && strcmp(values->output, "-") != 0 ?
+		values->output : NULL;
 	struct taut_error err = { .message = "" };
 	struct job job;
 	int status;
 
 	if (!format)
 		return EXIT_USAGE;
-	status = job_status(out_check(values->output, &err), &err);
+	status = job_status(out_check(path, &err), &err);
 	if (!status)
 		status = job_open(&job, &values->job, call);
 	if (status)
@@ -82,7 +84,7 @@ static int run(const struct verb_call *call)
 
 	struct output output = { job.report, format };
 
-	status = job_status(out_write(values->output, job.run, write_result,
+	status = job_status(out_write(path, job.run, write_result,
 		&output, &err), &err);
 	job_close(&job);
 	return status;

@@ -1,4 +1,6 @@
 /* cmd_report.c - taut report: where the time goes, why, what to do. */
+#include <string.h>
+
 #include "cli/job.h"
 #include "cli/out.h"
 #include "cli/term.h"
@@ -59,8 +61,14 @@ static int run(const struct verb_call *call)
 	const struct values *values = call->values;
 	struct taut_error err = { .message = "" };
 	struct job job;
-	int status = job_status(out_check(values->html, &err), &err);
+	int status;
 
+	if (values->html && !strcmp(values->html, "-")) {
+		term_complain("report: --html: expected the name of a file, "
+			"found '-': the text goes there");
+		return EXIT_USAGE;
+	}
+	status = job_status(out_check(values->html, &err), &err);
 	if (!status)
 		status = job_open(&job, &values->job, call);
 	if (status)

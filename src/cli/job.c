@@ -1,6 +1,8 @@
 /* job.c - see job.h. */
 #include "cli/job.h"
 
+#include <sys/stat.h>
+
 #include "cli/term.h"
 
 int job_status(taut_status status, const struct taut_error *err)
@@ -35,6 +37,27 @@ static taut_status open_all(struct job *job,
 	return status;
 }
 
+/* Ranks belong to files, one each. */
+static int check_ranks(
+	const struct job_options *options, const struct verb_call *call)
+{
+	struct stat at;
+
+	if (!options->ranks.n)
+		return EXIT_DONE;
+	for (size_t i = 0; i < call->n_operands; i++)
+		if (!stat(call->operands[i], &at) && S_ISDIR(at.st_mode)) {
+			term_complain("--ranks: %s is a folder; give its files "
+				"in the order of the ranks", call->operands[i]);
+			return EXIT_USAGE;
+		}
+	if (options->ranks.n == call->n_operands)
+		return EXIT_DONE;
+	term_complain("--ranks: expected one rank for each of the %zu files, "
+		"found %zu", call->n_operands, options->ranks.n);
+	return EXIT_USAGE;
+}
+
 int job_open(struct job *job, const struct job_options *options,
 	const struct verb_call *call)
 {
@@ -42,12 +65,8 @@ int job_open(struct job *job, const struct job_options *options,
 	taut_status status;
 
 	*job = (struct job){ NULL, NULL, NULL };
-	if (options->ranks.n && options->ranks.n != call->n_operands) {
-		term_complain("--ranks: expected one rank for each of the %zu "
-			"files, found %zu", call->n_operands,
-			options->ranks.n);
+	if (check_ranks(options, call))
 		return EXIT_USAGE;
-	}
 	status = open_all(job, options, call, &err);
 	if (status)
 		job_close(job);

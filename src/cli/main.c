@@ -139,5 +139,6 @@ int main(int argc, char **argv)
 {
 	hold_standard_streams();
 	signal(SIGPIPE, SIG_IGN); /* a write says so instead: out.c */
+	signal(SIGXFSZ, SIG_IGN);
 	return dispatch(argc > 0 ? argv + 1 : argv);
 }

@@ -2,6 +2,7 @@
 #include "cli/out.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <stdbool.h>
@@ -90,38 +91,110 @@ static void open_up(int fd)
 	(void)!fchmod(fd, 0666 & ~mask);
 }
 
-/* Closes whatever happened; the first failure counts. */
-static taut_status finish(FILE *out, const char *path, taut_status status,
-	struct taut_error *err)
+enum { SELF_BYTES = 32, MOST_NAMES = 100 };
+
+static void name_of_open_file(int fd, char ret_name[SELF_BYTES])
 {
-	status = name_target(path, status, err);
-	errno = 0;
-	if (fclose(out) != 0 && !status)
-		status = refused(err, path, "cannot be written");
-	return status;
+	snprintf(ret_name, SELF_BYTES, "/proc/self/fd/%d", fd);
 }
 
-static taut_status write_beside(const char *path, char *temporary,
-	out_writer write, const void *context, struct taut_error *err)
+/* A result that is not whole yet. Where the system can, it has no name, so
+ * that nothing is left of it when the command is killed. */
+struct draft {
+	char name[PATH_MAX]; /* beside the file that it will be */
+	bool named;
+	FILE *out;
+};
+
+/* -1 where the system has no files without a name, or could not name one. */
+static int open_unnamed(const char *folder)
 {
-	int fd = mkstemp(temporary);
-	FILE *out = fd < 0 ? NULL : fdopen(fd, "w");
+	char self[SELF_BYTES];
+	int fd = open(folder, O_TMPFILE | O_WRONLY | O_CLOEXEC, 0666);
+
+	if (fd < 0)
+		return -1;
+	name_of_open_file(fd, self);
+	if (access(self, F_OK) == 0)
+		return fd;
+	close(fd);
+	return -1;
+}
+
+static int open_named(char *name)
+{
+	int fd = mkstemp(name);
+
+	if (fd >= 0)
+		open_up(fd);
+	return fd;
+}
+
+static void drop(struct draft *draft)
+{
+	if (draft->named)
+		unlink(draft->name);
+}
+
+static bool begin_draft(struct draft *draft, const char *path)
+{
+	char folder[PATH_MAX];
+	int length, fd;
+	const char *from = folder_of(path, &length);
+
+	errno = ENAMETOOLONG;
+	if (snprintf(folder, sizeof folder, "%.*s", length, from) >=
+			(int)sizeof folder ||
+		snprintf(draft->name, sizeof draft->name, "%.*s/.taut-XXXXXX",
+			length, from) >= (int)sizeof draft->name)
+		return false;
+	fd = open_unnamed(folder);
+	draft->named = fd < 0;
+	if (fd < 0)
+		fd = open_named(draft->name);
+	draft->out = fd < 0 ? NULL : fdopen(fd, "w");
+	if (draft->out || fd < 0)
+		return draft->out != NULL;
+	close(fd);
+	drop(draft);
+	return false;
+}
+
+/* Gives a draft without a name its own. */
+static bool name_draft(struct draft *draft)
+{
+	char self[SELF_BYTES], *digits = strrchr(draft->name, '-') + 1;
+
+	name_of_open_file(fileno(draft->out), self);
+	for (unsigned i = 0; !draft->named && i < MOST_NAMES; i++) {
+		snprintf(digits, sizeof "XXXXXX", "%06u",
+			((unsigned)getpid() + i) % 1000000u);
+		draft->named = linkat(AT_FDCWD, self, AT_FDCWD, draft->name,
+			AT_SYMLINK_FOLLOW) == 0;
+		if (!draft->named && errno != EEXIST)
+			break;
+	}
+	return draft->named;
+}
+
+static taut_status write_beside(const char *path, out_writer write,
+	const void *context, struct taut_error *err)
+{
+	struct draft draft;
 	taut_status status;
 
-	if (!out) {
-		status = refused(err, path, "cannot be made");
-		if (fd >= 0) {
-			close(fd);
-			unlink(temporary);
-		}
-		return status;
-	}
-	open_up(fd);
-	status = finish(out, path, write(context, out, err), err);
-	if (!status && rename(temporary, path) != 0)
+	if (!begin_draft(&draft, path))
+		return refused(err, path, "cannot be made");
+	status = name_target(path, write(context, draft.out, err), err);
+	errno = 0;
+	if (!status && (fflush(draft.out) != 0 || !name_draft(&draft)))
+		status = refused(err, path, "cannot be written");
+	if (fclose(draft.out) != 0 && !status)
+		status = refused(err, path, "cannot be written");
+	if (!status && rename(draft.name, path) != 0)
 		status = refused(err, path, "cannot be replaced");
 	if (status)
-		unlink(temporary);
+		drop(&draft);
 	return status;
 }
 
@@ -129,25 +202,15 @@ static taut_status write_into(const char *path, out_writer write,
 	const void *context, struct taut_error *err)
 {
 	FILE *out = fopen(path, "w");
+	taut_status status;
 
 	if (!out)
 		return refused(err, path, "cannot be opened");
-	return finish(out, path, write(context, out, err), err);
-}
-
-static taut_status write_file(const char *path, out_writer write,
-	const void *context, struct taut_error *err)
-{
-	char temporary[PATH_MAX];
-	int length;
-	const char *folder = folder_of(path, &length);
-
-	if (snprintf(temporary, sizeof temporary, "%.*s/.taut-XXXXXX", length,
-		folder) >= (int)sizeof temporary) {
-		errno = ENAMETOOLONG;
-		return refused(err, path, "cannot be made");
-	}
-	return write_beside(path, temporary, write, context, err);
+	status = name_target(path, write(context, out, err), err);
+	errno = 0;
+	if (fclose(out) != 0 && !status)
+		status = refused(err, path, "cannot be written");
+	return status;
 }
 
 taut_status out_write(const char *path, const struct taut_run *run,
@@ -159,7 +222,7 @@ taut_status out_write(const char *path, const struct taut_run *run,
 	if (!path)
 		return write_stdout(write, context, err);
 	if (stat(path, &at) != 0)
-		return write_file(path, write, context, err);
+		return write_beside(path, write, context, err);
 	if (S_ISDIR(at.st_mode)) {
 		errno = EISDIR;
 		return refused(err, path, "cannot be written");
@@ -170,8 +233,8 @@ taut_status out_write(const char *path, const struct taut_run *run,
 	if (status)
 		return status;
 	/* Through a link: what it points to is replaced, the link stays. */
-	return write_file(realpath(path, real) ? real : path, write, context,
-		err);
+	return write_beside(realpath(path, real) ? real : path, write,
+		context, err);
 }
 
 taut_status out_check(const char *path, struct taut_error *err)

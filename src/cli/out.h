@@ -12,8 +12,9 @@ typedef taut_status (*out_writer)(
 	const void *context, FILE *out, struct taut_error *err);
 
 /* path NULL: standard output. A reader that has gone away is no failure. A
- * regular file is written under another name beside it and then renamed, so
- * that a failure leaves what was there; a device or a pipe is written to.
+ * regular file is written beside its place, without a name where the system
+ * can, and then renamed, so that a failure leaves what was there, and a kill
+ * leaves nothing else; a device or a pipe is written to.
  * TAUT_EINVAL: path is one of the traces that were read (run may be NULL).
  * TAUT_EIO: what the system said. */
 taut_status out_write(const char *path, const struct taut_run *run,

@@ -1,5 +1,6 @@
 /* out_test.c - a result is there whole, or what was there before is. */
 #include <errno.h>
+#include <fcntl.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -33,6 +34,32 @@ static taut_status write_half(
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory");
 }
 
+/* Nothing is left behind but the files that a test knows. */
+static void expect_files(int n)
+{
+	char command[128], count[16] = "";
+	FILE *in;
+
+	snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
+	in = popen(command, "r");
+	assert_non_null(in);
+	assert_non_null(fgets(count, sizeof count, in));
+	pclose(in);
+	assert_int_equal(atoi(count), n);
+}
+
+/* While a result is written, nothing of it can be seen. */
+static taut_status write_unseen(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	(void)context;
+	(void)err;
+	fputs("unseen", out);
+	fflush(out);
+	expect_files(0);
+	return TAUT_OK;
+}
+
 static void put(const char *file, const char *text)
 {
 	FILE *out = fopen(file, "w");
@@ -51,20 +78,6 @@ static void expect(const char *file, const char *text)
 	found[fread(found, 1, sizeof found - 1, in)] = '\0';
 	fclose(in);
 	assert_string_equal(found, text);
-}
-
-/* Nothing is left behind but the files that a test knows. */
-static void expect_files(int n)
-{
-	char command[128], count[16] = "";
-	FILE *in;
-
-	snprintf(command, sizeof command, "ls -A %s | wc -l", folder);
-	in = popen(command, "r");
-	assert_non_null(in);
-	assert_non_null(fgets(count, sizeof count, in));
-	pclose(in);
-	assert_int_equal(atoi(count), n);
 }
 
 static int make_folder(void **state)
@@ -112,6 +125,21 @@ static void test_failure_keeps_what_was_there(void **state)
 	assert_int_equal(out_write(path, NULL, write_hello, "new", &err),
 		TAUT_OK);
 	expect(path, "hello new");
+	expect_files(1);
+}
+
+/* A command that is killed leaves no half of it. */
+static void test_a_result_has_no_name_before_it_is_whole(void **state)
+{
+	int fd = open(folder, O_TMPFILE | O_WRONLY, 0600);
+
+	(void)state;
+	if (fd < 0)
+		skip();
+	close(fd);
+	assert_int_equal(out_write(in_folder("x"), NULL, write_unseen, NULL,
+		NULL), TAUT_OK);
+	expect(path, "unseen");
 	expect_files(1);
 }
 
@@ -196,6 +224,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		IN_FOLDER(test_new_file),
 		IN_FOLDER(test_failure_keeps_what_was_there),
+		IN_FOLDER(test_a_result_has_no_name_before_it_is_whole),
 		IN_FOLDER(test_an_input_is_not_overwritten),
 		IN_FOLDER(test_a_link_stays_one),
 		IN_FOLDER(test_where_nothing_can_be_written),

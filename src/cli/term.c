@@ -8,6 +8,8 @@
 #include <sys/ioctl.h>
 #include <unistd.h>
 
+#include "report/label.h"
+
 enum { MOST_COLUMNS = 100 };
 #define CLEAR_LINE "\r\033[K"
 
@@ -64,11 +66,11 @@ void term_progress_end(void)
 
 void term_complain(const char *fmt, ...)
 {
+	char text[TAUTI_LABEL_BYTES], plain[TAUTI_LABEL_BYTES];
 	va_list args;
 
-	fputs("taut: ", stderr);
 	va_start(args, fmt);
-	vfprintf(stderr, fmt, args);
+	vsnprintf(text, sizeof text, fmt, args);
 	va_end(args);
-	fputc('\n', stderr);
+	fprintf(stderr, "taut: %s\n", tauti_label_plain(text, plain));
 }

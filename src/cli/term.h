@@ -18,7 +18,8 @@ int term_width(void);
 struct taut_progress term_progress(void);
 void term_progress_end(void);
 
-/* One line on standard error: "taut: " and the message. */
+/* One line on standard error: "taut: " and the message, in which nothing
+ * commands the terminal. */
 void term_complain(const char *fmt, ...) TAUT_PRINTF(1, 2);
 
 #endif /* TAUT_CLI_TERM_H */

@@ -340,15 +340,33 @@ static void test_mismatch_is_refused(void **state)
 	wt_end(&w);
 }
 
+static void collective(struct wt *w, const char *name, const char *group,
+	const char *ranks, int size, double ts, double dur, int stream, int corr,
+	const char *more)
+{
+	char args[512];
+
+	snprintf(args, sizeof args, "\"correlation\":%d", corr);
+	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10, ts - 6, 4, args);
+	snprintf(args, sizeof args, "\"device\":0,\"stream\":%d,"
+		"\"correlation\":%d,\"Collective name\":\"%s\","
+		"\"Process Group Name\":\"%s\",\"Process Group Ranks\":"
+		"\"%s\",\"Group size\":%d,\"dtype\":\"Float\","
+		"\"In msg nelems\":1000%s", stream, corr, name, group, ranks,
+		size, more);
+	wt_event(w, "kernel", strcmp(name, "send") && strcmp(name, "recv") ?
+		"ncclDevKernel_AllReduce_Sum_f32" : "ncclDevKernel_SendRecv", 0,
+		stream, ts, dur, args);
+}
+
 /* Two tensor-parallel pairs that the recording does not name: time tells them
  * apart, for one pair is done before the other has begun. */
-static void test_groups_found_by_time(void **state)
+static void groups(bool numbered)
 {
 	struct wt w = wt_begin();
 	struct taut_run *run;
 	struct taut_graph *g;
 
-	(void)state;
 	for (int r = 0; r < 4; r++) {
 		wt_rank(&w, r);
 		step(&w, 1, 0, 10000);
@@ -356,9 +374,12 @@ static void test_groups_found_by_time(void **state)
 			double t = i * 1000.0 + (r / 2) * (200 + 150 * (i % 4)),
 				late = r % 2 ? 60 : 0;
 
-			wt_kernel(&w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
-				t + 10 + late, 5, 20, t + 16 + late, 160 - late,
-				100 + i);
+			char seq[32] = "";
+
+			if (numbered)
+				snprintf(seq, sizeof seq, ",\"Seq\":%d", i);
+			collective(&w, "allreduce", "", "", 2, t + 16 + late,
+				160 - late, 20, 100 + i, seq);
 		}
 	}
 	run = wt_open(&w);
@@ -381,23 +402,11 @@ static void test_groups_found_by_time(void **state)
 	wt_end(&w);
 }
 
-static void collective(struct wt *w, const char *name, const char *group,
-	const char *ranks, int size, double ts, double dur, int stream, int corr,
-	const char *more)
+static void test_groups_found_by_time(void **state)
 {
-	char args[512];
-
-	snprintf(args, sizeof args, "\"correlation\":%d", corr);
-	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10, ts - 6, 4, args);
-	snprintf(args, sizeof args, "\"device\":0,\"stream\":%d,"
-		"\"correlation\":%d,\"Collective name\":\"%s\","
-		"\"Process Group Name\":\"%s\",\"Process Group Ranks\":"
-		"\"%s\",\"Group size\":%d,\"dtype\":\"Float\","
-		"\"In msg nelems\":1000%s", stream, corr, name, group, ranks,
-		size, more);
-	wt_event(w, "kernel", strcmp(name, "send") && strcmp(name, "recv") ?
-		"ncclDevKernel_AllReduce_Sum_f32" : "ncclDevKernel_SendRecv", 0,
-		stream, ts, dur, args);
+	(void)state;
+	groups(false);
+	groups(true);
 }
 
 /* Groups, sequence numbers and send/recv pairs, as newer recordings tell

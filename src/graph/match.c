@@ -426,6 +426,21 @@ static bool match_groups(struct matcher *m, struct taut_names *names,
 	return true;
 }
 
+/* Does every rank have the same operations under the same numbers? */
+static bool all_alike(const struct matcher *m, const struct item *items,
+	size_t n)
+{
+	uint64_t *signature = calloc(m->n_ranks + 1, sizeof *signature);
+	bool alike = signature != NULL;
+
+	if (alike)
+		sign(m, items, n, signature);
+	for (size_t i = 1; alike && i < n; i++)
+		alike = signature[items[i].rank] == signature[items[0].rank];
+	free(signature);
+	return alike;
+}
+
 /* One rank alone has this sequence: says what differs from the others'. */
 static void tell_alone(struct matcher *m, struct taut_names *names,
 	const struct item *items, size_t n, uint32_t n_ranks)
@@ -507,7 +522,8 @@ static bool match_key(struct matcher *m, struct taut_names *names, size_t from,
 		if (n_ranks < 2)
 			return refuse(m, items, n);
 	}
-	if (!numbered && !first->named)
+	/* numbers count within a group: without its name they may be others' */
+	if (!first->named && (!numbered || all_alike(m, items, n)))
 		return match_unnamed(m, names, items, n, n_ranks);
 	return match_places(m, names, items, n, numbered, n_ranks);
 }

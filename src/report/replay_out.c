@@ -164,7 +164,8 @@ taut_status tauti_replay_text(const struct taut_report *report,
 	struct taut_error *reterr)
 {
 	struct tauti_sheet sheet;
-	struct tauti_text t = { report, &sheet, 3, 1, report->steady_ns };
+	struct tauti_text t = { .report = report, .sheet = &sheet,
+		.decimals = 3, .steps = 1, .step_ns = report->steady_ns };
 	taut_status status = tauti_sheet_begin(&sheet, out,
 		tauti_text_width(options), options && options->colour, reterr);
 

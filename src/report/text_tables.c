@@ -14,6 +14,7 @@ enum {
 };
 static const double worth_a_row = 0.005;  /* of a step */
 static const double worth_a_share = 0.001; /* of a step or the path */
+static const double worth_saying = 0.05;   /* of a step */
 static const double worth_modules = 0.05;  /* of it, for the largest one */
 
 static bool is_worth(const struct tauti_text *t, int64_t a_step_ns)
@@ -220,6 +221,21 @@ void tauti_text_late(const struct tauti_text *t)
 
 /* --- what removing a cause gives -----------------------------------------------------*/
 
+/* Removals count from the first begin to the last end of all ranks. Where that
+ * is far from the step of the head, savings would seem too large. */
+static void say_base(const struct tauti_text *t)
+{
+	int64_t steady = t->report->steady_ns;
+
+	if ((double)llabs(t->step_ns - steady) <=
+		worth_saying * (double)steady)
+		return;
+	tauti_sheet_wrap(t->sheet, "  ", tauti_sheet_text(t->sheet,
+		"From the first begin on any rank to the last end, the first "
+		"step included, a step takes %s ms: savings are counted from "
+		"that.", tauti_text_ms(t, t->step_ns)), TAUTI_DIM);
+}
+
 void tauti_text_removals(const struct tauti_text *t)
 {
 	static const struct tauti_column heads[] = {
@@ -255,6 +271,7 @@ void tauti_text_removals(const struct tauti_text *t)
 			before, REMOVAL_BAR, TAUTI_GREEN), TAUTI_PLAIN);
 	}
 	tauti_table_end(&table);
+	say_base(t);
 }
 
 /* --- critical path -------------------------------------------------------------------*/

@@ -199,6 +199,26 @@ static void test_all_shows_every_rank(void **state)
 	free(text);
 }
 
+/* Removals count a step from the first begin to the last end: said only where
+ * that is another figure than the head's. */
+static void test_what_savings_are_counted_from(void **state)
+{
+	struct taut_report_removal gone = { "transfer", "transfer",
+		SAMPLE_MS(30), SAMPLE_MS(110) };
+	struct taut_report report = sample_report;
+	char *text = print(&report, 0, 0);
+
+	(void)state;
+	expect(text, "savings are counted", 0);
+	free(text);
+	report.removals = &gone;
+	report.n_removals = 1;
+	text = print(&report, 0, 0);
+	expect(text, "included, a step takes 140.0 ms", 1);
+	check_lines(text, 100);
+	free(text);
+}
+
 static void test_hostile_names(void **state)
 {
 	static char longest[200000];
@@ -252,6 +272,7 @@ int main(void)
 		cmocka_unit_test(test_steps_of_one_rank),
 		cmocka_unit_test(test_many_ranks_are_folded),
 		cmocka_unit_test(test_all_shows_every_rank),
+		cmocka_unit_test(test_what_savings_are_counted_from),
 		cmocka_unit_test(test_hostile_names),
 		cmocka_unit_test(test_memory_that_runs_out),
 	};

@@ -74,6 +74,24 @@ class Usage(command.Case):
             says="--ranks: expected one rank for each of the 2 files, found 1",
         )
 
+    def test_ranks_are_of_files(self):
+        self.refused(
+            2, "report", EXAMPLE, "--ranks", "0", says="--ranks: .* is a folder"
+        )
+
+    def test_complaints_do_not_command_the_terminal(self):
+        evil = "\033[31m\x07\u009b31m"
+        for args in [
+            [evil],
+            ["help", evil],
+            ["report", EXAMPLE, "--" + evil],
+            ["convert", EXAMPLE, "--to", evil],
+            ["report", EXAMPLE, "--ranks", evil],
+        ]:
+            with self.subTest(args=args):
+                for line in self.refused(2, *args, says="31m"):
+                    self.assertTrue(line.isprintable(), repr(line))
+
     def test_formats_of_convert(self):
         self.refused(2, "convert", EXAMPLE, says="--to: expected perfetto or csv")
         self.refused(

@@ -6,6 +6,7 @@ import json
 import os
 import pty
 import re
+import resource
 import struct
 import subprocess
 import termios
@@ -62,6 +63,8 @@ class Files(command.Case):
             self.assertEqual(self.done(*args, "-o", path), "")
             self.assertEqual(self.done(*args), path.read_text())
             self.assertEqual(self.done(*args, f"-o{path}"), "")
+            self.assertEqual(self.done(*args, "-o", "-"), path.read_text())
+        self.refused(2, "report", EXAMPLE, "--html", "-", says="found '-'")
 
     def test_an_input_is_never_overwritten(self):
         run = self.make_run()
@@ -150,6 +153,23 @@ class Files(command.Case):
             "/dev/full",
             says="/dev/full.*No space left",
         )
+
+    def test_file_that_may_not_grow(self):
+        """The limit of the shell, as a full disk: nothing is left."""
+        result = command.taut(
+            "convert",
+            EXAMPLE,
+            "--to",
+            "csv",
+            "-o",
+            self.folder / "x",
+            preexec_fn=lambda: resource.setrlimit(
+                resource.RLIMIT_FSIZE, (10_000, 10_000)
+            ),
+        )
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, r"\Ataut: .*x.*File too large\n\Z")
+        self.assertEqual(self.files(), [])
 
     def test_reader_that_goes_away(self):
         """As with | head -1: no complaint, and no failure."""

@@ -78,6 +78,23 @@ class Report(command.Case):
             "wait_ms_by_rank",
             "last_arrivals_by_rank",
         )
+        self.keys(report["critical_path"], "module", "ops")
+        self.keys([report["stalls"]], "count", "ms")
+        self.keys(
+            [report["graph"]],
+            "operations",
+            "lanes",
+            "edges",
+            "backward_edges",
+            "worst_backward_ms",
+            "circular",
+            "groups_by_time",
+            "unmatched_collectives",
+            "first_mismatch",
+            "launches_not_recorded",
+        )
+        self.assertIs(report["graph"]["groups_by_time"], False)
+        self.keys(report["late"], "rank", "caused_ms", "excess_ms", "stall_ms")
         self.assertIsInstance(report["notes"], list)
         self.assertIsInstance(report["late"], list)
 
@@ -105,6 +122,27 @@ class Report(command.Case):
         for piece in path:
             by_category[piece["category"]] += piece["ms"]
         self.assertEqual(by_category, self.report["critical_path_ms"])
+
+    def test_tables_add_up(self):
+        report = self.report
+        collectives = report["collectives"]
+        kinds = collectives["kinds"]
+        for key in ["count", "transfer_ms"]:
+            self.assertEqual(sum(k[key] for k in kinds), collectives[key])
+        self.assertEqual(
+            sum(k["wait_ms"] for k in kinds), sum(collectives["wait_ms_by_rank"])
+        )
+        for table in ["critical_path_by_name", "critical_path"]:
+            self.assertEqual(
+                sum(row["ms"] for row in report[table]),
+                sum(report["critical_path_ms"].values()),
+            )
+
+    def test_path_is_without_a_hole(self):
+        path = self.report["critical_path"]
+        for piece, after in zip(path, path[1:]):
+            self.assertEqual(piece["start_ms"] + piece["ms"], after["start_ms"])
+            self.assertGreaterEqual(piece["ops"], 1)
 
     def test_findings_are_ordered(self):
         costs = [finding["cost_ms"] for finding in self.report["findings"]]
