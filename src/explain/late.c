@@ -10,7 +10,10 @@
 #include "base/vec.h"
 #include "explain/explain.h"
 
-enum { MAX_NAMED = 8 };
+enum {
+	MAX_NAMED = 8,
+	MAX_CHAIN = 8192, /* operations: what is further back is not followed */
+};
 static const double named_share = 0.15; /* of all waiting that was caused */
 
 struct ends {
@@ -84,10 +87,11 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 	const struct taut_timeline *t = &x->base;
 	int64_t until = t->start_ns[op], level;
 	struct chain c = { .rank = tauti_rank_of(x->g, op) };
+	uint32_t steps = 0;
 
 	level = level_before(x, a, c.rank, until);
-	for (op = t->decided_by[op]; op != TAUT_NONE && until > level;
-		op = t->decided_by[op]) {
+	for (op = t->decided_by[op]; op != TAUT_NONE && until > level &&
+		steps++ < MAX_CHAIN; op = t->decided_by[op]) {
 		int64_t start = t->start_ns[op], end = t->end_ns[op], usual;
 
 		if (x->g->kind[op] == TAUT_OP_JOIN)
@@ -142,11 +146,11 @@ static uint32_t last_of(const struct taut_graph *g,
 	return last;
 }
 
-/* Are its ranks level afterwards? Not after a broadcast: its tree leaves some
- * of them long before others. */
+/* Are its ranks level afterwards? Not after a broadcast or a reduce: their
+ * trees leave some ranks long before others. */
 static bool levels(enum taut_coll_kind kind)
 {
-	return taut_coll_levels(kind) || kind == TAUT_COLL_SENDRECV;
+	return kind != TAUT_COLL_BROADCAST && kind != TAUT_COLL_REDUCE;
 }
 
 static bool weigh(const struct tauti_explain *x, struct account *a,

@@ -5,6 +5,7 @@ import csv
 import decimal
 import io
 import json
+import re
 
 import command
 from command import EXAMPLE
@@ -193,6 +194,23 @@ class Made(command.Case):
         self.assertEqual(
             report["collectives"]["wait_ms_by_rank"], [decimal.Decimal("4"), 0]
         )
+
+    def test_all_ranks_of_many(self):
+        run = self.make_run(20)
+        rows = r"\n +(\d+)(?: +[a-z]+)? +9\.900 "
+        short = re.findall(rows, self.done("report", run))
+        self.assertIn("1", short)
+        self.assertLess(len(short), 20)
+        self.assertIn("--all", self.done("report", run))
+        every = re.findall(rows, self.done("report", run, "--all"))
+        self.assertEqual(every, [str(rank) for rank in range(20)])
+
+    def test_missing_ranks_are_said(self):
+        run = self.make_run(4)
+        (run / "rank2.json").unlink()
+        report = read(self.done("report", run, "--json"))
+        self.assertEqual(report["rank_ids"], [0, 1, 3])
+        self.assertRegex(" ".join(report["notes"]), "3 of the job's 4 ranks")
 
     def test_names_with_everything(self):
         run = self.make_run()
