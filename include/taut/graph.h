@@ -100,7 +100,8 @@ struct taut_clock_row {
 	uint32_t trace;
 	double offset_us;    /* was added to this rank's times */
 	double drift_ppm;    /* and this much per second of recording */
-	double uncertainty_us; /* half width that the fit leaves open */
+	double uncertainty_us; /* half width that the fit leaves open; 1e6, a
+	                          second, where nothing compares the clocks */
 	uint32_t samples;    /* collective ends that were compared */
 };
 
@@ -144,6 +145,8 @@ struct taut_graph {
 	const char *unmatched;   /* the first mismatch, in words; or NULL */
 	int groups_by_time;      /* some process groups are not told and were
 	                            found by the times alone */
+	int by_order_alone;      /* some operations have neither numbers nor
+	                            steps: matched in order from the first */
 	uint32_t edges_of[TAUT_EDGE_KINDS];
 	uint32_t n_launches_cut; /* device work whose launch is not recorded */
 };

@@ -64,7 +64,7 @@ struct taut_report_late {
 	int64_t wait_ns;        /* that this rank itself waited */
 	int64_t caused_ns;      /* others' waiting / others, while it was last */
 	int64_t excess_ns[TAUT_CATEGORIES]; /* chain to its arrivals, beyond what
-	                                       the median rank took */
+	                                       the others took on average */
 	enum taut_category cause; /* the largest excess */
 	const char *cause_op;     /* operator or call with the largest excess */
 	int64_t cause_op_ns;

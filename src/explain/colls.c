@@ -3,7 +3,6 @@
  * Of a collective the last arrival's own part is the transfer; what the
  * others spent before that is waiting. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "explain/explain.h"

@@ -60,18 +60,24 @@ static bool write_notes(struct tauti_explain *x)
 	const struct taut_graph *g = x->g;
 	struct taut_report *r = x->report;
 	const char **notes = TAUT_ARENA_ARRAY(x->arena, const char *,
-		g->run->n_notes + 6);
+		g->run->n_notes + 7);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; notes && i < g->run->n_notes; i++)
 		notes[n++] = g->run->notes[i];
 	if (notes && g->unmatched)
-		notes[n++] = taut_arena_printf(x->arena,
+		notes[n++] = g->n_unmatched ? taut_arena_printf(x->arena,
 			"%u communication operations are not matched across "
-			"ranks: %s", g->n_unmatched, g->unmatched);
+			"ranks: %s", g->n_unmatched, g->unmatched) :
+			taut_arena_printf(x->arena, "some collectives lack "
+			"ranks of their group: %s", g->unmatched);
+	if (notes && g->by_order_alone)
+		notes[n++] = "collectives are matched by their order alone, for "
+			"they have no sequence numbers and the traces no steps: "
+			"right only if all recordings begin at the same one";
 	if (notes && g->groups_by_time)
-		notes[n++] = "some process groups are not named in the traces; "
-			"ranks were grouped by when their collectives ran";
+		notes[n++] = "process groups are not named in the traces: ranks "
+			"were grouped by when their collectives ran";
 	if (notes && g->n_backward)
 		notes[n++] = taut_arena_printf(x->arena,
 			"%u waits run backward in time, by up to %.3f ms; they "

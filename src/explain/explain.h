@@ -104,9 +104,10 @@ taut_status tauti_findings_say(
 /* Which ranks are named as late: report->late[0 .. this). */
 uint32_t tauti_late_count(const struct taut_report *report);
 
-/* When the job's steps are done on a timeline, device work included, counted
- * from their begin, per step: the figure that removals are compared by.
- * Ranks with skip[trace] set do not count; skip may be NULL. */
+/* What a step takes on a timeline: of each rank the time from the begin of its
+ * first step to the end of its last, work that they put on a device included,
+ * per step; of the ranks the longest. Ranks with skip[trace] set do not count;
+ * skip may be NULL. The figure that removals are compared by. */
 int64_t tauti_step_time(const struct tauti_explain *x, const int64_t *start,
 	const int64_t *end, const uint8_t *skip);
 /* The op whose end is the end of a rank's steps; TAUT_NONE: none. */

@@ -15,6 +15,8 @@ static bool waits_for_batch(const char *name)
 	return (strstr(name, "DataLoader") && strstr(name, "__next__")) ||
 		!strncmp(name, "enumerate(DataLoader)", 21) ||
 		!strncmp(name, "enumerate(DataPipe)", 19) ||
+		(strstr(name, "utils/data/dataloader.py") &&
+		strstr(name, "__next__")) ||
 		!strncmp(name, "[pl][profile][Strategy]train_dataloader_next", 44);
 }
 

@@ -27,6 +27,7 @@ struct account {
 	uint32_t n_touched, n_names;
 	uint8_t *category; /* by name: of its operations */
 	struct ends *ends; /* by rank: when its collectives ended so far */
+	int64_t begin;     /* when the last recording began */
 };
 
 struct chain {
@@ -61,7 +62,8 @@ static int64_t step_before(const struct tauti_explain *x, uint32_t rank,
 		else
 			hi = mid;
 	}
-	return lo > f->first_step + 2 ? x->g->steps[lo - 2].start_ns : INT64_MIN;
+	return lo >= f->first_step + 2 ? x->g->steps[lo - 2].start_ns :
+		INT64_MIN;
 }
 
 /* When the ranks were last level before `at`: the end of the latest
@@ -72,6 +74,9 @@ static int64_t level_before(const struct tauti_explain *x,
 {
 	size_t i = a->ends[rank].at.count;
 	int64_t level = step_before(x, rank, at);
+
+	if (level < a->begin)
+		level = a->begin;
 
 	while (i > 0 && a->ends[rank].at.data[i - 1] > at)
 		i--;
@@ -109,14 +114,15 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 			charge(a, &c, x->op_category[op], x->g->name[op],
 				end - start);
 		if (end - start > 0 && tauti_is_stall(x, op, &usual))
-			c.stall_ns += end - start;
+			c.stall_ns += end - start > usual ? end - start -
+				usual : 0;
 		if (start < until)
 			until = start;
 	}
 	return c;
 }
 
-/* Moves the chain into a rank's account, times weight / parts. */
+/* Moves the chain into a rank's account, times sign / parts. */
 static void settle(struct account *a, uint32_t rank, int64_t sign,
 	int64_t parts)
 {
@@ -247,6 +253,11 @@ static bool account_init(struct account *a, const struct tauti_explain *x)
 	a->chain = calloc(a->n_names + 1, sizeof *a->chain);
 	a->touched = malloc((a->n_names + 1) * sizeof *a->touched);
 	a->ends = calloc(ranks + 1, sizeof *a->ends);
+	a->begin = INT64_MIN;
+	for (uint32_t l = 0; l < x->g->n_lanes; l++)
+		if (x->g->lanes[l].is_main && x->g->start_ns[
+			x->g->lane_begin[l]] > a->begin)
+			a->begin = x->g->start_ns[x->g->lane_begin[l]];
 	a->category = calloc(a->n_names + 1, 1);
 	for (uint32_t op = 0; a->category && op < x->g->n_ops; op++)
 		if (x->g->kind[op] != TAUT_OP_MARK)

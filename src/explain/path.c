@@ -41,23 +41,21 @@ int64_t tauti_step_time(const struct tauti_explain *x, const int64_t *start,
 	const int64_t *end, const uint8_t *skip)
 {
 	const struct taut_graph *g = x->g;
-	int64_t first = INT64_MAX, last = INT64_MIN, steps = 1;
+	int64_t longest = 0;
 
 	for (uint32_t i = 0; i < g->run->n_traces; i++) {
 		const struct tauti_facts *f = &x->facts[i];
-		uint32_t final;
+		int64_t time;
 
 		if (f->first_step == TAUT_NONE || (skip && skip[i]))
 			continue;
-		final = tauti_final_op(x, i, end);
-		if (start[g->steps[f->first_step].begin_op] < first)
-			first = start[g->steps[f->first_step].begin_op];
-		if (end[final] > last)
-			last = end[final];
-		if (f->end_step - f->first_step > steps)
-			steps = f->end_step - f->first_step;
+		time = end[tauti_final_op(x, i, end)] -
+			start[g->steps[f->first_step].begin_op];
+		time /= f->end_step - f->first_step;
+		if (time > longest)
+			longest = time;
 	}
-	return last > first ? (last - first) / steps : 0;
+	return longest;
 }
 
 /* --- the walk ------------------------------------------------------------------*/

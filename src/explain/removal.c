@@ -29,6 +29,7 @@ struct removal {
 	struct tauti_explain *x;
 	struct taut_report_removal *out;
 	uint8_t *skip; /* by trace: a late rank */
+	int64_t others_ns; /* step time of the others, as it is */
 };
 
 /* Nobody waits for the arrivals of a late rank. */
@@ -102,7 +103,7 @@ static taut_status remove_one(struct removal *r, size_t i,
 			mute ? r->skip : NULL);
 
 		r->out[i].step_ns = left;
-		r->out[i].saved_ns = r->x->step_ns - left;
+		r->out[i].saved_ns = (mute ? r->others_ns : x->step_ns) - left;
 	}
 	free(mute);
 	free(dur);
@@ -157,6 +158,8 @@ taut_status tauti_removals_run(struct tauti_explain *x, struct taut_error *err)
 		for (uint32_t k = 0; k < x->report->n_ranks; k++)
 			if (x->report->ranks[k] == x->report->late[i].rank)
 				r.skip[k] = 1;
+	r.others_ns = tauti_step_time(x, x->base.start_ns, x->base.end_ns,
+		r.skip);
 	for (size_t i = 0; !status && i < N_CAUSES; i++) {
 		r.out[i] = (struct taut_report_removal) { causes[i].id,
 			causes[i].title, x->step_ns, 0 };

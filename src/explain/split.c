@@ -4,7 +4,6 @@
  * one sweep over it knows at each instant what runs, and gives the instant to
  * exactly one category, so that a step's categories add up to the step. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "base/vec.h"
 #include "explain/explain.h"

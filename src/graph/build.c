@@ -1,5 +1,4 @@
 /* build.c - joins the ranks and lays out the graph's arrays. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -111,6 +110,7 @@ static void publish(struct builder *b)
 	g->origin_ns = b->origin;
 	g->n_unmatched = b->match.n_unmatched;
 	g->groups_by_time = b->match.groups_by_time;
+	g->by_order_alone = b->match.by_order_alone;
 }
 
 /* --- the whole ------------------------------------------------------------------*/

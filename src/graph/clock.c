@@ -21,10 +21,15 @@
 
 #include "graph/graph.h"
 
-enum { MIN_SAMPLES = 3, MIN_FOR_DRIFT = 16 };
+enum {
+	MIN_SAMPLES = 3,
+	MIN_FOR_DRIFT = 16,
+	LEVEL_WEIGHT = 1000, /* a collective against a send/recv */
+};
 static const double resolution_us = 1.0; /* of the recorders' stamps */
 static const double min_span_s = 0.5;    /* for a drift to mean anything */
 static const double clear_factor = 4.0;  /* of the uncertainty */
+static const double unknown_us = 1e6; /* nothing tells the clocks apart */
 static const double common_bias_us = 20.0; /* ranks of one collective may end
                                               so far apart, always alike */
 
@@ -199,7 +204,13 @@ static void settle_by_bounds(struct aligner *a, struct taut_clock_row *row)
 	const struct bounds *b = &a->bounds;
 	double half = (b->high_us - b->low_us) / 2;
 
-	if (!isfinite(half) || half < 0)
+	if (!isfinite(half)) { /* one side is open: as little as it asks for */
+		row->offset_us = b->low_us > 0 ? b->low_us :
+			b->high_us < 0 ? b->high_us : 0;
+		row->uncertainty_us = unknown_us;
+		return;
+	}
+	if (half < 0)
 		return;
 	row->uncertainty_us += half;
 	if (b->low_us > 0 || b->high_us < 0)
@@ -219,7 +230,8 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 		if (!tells_time(c) || !member_of(a, c, rank))
 			continue;
 		for (uint32_t k = 0; k < c->n_members; k++)
-			shared[a->match->member_rank.data[c->first_member + k]]++;
+			shared[a->match->member_rank.data[c->first_member + k]]
+				+= taut_coll_levels(c->kind) ? LEVEL_WEIGHT : 1;
 	}
 	for (uint32_t r = 0; r < a->n_ranks; r++)
 		if (a->settled[r] && r != rank && shared[r] > best_count) {
@@ -289,6 +301,9 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 			a.settled[r] = progress = true;
 		}
 	}
+	for (uint32_t r = 0; ok && r < n_ranks; r++)
+		if (!a.settled[r])
+			rows[r].uncertainty_us = unknown_us;
 	free(shared);
 	free(a.settled);
 	free(a.samples);

@@ -221,6 +221,8 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 	return TAUT_OK;
 }
 
+static const int64_t max_bytes = (int64_t)1 << 50; /* more is a mistake */
+
 /* What the arguments of row `said` tell of a collective. */
 static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 	uint32_t said)
@@ -233,7 +235,8 @@ static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 	if (c->said_by == TAUT_NONE)
 		c->said_by = said;
 	size = tauti_dtype_bytes(taut_names_text(t->names, a->dtype));
-	if (c->bytes < 0 && a->in_elements >= 0 && size > 0)
+	if (c->bytes < 0 && a->in_elements >= 0 && size > 0 &&
+		a->in_elements <= max_bytes / size)
 		c->bytes = a->in_elements * size;
 	if (c->seq < 0)
 		c->seq = a->seq;
@@ -245,9 +248,14 @@ static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 		c->src = a->src_rank;
 	if (c->dst < 0)
 		c->dst = a->dst_rank;
-	if (a->collective && c->kind == TAUT_COLL_OTHER)
-		c->kind = tauti_coll_kind(taut_names_text(t->names,
-			a->collective));
+	if (a->collective) {
+		enum taut_coll_kind told = tauti_coll_kind(
+			taut_names_text(t->names, a->collective));
+
+		/* an all-to-all runs as a kernel of sends and receives */
+		if (told != TAUT_COLL_OTHER)
+			c->kind = told;
+	}
 }
 
 /* Events with communication arguments that are open around a host row: the
@@ -363,6 +371,17 @@ static void order_by_call(struct tauti_rank *rank)
 		rank->comm_of[rank->comms.data[i].row] = i;
 }
 
+/* A send tells only where to, a receive only from where. */
+static void complete_pair(struct tauti_comm *c, int32_t rank)
+{
+	if (c->kind != TAUT_COLL_SENDRECV)
+		c->src = c->dst = -1;
+	else if (c->src >= 0 && c->dst < 0)
+		c->dst = rank;
+	else if (c->dst >= 0 && c->src < 0)
+		c->src = rank;
+}
+
 taut_status tauti_comm_describe(struct tauti_rank *rank,
 	struct taut_error *err)
 {
@@ -393,6 +412,7 @@ taut_status tauti_comm_describe(struct tauti_rank *rank,
 
 		c->step = tauti_step_at(rank, c->launch == TAUT_NONE ?
 			c->start : t->start_ns[c->launch]);
+		complete_pair(c, t->rank);
 	}
 	free(launched);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

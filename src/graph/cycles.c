@@ -7,7 +7,6 @@
  * in a circle, the waits among them that are not the order of a lane are
  * dropped. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph/builder.h"
 

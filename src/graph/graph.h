@@ -161,6 +161,7 @@ struct tauti_match {
 	TAUT_VEC(uint32_t) member_comm; /* index in that rank's comms */
 	uint32_t n_unmatched;
 	bool groups_by_time; /* some groups were found by time alone */
+	bool by_order_alone; /* neither numbers nor steps: order from the first */
 	char unmatched[400]; /* the first mismatch; "" none */
 };
 taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,

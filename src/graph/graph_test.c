@@ -494,6 +494,110 @@ static void test_clock_from_pairs(void **state)
 	wt_end(&w);
 }
 
+/* As the profiler writes it, a send tells only where to and a receive only
+ * from where, and each side numbers for itself. Launches fall into different
+ * steps on the two ranks. */
+static void test_pairs_as_recorded(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int s = 0; s < 3; s++)
+			step(&w, s, 1000 * s + (r ? 0 : 60), 1000);
+		for (int i = 0; i < 3; i++) {
+			char more[64];
+
+			snprintf(more, sizeof more, ",\"Seq\":%d,\"%s Rank\":%d",
+				(r ? 40 : 7) + i, r ? "Src" : "Dst", 1 - r);
+			collective(&w, r ? "recv" : "send", "3", "[0, 1]", 2,
+				1000 * i + 50 + (r ? 20 : 0), r ? 80 : 100, 22,
+				10 + i, more);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 3);
+	assert_int_equal(g->n_unmatched, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+
+		assert_int_equal(c->n_members, 2);
+		assert_int_equal(c->group_size, 2);
+		assert_int_equal(g->start_ns[c->join_op],
+			g->start_ns[g->collectives[0].join_op] + 1000000 * i);
+	}
+	assert_int_equal(g->n_backward, 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* Two kernels under one number on one rank do not cost the others theirs. */
+static void test_a_number_twice(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	int pairs = 0;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int i = r; i < 5 + r; i++) {
+			char seq[32];
+
+			snprintf(seq, sizeof seq, ",\"Seq\":%d", i);
+			collective(&w, "allreduce", "0", "[0, 1]", 2,
+				1000 * i + 100, 200, 20, 10 + 2 * i, seq);
+			if (r && i == 3)
+				collective(&w, "allreduce", "0", "[0, 1]", 2,
+					1000 * i + 400, 50, 20, 11 + 2 * i, seq);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	for (uint32_t i = 0; i < g->n_collectives; i++)
+		pairs += g->collectives[i].n_members == 2;
+	assert_int_equal(pairs, 4);
+	assert_true(g->clocks[1].offset_us == 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
+/* The host waits for an event with more work queued behind it. */
+static void test_event_with_work_behind_it(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t ret;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 2000);
+	wt_kernel(&w, "a", 1, 10, 10, 5, 7, 16, 500, 1);
+	wt_event(&w, "cuda_runtime", "cudaEventRecord", 1, 10, 20, 1, "");
+	wt_kernel(&w, "b", 1, 10, 30, 5, 7, 517, 900, 2);
+	wt_event(&w, "cuda_runtime", "cudaEventSynchronize", 1, 10, 40, 486, "");
+	run = wt_open(&w);
+	g = build(run);
+	ret = find_op(g, TAUT_OP_RETURN, "cudaEventSynchronize", 0);
+	assert_true(has_edge(g, find_op(g, TAUT_OP_KERNEL, "a", 0), ret,
+		TAUT_EDGE_SYNC));
+	assert_int_equal(g->dur_ns[ret], 10000);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 /* Each rank sends, then receives, on one stream, all in whole microseconds: the
  * two pairs would wait for each other in a circle. */
 static void test_circle_is_broken(void **state)
@@ -597,6 +701,9 @@ int main(void)
 		cmocka_unit_test(test_named_groups_and_pairs),
 		cmocka_unit_test(test_clock_from_pairs),
 		cmocka_unit_test(test_circle_is_broken),
+		cmocka_unit_test(test_pairs_as_recorded),
+		cmocka_unit_test(test_a_number_twice),
+		cmocka_unit_test(test_event_with_work_behind_it),
 		cmocka_unit_test(test_broadcast_root_is_early),
 		cmocka_unit_test(test_memory_runs_out),
 	};

@@ -9,7 +9,6 @@
  * the other, the two are not in one group. Ranks that nothing separates form
  * a group; with one rank left in each, nothing can be matched. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph/graph.h"
 
@@ -22,6 +21,13 @@ static int by_value(const void *a, const void *b)
 	return *x < *y ? -1 : *x > *y;
 }
 
+/* Can two ranks of one group not be one after the other in it? A kernel whose
+ * kind is not told is mostly one of these. */
+static bool excludes(enum taut_coll_kind kind)
+{
+	return taut_coll_levels(kind) || kind == TAUT_COLL_OTHER;
+}
+
 /* Do the k-th operations of a and b ever exclude each other in time?
  * buffer holds n values. */
 static bool separate(const struct tauti_comm *const *a,
@@ -31,14 +37,15 @@ static bool separate(const struct tauti_comm *const *a,
 	size_t wrong = 0, used = 0;
 
 	for (size_t i = 0; i < n; i++)
-		if (taut_coll_levels(a[i]->kind))
+		if (excludes(a[i]->kind))
 			buffer[used++] = a[i]->end - b[i]->end;
 	if (used < MIN_COMMON)
 		return false;
 	qsort(buffer, used, sizeof *buffer, by_value);
 	shift = buffer[used / 2];
 	for (size_t i = 0; i < n; i++)
-		wrong += taut_coll_levels(a[i]->kind) && (a[i]->end - shift + SLACK_NS < b[i]->start ||
+		wrong += excludes(a[i]->kind) &&
+			(a[i]->end - shift + SLACK_NS < b[i]->start ||
 			b[i]->end + shift + SLACK_NS < a[i]->start);
 	return wrong * 20 > used;
 }

@@ -3,7 +3,9 @@
  * Which work such a call waited for is exact where the recording has
  * synchronisation rows. Else it is the work launched last before the call on
  * the stream whose end explains the return best: the latest end that is not
- * after the return. A call that no end explains keeps its time as its own. */
+ * after the return. An event may have been recorded long before the call, with
+ * more work behind it: there any work launched before may explain the return.
+ * A call that no end explains keeps its time as its own. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -15,7 +17,7 @@ enum {
 	LONG_CALL_NS = 50000,  /* or a copy that held its caller this long */
 };
 
-enum wait_kind { WAIT_NO, WAIT_DEVICE, WAIT_ONE, WAIT_COPY };
+enum wait_kind { WAIT_NO, WAIT_DEVICE, WAIT_ONE, WAIT_EVENT, WAIT_COPY };
 
 static const struct {
 	const char *name; /* without cuda, hip, cu */
@@ -23,7 +25,7 @@ static const struct {
 } wait_calls[] = {
 	{ "DeviceSynchronize", WAIT_DEVICE }, { "CtxSynchronize", WAIT_DEVICE },
 	{ "ThreadSynchronize", WAIT_DEVICE }, { "Free", WAIT_DEVICE },
-	{ "StreamSynchronize", WAIT_ONE }, { "EventSynchronize", WAIT_ONE },
+	{ "StreamSynchronize", WAIT_ONE }, { "EventSynchronize", WAIT_EVENT },
 	{ "Memcpy", WAIT_COPY },
 };
 
@@ -54,12 +56,14 @@ static enum wait_kind wait_kind_of(const char *name)
 struct named { /* what a synchronisation row says of a call */
 	uint32_t correlation;
 	int64_t stream;
+	int64_t until; /* it waits for what was launched before this */
 };
 
 struct waits {
 	struct tauti_rank *rank;
 	uint8_t *kind_of; /* by name */
-	TAUT_VEC(struct named) named; /* by correlation */
+	TAUT_VEC(struct named) named;   /* by correlation */
+	TAUT_VEC(struct named) records; /* of events, by correlation */
 };
 
 static int by_correlation(const void *a, const void *b)
@@ -70,6 +74,35 @@ static int by_correlation(const void *a, const void *b)
 		x->correlation > y->correlation;
 }
 
+/* When the event with this correlation was recorded; INT64_MAX: not seen. */
+static int64_t recorded_at(const struct waits *w, uint32_t correlation)
+{
+	const struct named key = { correlation, 0, 0 };
+	const struct named *found = w->records.count ? bsearch(&key,
+		w->records.data, w->records.count, sizeof key,
+		by_correlation) : NULL;
+
+	return found ? found->until : INT64_MAX;
+}
+
+static bool index_records(struct waits *w)
+{
+	const struct taut_trace *t = w->rank->trace;
+
+	for (uint32_t i = 0; t->n_syncs && i < t->n_events; i++) {
+		struct named n = { t->correlation[i], 0, t->start_ns[i] };
+
+		if (t->kind[i] == TAUT_KIND_RUNTIME && n.correlation &&
+			strstr(taut_trace_name(t, i), "EventRecord") &&
+			!taut_vec_push(&w->records, n))
+			return false;
+	}
+	if (w->records.count)
+		qsort(w->records.data, w->records.count,
+			sizeof *w->records.data, by_correlation);
+	return true;
+}
+
 static bool index_named(struct waits *w)
 {
 	const struct taut_trace *t = w->rank->trace;
@@ -77,7 +110,11 @@ static bool index_named(struct waits *w)
 	for (size_t i = 0; i < t->n_syncs; i++) {
 		const struct taut_sync_args *s = &t->syncs[i];
 		struct named n = { t->correlation[s->event], s->kind ==
-			TAUT_SYNC_STREAM ? s->stream : s->wait_stream };
+			TAUT_SYNC_STREAM ? s->stream : s->wait_stream,
+			INT64_MAX };
+
+		if (s->kind == TAUT_SYNC_EVENT && s->wait_correlation > 0)
+			n.until = recorded_at(w, (uint32_t)s->wait_correlation);
 
 		if (n.correlation && n.stream >= 0 &&
 			(s->kind == TAUT_SYNC_STREAM ||
@@ -91,15 +128,34 @@ static bool index_named(struct waits *w)
 	return true;
 }
 
-/* Stream that a synchronisation row names for this call; -1: none named. */
-static int64_t named_stream(const struct waits *w, uint32_t call)
+/* What a synchronisation row says of this call; NULL: nothing. */
+static const struct named *named(const struct waits *w, uint32_t call)
 {
-	struct named key = { w->rank->trace->correlation[call], 0 };
-	const struct named *found = w->named.count ? bsearch(&key,
-		w->named.data, w->named.count, sizeof key, by_correlation) :
-		NULL;
+	struct named key = { w->rank->trace->correlation[call], 0, 0 };
 
-	return found ? found->stream : -1;
+	return w->named.count ? bsearch(&key, w->named.data, w->named.count,
+		sizeof key, by_correlation) : NULL;
+}
+
+/* The last work of a stream that ends by `at` and was launched before
+ * `launched`; streams are serial. */
+static uint32_t last_ended(const struct tauti_rank *rank, uint32_t lane,
+	int64_t at, int64_t launched)
+{
+	uint32_t last = tauti_last_launched(rank, lane, launched);
+	uint32_t lo = rank->trace->lane_begin[lane], begin = lo, hi;
+
+	if (last == TAUT_NONE)
+		return TAUT_NONE;
+	for (hi = last + 1; lo < hi;) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (tauti_row_end(rank->trace, mid) <= at)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo > begin ? lo - 1 : TAUT_NONE;
 }
 
 /* The work whose end explains best why the call returned when it did. */
@@ -108,17 +164,21 @@ static uint32_t explain_return(const struct waits *w, uint32_t call,
 {
 	const struct tauti_rank *rank = w->rank;
 	const struct taut_trace *t = rank->trace;
-	int64_t s = t->start_ns[call], e = tauti_row_end(t, call);
-	int64_t stream = kind == WAIT_ONE ? named_stream(w, call) : -1;
+	int64_t s = t->start_ns[call], e = tauti_row_end(t, call), before = s;
+	const struct named *said = kind == WAIT_DEVICE ? NULL : named(w, call);
 	uint32_t best = TAUT_NONE;
 
+	if (said && said->until < before)
+		before = said->until;
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
 		uint32_t row;
 
 		if (t->lanes[l].kind != TAUT_LANE_STREAM ||
-			(stream >= 0 && t->lanes[l].tid != stream))
+			(said && t->lanes[l].tid != said->stream))
 			continue;
-		row = tauti_last_launched(rank, l, s);
+		row = kind == WAIT_EVENT && !said ?
+			last_ended(rank, l, e + SLACK_NS, s) :
+			tauti_last_launched(rank, l, before);
 		if (row == TAUT_NONE || tauti_row_end(t, row) > e + SLACK_NS)
 			continue;
 		if (best == TAUT_NONE ||
@@ -181,7 +241,7 @@ taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err)
 	const struct taut_trace *t = rank->trace;
 	uint32_t n_names = taut_names_count(t->names);
 	struct waits w = { .rank = rank, .kind_of = calloc(n_names + 1, 1) };
-	bool ok = w.kind_of && index_named(&w);
+	bool ok = w.kind_of && index_records(&w) && index_named(&w);
 
 	for (uint32_t i = 0; ok && i < n_names; i++)
 		w.kind_of[i] = (uint8_t)wait_kind_of(
@@ -190,6 +250,7 @@ taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err)
 		ok = look_at(&w, i);
 	free(w.kind_of);
 	taut_vec_free(&w.named);
+	taut_vec_free(&w.records);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
 		"%s: no memory for host waits", t->path);
 }

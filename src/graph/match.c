@@ -26,6 +26,11 @@ struct matcher {
 	TAUT_VEC(struct item) items;
 };
 
+static bool is_pair(const struct tauti_comm *c)
+{
+	return c->src >= 0 && c->dst >= 0;
+}
+
 /* --- sequences ----------------------------------------------------------------*/
 
 /* Which of the rank's communication lanes this is, by first use. */
@@ -48,8 +53,8 @@ static uint32_t key_of(const struct tauti_rank *r, struct tauti_comm *c,
 	char text[512];
 	int n;
 
-	c->named = c->group || (c->src >= 0 && c->dst >= 0);
-	if (c->src >= 0 && c->dst >= 0)
+	c->named = c->group || is_pair(c);
+	if (is_pair(c))
 		n = snprintf(text, sizeof text, "p2p %s %d>%d",
 			taut_names_text(t->names, c->group), c->src, c->dst);
 	else if (c->group)
@@ -93,42 +98,92 @@ static taut_status assign_keys(struct matcher *m, struct taut_names *names)
 	return TAUT_OK;
 }
 
-/* Sequence numbers serve a sequence only if all its operations have one. */
+/* Sequence numbers serve a sequence only if all its operations have one. The
+ * two sides of a send/recv count for themselves: there order is all. */
 static void find_unnumbered(struct matcher *m, uint8_t *unnumbered)
 {
 	for (uint32_t i = 0; i < m->n_ranks; i++)
 		for (size_t k = 0; k < m->ranks[i].comms.count; k++)
-			if (m->ranks[i].comms.data[k].seq < 0)
+			if (m->ranks[i].comms.data[k].seq < 0 ||
+				is_pair(&m->ranks[i].comms.data[k]))
 				unnumbered[m->ranks[i].comms.data[k].key] = 1;
 }
 
-/* ... and if no rank has the same number twice, or two kinds under it. */
-static bool find_misnumbered(const struct matcher *m, uint8_t *unnumbered)
+static bool same_steps(const struct matcher *m)
 {
-	bool found = false;
+	const struct tauti_rank *a = &m->ranks[0];
 
-	for (size_t i = 1; i < m->items.count; i++) {
-		const struct item *a = &m->items.data[i - 1], *b = a + 1;
+	for (uint32_t i = 1; i < m->n_ranks; i++) {
+		const struct tauti_rank *b = &m->ranks[i];
 
-		if (unnumbered[a->key] || a->key != b->key ||
-			a->order != b->order)
-			continue;
-		if (a->rank == b->rank || m->ranks[a->rank].comms.data[a->comm]
-			.kind != m->ranks[b->rank].comms.data[b->comm].kind)
-			unnumbered[a->key] = found = true;
+		if (a->marks.count != b->marks.count)
+			return false;
+		for (size_t k = 0; k < a->marks.count; k++)
+			if (a->marks.data[k].id != b->marks.data[k].id)
+				return false;
 	}
-	return found;
+	return true;
 }
 
-struct position { /* next order in (key, step) of one rank */
-	int64_t step, next;
+/* Sequences that are the same from first to last on every rank, over the same
+ * steps, match as a whole: a send may be launched in one step and received in
+ * the next, and order within steps would then be off by one. */
+static bool find_whole(const struct matcher *m, uint8_t *whole, uint32_t n_keys)
+{
+	uint64_t *first = calloc(n_keys + 1, sizeof *first);
+	uint64_t *mine = calloc(n_keys + 1, sizeof *mine);
+	bool ok = first && mine;
+
+	memset(whole, ok && same_steps(m), n_keys);
+	for (uint32_t i = 0; ok && i < m->n_ranks; i++) {
+		const struct tauti_rank *r = &m->ranks[i];
+
+		memset(mine, 0, n_keys * sizeof *mine);
+		for (size_t k = 0; k < r->comms.count; k++) {
+			uint64_t *h = &mine[r->comms.data[k].key];
+
+			*h = (*h + 1 + (uint64_t)r->comms.data[k].kind) *
+				0x9e3779b97f4a7c15u;
+			*h ^= *h >> 31;
+		}
+		for (uint32_t k = 0; k < n_keys; k++) {
+			if (mine[k] && first[k] && mine[k] != first[k])
+				whole[k] = 0;
+			if (mine[k])
+				first[k] = mine[k];
+		}
+	}
+	free(first);
+	free(mine);
+	return ok;
+}
+
+struct position { /* in a sequence, of one rank */
+	int64_t step, next; /* step, and the next order in it; or number, and
+	                       how often it came in a row */
 };
+enum { PER_NUMBER = 1 << 12 }; /* operations under one number, at most */
+
+/* Where comm stands in its sequence. One number may stand for several kernels:
+ * then they follow each other. */
+static void take_place(struct position *p, const struct tauti_comm *c,
+	bool unnumbered, bool whole, struct item *it)
+{
+	int64_t of = !unnumbered ? c->seq : whole ? 0 : c->step;
+
+	if (p->step != of)
+		*p = (struct position) { of, 0 };
+	it->step = unnumbered ? of : 0;
+	it->order = unnumbered ? p->next : c->seq * PER_NUMBER + p->next;
+	p->next++;
+}
 
 static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
 	uint32_t n_keys)
 {
 	struct position *at = malloc((n_keys + 1) * sizeof *at);
-	bool ok = at != NULL;
+	uint8_t *whole = malloc(n_keys + 1);
+	bool ok = at && whole && find_whole(m, whole, n_keys);
 
 	for (uint32_t i = 0; ok && i < m->n_ranks; i++) {
 		struct tauti_rank *r = &m->ranks[i];
@@ -137,20 +192,15 @@ static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
 			at[k] = (struct position) { INT64_MIN, 0 };
 		for (uint32_t k = 0; ok && k < r->comms.count; k++) {
 			struct tauti_comm *c = &r->comms.data[k];
-			struct item it = { c->key, 0, c->seq, i, k };
+			struct item it = { c->key, 0, 0, i, k };
 
-			if (unnumbered[c->key]) {
-				struct position *p = &at[c->key];
-
-				if (p->step != c->step)
-					*p = (struct position) { c->step, 0 };
-				it.step = c->step;
-				it.order = p->next++;
-			}
+			take_place(&at[c->key], c, unnumbered[c->key],
+				whole[c->key], &it);
 			ok = taut_vec_push(&m->items, it);
 		}
 	}
 	free(at);
+	free(whole);
 	return ok ? TAUT_OK : TAUT_ENOMEM;
 }
 
@@ -194,7 +244,8 @@ static bool emit(struct matcher *m, const struct item *items, size_t n)
 {
 	const struct tauti_comm *c = comm_of(m, &items[0]);
 	struct taut_collective coll = {
-		.kind = c->kind, .group_size = c->group_size, .seq = c->seq,
+		.kind = c->kind, .seq = c->seq,
+		.group_size = is_pair(c) ? 2 : c->group_size,
 		.bytes = c->bytes, .n_members = (uint32_t)n,
 		.first_member = (uint32_t)m->out->member_comm.count,
 		.join_op = TAUT_NONE,
@@ -301,7 +352,33 @@ static uint32_t expected(const struct matcher *m, const struct tauti_comm *c)
 	return 0;
 }
 
-static bool emit_places(struct matcher *m, const struct item *items, size_t n)
+static bool refuse(struct matcher *m, const struct item *items, size_t n);
+
+/* One place of several ranks: another kind, or the sends and receives of who
+ * knows which pairs, are no collective. */
+static bool emit_place(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n)
+{
+	const struct tauti_comm *c = comm_of(m, items);
+	char what[48];
+
+	for (size_t i = 1; i < n; i++) {
+		if (comm_of(m, &items[i])->kind == c->kind)
+			continue;
+		snprintf(what, sizeof what, "on rank %d",
+			m->ranks[items[i].rank].trace->rank);
+		tell(m, names, items, &items[i], what);
+		return refuse(m, items, n);
+	}
+	if (n > 2 && c->kind == TAUT_COLL_SENDRECV && !is_pair(c)) {
+		tell(m, names, items, NULL, "in any pair that is told");
+		return refuse(m, items, n);
+	}
+	return emit(m, items, n);
+}
+
+static bool emit_places(struct matcher *m, struct taut_names *names,
+	const struct item *items, size_t n)
 {
 	for (size_t i = 0; i < n;) {
 		size_t same = i + 1;
@@ -309,7 +386,7 @@ static bool emit_places(struct matcher *m, const struct item *items, size_t n)
 		while (same < n && items[same].step == items[i].step &&
 			items[same].order == items[i].order)
 			same++;
-		if (!emit(m, &items[i], same - i))
+		if (!emit_place(m, names, &items[i], same - i))
 			return false;
 		i = same;
 	}
@@ -336,7 +413,7 @@ static bool match_places(struct matcher *m, struct taut_names *names,
 			len++;
 		ok = numbered || n_ranks < 2 ||
 			sound(m, names, &items[i], len, n_ranks) ?
-			emit_places(m, &items[i], len) :
+			emit_places(m, names, &items[i], len) :
 			refuse(m, &items[i], len);
 		if (!ok)
 			return false;
@@ -397,7 +474,6 @@ static bool match_groups(struct matcher *m, struct taut_names *names,
 	const struct item *items, size_t n, uint32_t n_ranks, struct split *s)
 {
 	size_t places = n / n_ranks;
-	bool several = false;
 
 	for (size_t i = 0; i < n; i++)
 		s->ops[(i % n_ranks) * places + i / n_ranks] =
@@ -412,17 +488,16 @@ static bool match_groups(struct matcher *m, struct taut_names *names,
 		for (size_t i = 0; i < n; i++)
 			if (s->group[i % n_ranks] == g)
 				s->part[part++] = items[i];
-		several |= part && part < n;
 		if (part == places && n_ranks > 1) {
 			tell(m, names, s->part, NULL, "in the same moment on "
 				"any other rank, and its group is not told");
 			if (!refuse(m, s->part, part))
 				return false;
-		} else if (part && !emit_places(m, s->part, part)) {
+		} else if (part && !emit_places(m, names, s->part, part)) {
 			return false;
 		}
 	}
-	m->out->groups_by_time |= several;
+	m->out->groups_by_time |= n_ranks > 2;
 	return true;
 }
 
@@ -522,6 +597,8 @@ static bool match_key(struct matcher *m, struct taut_names *names, size_t from,
 		if (n_ranks < 2)
 			return refuse(m, items, n);
 	}
+	m->out->by_order_alone |= !numbered && n_ranks > 1 &&
+		m->ranks[items->rank].marks.data[0].row == TAUT_NONE;
 	/* numbers count within a group: without its name they may be others' */
 	if (!first->named && (!numbered || all_alike(m, items, n)))
 		return match_unnamed(m, names, items, n, n_ranks);
@@ -563,8 +640,6 @@ taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,
 		find_unnumbered(&m, unnumbered);
 		status = arrange(&m, unnumbered, n_keys);
 	}
-	if (!status && find_misnumbered(&m, unnumbered))
-		status = arrange(&m, unnumbered, n_keys);
 	if (!status)
 		status = match_all(&m, names, unnumbered);
 	free(unnumbered);

@@ -1,5 +1,4 @@
 /* rank.c - one rank's workspace, its main thread and its steps. */
-#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 

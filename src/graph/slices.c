@@ -4,7 +4,6 @@
  * that was open: what the host does between events is its own time. Calls
  * that launch or wait are single operations, whatever is nested in them. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph/graph.h"
 

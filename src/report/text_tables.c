@@ -95,6 +95,12 @@ static void say_waiting(const struct tauti_text *t)
 	}
 	if (wait + move <= 0)
 		return;
+	if (r->n_ranks < 2) {
+		tauti_sheet_wrap(t->sheet, "  ", "Of one rank alone, waiting "
+			"for the others cannot be told from transfer: it is "
+			"in it.", TAUTI_PLAIN);
+		return;
+	}
 	tauti_sheet_wrap(t->sheet, "  ", tauti_sheet_text(t->sheet,
 		"Added up over its collectives, a rank moves data for %s ms a "
 		"step and waits %s ms (%s %%) for the last rank to arrive.",
@@ -107,6 +113,10 @@ static const char *matched(const struct tauti_text *t)
 {
 	const struct taut_report *r = t->report;
 
+	if (r->n_ranks < 2)
+		return tauti_sheet_text(t->sheet,
+			"%s on this rank; ms, average of one",
+			tauti_text_count(t, r->coll_count));
 	if (r->coll_complete == r->coll_count)
 		return tauti_sheet_text(t->sheet,
 			"%s matched; ms, average of one", tauti_text_count(

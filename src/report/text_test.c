@@ -133,6 +133,11 @@ static void test_steps_of_one_rank(void **state)
 	report.n_ranks = 1;
 	report.n_steps = 2;
 	text = print(&report, 0, 0);
+	/* nobody to match with, and nobody seen to wait for */
+	expect(text, "8 on this rank; ms", 1);
+	expect(text, "matched", 0);
+	expect(text, "cannot be told from transfer", 1);
+	expect(text, "for the last rank to arrive", 0);
 	/* the first step is shown but does not count in the mean */
 	expect(text, "\n    10  120.0     60.0      20.0     30.0  10.0", 1);
 	expect(text, "\n    11  100.0     60.0      10.0     20.0  10.0", 1);

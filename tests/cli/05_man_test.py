@@ -1,13 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The manual says what the command does: every option of a verb is in its
-page and no other, and the pages are without a warning."""
+"""The documents say what the command does: every option of a verb is in its
+page and no other, the pages are without a warning, the README shows what the
+demo prints, and the keys of the JSON are explained."""
 
+import json
 import re
 import shutil
 import subprocess
 
 import command
-from command import ROOT, VERBS
+from command import EXAMPLE, ROOT, VERBS
 
 PAGES = ROOT / "docs" / "man"
 
@@ -84,6 +86,35 @@ class Manual(command.Case):
                 )
                 self.assertEqual(result.stdout + result.stderr, "")
                 self.assertEqual(result.returncode, 0)
+
+
+def keys_of(value):
+    """All keys of a JSON value, however deep."""
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    if isinstance(value, list):
+        return set().union(*map(keys_of, value))
+    return set()
+
+
+class Documents(command.Case):
+    def test_readme_shows_what_the_demo_prints(self):
+        shown = (ROOT / "README.md").read_text().split("```\n")[1]
+        self.assertIn("Where a step goes", shown)
+        printed = self.done("report", EXAMPLE.relative_to(ROOT), cwd=ROOT)
+        self.assertEqual(printed[: len(shown)], shown)
+
+    def test_readme_lists_every_verb(self):
+        text = (ROOT / "README.md").read_text()
+        for verb in VERBS:
+            self.assertIn(f"| `taut {verb} RUN", text)
+
+    def test_every_key_is_explained(self):
+        section = (ROOT / "docs/report.md").read_text().split("## JSON")[1]
+        words = set(re.findall(r"\w+", section))
+        for verb in ["report", "replay"]:
+            report = json.loads(self.done(verb, EXAMPLE, "--json"))
+            self.assertEqual(keys_of(report) - words, set())
 
 
 if __name__ == "__main__":
