@@ -32,6 +32,20 @@ static bool name_ranks(struct tauti_explain *x)
 	return ranks && hosts;
 }
 
+/* The host, with the rank where it has several, or the rank alone. */
+static const char *host_label(struct tauti_explain *x, uint32_t rank)
+{
+	const struct taut_report *r = x->report;
+
+	if (!*r->hosts[rank])
+		return taut_arena_printf(x->arena, "rank %d", r->ranks[rank]);
+	for (uint32_t i = 0; i < r->n_ranks; i++)
+		if (i != rank && !strcmp(r->hosts[i], r->hosts[rank]))
+			return taut_arena_printf(x->arena, "%s (rank %d)",
+				r->hosts[rank], r->ranks[rank]);
+	return r->hosts[rank];
+}
+
 static bool name_clocks(struct tauti_explain *x)
 {
 	struct taut_report *r = x->report;
@@ -40,9 +54,7 @@ static bool name_clocks(struct tauti_explain *x)
 
 	for (uint32_t i = 0; clocks && i < r->n_ranks; i++) {
 		const struct taut_clock_row *c = &x->g->clocks[i];
-		const char *name = *r->hosts[i] ? taut_arena_printf(x->arena,
-			"%s (rank %d)", r->hosts[i], r->ranks[i]) :
-			taut_arena_printf(x->arena, "rank %d", r->ranks[i]);
+		const char *name = host_label(x, i);
 
 		if (!name)
 			return false;

@@ -211,6 +211,22 @@ static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
 
 /* --- one category -----------------------------------------------------------------*/
 
+/* Where the late ranks are late on their hosts too, the others' waiting has
+ * the same cause. */
+static const char *others_wait(struct tauti_explain *x)
+{
+	const struct taut_report *r = x->report;
+	double waiting = share(mean_of(r, TAUT_CAT_COMM_WAIT), mean_step(r));
+	const char *text;
+
+	if (!r->n_late || r->late[0].cause != TAUT_CAT_HOST_BOUND ||
+		waiting < 1)
+		return "";
+	text = taut_arena_printf(x->arena, ", and wait another %.0f %% for "
+		"ranks whose launches come later still", waiting);
+	return text ? text : "";
+}
+
 static bool say_host(struct tauti_explain *x, struct taut_report_finding *f)
 {
 	const struct taut_report *r = x->report;
@@ -225,9 +241,10 @@ static bool say_host(struct tauti_explain *x, struct taut_report_finding *f)
 		"no single call");
 	f->text = x->facts[0].has_device ? taut_arena_printf(x->arena,
 		"The host is the bottleneck: devices idle %.0f %% of the step "
-		"because their next kernel was launched too late. Launch less "
-		"and earlier (CUDA graphs, fused operators, fewer "
-		"synchronisations).", share(idle, mean_step(r))) :
+		"because their next kernel was launched too late%s. Launch "
+		"less and earlier (CUDA graphs, fused operators, fewer "
+		"synchronisations).", share(idle, mean_step(r)),
+		others_wait(x)) :
 		taut_arena_printf(x->arena, "%.0f %% of the step is host time "
 		"outside operators (Python and waits that nothing recorded "
 		"explains).", share(idle, mean_step(r)));

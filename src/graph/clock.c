@@ -14,7 +14,8 @@
  * collectives cannot tell clocks apart, and an offset that is not clearly
  * above it is taken for zero. Where there is no drift, the offset must also
  * let no rank end before another has begun: these bounds hold however the
- * ends scatter (over TCP they scatter by milliseconds). */
+ * ends scatter (over TCP they scatter by milliseconds). Ranks that name the
+ * same host share its clock, unless these bounds prove otherwise. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -26,6 +27,7 @@ enum {
 	MIN_FOR_DRIFT = 16,
 	LEVEL_WEIGHT = 1000, /* a collective against a send/recv */
 };
+#define HOST_WEIGHT ((uint64_t)1 << 40)
 static const double resolution_us = 1.0; /* of the recorders' stamps */
 static const double min_span_s = 0.5;    /* for a drift to mean anything */
 static const double clear_factor = 4.0;  /* of the uncertainty */
@@ -217,11 +219,21 @@ static void settle_by_bounds(struct aligner *a, struct taut_clock_row *row)
 		row->offset_us = b->low_us + half;
 }
 
-/* The settled rank that shares most collectives with this one. */
+static bool same_host(const struct aligner *a, uint32_t x, uint32_t y)
+{
+	const char *host = a->ranks[x].trace->host;
+
+	return host && *host && a->ranks[y].trace->host &&
+		!strcmp(host, a->ranks[y].trace->host);
+}
+
+/* The settled rank that shares most collectives with this one; one of its own
+ * host before all others. */
 static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 	uint32_t *shared)
 {
-	uint32_t best = TAUT_NONE, best_count = 0;
+	uint32_t best = TAUT_NONE;
+	uint64_t best_count = 0;
 
 	memset(shared, 0, a->n_ranks * sizeof *shared);
 	for (size_t i = 0; i < a->match->collectives.count; i++) {
@@ -233,11 +245,15 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 			shared[a->match->member_rank.data[c->first_member + k]]
 				+= taut_coll_levels(c->kind) ? LEVEL_WEIGHT : 1;
 	}
-	for (uint32_t r = 0; r < a->n_ranks; r++)
-		if (a->settled[r] && r != rank && shared[r] > best_count) {
+	for (uint32_t r = 0; r < a->n_ranks; r++) {
+		uint64_t count = shared[r] + (shared[r] && same_host(a, rank, r) ?
+			HOST_WEIGHT : 0);
+
+		if (a->settled[r] && r != rank && count > best_count) {
 			best = r;
-			best_count = shared[r];
+			best_count = count;
 		}
+	}
 	return best;
 }
 
@@ -251,6 +267,14 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 		resolution_us;
 
 	row->samples = (uint32_t)n;
+	if (same_host(a, rank, anchor) && a->bounds.low_us <= 0 &&
+		a->bounds.high_us >= 0) {
+		/* one host has one clock, unless the ranks prove otherwise */
+		row->offset_us = of->offset_us;
+		row->drift_ppm = of->drift_ppm;
+		row->uncertainty_us = of->uncertainty_us + resolution_us;
+		return;
+	}
 	row->uncertainty_us = of->uncertainty_us;
 	if (n < MIN_SAMPLES) {
 		settle_by_bounds(a, row);

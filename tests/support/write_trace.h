@@ -30,7 +30,7 @@ struct wt {
 	char path[WT_MAX][96];
 	int n;
 	FILE *out;
-	int first;
+	int first, rank;
 };
 
 static inline struct wt wt_begin(void)
@@ -63,6 +63,16 @@ static inline void wt_rank(struct wt *w, int rank)
 	fprintf(w->out, "{\"schemaVersion\":1,\"distributedInfo\":"
 		"{\"rank\":%d},\"traceEvents\":[", rank);
 	w->first = 1;
+	w->rank = rank;
+}
+
+/* Names the host of the rank; before its first event. */
+static inline void wt_host(struct wt *w, const char *host)
+{
+	fseek(w->out, 0, SEEK_SET);
+	fprintf(w->out, "{\"schemaVersion\":1,\"host_name\":\"%s\","
+		"\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[", host,
+		w->rank);
 }
 
 /* args is the inside of the object, "" for none: "\"correlation\": 7". */
