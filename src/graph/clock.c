@@ -30,6 +30,7 @@ enum {
 #define HOST_WEIGHT ((uint64_t)1 << 40)
 static const double resolution_us = 1.0; /* of the recorders' stamps */
 static const double min_span_s = 0.5;    /* for a drift to mean anything */
+static const double max_drift_ppm = 1000; /* no clock is that bad */
 static const double clear_factor = 4.0;  /* of the uncertainty */
 static const double unknown_us = 1e6; /* nothing tells the clocks apart */
 static const double common_bias_us = 20.0; /* ranks of one collective may end
@@ -98,7 +99,8 @@ static struct fit fit_line(const struct sample *s, size_t n, double *buffer)
 	drift = median(buffer, n - half);
 	offset = intercept(s, n, drift, buffer);
 	left = spread(s, n, offset, drift, buffer);
-	if (fabs(drift) * span > clear_factor * (left + resolution_us))
+	if (fabs(drift) <= max_drift_ppm &&
+		fabs(drift) * span > clear_factor * (left + resolution_us))
 		f = (struct fit) { offset, drift, left };
 	return f;
 }

@@ -599,6 +599,40 @@ static void test_a_number_twice(void **state)
 	wt_end(&w);
 }
 
+/* Numbers that begin again in the second step are no numbers: the steps and
+ * the order in them decide. */
+static void test_numbers_begin_again(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int s = 0; s < 3; s++)
+			step(&w, s, 5000 * s, 5000);
+		for (int i = 0; i < 12; i++) {
+			char seq[32];
+
+			snprintf(seq, sizeof seq, ",\"Seq\":%d", i % 4);
+			collective(&w, "allreduce", "0", "[0, 1]", 2,
+				5000 * (i / 4) + 1000 * (i % 4) + 100, 200, 20,
+				10 + i, seq);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 12);
+	for (uint32_t i = 0; i < 12; i++)
+		assert_int_equal(g->collectives[i].n_members, 2);
+	assert_true(g->clocks[1].offset_us == 0);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 /* The host waits for an event with more work queued behind it. */
 static void test_event_with_work_behind_it(void **state)
 {
@@ -732,6 +766,7 @@ int main(void)
 		cmocka_unit_test(test_circle_is_broken),
 		cmocka_unit_test(test_pairs_as_recorded),
 		cmocka_unit_test(test_a_number_twice),
+		cmocka_unit_test(test_numbers_begin_again),
 		cmocka_unit_test(test_event_with_work_behind_it),
 		cmocka_unit_test(test_broadcast_root_is_early),
 		cmocka_unit_test(test_memory_runs_out),

@@ -233,6 +233,21 @@ static taut_status arrange(struct matcher *m, const uint8_t *unnumbered,
 	return status;
 }
 
+/* Numbers that come again later (a counter that was reset) number nothing. */
+static bool find_misnumbered(const struct matcher *m, uint8_t *unnumbered)
+{
+	bool found = false;
+
+	for (size_t i = 1; i < m->items.count; i++) {
+		const struct item *a = &m->items.data[i - 1], *b = a + 1;
+
+		if (!unnumbered[a->key] && a->key == b->key &&
+			a->order == b->order && a->rank == b->rank)
+			unnumbered[a->key] = found = true;
+	}
+	return found;
+}
+
 /* --- collectives ------------------------------------------------------------------*/
 
 static struct tauti_comm *comm_of(const struct matcher *m, const struct item *it)
@@ -640,6 +655,8 @@ taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,
 		find_unnumbered(&m, unnumbered);
 		status = arrange(&m, unnumbered, n_keys);
 	}
+	if (!status && find_misnumbered(&m, unnumbered))
+		status = arrange(&m, unnumbered, n_keys);
 	if (!status)
 		status = match_all(&m, names, unnumbered);
 	free(unnumbered);
