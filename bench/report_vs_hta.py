@@ -11,6 +11,8 @@ turns. HTA runs as bench/hta_run.py says, in these ways:
   forked   the same, with the ranks' critical paths in forked workers, which
            HTA does not offer: bench/hta_run.py does that for it
   every    forked, and the critical path of every step, as taut does
+  equal    as its manual shows, and the critical path of every step: the work
+           that taut does, in the way that HTA offers
 
 Memory is the peak of the largest process, and for HTA also that of all its
 processes together (see bench/measure.py), from one more run that is not timed.
@@ -29,6 +31,7 @@ WAYS = {
     "manual": ["--jobs", "1"],
     "forked": [],
     "every": ["--steps", "all"],
+    "equal": ["--jobs", "1", "--steps", "all"],
 }
 
 
