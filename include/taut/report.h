@@ -70,7 +70,8 @@ struct taut_report_late {
 	int64_t cause_op_ns;
 	int64_t stall_ns;         /* part of the excess in which its host stood
 	                             still, see taut_report.stall_ns */
-	const char *cause_module; /* where in the model; "" when not known */
+	const char *cause_module; /* where its longest one stands in the model;
+	                             "" when not known */
 };
 
 /* One piece of the critical path. Short pieces of one category that follow

@@ -72,6 +72,23 @@ static inline bool tauti_is_host_op(uint8_t kind)
 		kind == TAUT_OP_RETURN;
 }
 
+/* The part of device work's start that no known wait explains. Work whose
+ * launch was before the recording still waits for what runs before it on its
+ * stream; a worker thread whose call is not known just had none. */
+static inline int64_t tauti_unexplained(const struct tauti_explain *x,
+	uint32_t op)
+{
+	const struct taut_graph *g = x->g;
+
+	if (!tauti_is_device_op(g->kind[op]) || g->gap_ns[op] <= 0)
+		return 0;
+	if (x->launch_of[op] != TAUT_NONE)
+		return g->gap_ns[op];
+	return op > g->lane_begin[g->lane[op]] &&
+		g->lanes[g->lane[op]].kind == TAUT_LANE_STREAM ?
+		g->gap_ns[op] : 0;
+}
+
 /* The op before op on its lane, TAUT_NONE for the first. */
 static inline uint32_t tauti_before(const struct taut_graph *g, uint32_t op)
 {

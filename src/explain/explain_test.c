@@ -90,6 +90,36 @@ static void test_one_device_step(void **state)
 	forget(&t, &w);
 }
 
+static void device_work(struct wt *w, const char *name, double ts, double dur)
+{
+	wt_event(w, "kernel", name, 0, 7, ts, dur,
+		"\"device\":0,\"stream\":7,\"correlation\":0");
+}
+
+/* Two kernels launched before the recording, 300 us of nothing between them,
+ * and one launched in the step that ends 100 us after it: what counts as
+ * unexplained is what its removal takes away. */
+static void test_gap_without_a_launch(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+	const struct taut_report *r;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	device_work(&w, "a", 100, 100);
+	device_work(&w, "b", 500, 100);
+	wt_kernel(&w, "c", 1, 10, 10, 5, 7, 600, 500, 1);
+	t = tell(&w);
+	r = t.report;
+	assert_true(r->unexplained_pct > 29.9 && r->unexplained_pct < 30.1);
+	for (uint32_t i = 0; i < r->n_removals; i++)
+		if (!strcmp(r->removals[i].id, "unexplained"))
+			assert_int_equal(r->removals[i].saved_ns, 100000);
+	forget(&t, &w);
+}
+
 /* A collective under a kernel is overlapped; beside it, exposed. */
 static void test_overlap_and_exposure(void **state)
 {
@@ -118,6 +148,8 @@ static void write_late_rank(struct wt *w, int rank, bool late)
 		double t = s * 1000.0, slow = late ? 400 : 50;
 
 		step(w, s + 1, t, 1000);
+		wt_event(w, "python_function", "nn.Module: Stem_0", 1, 10,
+			t + 5, slow + 10, "");
 		wt_event(w, "cpu_op", "prepare", 1, 10, t + 10, slow, "");
 		wt_kernel(w, "gemm", 1, 10, t + 20 + slow, 5, 7,
 			t + 26 + slow, 100, 10 * s + 1);
@@ -157,6 +189,7 @@ static void test_late_rank_is_named(void **state)
 	assert_int_equal(r->late[0].cause, TAUT_CAT_HOST_BOUND);
 	assert_string_equal(r->late[0].cause_op, "prepare");
 	assert_int_equal(r->late[0].cause_op_ns, 3 * 350000);
+	assert_string_equal(r->late[0].cause_module, "Stem_0");
 	for (uint32_t i = 0; i < r->n_findings; i++)
 		if (!strcmp(r->findings[i].id, "late-ranks")) {
 			assert_int_equal(r->findings[i].n_ranks, 1);
@@ -240,6 +273,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_device_step),
+		cmocka_unit_test(test_gap_without_a_launch),
 		cmocka_unit_test(test_overlap_and_exposure),
 		cmocka_unit_test(test_late_rank_is_named),
 		cmocka_unit_test(test_gloo_step),

@@ -197,6 +197,22 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 	return true;
 }
 
+/* Where the rank's longest operation of this name stands in the model. */
+static const char *module_of(const struct tauti_explain *x, uint32_t rank,
+	uint32_t name)
+{
+	const struct taut_graph *g = x->g;
+	const struct tauti_facts *f = &x->facts[rank];
+	uint32_t longest = TAUT_NONE;
+
+	for (uint32_t op = g->lane_begin[f->first_lane];
+		op < g->lane_begin[f->end_lane]; op++)
+		if (g->name[op] == name && (longest == TAUT_NONE ||
+			g->dur_ns[op] > g->dur_ns[longest]))
+			longest = op;
+	return longest == TAUT_NONE ? "" : tauti_module(x, longest);
+}
+
 static void name_cause(const struct tauti_explain *x, const struct account *a,
 	uint32_t rank, struct taut_report_late *late)
 {
@@ -216,7 +232,7 @@ static void name_cause(const struct tauti_explain *x, const struct account *a,
 		"ProfilerStep#", 13)))
 		late->cause_op = "(between events)";
 	late->cause_op_ns = row[best] > 0 ? row[best] : 0;
-	late->cause_module = "";
+	late->cause_module = row[best] > 0 ? module_of(x, rank, best) : "";
 }
 
 static int by_caused(const void *a, const void *b)

@@ -77,8 +77,7 @@ static int64_t *without_gaps(const struct removal *r)
 	int64_t *gap = malloc((g->n_ops + 1) * sizeof *gap);
 
 	for (uint32_t op = 0; gap && op < g->n_ops; op++)
-		gap[op] = tauti_is_device_op(g->kind[op]) && g->gap_ns[op] > 0 &&
-			r->x->launch_of[op] != TAUT_NONE ? 0 : g->gap_ns[op];
+		gap[op] = g->gap_ns[op] - tauti_unexplained(r->x, op);
 	return gap;
 }
 

@@ -347,14 +347,6 @@ static int64_t steady(const struct tauti_explain *x, bool replayed,
 	return n ? buffer[n / 2] : 0;
 }
 
-/* Work on a stream whose launch was before the recording still waits for what
- * runs before it; a worker thread whose call is not known just had none. */
-static bool follows(const struct tauti_explain *x, uint32_t op)
-{
-	return tauti_before(x->g, op) != TAUT_NONE &&
-		x->g->lanes[x->g->lane[op]].kind == TAUT_LANE_STREAM;
-}
-
 static void judge_replay(struct tauti_explain *x)
 {
 	struct taut_report *r = x->report;
@@ -375,9 +367,7 @@ static void judge_replay(struct tauti_explain *x)
 			r->replay_error_pct_max = e;
 	}
 	for (uint32_t op = 0; op < g->n_ops; op++)
-		if (tauti_is_device_op(g->kind[op]) && g->gap_ns[op] > 0 &&
-			(x->launch_of[op] != TAUT_NONE || follows(x, op)))
-			unexplained += g->gap_ns[op];
+		unexplained += tauti_unexplained(x, op);
 	r->replay_error_pct_mean = r->n_steps ? sum / r->n_steps : 0;
 	r->unexplained_pct = total ? 100.0 * (double)unexplained /
 		(double)total : 0;

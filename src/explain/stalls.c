@@ -1,4 +1,4 @@
-/* stalls.c - host slices that took far longer than their like.
+/* stalls.c - slices of the main threads that took far longer than their like.
  *
  * An operator that takes microseconds a thousand times and once takes twenty
  * milliseconds did not compute: its thread did not run (descheduled, waiting
@@ -36,7 +36,8 @@ static int64_t bin_start(uint32_t bin)
 static bool counts(const struct tauti_explain *x, uint32_t op)
 {
 	return x->op_category[op] == TAUT_CAT_HOST_BOUND &&
-		tauti_is_host_op(x->g->kind[op]);
+		tauti_is_host_op(x->g->kind[op]) &&
+		x->g->lanes[x->g->lane[op]].is_main;
 }
 
 /* Median of a histogram; INT64_MAX where there are too few to tell. */
@@ -104,8 +105,7 @@ taut_status tauti_stalls_find(struct tauti_explain *x, struct taut_error *err)
 	if (!x->usual_ns || !find_usual(x))
 		return tauti_explain_no_memory(err);
 	for (uint32_t op = 0; op < x->g->n_ops; op++)
-		if (x->g->lanes[x->g->lane[op]].is_main &&
-			tauti_is_stall(x, op, &usual)) {
+		if (tauti_is_stall(x, op, &usual)) {
 			x->report->stall_count++;
 			x->report->stall_ns += x->g->dur_ns[op] - usual;
 		}

@@ -18,13 +18,6 @@ enum {
 	MAX_CHANCE_PCT = 5,
 };
 
-static int64_t launched(const struct tauti_rank *rank, uint32_t row)
-{
-	uint32_t call = rank->launch_of[row];
-
-	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
-}
-
 /* First row of a stream that ends after `at`; streams are serial. */
 static uint32_t first_ending_after(const struct taut_trace *t, uint32_t lane,
 	int64_t at)
@@ -57,7 +50,7 @@ static uint32_t set_free_by(const struct tauti_rank *rank, uint32_t row,
 	before = end - 1;
 	distance = start - tauti_row_end(t, before) + SLACK_NS;
 	if (distance > WINDOW_NS || (rank->launch_of[row] != TAUT_NONE &&
-		launched(rank, before) >= launched(rank, row)) ||
+		tauti_launch_time(rank, before) >= tauti_launch_time(rank, row)) ||
 		(int64_t)(end - first) * distance * 100 >
 		(start - known) * MAX_CHANCE_PCT)
 		return TAUT_NONE;

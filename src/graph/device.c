@@ -51,15 +51,13 @@ static bool starts(const char *text, const char *with)
 	return !strncmp(text, with, strlen(with));
 }
 
-/* cudaEventRecord -> "EventRecord"; also hip*. */
-static const char *bare(const char *name)
+const char *tauti_bare_call(const char *name)
 {
-	if (starts(name, "cuda"))
-		return name + 4;
-	if (starts(name, "hip"))
-		return name + 3;
-	if (starts(name, "cu"))
-		return name + 2;
+	static const char *const prefixes[] = { "cuda", "hip", "cu" };
+
+	for (size_t i = 0; i < sizeof prefixes / sizeof prefixes[0]; i++)
+		if (starts(name, prefixes[i]))
+			return name + strlen(prefixes[i]);
 	return name;
 }
 
@@ -237,11 +235,11 @@ static taut_status propose(struct linker *k)
 
 	memset(&k->now, 0xff, sizeof k->now);
 	for (size_t i = 0; i < k->n_runtime; i++)
-		if (starts(bare(taut_trace_name(t, k->runtime[i])), "EventRecord"))
+		if (starts(tauti_bare_call(taut_trace_name(t, k->runtime[i])), "EventRecord"))
 			k->records_seen = true;
 	for (size_t i = 0; i < k->n_runtime; i++) {
 		uint32_t row = k->runtime[i];
-		const char *name = bare(taut_trace_name(t, row));
+		const char *name = tauti_bare_call(taut_trace_name(t, row));
 		struct thread_state *th =
 			&k->threads[t->lane[row]];
 
@@ -312,13 +310,6 @@ static uint32_t lane_of_stream(const struct taut_trace *t, int64_t device,
 	return TAUT_NONE;
 }
 
-static int64_t launch_time(const struct tauti_rank *rank, uint32_t row)
-{
-	uint32_t call = rank->launch_of[row];
-
-	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
-}
-
 /* The work launched last before `at` on a stream; launches of a stream are
  * in its order. */
 uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
@@ -330,7 +321,7 @@ uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (launch_time(rank, mid) < at)
+		if (tauti_launch_time(rank, mid) < at)
 			lo = mid + 1;
 		else
 			hi = mid;

@@ -107,6 +107,15 @@ static inline bool tauti_is_device(uint8_t kind)
 		kind == TAUT_KIND_MEMSET;
 }
 
+/* When device work was launched; where that is not recorded, when it began. */
+static inline int64_t tauti_launch_time(const struct tauti_rank *rank,
+	uint32_t row)
+{
+	uint32_t call = rank->launch_of[row];
+
+	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
+}
+
 /* The op whose end is the end of device work. */
 static inline uint32_t tauti_op_out(const struct tauti_rank *rank, uint32_t row)
 {
@@ -135,6 +144,8 @@ enum taut_coll_kind tauti_coll_kind(const char *name);
 int tauti_dtype_bytes(const char *name);
 
 taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err);
+/* cudaEventRecord -> "EventRecord"; also hip and cu. */
+const char *tauti_bare_call(const char *name);
 /* The work launched last before `at` on a stream; TAUT_NONE: none. Work whose
  * launch is not recorded counts as launched when it began. */
 uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,

@@ -51,6 +51,15 @@ static void replays_exactly(const struct taut_graph *g)
 	taut_timeline_fini(&t);
 }
 
+/* How every test ends. */
+static void finish(struct taut_graph *g, struct taut_run *run, struct wt *w)
+{
+	replays_exactly(g);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+	wt_end(w);
+}
+
 static uint32_t find_op(const struct taut_graph *g, enum taut_op_kind kind,
 	const char *name, int skip)
 {
@@ -108,10 +117,7 @@ static void test_slices_tile_the_thread(void **state)
 	assert_int_equal(sum, 200000);
 	assert_int_equal(g->n_steps, 1);
 	assert_int_equal(g->steps[0].end_ns - g->steps[0].start_ns, 200000);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* The kernel waits for its launch, the copy for the kernel, the host call for
@@ -140,10 +146,7 @@ static void test_launch_stream_and_sync(void **state)
 	ret = find_op(g, TAUT_OP_RETURN, "cudaDeviceSynchronize", 0);
 	assert_true(has_edge(g, kernel, ret, TAUT_EDGE_SYNC));
 	assert_int_equal(g->dur_ns[ret], 12000); /* 180 - 168 */
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* A launch call that hangs for 500 us: its kernel begins when it ends, so the
@@ -169,10 +172,7 @@ static void test_slow_launch_is_the_hosts(void **state)
 	assert_true(has_edge(g, launch, kernel, TAUT_EDGE_LAUNCH));
 	assert_int_equal(g->gap_ns[kernel], 0);
 	assert_int_equal(g->dur_ns[launch], 484000); /* 690 - 6 - 200 */
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* The main thread hands over to the autograd thread and waits for it. */
@@ -201,10 +201,7 @@ static void test_backward_thread(void **state)
 	assert_int_equal(g->dur_ns[ret], 30000); /* 730 - 700 */
 	assert_true(has_edge(g, ret - 1, first, TAUT_EDGE_THREAD));
 	assert_int_equal(g->dur_ns[ret - 1], 40000); /* 340 - 300 */
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* record; wait; launch elsewhere: the other stream waits for what had been
@@ -229,10 +226,7 @@ static void streams(double second_starts, bool expect)
 	a = find_op(g, TAUT_OP_KERNEL, "a", 0);
 	b = find_op(g, TAUT_OP_KERNEL, "b", 0);
 	assert_int_equal(has_edge(g, a, b, TAUT_EDGE_STREAM), expect);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 static void test_stream_waits_inferred(void **state)
@@ -287,10 +281,7 @@ static void test_last_arrival_decides(void **state)
 				k == 0 ? 400000 : k == 1 ? 0 : 300000);
 		}
 	}
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 static void test_clocks_are_recovered(void **state)
@@ -310,10 +301,7 @@ static void test_clocks_are_recovered(void **state)
 	assert_in_range((int)(g->clocks[2].offset_us + 0.5) - 2998, 0, 4);
 	assert_in_range((int)(-g->clocks[2].drift_ppm * 10 + 0.5), 390, 410);
 	assert_int_equal(g->n_backward, 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* One rank has one all-reduce less and another has a broadcast in its place:
@@ -334,10 +322,7 @@ static void test_mismatch_is_refused(void **state)
 	assert_non_null(strstr(g->unmatched, "collective 5 in step 1"));
 	for (uint32_t i = 0; i < g->n_collectives; i++)
 		assert_int_equal(g->collectives[i].n_members, 1);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 static void collective(struct wt *w, const char *name, const char *group,
@@ -396,10 +381,7 @@ static void groups(bool numbered)
 			.trace;
 		assert_int_equal(a / 2, b / 2);
 	}
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 static void test_groups_found_by_time(void **state)
@@ -450,10 +432,7 @@ static void test_named_groups_and_pairs(void **state)
 	assert_int_equal(alone, 1);
 	assert_int_equal(pairs, 3);
 	assert_int_equal(g->n_collectives, 6);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Ranks of one host share its clock, though its collectives end 300 us apart,
@@ -478,10 +457,7 @@ static void test_one_host_has_one_clock(void **state)
 	g = build(run);
 	assert_true(g->clocks[1].offset_us == 0);
 	assert_in_range((int)(-g->clocks[2].offset_us), 299, 301);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Two pipeline stages that share nothing but sends and receives, the second
@@ -516,10 +492,7 @@ static void test_clock_from_pairs(void **state)
 	assert_in_range((int)g->clocks[1].offset_us, 4920, 5080);
 	assert_in_range((int)g->clocks[1].uncertainty_us, 40, 90);
 	assert_int_equal(g->n_backward, 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* As the profiler writes it, a send tells only where to and a receive only
@@ -559,10 +532,7 @@ static void test_pairs_as_recorded(void **state)
 			g->start_ns[g->collectives[0].join_op] + 1000000 * i);
 	}
 	assert_int_equal(g->n_backward, 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Two kernels under one number on one rank do not cost the others theirs. */
@@ -593,10 +563,7 @@ static void test_a_number_twice(void **state)
 		pairs += g->collectives[i].n_members == 2;
 	assert_int_equal(pairs, 4);
 	assert_true(g->clocks[1].offset_us == 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Numbers that begin again in the second step are no numbers: the steps and
@@ -627,10 +594,7 @@ static void test_numbers_begin_again(void **state)
 	for (uint32_t i = 0; i < 12; i++)
 		assert_int_equal(g->collectives[i].n_members, 2);
 	assert_true(g->clocks[1].offset_us == 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* The host waits for an event with more work queued behind it. */
@@ -654,10 +618,7 @@ static void test_event_with_work_behind_it(void **state)
 	assert_true(has_edge(g, find_op(g, TAUT_OP_KERNEL, "a", 0), ret,
 		TAUT_EDGE_SYNC));
 	assert_int_equal(g->dur_ns[ret], 10000);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Each rank sends, then receives, on one stream, all in whole microseconds: the
@@ -685,10 +646,7 @@ static void test_circle_is_broken(void **state)
 	g = build(run);
 	assert_int_equal(g->n_collectives, 2);
 	assert_true(g->n_circular > 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* The root of a broadcast may be done before the last rank has come. */
@@ -713,10 +671,7 @@ static void test_broadcast_root_is_early(void **state)
 	assert_int_equal(g->start_ns[root + 1], g->start_ns[root]);
 	assert_int_equal(g->dur_ns[root + 1], 40000);
 	assert_int_equal(g->n_backward, 0);
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 /* Whichever request for memory fails, building says so and leaves nothing. */
@@ -742,10 +697,7 @@ static void test_memory_runs_out(void **state)
 		assert_true(!status || (!g && *err.message));
 		assert_in_range(n, 0, 5000);
 	}
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(&w);
+	finish(g, run, &w);
 }
 
 int main(void)

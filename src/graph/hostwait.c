@@ -31,16 +31,7 @@ static const struct {
 
 static enum wait_kind wait_kind_of(const char *name)
 {
-	static const char *const prefixes[] = { "cuda", "hip", "cu" };
-
-	for (size_t i = 0; i < 3; i++) {
-		size_t n = strlen(prefixes[i]);
-
-		if (strncmp(name, prefixes[i], n))
-			continue;
-		name += n;
-		break;
-	}
+	name = tauti_bare_call(name);
 	for (size_t i = 0; i < sizeof wait_calls / sizeof wait_calls[0]; i++) {
 		size_t n = strlen(wait_calls[i].name);
 
