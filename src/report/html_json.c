@@ -249,13 +249,7 @@ static void finding_row(const struct tauti_page *page, uint32_t i,
 	put_int(put, first, "at_start_ns", f->at_start_ns);
 	put_int(put, first, "at_end_ns", f->at_end_ns);
 	key(put, first, "ranks");
-	tauti_put_char(put, '[');
-	for (uint32_t k = 0; k < f->n_ranks; k++) {
-		if (k)
-			tauti_put_char(put, ',');
-		tauti_put_int(put, f->ranks[k]);
-	}
-	tauti_put_char(put, ']');
+	tauti_put_ranks(put, f->ranks, f->n_ranks);
 }
 
 static void kind_row(const struct tauti_page *page, uint32_t i,

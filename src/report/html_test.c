@@ -9,7 +9,7 @@
 #include <isa-l/igzip_lib.h>
 
 #include "report/html.h"
-#include "tests/support/alloc_fail.h"
+#include "tests/support/renderer.h"
 #include "tests/web/synthetic.h"
 
 static struct synthetic made;
@@ -25,17 +25,6 @@ static char *write_page(const struct taut_report *report)
 	fclose(out);
 	assert_int_equal(strlen(text), len);
 	return text;
-}
-
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	while ((text = strstr(text, what)) != NULL) {
-		text++;
-		n++;
-	}
-	return n;
 }
 
 static void page_is_whole(void **state)
@@ -195,35 +184,14 @@ static void a_run_of_nothing_is_a_page(void **state)
 
 static void refusal_is_told(void **state)
 {
-	FILE *full = fopen("/dev/full", "w");
-	struct taut_error err = { 0 };
-
 	(void)state;
-	if (!full)
-		skip();
-	assert_int_equal(taut_report_html(&made.report, full, &err), TAUT_EIO);
-	assert_int_equal(err.code, TAUT_EIO);
-	fclose(full);
+	renderer_tells_refusal(taut_report_html, &made.report);
 }
 
 static void no_memory_is_told(void **state)
 {
-	FILE *out = fopen("/dev/null", "w");
-	taut_status status = TAUT_ENOMEM;
-	long n = 0;
-
 	(void)state;
-	assert_non_null(out);
-	for (; status && n < 10000; n++) {
-		alloc_fail_after(n);
-		status = taut_report_html(&made.report, out, NULL);
-		alloc_fail_never();
-		if (status)
-			assert_int_equal(status, TAUT_ENOMEM);
-	}
-	assert_int_equal(status, TAUT_OK);
-	assert_true(n > 20);
-	fclose(out);
+	renderer_tells_no_memory(taut_report_html, &made.report, 20);
 }
 
 static int make(void **state)

@@ -99,13 +99,7 @@ static void put_head(struct tauti_put *put, const struct taut_report *r)
 	text(put, "run", r->run ? r->run->path : "");
 	integer(put, "ranks", r->n_ranks);
 	key(put, "rank_ids");
-	tauti_put_char(put, '[');
-	for (uint32_t i = 0; i < r->n_ranks; i++) {
-		if (i)
-			tauti_put_char(put, ',');
-		tauti_put_int(put, r->ranks[i]);
-	}
-	tauti_put_text(put, "]");
+	tauti_put_ranks(put, r->ranks, r->n_ranks);
 	key(put, "hosts");
 	tauti_put_char(put, '[');
 	for (uint32_t i = 0; r->hosts && i < r->n_ranks; i++) {
@@ -349,13 +343,7 @@ static void put_finding(
 	tauti_put_key(put, "id");
 	tauti_put_string(put, f->id);
 	key(put, "ranks");
-	tauti_put_char(put, '[');
-	for (uint32_t i = 0; i < f->n_ranks; i++) {
-		if (i)
-			tauti_put_char(put, ',');
-		tauti_put_int(put, f->ranks[i]);
-	}
-	tauti_put_char(put, ']');
+	tauti_put_ranks(put, f->ranks, f->n_ranks);
 	ms(put, "cost_ms", f->cost_ns);
 	text(put, "text", f->text);
 	text(put, "evidence", f->evidence);

@@ -6,21 +6,10 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "tests/support/alloc_fail.h"
+#include "tests/support/renderer.h"
 #include "tests/web/synthetic.h"
 
 static struct synthetic made;
-
-static int count(const char *text, const char *what)
-{
-	int n = 0;
-
-	while ((text = strstr(text, what)) != NULL) {
-		text++;
-		n++;
-	}
-	return n;
-}
 
 /* Members that came before the last of their collective. */
 static int waiting_members(void)
@@ -91,36 +80,14 @@ static void damaged_times_stay_bounded(void **state)
 
 static void refusal_is_told(void **state)
 {
-	FILE *full = fopen("/dev/full", "w");
-	struct taut_error err = { 0 };
-
 	(void)state;
-	if (!full)
-		skip();
-	assert_int_equal(
-		taut_report_perfetto(&made.report, full, &err), TAUT_EIO);
-	assert_int_equal(err.code, TAUT_EIO);
-	fclose(full);
+	renderer_tells_refusal(taut_report_perfetto, &made.report);
 }
 
 static void no_memory_is_told(void **state)
 {
-	FILE *out = fopen("/dev/null", "w");
-	taut_status status = TAUT_ENOMEM;
-	long n = 0;
-
 	(void)state;
-	assert_non_null(out);
-	for (; status && n < 1000; n++) {
-		alloc_fail_after(n);
-		status = taut_report_perfetto(&made.report, out, NULL);
-		alloc_fail_never();
-		if (status)
-			assert_int_equal(status, TAUT_ENOMEM);
-	}
-	assert_int_equal(status, TAUT_OK);
-	assert_true(n > 8);
-	fclose(out);
+	renderer_tells_no_memory(taut_report_perfetto, &made.report, 8);
 }
 
 static int make(void **state)

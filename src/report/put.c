@@ -82,6 +82,17 @@ void tauti_put_int(struct tauti_put *put, int64_t value)
 	tauti_put_bytes(put, at, (size_t)(end - at));
 }
 
+void tauti_put_ranks(struct tauti_put *put, const int32_t *ranks, uint32_t n)
+{
+	tauti_put_char(put, '[');
+	for (uint32_t i = 0; i < n; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_int(put, ranks[i]);
+	}
+	tauti_put_char(put, ']');
+}
+
 void tauti_put_us(struct tauti_put *put, int64_t ns)
 {
 	char text[28], *end = text + sizeof text;

@@ -28,6 +28,8 @@ void tauti_put_bytes(struct tauti_put *put, const void *bytes, size_t len);
 void tauti_put_text(struct tauti_put *put, const char *text);
 void tauti_put_char(struct tauti_put *put, char c);
 void tauti_put_int(struct tauti_put *put, int64_t value);
+/* A JSON array of n numbers. */
+void tauti_put_ranks(struct tauti_put *put, const int32_t *ranks, uint32_t n);
 /* Nanoseconds as decimal microseconds with three places: "12.345". */
 void tauti_put_us(struct tauti_put *put, int64_t ns);
 /* Up to nine decimals, in every locale. What JSON has no number for becomes
