@@ -67,7 +67,7 @@ struct taut_graph_lane {
 
 struct taut_step {
 	uint32_t trace;
-	int64_t id;          /* N of ProfilerStep#N; 0 when found otherwise */
+	int64_t id;          /* its number in the recording */
 	int64_t start_ns, end_ns;
 	uint32_t begin_op, end_op; /* OP_MARK */
 };

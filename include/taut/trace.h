@@ -23,6 +23,17 @@ enum taut_kind {
 	TAUT_KIND_SYNC,       /* device-side synchronisation record */
 	TAUT_KIND_GPU_RANGE,  /* annotation projected on a device lane */
 	TAUT_KIND_OVERHEAD,   /* the profiler's own time */
+	TAUT_KIND_STEP,       /* a training step, on the thread that runs it; its
+	                         number + 1 is in sequence, 0 when not told */
+	TAUT_KIND_COMM,       /* communication that a host carries out itself: a
+	                         collective, a send, a push, a pull. What it is
+	                         stands in comms. On the main thread it blocks */
+	TAUT_KIND_CHUNK,      /* one chunk of a collective on the wire: a detail
+	                         beside the operations, on lanes of kind OTHER;
+	                         described in chunks */
+	TAUT_KIND_LOAD,       /* a loader's worker prepares one batch */
+	TAUT_KIND_LOAD_WAIT,  /* the main thread takes a batch; where workers
+	                         prepare it, both have the same correlation */
 	TAUT_KIND_COUNT
 };
 
@@ -83,6 +94,31 @@ struct taut_copy_args {
 	int64_t bytes;
 };
 
+/* One chunk of a collective between two ranks. The waits follow each other
+ * and end with the transfer; -1 when not known. */
+struct taut_chunk_args {
+	uint32_t event;
+	int32_t peer;       /* global rank; -1 not known */
+	int32_t channel, step;
+	int32_t sends;      /* 1 sent, 0 received */
+	int64_t bytes;
+	int64_t gpu_late_ns;  /* the device had not produced or freed its part */
+	int64_t peer_late_ns; /* the peer had no room, or had not begun */
+	int64_t network_ns;   /* under way */
+};
+
+/* What this rank's host found when it compared clocks with rank 0's. */
+struct taut_clock_sample {
+	int64_t at_ns;       /* absolute, on the trace's clock */
+	int64_t offset_ns;   /* add to get rank 0's clock */
+	int64_t half_width_ns; /* it is within so much, for certain */
+};
+
+/* What the recorder learned of the job and no event says: "ddp.buckets". */
+struct taut_fact {
+	const char *key, *value;
+};
+
 enum { /* bits of flags[] */
 	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
 	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
@@ -107,8 +143,8 @@ struct taut_trace {
 	const uint32_t *correlation; /* launch <-> device; 0 none */
 	const uint32_t *sequence;    /* autograd sequence number + 1; 0 none */
 	const uint32_t *args;    /* TAUT_NONE, or a row: of syncs for kind SYNC,
-	                            of copies for MEMCPY and MEMSET, of comms
-	                            for every other kind */
+	                            of copies for MEMCPY and MEMSET, of chunks
+	                            for CHUNK, of comms for every other kind */
 	const uint8_t *kind;     /* enum taut_kind */
 	const uint8_t *flags;
 
@@ -116,10 +152,16 @@ struct taut_trace {
 	const struct taut_lane *lanes;
 	const uint32_t *lane_begin; /* n_lanes + 1 row numbers */
 
-	size_t n_syncs, n_comms, n_copies; /* each sorted by event */
+	size_t n_syncs, n_comms, n_copies, n_chunks; /* each sorted by event */
 	const struct taut_sync_args *syncs;
 	const struct taut_comm_args *comms;
 	const struct taut_copy_args *copies;
+	const struct taut_chunk_args *chunks;
+
+	size_t n_clock_samples;
+	const struct taut_clock_sample *clock_samples; /* by time */
+	size_t n_facts;
+	const struct taut_fact *facts;
 
 	const struct taut_names *names;
 

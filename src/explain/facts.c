@@ -83,7 +83,6 @@ static uint32_t module_id(struct taut_names *names, const struct taut_trace *t,
 			return 0;
 		name += sizeof module_prefix - 1;
 	} else if (t->kind[row] != TAUT_KIND_ANNOTATION ||
-		!strncmp(name, "ProfilerStep#", 13) ||
 		!strncmp(name, "nccl:", 5) || !strncmp(name, "gloo:", 5)) {
 		return 0;
 	}

@@ -228,8 +228,7 @@ static void name_cause(const struct tauti_explain *x, const struct account *a,
 			a->category[best] != late->cause))
 			best = i;
 	late->cause_op = row[best] > 0 ? taut_names_text(x->g->names, best) : "";
-	if (row[best] > 0 && (!best || !strncmp(late->cause_op,
-		"ProfilerStep#", 13)))
+	if (row[best] > 0 && !best)
 		late->cause_op = "(between events)";
 	late->cause_op_ns = row[best] > 0 ? row[best] : 0;
 	late->cause_module = row[best] > 0 ? module_of(x, rank, best) : "";

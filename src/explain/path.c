@@ -135,18 +135,9 @@ static const char *name_text(const struct tauti_explain *x, uint32_t name)
 	return name ? taut_names_text(x->g->names, name) : "(between events)";
 }
 
-/* What an op is told as: time of a step that no event has is no event's. */
-static uint32_t told_name(const struct tauti_explain *x, uint32_t op)
-{
-	uint32_t name = x->g->name[op];
-
-	return strncmp(taut_names_text(x->g->names, name), "ProfilerStep#", 13) ?
-		name : 0;
-}
-
 static const char *op_name(const struct tauti_explain *x, uint32_t op)
 {
-	return name_text(x, told_name(x, op));
+	return name_text(x, x->g->name[op]);
 }
 
 static int32_t rank_number(const struct taut_graph *g, uint32_t op)
@@ -304,7 +295,7 @@ static bool sum_shares(struct walk *w, bool modules)
 	for (size_t i = 0; tallies && i < w->pieces.count; i++) {
 		const struct piece *p = &w->pieces.data[i];
 		uint32_t id = modules ? tauti_module_id(x, p->op) :
-			told_name(x, p->op);
+			x->g->name[p->op];
 		struct tally *t = &tallies[(size_t)id * TAUT_CATEGORIES +
 			p->category];
 

@@ -71,7 +71,7 @@ struct tauti_comm {
 
 struct tauti_mark {
 	int64_t id, start, end;
-	uint32_t row; /* of ProfilerStep#N, or TAUT_NONE */
+	uint32_t row; /* of the step, or TAUT_NONE */
 	uint32_t begin_op, end_op;
 };
 
@@ -132,7 +132,7 @@ taut_status tauti_rank_init(struct tauti_rank *rank,
 	const struct taut_graph_options *options, struct taut_error *err);
 void tauti_rank_fini(struct tauti_rank *rank);
 
-/* Steps (ProfilerStep#N of the main thread, or one over everything). */
+/* Steps (events of kind STEP on the main thread, or one over everything). */
 taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err);
 /* The step in which a host instant lies; INT64_MIN none. */
 int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at);

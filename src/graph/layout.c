@@ -86,6 +86,18 @@ static bool take_names(struct builder *b, uint32_t rank)
 	return true;
 }
 
+/* Time that only the step accounts for is no event's: it has no name. */
+static uint32_t name_of(const struct builder *b, uint32_t rank,
+	const struct tauti_op *op)
+{
+	const struct taut_trace *t = b->ranks[rank].trace;
+
+	if (op->event == TAUT_NONE || (op->kind != TAUT_OP_MARK &&
+		t->kind[op->event] == TAUT_KIND_STEP))
+		return 0;
+	return b->names[rank][t->name[op->event]];
+}
+
 static void fill_op(struct builder *b, uint32_t rank, uint32_t id,
 	const struct tauti_op *op)
 {
@@ -97,8 +109,7 @@ static void fill_op(struct builder *b, uint32_t rank, uint32_t id,
 	b->event[id] = op->event;
 	b->collective[id] = op->comm == TAUT_NONE ? TAUT_NONE :
 		r->comms.data[op->comm].match;
-	b->name[id] = op->event == TAUT_NONE ? 0 :
-		b->names[rank][r->trace->name[op->event]];
+	b->name[id] = name_of(b, rank, op);
 }
 
 /* The columns of one rank, whose own operations are then of no more use. */

@@ -4,12 +4,9 @@
 
 #include "graph/graph.h"
 
-static const char step_prefix[] = "ProfilerStep#";
-
 static bool is_step(const struct taut_trace *t, uint32_t row)
 {
-	return t->kind[row] == TAUT_KIND_ANNOTATION && !strncmp(
-		taut_trace_name(t, row), step_prefix, sizeof step_prefix - 1);
+	return t->kind[row] == TAUT_KIND_STEP;
 }
 
 /* The thread with the step marks; without any, the busiest host thread. */
@@ -122,8 +119,8 @@ taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err)
 
 		if (!is_step(t, i))
 			continue;
-		m.id = strtoll(taut_trace_name(t, i) + sizeof step_prefix - 1,
-			NULL, 10);
+		m.id = t->sequence[i] ? (int64_t)t->sequence[i] - 1 :
+			(int64_t)rank->marks.count;
 		ok = taut_vec_push(&rank->marks, m);
 	}
 	if (ok && !rank->marks.count) {

@@ -147,6 +147,7 @@ static bool open_row(struct cutter *c, uint32_t i)
 
 		if (e.end > around->end + ROUNDING_NS) {
 			if (t->kind[i] == TAUT_KIND_ANNOTATION ||
+				t->kind[i] == TAUT_KIND_STEP ||
 				t->kind[i] == TAUT_KIND_PYTHON)
 				return true;
 			c->open.count--;

@@ -160,7 +160,8 @@ static const char *kind_name(uint8_t kind)
 {
 	static const char *const names[TAUT_KIND_COUNT] = { "other", "operator",
 		"annotation", "python", "runtime", "kernel", "copy", "fill",
-		"sync", "device range", "overhead" };
+		"sync", "device range", "overhead", "step", "communication",
+		"chunk", "batch", "wait for batch" };
 
 	return kind < TAUT_KIND_COUNT ? names[kind] : names[0];
 }

@@ -28,6 +28,9 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->syncs);
 	taut_vec_free(&b->comms);
 	taut_vec_free(&b->copies);
+	taut_vec_free(&b->chunks);
+	taut_vec_free(&b->clock_samples);
+	taut_vec_free(&b->facts);
 	tauti_lanes_fini(&b->lanes);
 }
 
@@ -86,6 +89,18 @@ taut_status tauti_builder_note(struct tauti_builder *b, const char *fmt, ...)
 	return TAUT_OK;
 }
 
+taut_status tauti_builder_fact(struct tauti_builder *b, const char *key,
+	const char *value, size_t value_len)
+{
+	struct taut_fact fact = {
+		taut_arena_strndup(b->arena, key, strlen(key)),
+		taut_arena_strndup(b->arena, value, value_len),
+	};
+	if (!fact.key || !fact.value || !taut_vec_push(&b->facts, fact))
+		return TAUT_ENOMEM;
+	return TAUT_OK;
+}
+
 /* --- finishing ----------------------------------------------------------- */
 
 /* Read as a decimal, "5.7" gave 5700 ns and was meant as 5007. */
@@ -96,17 +111,28 @@ static int64_t unpad(int64_t ns, unsigned digits)
 	return digits > 3 ? ns : ns - part + part / unit[digits];
 }
 
-static int64_t settle_times(struct tauti_builder *b)
+void tauti_builder_next_source(struct tauti_builder *b)
 {
-	int64_t first = INT64_MAX;
-	for (size_t i = 0; i < b->n_rows; i++) {
+	for (size_t i = b->first_row; i < b->n_rows; i++) {
 		struct tauti_row *row = tauti_builder_row_at(b, (uint32_t)i);
 		if (b->nano_unpadded) {
 			row->start_ns = unpad(row->start_ns, row->digits & 15);
 			row->dur_ns = unpad(row->dur_ns, row->digits >> 4);
 		}
-		if (row->start_ns < first)
-			first = row->start_ns;
+		row->start_ns += b->base_ns;
+	}
+	b->first_row = b->n_rows;
+	b->base_ns = 0;
+	b->nano_unpadded = false;
+}
+
+static int64_t first_time(struct tauti_builder *b)
+{
+	int64_t first = INT64_MAX;
+	for (size_t i = 0; i < b->n_rows; i++) {
+		int64_t at = tauti_builder_row_at(b, (uint32_t)i)->start_ns;
+		if (at < first)
+			first = at;
 	}
 	return b->n_rows ? first : 0;
 }
@@ -119,6 +145,9 @@ struct columns {
 	struct taut_sync_args *syncs;
 	struct taut_comm_args *comms;
 	struct taut_copy_args *copies;
+	struct taut_chunk_args *chunks;
+	struct taut_clock_sample *clock_samples;
+	struct taut_fact *facts;
 };
 
 static bool alloc_columns(struct tauti_builder *b, struct columns *c)
@@ -140,11 +169,17 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		arena, struct taut_comm_args, b->comms.count);
 	c->copies = TAUT_ARENA_ARRAY(
 		arena, struct taut_copy_args, b->copies.count);
+	c->chunks = TAUT_ARENA_ARRAY(
+		arena, struct taut_chunk_args, b->chunks.count);
+	c->clock_samples = TAUT_ARENA_ARRAY(
+		arena, struct taut_clock_sample, b->clock_samples.count);
+	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
 	c->lane_begin =
 		TAUT_ARENA_ARRAY(arena, uint32_t, b->lanes.all.count + 1);
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
-	       c->flags && c->syncs && c->comms && c->copies && c->lane_begin;
+	       c->flags && c->syncs && c->comms && c->copies && c->chunks &&
+	       c->clock_samples && c->facts && c->lane_begin;
 }
 
 /* The side-table row of an event moves to where the events' order puts it.
@@ -162,6 +197,10 @@ static uint32_t move_args(struct tauti_builder *b, struct columns *c,
 		c->copies[trace->n_copies] = b->copies.data[row->args];
 		c->copies[trace->n_copies].event = event;
 		return (uint32_t)trace->n_copies++;
+	case TAUT_KIND_CHUNK:
+		c->chunks[trace->n_chunks] = b->chunks.data[row->args];
+		c->chunks[trace->n_chunks].event = event;
+		return (uint32_t)trace->n_chunks++;
 	default:
 		c->comms[trace->n_comms] = b->comms.data[row->args];
 		c->comms[trace->n_comms].event = event;
@@ -192,6 +231,28 @@ static void write_columns(struct tauti_builder *b, struct columns *c,
 		c->lane_begin[i + 1] += c->lane_begin[i];
 }
 
+static int by_time(const void *a, const void *b)
+{
+	const struct taut_clock_sample *x = a, *y = b;
+	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+/* What stands beside the events. */
+static void copy_sidelines(const struct tauti_builder *b, struct columns *c,
+	struct taut_trace *trace)
+{
+	trace->n_clock_samples = b->clock_samples.count;
+	for (size_t i = 0; i < b->clock_samples.count; i++)
+		c->clock_samples[i] = b->clock_samples.data[i];
+	qsort(c->clock_samples, trace->n_clock_samples,
+		sizeof *c->clock_samples, by_time);
+	trace->clock_samples = c->clock_samples;
+	trace->n_facts = b->facts.count;
+	for (size_t i = 0; i < b->facts.count; i++)
+		c->facts[i] = b->facts.data[i];
+	trace->facts = c->facts;
+}
+
 static void publish(const struct tauti_builder *b, const struct columns *c,
 	int64_t first_ns, struct taut_trace *trace)
 {
@@ -199,7 +260,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->host = b->host;
 	trace->rank = b->rank;
 	trace->world_size = b->world_size;
-	trace->base_ns = b->base_ns + first_ns;
+	trace->base_ns = first_ns;
 	trace->n_events = b->n_rows;
 	trace->start_ns = c->start_ns;
 	trace->dur_ns = c->dur_ns;
@@ -216,6 +277,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->syncs = c->syncs;
 	trace->comms = c->comms;
 	trace->copies = c->copies;
+	trace->chunks = c->chunks;
 	trace->names = b->names;
 	trace->bytes_read = b->bytes_read;
 	trace->events_seen = b->events_seen;
@@ -238,7 +300,8 @@ taut_status tauti_builder_finish(struct tauti_builder *b,
 		b->arena, struct taut_lane, b->lanes.all.count);
 	if (!new_lane || !c.lanes)
 		goto out;
-	int64_t first_ns = settle_times(b);
+	tauti_builder_next_source(b);
+	int64_t first_ns = first_time(b);
 	status = tauti_lanes_finish(&b->lanes, c.lanes, new_lane);
 	if (status == TAUT_OK)
 		status = tauti_builder_order(b, new_lane, &order);
@@ -248,6 +311,7 @@ taut_status tauti_builder_finish(struct tauti_builder *b,
 		goto out;
 	write_columns(b, &c, order, new_lane, first_ns, &trace);
 	publish(b, &c, first_ns, &trace);
+	copy_sidelines(b, &c, &trace);
 	*ret_trace = trace;
 	free_rows(b);
 out:

@@ -55,10 +55,14 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_sync_args) syncs;
 	TAUT_VEC(struct taut_comm_args) comms;
 	TAUT_VEC(struct taut_copy_args) copies;
+	TAUT_VEC(struct taut_chunk_args) chunks;
+	TAUT_VEC(struct taut_clock_sample) clock_samples;
+	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */
 
 	/* What the format learns of the whole. */
-	int64_t base_ns;     /* added to every start */
+	int64_t base_ns;     /* added to every start of this source */
+	size_t first_row;    /* of this source; see tauti_builder_source() */
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
 	int32_t rank, world_size; /* -1: not said */
 	const char *host;	  /* "": not said */
@@ -83,6 +87,16 @@ static inline struct tauti_row *tauti_builder_row_at(
 	return &b->blocks.data[i >> TAUTI_ROW_BITS]
 			      [i & (TAUTI_ROW_BLOCK - 1)];
 }
+
+/* Several files make one trace: call this between two of them. What the one
+ * before said of its own times (base_ns, nano_unpadded) is put into its rows,
+ * which are on the common clock of the files from then on; ids of its own
+ * (correlations) are kept apart from those of the next by the caller. */
+void tauti_builder_next_source(struct tauti_builder *builder);
+
+/* Adds what the recorder learned; copies both texts. */
+TAUT_NODISCARD taut_status tauti_builder_fact(struct tauti_builder *builder,
+	const char *key, const char *value, size_t value_len);
 
 void tauti_builder_lose(struct tauti_builder *builder, enum tauti_lost why,
 	uint64_t offset);

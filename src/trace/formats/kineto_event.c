@@ -266,6 +266,7 @@ static enum tauti_role role_of(enum taut_kind kind)
 	case TAUT_KIND_ANNOTATION:
 	case TAUT_KIND_PYTHON:
 	case TAUT_KIND_RUNTIME:
+	case TAUT_KIND_STEP:
 		return TAUTI_ROLE_THREAD;
 	case TAUT_KIND_KERNEL:
 	case TAUT_KIND_MEMCPY:
@@ -294,6 +295,21 @@ static uint32_t add_lane(
 		b->lanes.all.data[id].name = (uint32_t)(-1 -
 			(tid.is_text ? tid.number : pid.number));
 	return id;
+}
+
+/* "ProfilerStep#12" is step 12; *ret_sequence is its number + 1. */
+static bool is_step(struct tauti_text name, uint32_t *ret_sequence)
+{
+	static const char prefix[] = "ProfilerStep#";
+	uint32_t number = 0;
+	size_t at = sizeof prefix - 1;
+	if (!starts_with(name, prefix))
+		return false;
+	for (; at < name.len && name.at[at] >= '0' &&
+		name.at[at] <= '9' && number < 100000000; at++)
+		number = number * 10 + (uint32_t)(name.at[at] - '0');
+	*ret_sequence = number + 1;
+	return true;
 }
 
 /* --- complete events ----------------------------------------------------- */
@@ -403,6 +419,8 @@ static enum kineto_result complete_event(
 		tauti_kineto_kind(string_or_empty(k, e->category));
 	if (kind == TAUT_KIND_OP && is_mark(name))
 		kind = TAUT_KIND_ANNOTATION;
+	if (kind == TAUT_KIND_ANNOTATION && is_step(name, &row.sequence))
+		kind = TAUT_KIND_STEP;
 	row.kind = (uint8_t)kind;
 	if (!read_times(k, e, &row))
 		return lose(k, begin, TAUTI_LOST_TIME);

@@ -106,7 +106,7 @@ static void test_files_of_2021(void **state)
 			     "\"correlation\":33")) TAIL);
 	const struct taut_trace *t = first(run);
 	assert_int_equal(t->n_lanes, 2);
-	static const uint8_t kinds[] = { TAUT_KIND_ANNOTATION,
+	static const uint8_t kinds[] = { TAUT_KIND_STEP,
 		TAUT_KIND_ANNOTATION, TAUT_KIND_ANNOTATION, TAUT_KIND_OP,
 		TAUT_KIND_KERNEL };
 	assert_memory_equal(t->kind, kinds, sizeof kinds);
