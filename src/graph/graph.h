@@ -196,6 +196,10 @@ void tauti_match_fini(struct tauti_match *match);
 taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	const struct tauti_match *match, int64_t origin_ns,
 	struct taut_clock_row *rows, struct taut_error *err);
+/* What the rank's own comparisons with rank 0's clock tell; false: it made
+ * none. Sets offset, drift and uncertainty. */
+bool tauti_clock_exchanged(const struct taut_trace *trace, int64_t origin_ns,
+	struct taut_clock_row *row);
 int64_t tauti_clock_apply(const struct taut_clock_row *row, int64_t t,
 	int64_t origin_ns);
 

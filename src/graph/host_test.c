@@ -243,6 +243,112 @@ static void test_loader(void **state)
 	finish(g, run);
 }
 
+/* A true instant on a clock with that offset and drift from the epoch. */
+static int64_t skewed(int64_t true_us, double offset_us, double drift_ppm)
+{
+	return true_us * US + (int64_t)(offset_us * 1e3) +
+		(int64_t)(drift_ppm * 1e-3 * (double)true_us);
+}
+
+static const double offsets_us[] = { 0, 5321.25, -88000, 150.5 };
+static const double drifts_ppm[] = { 0, 37, -12.5, 80 };
+enum { N_CLOCKS = 4, SECONDS = 4 };
+
+/* A comparison at a true instant that is wrong by error_us. */
+static void compare(struct wl *w, int r, int64_t at_us, int64_t error_us)
+{
+	int64_t local = skewed(at_us, offsets_us[r], drifts_ppm[r]);
+	struct tauti_log_record *record;
+
+	wl_clock(w, 0, at_us * US - local + error_us * US, 20 * US);
+	record = &w->records[w->header.reserved - 1];
+	record->start_ns = record->end_ns = WL_EPOCH_NS + local;
+}
+
+static void on_clock(struct tauti_log_record *record, int r, int64_t at_us,
+	int64_t dur_us)
+{
+	record->start_ns = WL_EPOCH_NS + skewed(at_us, offsets_us[r],
+		drifts_ppm[r]);
+	record->end_ns = WL_EPOCH_NS + skewed(at_us + dur_us, offsets_us[r],
+		drifts_ppm[r]);
+}
+
+/* A token that runs round the ranks, 10 us on the way from each to the next;
+ * the receive of a rank begins with the round and ends with the token. */
+static void ring(struct wl *w, int round)
+{
+	int64_t at = (int64_t)round * 100000 + 1000;
+
+	for (int r = 0; r < N_CLOCKS; r++) {
+		int to = (r + 1) % N_CLOCKS;
+		struct tauti_log_record *s = wl_comm(&w[r], "send", 100, 0, 0,
+			-1, 8), *v = wl_comm(&w[to], "recv", 100, 0, 0, -1, 8);
+
+		s->u.comm.src = v->u.comm.src = r;
+		s->u.comm.dst = v->u.comm.dst = to;
+		on_clock(s, r, at + r * 20, 5);
+		on_clock(v, to, at + (to ? -500 : 30), (to ? 500 : -30) +
+			r * 20 + 10);
+	}
+}
+
+/* Four clocks that are off and drift apart, each compared with rank 0's at
+ * both ends: with comparisons that are off by nothing the clocks come out;
+ * with ones that are off by 15 us, within what they state, no receive ends
+ * before its send, and the error does not grow. */
+static void test_compared_clocks(void **state)
+{
+	static const int64_t error_us[] = { 0, 15 };
+	static const double allowed_us[] = { 1, 15.5 };
+
+	(void)state;
+	for (int e = 0; e < 2; e++) {
+		struct wl w[N_CLOCKS];
+		struct taut_run *run;
+		struct taut_graph *g;
+
+		for (int r = 0; r < N_CLOCKS; r++) {
+			w[r] = wl_begin(r, N_CLOCKS);
+			if (!r)
+				continue;
+			compare(&w[r], r, 0, error_us[e] * (r % 2 ? 1 : -1));
+			compare(&w[r], r, SECONDS * 1000000,
+				error_us[e] * (r % 2 ? 1 : -1));
+		}
+		for (int round = 0; round < 10; round++)
+			ring(w, round);
+		run = open_logs(w, N_CLOCKS);
+		g = build(run);
+		for (int r = 1; r < N_CLOCKS; r++)
+			for (int64_t at = 0; at <= SECONDS; at++) {
+				int64_t local = skewed(at * 1000000,
+					offsets_us[r], drifts_ppm[r]);
+				int64_t found = taut_graph_time(g,
+					(uint32_t)r, WL_EPOCH_NS + local -
+					run->traces[r].base_ns) + g->origin_ns -
+					WL_EPOCH_NS - at * 1000000000;
+
+				assert_true((double)llabs(found) <=
+					allowed_us[e] * 1e3);
+			}
+		assert_int_equal(g->n_unmatched, 0);
+		for (uint32_t c = 0; c < g->n_collectives; c++) {
+			const struct taut_collective *p = &g->collectives[c];
+			uint32_t a = g->member_arrive[p->first_member];
+			uint32_t b = g->member_arrive[p->first_member + 1];
+			uint32_t s = strcmp(taut_names_text(g->names,
+				g->name[a]), "send") ? b : a;
+			uint32_t v = s == a ? b : a;
+
+			assert_true(g->start_ns[s] <= g->start_ns[v + 1] +
+				g->dur_ns[v + 1]);
+		}
+		assert_int_equal(g->n_backward, 0);
+		finish(g, run);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -251,6 +357,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_compared_clocks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
