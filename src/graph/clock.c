@@ -337,11 +337,13 @@ static void refine(struct aligner *a, uint32_t rank, uint32_t anchor)
 	struct taut_clock_row *row = &a->rows[rank];
 	double open_us = row->uncertainty_us + resolution_us, move = 0;
 
+	row->samples = (uint32_t)a->ranks[rank].trace->n_clock_samples;
+
 	if (anchor != TAUT_NONE) {
 		size_t n = take_samples(a, rank, anchor);
 		struct fit f = fit_line(a->samples, n, a->buffer);
 
-		row->samples = (uint32_t)n;
+		row->samples += (uint32_t)n;
 		if (n >= MIN_SAMPLES && f.drift_ppm == 0 &&
 			f.spread_us + common_bias_us < open_us / 2 &&
 			fabs(f.offset_us) <= open_us) {
