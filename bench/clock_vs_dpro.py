@@ -4,7 +4,7 @@
 """How well are the clocks of hosts found? dPRO's published alignment and Taut's, on the same synthetic truth.
 
 Hosts in a ring all-reduce chunk by chunk, several rounds a second. Each host has a clock with a known offset and a
-known drift; latency, jitter, bandwidth and lateness of hosts are drawn from a seed. What both see is the same: sends
+known drift; the latency of each way of each link, jitter and lateness of hosts are drawn from a seed. What both see is the same: sends
 and receives with the stamps of their hosts' clocks. Taut sees in addition what its recorder measures: an exchange of
 64 datagrams with host 0 before and after, over the same links, of which the fastest counts.
 
@@ -51,6 +51,10 @@ class Truth:
         n = self.hosts = scene["hosts"]
         self.offset_us = [0.0] + [rng.uniform(-scene["offset_us"], scene["offset_us"]) for _ in range(n - 1)]
         self.drift_ppm = [0.0] + [rng.uniform(-scene["drift_ppm"], scene["drift_ppm"]) for _ in range(n - 1)]
+        # each way of each link has a latency of its own, which nobody is told
+        self.latency_us = {
+            (i, k): scene["latency_us"] * rng.uniform(0.8, 1.4) for i in range(n) for k in range(n) if i != k
+        }
         self.transfers = []  # (send begin, send end, receive begin, receive end, source, chunk of the round, round)
         self.syncs = []  # per round: the instant at which each host sees the Sync event
         at = 1000.0
@@ -58,16 +62,16 @@ class Truth:
             at = self.ring(at, len(self.syncs)) + scene["pause_us"]
         self.exchanges = [self.exchange(h, t) for h in range(1, n) for t in (0.0, scene["seconds"] * 1e6)]
 
-    def delay(self):
-        """One way over a link: never less than the latency."""
-        return self.scene["latency_us"] + self.rng.expovariate(1 / self.scene["jitter_us"])
+    def delay(self, source, to):
+        """One way over a link: never less than its latency."""
+        return self.latency_us[source, to] + self.rng.expovariate(1 / self.scene["jitter_us"])
 
     def ring(self, at, number):
         """One all-reduce: 2 (n - 1) chunks round the ring. Returns when it is done."""
         n, scene = self.hosts, self.scene
         ready = [at + self.rng.expovariate(1 / scene["late_us"]) for _ in range(n)]
         told = max(ready)
-        self.syncs.append([told + self.delay() for _ in range(n)])
+        self.syncs.append([told + (self.delay(0, host) if host else 0) for host in range(n)])
         free = list(self.syncs[-1])
         for chunk in range(2 * (n - 1)):
             after = list(free)
@@ -75,7 +79,7 @@ class Truth:
                 to = (source + 1) % n
                 send = free[source]
                 sent = send + scene["chunk_us"]
-                arrive = sent + self.delay()
+                arrive = sent + self.delay(source, to)
                 posted = free[to]
                 end = max(arrive, posted + 1)
                 self.transfers.append((send, sent, posted, end, source, chunk, number))
@@ -87,7 +91,7 @@ class Truth:
         """The fastest of 64 questions to host 0: (host, own time, offset found, half the round trip)."""
         best = None
         for _ in range(64):
-            out, back = self.delay(), self.delay()
+            out, back = self.delay(host, 0), self.delay(0, host)
             asked, answered = self.clock(host, at), self.clock(0, at + out)
             heard = self.clock(host, at + out + back)
             if best is None or heard - asked < 2 * best[3]:
