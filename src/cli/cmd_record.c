@@ -240,7 +240,7 @@ static int run(const struct verb_call *call)
 		.no_nccl = values->no_nccl, .join = values->join,
 		.command = call->operands, .n_command = call->n_operands };
 	struct taut_error err = { .message = "" };
-	struct made made;
+	struct made made = { NULL, false };
 	taut_status status;
 
 	if (!take_steps(values->steps, &plan))
