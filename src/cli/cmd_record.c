@@ -169,12 +169,14 @@ static void say_recorded(const struct record_plan *plan,
 {
 	const char *ranks = record_ranks_text(
 		arena, result->ranks.data, result->ranks.count);
-	const char *steps = record_steps_text(arena, plan->first, plan->end);
+	const char *steps = record_steps_text(
+		arena, result->recorded[0], result->recorded[1]);
+	bool has_steps = result->recorded[1] >= 0;
 
 	if (result->ranks.count && ranks && steps)
 		term_complain("recorded %s%s%s: %s", ranks,
-			result->has_steps ? ", " : "",
-			result->has_steps ? steps : "", plan->run);
+			has_steps ? ", " : "", has_steps ? steps : "",
+			plan->run);
 }
 
 static void say_result(const struct record_plan *plan,
@@ -208,7 +210,8 @@ static void finish(const struct record_plan *plan,
 static int run_job(const struct record_plan *plan, const struct made *made,
 	struct taut_arena *arena)
 {
-	struct record_result result = { .world_size = -1 };
+	struct record_result result = { .world_size = -1,
+		.recorded = { -1, -1 } };
 	struct taut_error err = { .message = "" };
 	struct record_files files;
 	struct record_job job;

@@ -415,6 +415,7 @@ class Gather(Record):
         self.assertEqual(
             found["problems"], ["rank 0: recorded steps 10 to 11: the job ended"]
         )
+        self.assertIn("recorded rank 0, steps 10 to 11: ", self.said[0])
         self.assertFalse(found["complete"])
 
     def test_killed_inside_the_window(self):
@@ -429,7 +430,7 @@ class Gather(Record):
         self.assertEqual(len(found["problems"]), 1)
         self.assertRegex(
             found["problems"][0],
-            r"\Arank 1: process \d+ on \S+ was killed or crashed in step 12: records step 12",
+            r"\Arank 1: process \d+ on \S+ was killed or crashed in step 12 or later: records step 12",
         )
         self.assertFalse(found["complete"])
         size = (self.run_folder / "rank1" / "torch-4194297.tautlog").stat().st_size
