@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import command
@@ -287,8 +288,9 @@ class Folder(Record):
         code = "say(rank=1, world_size=2); trace(1)"
         self.record(*job("say(rank=0, world_size=2); trace(0)"), options=["--join"])
         self.assertEqual([one["rank"] for one in self.recording()["missing"]], [1])
+        os.utime(self.folder / "RUN/recording.json", (1, time.time() - 90))
         self.refused_out(self.folder / "RUN", "recording that has ended", "--join")
-        (self.folder / "RUN/recording.json").unlink()
+        os.utime(self.folder / "RUN/recording.json")
         self.record(*job(code), options=["--join"])
         self.assertTrue(self.recording()["complete"])
 
