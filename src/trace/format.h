@@ -22,7 +22,8 @@ struct tauti_format {
 
 	/* Reads the stream, which is at its start, into the builder. May
 	 * block on the stream; one thread at a time for one builder.
-	 * TAUT_OK: the builder holds all that is whole, and says what is not.
+	 * TAUT_OK: the builder holds all that is whole, and says what is not;
+	 * further ranks of the input are in builder->next.
 	 * TAUT_EFORMAT: nothing of it can be used; builder->other_kind tells
 	 * that it is no trace at all. TAUT_EIO, TAUT_ENOMEM. */
 	taut_status (*read)(struct tauti_stream *stream,

@@ -24,6 +24,7 @@ struct file {
 	struct taut_names *names;
 	const char **notes; /* malloced */
 	size_t n_notes;
+	struct file *more; /* further ranks of the same input; malloced */
 };
 
 /* What a taut_run is inside; public is its first member. */
@@ -78,6 +79,38 @@ static taut_status leave_out(
 					"%s: no memory", file->input->path);
 }
 
+static taut_status take_rank(struct file *file, struct tauti_builder *builder,
+	const char *format, struct taut_error *err)
+{
+	taut_status status = tauti_builder_finish(builder, &file->trace, err);
+	if (status != TAUT_OK)
+		return status;
+	file->trace.format = format;
+	take_builder(file, builder);
+	return TAUT_OK;
+}
+
+/* A rank that the caller gave is that of the first; the others follow. */
+static taut_status take_ranks(struct file *file, struct tauti_builder *builder,
+	const char *format, struct taut_error *err)
+{
+	taut_status status = take_rank(file, builder, format, err);
+	int32_t rank = file->rank_given;
+	for (builder = builder->next; builder && status == TAUT_OK;
+		builder = builder->next) {
+		struct file *more = calloc(1, sizeof *more);
+		if (!more)
+			return taut_error_set(err, TAUT_ENOMEM, -1,
+				"%s: no memory", file->input->path);
+		more->input = file->input;
+		more->rank_given = rank < 0 ? -1 : ++rank;
+		more->more = file->more;
+		file->more = more;
+		status = take_rank(more, builder, format, err);
+	}
+	return status;
+}
+
 static taut_status read_stream(
 	struct file *file, struct tauti_stream *stream, struct taut_error *err)
 {
@@ -90,14 +123,10 @@ static taut_status read_stream(
 			tauti_stream_name(stream));
 	status = tauti_format_read(stream, &builder, &format, err);
 	if (status == TAUT_OK)
-		status = tauti_builder_finish(&builder, &file->trace, err);
-	if (status == TAUT_OK) {
-		file->trace.format = format->name;
-		take_builder(file, &builder);
-	} else if (status == TAUT_EFORMAT &&
-		   may_leave_out(file, builder.other_kind)) {
+		status = take_ranks(file, &builder, format->name, err);
+	else if (status == TAUT_EFORMAT &&
+		may_leave_out(file, builder.other_kind))
 		status = leave_out(file, builder.other_kind, err);
-	}
 	tauti_builder_fini(&builder);
 	return status;
 }
@@ -115,6 +144,32 @@ static taut_status read_file(
 	status = read_stream(file, stream, err);
 	tauti_stream_close(stream);
 	return status;
+}
+
+/* Ranks that came with another's input stand behind all others. */
+static taut_status spread_ranks(struct run *run, struct taut_error *err)
+{
+	size_t n = run->n_files;
+	for (size_t i = 0; i < run->n_files; i++)
+		for (struct file *f = run->files[i].more; f; f = f->more)
+			n++;
+	if (n == run->n_files)
+		return TAUT_OK;
+	struct file *all = realloc(run->files, n * sizeof *all);
+	if (!all)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"%s: no memory for its ranks",
+			run->files->input->path);
+	run->files = all;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *more = all[i].more;
+		all[i].more = NULL;
+		if (!more)
+			continue;
+		all[run->n_files++] = *more;
+		free(more);
+	}
+	return TAUT_OK;
 }
 
 /* --- ranks --------------------------------------------------------------- */
@@ -269,17 +324,32 @@ static struct run *create_run(void)
 	return NULL;
 }
 
+static void free_file(struct file *file)
+{
+	taut_arena_destroy(file->arena);
+	taut_names_destroy(file->names);
+	free(file->notes);
+	free(file->left_out);
+}
+
+static void free_more(struct file *file)
+{
+	while (file->more) {
+		struct file *more = file->more;
+		file->more = more->more;
+		free_file(more);
+		free(more);
+	}
+}
+
 void taut_run_close(struct taut_run *public)
 {
 	struct run *run = (struct run *)public;
 	if (!run)
 		return;
 	for (size_t i = 0; i < run->n_files; i++) {
-		struct file *file = &run->files[i];
-		taut_arena_destroy(file->arena);
-		taut_names_destroy(file->names);
-		free(file->notes);
-		free(file->left_out);
+		free_more(&run->files[i]);
+		free_file(&run->files[i]);
 	}
 	free(run->files);
 	taut_arena_destroy(run->arena);
@@ -350,6 +420,8 @@ static taut_status open_run(struct run *run, const char *const *paths,
 		list_files(run, paths, n_paths, options->ranks, err);
 	if (status == TAUT_OK)
 		status = read_all(run, options, err);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status != TAUT_OK)
 		return status;
 	run->public.path =
@@ -409,6 +481,8 @@ static taut_status open_memory(struct run *run, const char *name,
 	if (status == TAUT_OK)
 		status = read_stream(run->files, stream, err);
 	tauti_stream_close(stream);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status == TAUT_OK)
 		status = settle_ranks(run, err);
 	if (status == TAUT_OK && gather(run) != TAUT_OK)
