@@ -8,6 +8,7 @@
 
 static const struct tauti_format *const formats[] = {
 	&tauti_format_kineto,
+	&tauti_format_nsight,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -18,8 +19,6 @@ static const struct stranger {
 	size_t at, len;
 	const char *bytes;
 } strangers[] = {
-	{ "an SQLite database (an Nsight Systems export?)", 0, 15,
-		"SQLite format 3" },
 	{ "a tar archive; unpack it first", 257, 5, "ustar" },
 	{ "a zip archive; unpack it first", 0, 4, "PK\x03\x04" },
 	{ "a gzip file inside a gzip file", 0, 2, "\x1f\x8b" },
