@@ -112,7 +112,7 @@ static taut_status read_base(struct nsight *n, int64_t *ret_base_ns)
 	if (status == TAUT_OK && more) {
 		int64_t utc = nsight_number(&rows, 0, 0);
 		int64_t system = nsight_number(&rows, 1, 0);
-		if (utc > 0 && utc < TAUTI_TIME_LIMIT_NS / 2 && system >= 0 &&
+		if (utc > 0 && utc < TAUTI_TIME_LIMIT_NS && system >= 0 &&
 			system < utc)
 			*ret_base_ns = utc - system;
 	}
