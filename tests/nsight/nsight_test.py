@@ -59,7 +59,7 @@ class Export(unittest.TestCase):
 
     def test_two_ranks_and_one_step(self):
         self.assertEqual(self.report["rank_ids"], [0, 1])
-        self.assertEqual(len(self.report["steps"]), 1)
+        self.assertEqual([s["rank"] for s in self.report["steps"]], [0, 1])
 
     def test_every_collective_is_matched(self):
         n = [len(self.nccl(p)) for p in self.pids()]
@@ -97,7 +97,7 @@ class Export(unittest.TestCase):
 
     def test_categories_add_up(self):
         for row, step in zip(self.report["breakdown"],
-                             self.report["steps"] * 2):
+                             self.report["steps"]):
             self.assertAlmostEqual(sum(row["ms"].values()),
                                    step["measured_ms"], places=3)
 
