@@ -31,6 +31,7 @@ struct tauti_format {
 };
 
 extern const struct tauti_format tauti_format_kineto;
+extern const struct tauti_format tauti_format_flight;
 extern const struct tauti_format tauti_format_nsight;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

@@ -7,6 +7,7 @@
 #include "trace/stream.h"
 
 static const struct tauti_format *const formats[] = {
+	&tauti_format_flight, /* before those that any JSON could be */
 	&tauti_format_kineto,
 	&tauti_format_nsight,
 };
@@ -27,8 +28,6 @@ static const struct stranger {
 	{ "compressed with xz; decompress it first", 0, 6, "\xfd"
 							   "7zXZ" },
 	{ "compressed with bzip2; decompress it first", 0, 3, "BZh" },
-	{ "a Python pickle", 0, 2, "\x80\x02" },
-	{ "a Python pickle", 0, 2, "\x80\x04" },
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },

@@ -10,6 +10,7 @@
 #include "base/meter.h"
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/formats/flight.h"
 #include "trace/inputs.h"
 #include "trace/stream.h"
 
@@ -267,9 +268,9 @@ static const char *missing_note(struct run *run)
 		public->n_traces == 1 ? "is" : "are");
 }
 
-static taut_status gather_notes(struct run *run)
+static taut_status gather_notes(struct run *run, const tauti_lines *found)
 {
-	size_t n = 1, room = 0;
+	size_t n = 1 + found->count, room = 0;
 	for (size_t i = 0; i < run->n_files; i++)
 		n += run->files[i].n_notes + 1;
 	const char **notes = TAUT_ARENA_ARRAY(run->arena, const char *, n);
@@ -278,6 +279,8 @@ static taut_status gather_notes(struct run *run)
 		return TAUT_ENOMEM;
 	if (*missing)
 		notes[room++] = missing;
+	for (size_t i = 0; i < found->count; i++)
+		notes[room++] = found->data[i];
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct file *file = &run->files[i];
 		for (size_t j = 0; j < file->n_notes; j++)
@@ -309,7 +312,13 @@ static taut_status gather(struct run *run)
 	}
 	run->public.traces = traces;
 	run->public.n_traces = (uint32_t)n;
-	return gather_notes(run);
+	tauti_lines found = { 0 };
+	taut_status status =
+		tauti_flight_compare(traces, n, run->arena, &found);
+	if (status == TAUT_OK)
+		status = gather_notes(run, &found);
+	taut_vec_free(&found);
+	return status;
 }
 
 static struct run *create_run(void)
