@@ -32,6 +32,8 @@ struct tauti_format {
 
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_flight;
+extern const struct tauti_format tauti_format_nccl_inspector;
+extern const struct tauti_format tauti_format_nccl_profile;
 extern const struct tauti_format tauti_format_nsight;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

@@ -8,6 +8,8 @@
 
 static const struct tauti_format *const formats[] = {
 	&tauti_format_flight, /* before those that any JSON could be */
+	&tauti_format_nccl_inspector,
+	&tauti_format_nccl_profile,
 	&tauti_format_kineto,
 	&tauti_format_nsight,
 };
