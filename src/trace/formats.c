@@ -7,8 +7,9 @@
 #include "trace/stream.h"
 
 static const struct tauti_format *const formats[] = {
+	&tauti_format_chakra, /* its first byte is a length: any, also '{' */
 	&tauti_format_kineto,
-	&tauti_format_chakra,
+	&tauti_format_log,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
