@@ -286,6 +286,35 @@ static const char *op_name(const struct taut_graph *g, uint32_t op)
 	return taut_names_text(g->names, g->name[op]);
 }
 
+/* Does op go on with the event of the operation before it? */
+static bool is_rest(const struct taut_graph *g, uint32_t op)
+{
+	return op && g->lane[op] == g->lane[op - 1] &&
+		g->event[op] != TAUT_NONE && g->event[op] == g->event[op - 1];
+}
+
+/* What a host event is, where that is more than an operator. */
+static const char *kind_of(const struct writer *w, uint32_t op)
+{
+	uint32_t row = w->g->event[op];
+
+	switch (w->cpu && row != TAUT_NONE ? w->trace->kind[row] :
+					     TAUT_KIND_OP) {
+	case TAUT_KIND_ANNOTATION:
+		return "annotation";
+	case TAUT_KIND_PYTHON:
+		return "python";
+	case TAUT_KIND_RUNTIME:
+		return "runtime";
+	case TAUT_KIND_LOAD:
+		return "load";
+	case TAUT_KIND_LOAD_WAIT:
+		return "load_wait";
+	default:
+		return NULL;
+	}
+}
+
 /* An operation, in as many nodes as others wait for parts of it. */
 static void put_parts(struct writer *w, uint32_t op)
 {
@@ -295,9 +324,9 @@ static void put_parts(struct writer *w, uint32_t op)
 	bool named = g->name[op] && g->kind[op] != TAUT_OP_MARK;
 	const struct taut_copy_args *copy = g->event[op] == TAUT_NONE ? NULL :
 		taut_trace_copy(w->trace, g->event[op]);
-	uint32_t last = c->cut_begin[op + 1];
+	uint32_t first = c->cut_begin[op], last = c->cut_begin[op + 1];
 
-	for (uint32_t i = c->cut_begin[op]; i <= last; i++) {
+	for (uint32_t i = first; i <= last; i++) {
 		int64_t until = i < last ? c->cuts[i].at_us : end;
 
 		if (until < at)
@@ -307,6 +336,10 @@ static void put_parts(struct writer *w, uint32_t op)
 			until - at);
 		if (!named)
 			number_attr(w, NODE_ATTR, "pause", ATTR_BOOL, 1);
+		else if (i > first || is_rest(g, op))
+			number_attr(w, NODE_ATTR, "continues", ATTR_BOOL, 1);
+		if (named && kind_of(w, op))
+			text_attr(w, NODE_ATTR, "event_kind", kind_of(w, op));
 		if (copy && copy->bytes >= 0)
 			number_attr(w, NODE_ATTR, "tensor_size", ATTR_UINT64,
 				copy->bytes);
@@ -481,6 +514,21 @@ static bool has_waited(const struct taut_graph *g, uint32_t transfer)
 	return false;
 }
 
+/* A node begins when the last rank has come. What was recorded began before,
+ * when this one was ready, and ended with the node or, if it did not wait,
+ * when it was done. */
+static void put_recorded(struct writer *w, uint32_t op)
+{
+	int64_t ready = chakra_us(w->g->start_ns[op - 1]);
+
+	number_attr(w, NODE_ATTR, "ready_us", ATTR_INT64, ready);
+	number_attr(w, NODE_ATTR, "took_us", ATTR_INT64,
+		chakra_end_us(w->g, op) - ready);
+	if (w->g->event[op] != TAUT_NONE &&
+		w->trace->kind[w->g->event[op]] == TAUT_KIND_COMM)
+		text_attr(w, NODE_ATTR, "event_kind", "comm");
+}
+
 static void put_collective(struct writer *w, uint32_t op, int64_t dur_us)
 {
 	const struct taut_graph *g = w->g;
@@ -491,6 +539,7 @@ static void put_collective(struct writer *w, uint32_t op, int64_t dur_us)
 		chakra_us(g->start_ns[op]), dur_us);
 	put_tensor(w, args_of(w, op - 1));
 	put_comm_attrs(w, index, type);
+	put_recorded(w, op);
 	put_message(w);
 }
 

@@ -39,8 +39,13 @@ struct chakra_node {
 	uint32_t comm;	    /* index in comms; TAUT_NONE */
 	int64_t bytes;	    /* of a copy; -1 */
 	uint8_t type;	    /* enum chakra_type */
+	uint8_t kind;	    /* enum taut_kind, where it is told; else OTHER */
 	bool cpu;
-	bool pause;	    /* time in which nothing runs, as Taut writes it */
+	int64_t ready_ns, took_ns; /* a collective as it was recorded; -1 */
+	/* As Taut writes them: time in which nothing runs, and what goes on
+	 * with the event of the node before it on its lane. */
+	bool pause, continues;
+	uint32_t row;	    /* of the builder, where it has one of its own */
 };
 
 struct chakra {

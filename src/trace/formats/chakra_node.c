@@ -183,6 +183,12 @@ static bool take_comm_number(struct chakra *c, struct chakra_node *node,
 	}
 }
 
+static int64_t time_or_none(int64_t us)
+{
+	int64_t ns;
+	return us >= 0 && tauti_chakra_time((uint64_t)us, &ns) ? ns : -1;
+}
+
 static bool take_number_of_node(struct chakra *c, struct chakra_node *node,
 	const struct attribute *a)
 {
@@ -194,15 +200,42 @@ static bool take_number_of_node(struct chakra *c, struct chakra_node *node,
 		node->bytes = a->number < 0 ? -1 : a->number;
 	else if (is_named(a, "pause"))
 		node->pause = a->number != 0;
+	else if (is_named(a, "ready_us"))
+		node->ready_ns = time_or_none(a->number);
+	else if (is_named(a, "took_us"))
+		node->took_ns = time_or_none(a->number);
+	else if (is_named(a, "continues"))
+		node->continues = a->number != 0;
 	else
 		return take_comm_number(c, node, a);
 	return true;
+}
+
+static void take_kind(struct chakra_node *node, const struct attribute *a)
+{
+	static const struct {
+		const char *text;
+		enum taut_kind kind;
+	} kinds[] = {
+		{ "annotation", TAUT_KIND_ANNOTATION },
+		{ "python", TAUT_KIND_PYTHON },
+		{ "runtime", TAUT_KIND_RUNTIME },
+		{ "load", TAUT_KIND_LOAD },
+		{ "load_wait", TAUT_KIND_LOAD_WAIT },
+		{ "comm", TAUT_KIND_COMM },
+	};
+	for (size_t i = 0; i < sizeof kinds / sizeof *kinds; i++)
+		if (a->len == strlen(kinds[i].text) &&
+			memcmp(a->bytes, kinds[i].text, a->len) == 0)
+			node->kind = (uint8_t)kinds[i].kind;
 }
 
 static bool take_text_of_node(struct chakra *c, struct chakra_node *node,
 	const struct attribute *a)
 {
 	bool name = is_named(a, "pg_name"), ranks = is_named(a, "pg_ranks");
+	if (is_named(a, "event_kind"))
+		take_kind(node, a);
 	if ((!name && !ranks) || !a->len)
 		return true;
 	uint32_t text = tauti_chakra_text(c, a->bytes, a->len);
@@ -219,6 +252,7 @@ struct chakra_node tauti_chakra_blank(const struct chakra *c)
 {
 	return (struct chakra_node){
 		.tid = -1, .bytes = -1, .comm = TAUT_NONE,
+		.ready_ns = -1, .took_ns = -1, .kind = TAUT_KIND_OTHER,
 		.cpu = true, /* what the schema's own feeder takes */
 		.first_data = (uint32_t)c->data_deps.count,
 		.first_ctrl = (uint32_t)c->ctrl_deps.count,

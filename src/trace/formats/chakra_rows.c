@@ -61,6 +61,8 @@ static enum taut_kind kind_of(const struct chakra *c,
 {
 	if (!node->cpu)
 		return device_kind(c, node);
+	if (node->kind != TAUT_KIND_OTHER)
+		return (enum taut_kind)node->kind;
 	if (is_comm(node) && !device_comm)
 		return TAUT_KIND_COMM;
 	return is_call(c, node) ? TAUT_KIND_RUNTIME : TAUT_KIND_OP;
@@ -82,6 +84,33 @@ taut_status tauti_chakra_lanes(struct chakra *c)
 			return TAUT_ENOMEM;
 	}
 	return TAUT_OK;
+}
+
+/* --- nodes of one event --------------------------------------------------------- */
+
+/* By node: the first of its event. A node that goes on with the one before it
+ * on its lane is no event of its own. NULL: no memory. */
+static uint32_t *find_roots(const struct chakra *c)
+{
+	size_t n = c->nodes.count;
+	uint32_t *root = malloc((n + 1) * sizeof *root);
+	uint32_t *last = calloc(
+		c->builder->lanes.all.count + 1, sizeof *last);
+	for (size_t i = 0; root && last && i < n; i++) {
+		const struct chakra_node *node = &c->nodes.data[i];
+		root[i] = (uint32_t)i;
+		if (!is_work(node))
+			continue;
+		if (node->continues && last[node->lane])
+			root[i] = last[node->lane] - 1;
+		last[node->lane] = root[i] + 1;
+	}
+	if (!last) {
+		free(root);
+		root = NULL;
+	}
+	free(last);
+	return root;
 }
 
 /* --- launches ---------------------------------------------------------------- */
@@ -126,7 +155,7 @@ static uint32_t launcher_of(const struct chakra *c,
 }
 
 /* By node: the number of its launch, the launcher's place + 1; 0: none. */
-static uint32_t *find_launches(const struct chakra *c)
+static uint32_t *find_launches(const struct chakra *c, const uint32_t *root)
 {
 	size_t n = c->nodes.count;
 	uint32_t *launch = calloc(n + 1, sizeof *launch);
@@ -136,7 +165,7 @@ static uint32_t *find_launches(const struct chakra *c)
 			continue;
 		uint32_t at = launcher_of(c, node);
 		if (at != TAUT_NONE)
-			launch[i] = launch[at] = at + 1;
+			launch[i] = launch[root[at]] = root[at] + 1;
 	}
 	return launch;
 }
@@ -184,6 +213,11 @@ static bool add_row(struct chakra *c, struct chakra_node *node,
 		.args = TAUT_NONE,
 		.kind = (uint8_t)kind,
 	};
+	if (is_comm(node) && node->ready_ns >= 0 && !c->scheduled &&
+		node->took_ns >= 0 && node->took_ns <= TAUTI_TIME_LIMIT_NS / 2) {
+		row.start_ns = node->ready_ns;
+		row.dur_ns = node->took_ns;
+	}
 	if (launch && kind == TAUT_KIND_OP)
 		row.kind = TAUT_KIND_RUNTIME;
 	if (!name_comm(c, node) || !add_args(c, node, &row))
@@ -217,21 +251,44 @@ static bool add_step(struct chakra *c, const int64_t *step)
 	return true;
 }
 
-taut_status tauti_chakra_rows(struct chakra *c)
+/* The row of an event ends when the last of its nodes does. */
+static void extend(struct chakra *c, const struct chakra_node *root,
+	const struct chakra_node *node)
+{
+	struct tauti_row *row = tauti_builder_row_at(c->builder, root->row);
+	int64_t dur = node->start_ns + node->dur_ns - row->start_ns;
+	if (dur > row->dur_ns && dur <= TAUTI_TIME_LIMIT_NS / 2)
+		row->dur_ns = dur;
+}
+
+static bool add_rows(
+	struct chakra *c, const uint32_t *root, const uint32_t *launch)
 {
 	bool device_comm = has_device_comm(c), ok = true;
-	uint32_t *launch = find_launches(c);
-	if (!launch)
-		return TAUT_ENOMEM;
 	for (size_t i = 0; ok && i < c->nodes.count; i++) {
 		struct chakra_node *node = &c->nodes.data[i];
-		if (is_work(node))
-			ok = add_row(c, node, kind_of(c, node, device_comm),
-				launch[i]);
+		if (!is_work(node))
+			continue;
+		if (root[i] != i) {
+			extend(c, &c->nodes.data[root[i]], node);
+			continue;
+		}
+		node->row = (uint32_t)c->builder->n_rows;
+		ok = add_row(
+			c, node, kind_of(c, node, device_comm), launch[i]);
 	}
 	for (size_t i = 0; ok && !c->scheduled && i + 3 < c->steps.count;
 		i += 4)
 		ok = add_step(c, &c->steps.data[i]);
+	return ok;
+}
+
+taut_status tauti_chakra_rows(struct chakra *c)
+{
+	uint32_t *root = find_roots(c);
+	uint32_t *launch = root ? find_launches(c, root) : NULL;
+	bool ok = launch && add_rows(c, root, launch);
+	free(root);
 	free(launch);
 	return ok ? TAUT_OK : TAUT_ENOMEM;
 }
