@@ -35,6 +35,7 @@ struct tauti_format {
 
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_chakra;
+extern const struct tauti_format tauti_format_chakra_json;
 extern const struct tauti_format tauti_format_log;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

@@ -8,6 +8,7 @@
 
 static const struct tauti_format *const formats[] = {
 	&tauti_format_chakra, /* its first byte is a length: any, also '{' */
+	&tauti_format_chakra_json,
 	&tauti_format_kineto,
 	&tauti_format_log,
 };
@@ -35,6 +36,8 @@ static const struct stranger {
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },
+	{ "what macOS keeps beside a file (AppleDouble), not the file", 0, 4,
+		"\0\x05\x16\x07" },
 };
 
 static const char *describe(const char *head, size_t len)

@@ -216,6 +216,11 @@ static taut_status refuse(struct chakra *c)
 			"%s: is a Chakra trace without %s node (%llu bytes)",
 			b->path, b->truncated ? "a whole" : "any",
 			(unsigned long long)b->bytes_read);
+	if (c->no_work)
+		return taut_error_set(c->err, TAUT_EFORMAT, -1,
+			"%s: is a Chakra trace of whose %zu nodes none is "
+			"work: they are metadata, or of no type",
+			b->path, c->nodes.count);
 	return taut_error_set(c->err, TAUT_EFORMAT, -1,
 		"%s: is a Chakra trace whose %zu nodes have neither start "
 		"times nor durations; give one that was linked with the "
@@ -236,6 +241,9 @@ taut_status tauti_chakra_finish(struct chakra *c)
 		status = tauti_chakra_schedule(c);
 	if (status == TAUT_OK)
 		status = tauti_chakra_rows(c);
+	c->no_work = c->builder->n_rows == c->builder->first_row;
+	if (status == TAUT_OK && c->no_work)
+		return refuse(c);
 	if (status == TAUT_OK)
 		status = add_notes(c);
 	return status == TAUT_ENOMEM ? no_memory(c) : status;

@@ -61,7 +61,7 @@ struct chakra {
 	uint64_t dangling;	 /* waits for nodes that are not there */
 	uint64_t circles;	 /* waits that were not kept, for they led
 				    around */
-	bool scheduled;
+	bool scheduled, no_work;
 };
 
 /* The bytes of a message. False: it is broken. *ret_memory is false when

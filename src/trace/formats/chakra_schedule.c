@@ -162,9 +162,11 @@ static void run_node(struct runner *r, uint32_t index)
 	r->free_at[nodes[index].lane] = end;
 	for (uint32_t k = r->first[index]; k < r->first[index + 1]; k++) {
 		struct chakra_node *next = &nodes[r->next[k]];
+		if (r->done[r->next[k]]) /* of a circle */
+			continue;
 		if (end > next->start_ns)
 			next->start_ns = end;
-		if (--r->left[r->next[k]] == 0 && !r->done[r->next[k]])
+		if (--r->left[r->next[k]] == 0)
 			push(r, (struct ready){ next->start_ns, r->next[k] });
 	}
 }
