@@ -84,3 +84,6 @@ class Adapter:
 
     def forked(self):
         """In a child made by fork, perhaps while the parent records."""
+
+    def ended(self):
+        """The job is over; what was there for it can go."""

@@ -292,6 +292,11 @@ class Job:
             self.give_up("%s: %s" % (type(error).__name__, error))
         if self.clocks:
             self.clocks.stop()
+        for adapter in self.adapters:
+            try:
+                adapter.ended()
+            except Exception:
+                pass
         self.pid = None
 
     def _end(self):

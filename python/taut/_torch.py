@@ -225,6 +225,9 @@ class Adapter(_adapter.Adapter):
         if disable:
             disable(False)
 
+    def ended(self):
+        self.loader.close()
+
 
 class _quiet_kineto:
     """Kineto reads how much it may print when it is first used."""

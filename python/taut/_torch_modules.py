@@ -2,9 +2,12 @@
 """Names of modules around their forward passes, and who else profiles."""
 
 import contextlib
+import sys
 
 import torch
 from torch.autograd import profiler as autograd_profiler
+
+from ._torch_facts import clean_name
 
 PREFIX = "nn.Module: "  # src/explain/facts.c knows a module by it
 
@@ -45,7 +48,7 @@ class Modules:
         self.roots.append(module)
         wrapped = _wrapped(module)
         for name, part in wrapped.named_modules():
-            names[id(part)] = PREFIX + (name or type(part).__name__)
+            names[id(part)] = PREFIX + (clean_name(name) or type(part).__name__)
         while module is not wrapped:
             names[id(module)] = PREFIX + type(module).__name__
             module = module.module
@@ -73,8 +76,6 @@ def _wrapped(module):
 
 def _compiles():
     """Whether torch.compile is in use: a changed call would compile anew."""
-    import sys
-
     frame = sys.modules.get("torch._dynamo.utils")
     return bool(getattr(frame, "compile_times", None) and frame.counters)
 
