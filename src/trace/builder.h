@@ -100,6 +100,10 @@ static inline struct tauti_row *tauti_builder_row_at(
  * which are on the common clock of the files from then on; ids of its own
  * (correlations) are kept apart from those of the next by the caller. */
 void tauti_builder_next_source(struct tauti_builder *builder);
+/* Drops the rows of other sources that lie wholly before the first instant or
+ * behind the last one of the source with the rows [begin, end). */
+void tauti_builder_keep_around(
+	struct tauti_builder *builder, size_t begin, size_t end);
 /* Takes back the rows of the source that is being read. */
 void tauti_builder_drop_source(struct tauti_builder *builder);
 

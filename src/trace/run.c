@@ -53,6 +53,7 @@ struct reader {
 	struct tauti_builder builder;
 	const struct tauti_format *format; /* of main; NULL: no trace yet */
 	const struct tauti_input *main;
+	size_t main_begin, main_end; /* rows that are of main */
 	TAUT_VEC(const char *) left_out; /* lines in the builder's arena */
 };
 
@@ -107,6 +108,8 @@ static taut_status take_source(struct reader *r,
 	if (!r->format || (r->format->adds && !format->adds)) {
 		r->format = format;
 		r->main = input;
+		r->main_begin = r->builder.first_row;
+		r->main_end = r->builder.n_rows;
 	}
 	tauti_builder_next_source(&r->builder);
 	return TAUT_OK;
@@ -197,6 +200,9 @@ static taut_status reader_finish(
 		r->builder.arena = NULL;
 		return TAUT_OK;
 	}
+	if (!r->format->adds) /* it has the steps that were to be recorded */
+		tauti_builder_keep_around(
+			&r->builder, r->main_begin, r->main_end);
 	r->builder.path = r->main->path;
 	file->input = r->main;
 	status = take_rank(file, &r->builder, r->format->name, err);
