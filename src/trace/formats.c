@@ -64,13 +64,12 @@ static taut_status refuse(struct tauti_stream *stream, const char *head,
 	const char *name = tauti_stream_name(stream);
 	if (len == 0)
 		return taut_error_set(err, TAUT_EFORMAT, 0,
-			"%s: is empty%s; expected a PyTorch profiler trace "
-			"(JSON)",
+			"%s: is empty%s; expected a trace of a known format",
 			name,
 			tauti_stream_is_gzip(stream) ? " after inflating" : "");
 	return taut_error_set(err, TAUT_EFORMAT, 0,
-		"%s: byte 0: is %s; expected a PyTorch profiler trace "
-		"(JSON, perhaps gzip)",
+		"%s: byte 0: is %s; expected a trace of a known format "
+		"(taut help report lists them)",
 		name, describe(head, len));
 }
 
