@@ -72,6 +72,16 @@ class Unchanged(Record):
                 self.assertIsNone(self.recording()["signal"])
                 shutil.rmtree(self.run_folder)
 
+    def test_a_caller_that_waits_for_nobody(self):
+        ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        show = "sed -n 's/^SigIgn/&/p' /proc/self/status; exit 3"
+        with_us = self.record("sh", "-c", show, preexec_fn=ignore)
+        without = subprocess.run(
+            ["sh", "-c", show], stdout=subprocess.PIPE, preexec_fn=ignore
+        )
+        self.assertEqual(with_us.returncode, 3)
+        self.assertEqual(with_us.stdout, without.stdout)
+
     def test_death_by_a_signal(self):
         for number in [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]:
             with self.subTest(number=number):
@@ -104,7 +114,7 @@ class Unchanged(Record):
             "ls /proc/self/fd | wc -l; ulimit -a; umask; nice;"
             "test -e /proc/self/fd/0 && echo has stdin; true"
         )
-        script = 'trap "" USR1 CHLD PIPE; "$@" <&-'
+        script = 'trap "" USR1 PIPE; "$@" <&-'
         words, _ = self.start("sh", "-c", code)
         shell = ["sh", "-c", script, "sh"]
         with_us = subprocess.run([*shell, *words], capture_output=True)
