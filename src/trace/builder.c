@@ -31,6 +31,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
+	taut_vec_free(&b->op_ids);
 	tauti_lanes_fini(&b->lanes);
 }
 
@@ -132,6 +133,9 @@ void tauti_builder_drop_source(struct tauti_builder *b)
 	while (b->blocks.count > blocks)
 		free(b->blocks.data[--b->blocks.count]);
 	b->n_rows = b->first_row;
+	while (b->op_ids.count &&
+		b->op_ids.data[b->op_ids.count - 1].row >= b->n_rows)
+		b->op_ids.count--;
 	b->base_ns = 0;
 	b->nano_unpadded = false;
 }
