@@ -268,7 +268,8 @@ static void test_refusals(void **state)
 	assert_string_equal(refusal("{\"schema\":\"1.0.1\",\"pid\":3,"
 				    "\"nodes\":[{\"id\":1}]}"),
 		"t.json: is a PyTorch execution trace (schema 1.0.1), which "
-		"holds no times; give the Kineto trace of the same run");
+		"holds no times; give the Kineto trace of the same run beside "
+		"it");
 	assert_string_equal(refusal("{\"a\":1}"),
 		"t.json: is JSON without traceEvents; expected a PyTorch "
 		"profiler trace");
