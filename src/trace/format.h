@@ -30,6 +30,7 @@ struct tauti_format {
 };
 
 extern const struct tauti_format tauti_format_kineto;
+extern const struct tauti_format tauti_format_xplane;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

@@ -38,6 +38,11 @@ TAUT_NODISCARD taut_status tauti_stream_read(struct tauti_stream *stream,
 TAUT_NODISCARD taut_status tauti_stream_peek(struct tauti_stream *stream,
 	const char **ret_head, size_t *ret_len, struct taut_error *err);
 
+/* Back to the start, for a format that must look twice. TAUT_EIO: the input
+ * is no file (a pipe) and cannot be read again. */
+TAUT_NODISCARD taut_status tauti_stream_rewind(
+	struct tauti_stream *stream, struct taut_error *err);
+
 const char *tauti_stream_name(const struct tauti_stream *stream);
 bool tauti_stream_is_gzip(const struct tauti_stream *stream);
 /* The gzip input ended inside a member. */
