@@ -8,6 +8,7 @@
 
 static const struct tauti_format *const formats[] = {
 	&tauti_format_kineto,
+	&tauti_format_log,
 	&tauti_format_xplane,
 };
 
