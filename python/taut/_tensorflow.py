@@ -22,10 +22,14 @@ from tensorflow.python.profiler import profiler_v2
 
 from . import _adapter
 from ._imports import when_imported
+from ._quiet import without_lines
 
 # Calls of another function after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
 LEADER_IS_GONE = 64
+
+# What the profiler logs of itself.
+_OWN_LINES = rb"\] (Profiler session |Collecting XSpace |\w+ expects an? \w+ value)"
 
 # Modules, and in them the classes of optimisers and the method by which each
 # of their steps goes.
@@ -189,7 +193,8 @@ class Adapter(_adapter.Adapter):
         options = tf.profiler.experimental.ProfilerOptions(
             host_tracer_level=2, python_tracer_level=0, device_tracer_level=1
         )
-        self.start_profiler(self.part, options)
+        with without_lines(_OWN_LINES):
+            self.start_profiler(self.part, options)
         if not discard:
             self.tell_job()
         self.begin_mark()
@@ -217,7 +222,8 @@ class Adapter(_adapter.Adapter):
             return
         try:
             if getattr(profiler_v2, "_profiler", None) is not None:
-                profiler_v2.stop(save=bool(folder))
+                with without_lines(_OWN_LINES):
+                    profiler_v2.stop(save=bool(folder))
             if folder:
                 self.keep(part, folder)
         finally:

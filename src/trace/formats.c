@@ -7,9 +7,10 @@
 #include "trace/stream.h"
 
 static const struct tauti_format *const formats[] = {
+	/* Before JSON: a first plane of 123 bytes begins with "\n{". */
+	&tauti_format_xplane,
 	&tauti_format_kineto,
 	&tauti_format_log,
-	&tauti_format_xplane,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
