@@ -69,7 +69,8 @@ bool tauti_xplane_add_comm(struct xplane *x, struct tauti_row *row,
 	} else {
 		args.collective = taut_names_add(x->builder->names,
 			meta->collective, strlen(meta->collective));
-		if (xplane_has(stats, XSTAT_INSTANCE_KEY))
+		if (stats->number[XSTAT_INSTANCE_KEY] >= 0 &&
+			xplane_has(stats, XSTAT_INSTANCE_KEY))
 			args.seq = stats->number[XSTAT_INSTANCE_KEY];
 		if (xplane_has(stats, XSTAT_GROUP_KEY))
 			comm.group_key = stats->number[XSTAT_GROUP_KEY];

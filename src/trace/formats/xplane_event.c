@@ -150,7 +150,7 @@ static bool keep_shape(struct xplane *x, const struct xplane_stats *stats)
 	};
 	if (shape.op == TAUT_NONE || shape.dtype == TAUT_NONE)
 		return false;
-	return !xplane_has(stats, XSTAT_ELEMENTS) ||
+	return shape.elements < 0 || !xplane_has(stats, XSTAT_ELEMENTS) ||
 	       taut_vec_push(&x->shapes, shape);
 }
 
