@@ -16,6 +16,7 @@ import tensorflow as tf
 STEPS = int(os.environ.get("STEPS", "14"))
 WIDTH = int(os.environ.get("WIDTH", "512"))
 
+tf.keras.utils.set_random_seed(1)
 options = tf.distribute.experimental.CommunicationOptions(
     implementation=tf.distribute.experimental.CommunicationImplementation.RING)
 strategy = tf.distribute.MultiWorkerMirroredStrategy(

@@ -235,9 +235,18 @@ static bool name_edge(struct xplane *x, const struct xplane_comm *comm)
 	args->group_size = 2;
 	if (!args->collective)
 		args->collective = taut_names_add(b->names, "send", 4);
+	/* Random, and so of any size: what is left of it tells runs apart. */
 	if (comm->step_id != -1)
-		args->seq = comm->step_id & INT64_MAX;
+		args->seq = comm->step_id & (((int64_t)1 << 48) - 1);
 	return args->group_name != TAUT_NONE && args->collective != TAUT_NONE;
+}
+
+/* A coordinator takes results in a way that its profiler does not show. */
+static bool is_to_chief(const struct xplane *x, const struct xplane_comm *comm)
+{
+	struct tauti_text to = text_of(x, comm->to);
+	return tauti_tf_starts(to, "/job:chief/") ||
+	       tauti_tf_starts(to, "/job:master/");
 }
 
 static bool settle_comm(struct xplane *x, const struct xplane_comm *comm)
@@ -249,8 +258,9 @@ static bool settle_comm(struct xplane *x, const struct xplane_comm *comm)
 			row->kind = TAUT_KIND_COMM;
 		return name_collective(x, comm);
 	}
-	if (row->kind != TAUT_KIND_COMM && comm->to == x->own_task)
-		return true; /* from one device to another of this process */
+	if (row->kind != TAUT_KIND_COMM &&
+		(comm->to == x->own_task || is_to_chief(x, comm)))
+		return true;
 	row->kind = TAUT_KIND_COMM;
 	return name_edge(x, comm);
 }

@@ -450,6 +450,8 @@ static void test_sends_and_receives(void **state)
 	add_half(&p, &line, false, "cut/_9", 125, 53);
 	add_send(&p, &line, "grad/part_0/_44:_Send", 150, KEY(WORKER, SERVER));
 	add_send(&p, &line, "local/_4:_Send", 160, KEY(WORKER, WORKER));
+	add_send(&p, &line, "loss/_6:_Send", 170,
+		KEY(WORKER, "/job:chief/replica:0/task:0"));
 	add_send(&p, &line, "late/_8:_Send", 350, KEY(WORKER, SERVER));
 	put_in(&p.bytes, 3, &line);
 	begin_line(&line, 2, "tf_GrpcWorkerEnvQueues/2", 0);
@@ -468,15 +470,16 @@ static void test_sends_and_receives(void **state)
 	assert_string_equal(text_of(t, a->collective), "recv");
 	assert_string_equal(
 		text_of(t, a->group_name), "read/part_0 > " WORKER);
-	assert_int_equal(a->seq, -4101 & INT64_MAX);
+	assert_int_equal(a->seq, -4101 & 0xffffffffffff);
 	i = find(t, "grad/part_0/_44:_Send");
 	a = taut_trace_comm(t, i);
 	assert_int_equal(t->kind[i], TAUT_KIND_COMM);
 	assert_string_equal(text_of(t, a->collective), "send");
 	assert_string_equal(
 		text_of(t, a->group_name), "grad/part_0 > " SERVER);
-	assert_int_equal(a->seq, -4101 & INT64_MAX);
+	assert_int_equal(a->seq, -4101 & 0xffffffffffff);
 	assert_int_equal(t->kind[find(t, "local/_4:_Send")], TAUT_KIND_OP);
+	assert_int_equal(t->kind[find(t, "loss/_6:_Send")], TAUT_KIND_OP);
 	/* Not in the run of a function that is told: no number. */
 	assert_int_equal(
 		taut_trace_comm(t, find(t, "late/_8:_Send"))->seq, -1);
