@@ -208,6 +208,8 @@ static bool device_steps(struct xplane *x, spans *list)
 		struct span *span = &list->data[i];
 		if (i + 1 < list->count && span->end_ns > span[1].start_ns)
 			span->end_ns = span[1].start_ns;
+		if (span->end_ns == span->start_ns)
+			continue; /* nothing was left of it */
 		struct tauti_row *row = tauti_builder_row(b);
 		if (!row)
 			return false;
