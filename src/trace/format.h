@@ -29,6 +29,9 @@ struct tauti_format {
 		struct tauti_builder *builder, struct taut_error *err);
 };
 
+extern const struct tauti_format tauti_format_byteps;
+extern const struct tauti_format tauti_format_bytescheduler;
+extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

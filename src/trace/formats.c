@@ -7,7 +7,10 @@
 #include "trace/stream.h"
 
 static const struct tauti_format *const formats[] = {
-	&tauti_format_kineto,
+	&tauti_format_byteps,
+	&tauti_format_bytescheduler,
+	&tauti_format_horovod,
+	&tauti_format_kineto, /* any other JSON */
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
