@@ -33,6 +33,7 @@ extern const struct tauti_format tauti_format_byteps;
 extern const struct tauti_format tauti_format_bytescheduler;
 extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
+extern const struct tauti_format tauti_format_mxnet;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

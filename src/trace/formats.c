@@ -10,6 +10,7 @@ static const struct tauti_format *const formats[] = {
 	&tauti_format_byteps,
 	&tauti_format_bytescheduler,
 	&tauti_format_horovod,
+	&tauti_format_mxnet,
 	&tauti_format_kineto, /* any other JSON */
 };
 

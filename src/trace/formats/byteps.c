@@ -17,6 +17,8 @@ struct byteps {
 
 enum { FLAG_TOTAL = 1 << 7 }; /* of a span, until the end */
 
+static const char total[16] = "total"; /* room to read eight bytes behind */
+
 /* The name of the phase: what follows the tensor in the event's. */
 static struct tauti_text phase_of(
 	struct tauti_text name, struct tauti_text tensor)
@@ -25,17 +27,7 @@ static struct tauti_text phase_of(
 		memcmp(name.at, tensor.at, tensor.len) == 0)
 		return (struct tauti_text){ name.at + tensor.len + 1,
 			name.len - tensor.len - 1 };
-	return (struct tauti_text){ "total", 5 };
-}
-
-static uint32_t add_name(struct tauti_chrome *c, struct tauti_text text)
-{
-	char plain[64];
-	uint32_t len = text.len < sizeof plain ? text.len : sizeof plain;
-	for (uint32_t i = 0; i < len; i++)
-		plain[i] = text.at[i] > ' ' && text.at[i] < 0x7f ?
-			text.at[i] : '?';
-	return taut_names_add(c->builder->names, plain, len);
+	return (struct tauti_text){ total, sizeof "total" - 1 };
 }
 
 /* "gradient_3 2097152 PUSH": pushes of one partition are numbered together. */
@@ -82,7 +74,7 @@ static bool byteps_event(
 		phase_of(tauti_chrome_string(c, e->name), tensor);
 	tauti_chrome_int(c, e->tid, &key);
 	s.tensor = tauti_chrome_name(c, e->pid);
-	s.name = add_name(c, phase);
+	s.name = tauti_chrome_text(c, phase);
 	return s.tensor != TAUT_NONE && s.name != TAUT_NONE &&
 	       set_kind(c, b, &s, phase, key) &&
 	       tauti_tensors_add(&b->tensors, &s);

@@ -369,9 +369,10 @@ struct tauti_text tauti_chrome_string(
 	return text;
 }
 
-uint32_t tauti_chrome_name(struct tauti_chrome *c, uint32_t token)
+uint32_t tauti_chrome_text(struct tauti_chrome *c, struct tauti_text text)
 {
-	struct tauti_text text = tauti_chrome_string(c, token);
+	if (text.len == 0)
+		return 0;
 	if (tauti_string_is_plain(text.at, text.len))
 		return taut_names_add(c->builder->names, text.at, text.len);
 	taut_vec_clear(&c->scratch);
@@ -379,6 +380,11 @@ uint32_t tauti_chrome_name(struct tauti_chrome *c, uint32_t token)
 		return TAUT_NONE;
 	size_t len = tauti_string_decode(text.at, text.len, c->scratch.data);
 	return taut_names_add(c->builder->names, c->scratch.data, len);
+}
+
+uint32_t tauti_chrome_name(struct tauti_chrome *c, uint32_t token)
+{
+	return tauti_chrome_text(c, tauti_chrome_string(c, token));
 }
 
 bool tauti_chrome_int(

@@ -68,6 +68,8 @@ struct tauti_text tauti_chrome_string(
 	const struct tauti_chrome *c, uint32_t token);
 /* Its id among the names. TAUT_NONE: no memory. */
 uint32_t tauti_chrome_name(struct tauti_chrome *c, uint32_t token);
+/* The same of a part of a string; 8 bytes behind it must be readable. */
+uint32_t tauti_chrome_text(struct tauti_chrome *c, struct tauti_text text);
 bool tauti_chrome_int(
 	const struct tauti_chrome *c, uint32_t token, int64_t *ret_value);
 /* Microseconds as ns; false, and the event is counted as lost: none. */
