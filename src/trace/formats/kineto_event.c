@@ -74,6 +74,15 @@ static bool is_mark(struct tauti_text name)
 	}
 }
 
+/* An operator may be a range: marks, and calls of modules as Taut's own
+ * recorder writes them, which takes the cheapest way there is. */
+static enum taut_kind kind_of_op(struct tauti_text name)
+{
+	if (starts_with(name, "nn.Module: "))
+		return TAUT_KIND_PYTHON;
+	return is_mark(name) ? TAUT_KIND_ANNOTATION : TAUT_KIND_OP;
+}
+
 /* --- texts, places, times ------------------------------------------------ */
 
 uint32_t tauti_kineto_text(struct kineto *k, struct tauti_text text)
@@ -336,8 +345,8 @@ static enum kineto_result complete_event(
 	struct tauti_text name = string_or_empty(k, e->name);
 	enum taut_kind kind =
 		tauti_kineto_kind(string_or_empty(k, e->category));
-	if (kind == TAUT_KIND_OP && is_mark(name))
-		kind = TAUT_KIND_ANNOTATION;
+	if (kind == TAUT_KIND_OP)
+		kind = kind_of_op(name);
 	if (kind == TAUT_KIND_ANNOTATION && is_step(name, &row.sequence))
 		kind = TAUT_KIND_STEP;
 	row.kind = (uint8_t)kind;
