@@ -141,7 +141,8 @@ struct taut_trace {
 	const uint32_t *name;    /* in names */
 	const uint32_t *lane;    /* in lanes */
 	const uint32_t *correlation; /* launch <-> device; 0 none */
-	const uint32_t *sequence;    /* autograd sequence number + 1; 0 none */
+	const uint32_t *sequence;    /* autograd sequence number + 1, of kind
+	                                STEP its number + 1; 0 none */
 	const uint32_t *args;    /* TAUT_NONE, or a row: of syncs for kind SYNC,
 	                            of copies for MEMCPY and MEMSET, of chunks
 	                            for CHUNK, of comms for every other kind */
@@ -179,6 +180,11 @@ TAUT_API const struct taut_comm_args *taut_trace_comm(
 	const struct taut_trace *trace, size_t i);
 TAUT_API const struct taut_copy_args *taut_trace_copy(
 	const struct taut_trace *trace, size_t i);
+TAUT_API const struct taut_chunk_args *taut_trace_chunk(
+	const struct taut_trace *trace, size_t i);
+/* The value of the first fact of that key, or NULL. */
+TAUT_API const char *taut_trace_fact(
+	const struct taut_trace *trace, const char *key);
 TAUT_API const char *taut_trace_name(
 	const struct taut_trace *trace, size_t i); /* name of event i */
 

@@ -20,6 +20,16 @@ static bool waits_for_batch(const char *name)
 		!strncmp(name, "[pl][profile][Strategy]train_dataloader_next", 44);
 }
 
+/* Does the row stand for the main thread's way to its next batch? */
+static bool takes_batch(const struct taut_trace *t, uint32_t row)
+{
+	uint8_t kind = t->kind[row];
+
+	return kind == TAUT_KIND_LOAD_WAIT || ((kind == TAUT_KIND_ANNOTATION ||
+		kind == TAUT_KIND_PYTHON) &&
+		waits_for_batch(taut_trace_name(t, row)));
+}
+
 static bool find_data(struct tauti_explain *x, struct tauti_facts *f)
 {
 	const struct taut_graph *g = x->g;
@@ -31,9 +41,7 @@ static bool find_data(struct tauti_explain *x, struct tauti_facts *f)
 		i < t->lane_begin[lane + 1]; i++) {
 		struct tauti_range r;
 
-		if ((t->kind[i] != TAUT_KIND_ANNOTATION &&
-			t->kind[i] != TAUT_KIND_PYTHON) ||
-			!waits_for_batch(taut_trace_name(t, i)))
+		if (!takes_batch(t, i))
 			continue;
 		r.start = taut_graph_time(g, f->trace, t->start_ns[i]);
 		r.end = taut_graph_time(g, f->trace,
@@ -89,6 +97,12 @@ static uint32_t module_id(struct taut_names *names, const struct taut_trace *t,
 	return taut_names_add(names, name, strlen(name));
 }
 
+/* Sequence number + 1 of an operator; 0: none. */
+static uint32_t autograd_number(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_OP ? t->sequence[row] : 0;
+}
+
 static bool modules_of_lane(struct tauti_facts *f, struct taut_names *names,
 	const struct taut_trace *t, uint32_t lane, uint32_t *by_sequence,
 	uint32_t n_sequence)
@@ -98,7 +112,7 @@ static bool modules_of_lane(struct tauti_facts *f, struct taut_names *names,
 
 	for (uint32_t i = t->lane_begin[lane];
 		ok && i < t->lane_begin[lane + 1]; i++) {
-		uint32_t module, sequence = t->sequence[i];
+		uint32_t module, sequence = autograd_number(t, i);
 
 		while (open.count && open.data[open.count - 1].end <=
 			t->start_ns[i])
@@ -135,8 +149,9 @@ static bool find_modules(struct tauti_explain *x, struct tauti_facts *f,
 	bool ok;
 
 	for (size_t i = 0; i < t->n_events; i++)
-		if (t->sequence[i] >= n_sequence && t->sequence[i] < 1u << 24)
-			n_sequence = t->sequence[i] + 1;
+		if (autograd_number(t, i) >= n_sequence &&
+			autograd_number(t, i) < 1u << 24)
+			n_sequence = autograd_number(t, i) + 1;
 	by_sequence = calloc(n_sequence, sizeof *by_sequence);
 	f->module_of = calloc(t->n_events + 1, sizeof *f->module_of);
 	ok = by_sequence && f->module_of && modules_of_lane(f, names, t, main,

@@ -15,7 +15,11 @@
  * above it is taken for zero. Where there is no drift, the offset must also
  * let no rank end before another has begun: these bounds hold however the
  * ends scatter (over TCP they scatter by milliseconds). Ranks that name the
- * same host share its clock, unless these bounds prove otherwise. */
+ * same host share its clock, unless these bounds prove otherwise.
+ *
+ * Where ranks compared their clocks with rank 0's while they were recorded
+ * (exchange.c), those rows come first, and what collectives say only moves
+ * them within what the comparison left open. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -112,6 +116,7 @@ struct aligner {
 	int64_t origin;
 	struct taut_clock_row *rows;
 	bool *settled;
+	bool *exchanged; /* its row is from its own comparisons */
 	struct sample *samples;
 	struct bounds bounds; /* of the rank being settled */
 	double *buffer;
@@ -130,6 +135,13 @@ static const struct tauti_comm *member_of(const struct aligner *a,
 static int64_t absolute(const struct aligner *a, uint32_t rank, int64_t t)
 {
 	return t + a->ranks[rank].trace->base_ns;
+}
+
+/* On the common clock, as far as the rank's row is known. */
+static int64_t common(const struct aligner *a, uint32_t rank, int64_t t)
+{
+	return tauti_clock_apply(
+		&a->rows[rank], absolute(a, rank, t), a->origin);
 }
 
 static void tighten(struct bounds *b, double low, double high)
@@ -159,11 +171,9 @@ static void bound(struct aligner *a, const struct taut_collective *c,
 	uint32_t rank, uint32_t anchor, const struct tauti_comm *x,
 	const struct tauti_comm *y)
 {
-	int64_t x0 = absolute(a, rank, x->start), x1 = absolute(a, rank, x->end);
-	int64_t y0 = tauti_clock_apply(&a->rows[anchor],
-		absolute(a, anchor, y->start), a->origin);
-	int64_t y1 = tauti_clock_apply(&a->rows[anchor],
-		absolute(a, anchor, y->end), a->origin);
+	int64_t x0 = common(a, rank, x->start), x1 = common(a, rank, x->end);
+	int64_t y0 = common(a, anchor, y->start);
+	int64_t y1 = common(a, anchor, y->end);
 	bool both = taut_coll_levels(c->kind);
 
 	if (both || x->dst == a->ranks[rank].trace->rank)
@@ -191,9 +201,8 @@ static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
 		bound(a, c, rank, anchor, x, y);
 		if (!taut_coll_levels(c->kind))
 			continue;
-		tx = absolute(a, rank, x->end);
-		ty = tauti_clock_apply(&a->rows[anchor],
-			absolute(a, anchor, y->end), a->origin);
+		tx = common(a, rank, x->end);
+		ty = common(a, anchor, y->end);
 		a->samples[n++] = (struct sample) {
 			(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
 	}
@@ -297,6 +306,92 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 	row->drift_ppm = f.drift_ppm;
 }
 
+/* --- rows from the ranks' own comparisons ---------------------------------*/
+
+/* What all shared operations with settled ranks let this rank be moved by. */
+static void take_bounds(struct aligner *a, uint32_t rank)
+{
+	a->bounds = (struct bounds) { -INFINITY, INFINITY };
+	for (size_t i = 0; i < a->match->collectives.count; i++) {
+		const struct taut_collective *c = &a->match->collectives.data[i];
+		const struct tauti_comm *x = tells_time(c) ?
+			member_of(a, c, rank) : NULL;
+
+		for (uint32_t k = 0; x && k < c->n_members; k++) {
+			uint32_t at = c->first_member + k;
+			uint32_t other = a->match->member_rank.data[at];
+
+			if (other != rank && a->settled[other])
+				bound(a, c, rank, other, x, &a->ranks[other]
+					.comms.data[a->match->member_comm
+					.data[at]]);
+		}
+	}
+}
+
+/* A move within what the comparison left open: the ends of collectives where
+ * they tell the time better than it does, and then no receive before its
+ * send. */
+static void refine(struct aligner *a, uint32_t rank, uint32_t anchor)
+{
+	struct taut_clock_row *row = &a->rows[rank];
+	double open_us = row->uncertainty_us + resolution_us, move = 0;
+
+	if (anchor != TAUT_NONE) {
+		size_t n = take_samples(a, rank, anchor);
+		struct fit f = fit_line(a->samples, n, a->buffer);
+
+		row->samples = (uint32_t)n;
+		if (n >= MIN_SAMPLES && f.drift_ppm == 0 &&
+			f.spread_us + common_bias_us < open_us / 2 &&
+			fabs(f.offset_us) <= open_us) {
+			move = f.offset_us;
+			row->uncertainty_us = f.spread_us + common_bias_us;
+		}
+	}
+	take_bounds(a, rank);
+	if (a->bounds.low_us <= a->bounds.high_us)
+		move = fmin(fmax(move, a->bounds.low_us), a->bounds.high_us);
+	if (fabs(move) <= open_us)
+		row->offset_us += move;
+}
+
+/* Ranks that compared clocks, and rank 0, to which they did. */
+static bool settle_exchanged(struct aligner *a, uint32_t *shared)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < a->n_ranks; r++) {
+		const struct taut_trace *t = a->ranks[r].trace;
+
+		a->exchanged[r] = t->rank != 0 &&
+			tauti_clock_exchanged(t, a->origin, &a->rows[r]);
+		any |= a->exchanged[r];
+	}
+	for (uint32_t r = 0; any && r < a->n_ranks; r++)
+		a->settled[r] = a->ranks[r].trace->rank == 0;
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		if (a->exchanged[r]) {
+			refine(a, r, find_anchor(a, r, shared));
+			a->settled[r] = true;
+		}
+	return any;
+}
+
+/* A rank of a host that compared its clock by another rank. */
+static void settle_hosts(struct aligner *a)
+{
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		for (uint32_t other = 0; !a->settled[r] && other < a->n_ranks;
+			other++) {
+			if (!a->exchanged[other] || !same_host(a, r, other))
+				continue;
+			a->rows[r] = a->rows[other];
+			a->rows[r].trace = r;
+			a->settled[r] = true;
+		}
+}
+
 taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	const struct tauti_match *match, int64_t origin_ns,
 	struct taut_clock_row *rows, struct taut_error *err)
@@ -308,12 +403,15 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	bool progress = true, ok;
 
 	a.settled = calloc(n_ranks + 1, sizeof *a.settled);
+	a.exchanged = calloc(n_ranks + 1, sizeof *a.exchanged);
 	a.samples = malloc(n * sizeof *a.samples);
 	a.buffer = malloc(n * sizeof *a.buffer);
-	ok = shared && a.settled && a.samples && a.buffer;
+	ok = shared && a.settled && a.exchanged && a.samples && a.buffer;
 	for (uint32_t i = 0; i < n_ranks; i++)
 		rows[i] = (struct taut_clock_row) { .trace = i };
-	if (ok && n_ranks)
+	if (ok && n_ranks && settle_exchanged(&a, shared))
+		settle_hosts(&a);
+	else if (ok && n_ranks)
 		a.settled[0] = true;
 	while (ok && progress) {
 		progress = false;
@@ -332,6 +430,7 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 			rows[r].uncertainty_us = unknown_us;
 	free(shared);
 	free(a.settled);
+	free(a.exchanged);
 	free(a.samples);
 	free(a.buffer);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

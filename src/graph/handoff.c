@@ -105,7 +105,8 @@ static bool is_blank(const struct tauti_rank *rank, const struct tauti_op *op)
 	if (op->event == TAUT_NONE)
 		return true;
 	kind = rank->trace->kind[op->event];
-	return kind == TAUT_KIND_ANNOTATION || kind == TAUT_KIND_STEP || kind == TAUT_KIND_PYTHON ||
+	return kind == TAUT_KIND_ANNOTATION || kind == TAUT_KIND_STEP ||
+		kind == TAUT_KIND_PYTHON ||
 		!strncmp(taut_trace_name(rank->trace, op->event), "c10d::", 6);
 }
 

@@ -126,6 +126,16 @@ void tauti_builder_next_source(struct tauti_builder *b)
 	b->nano_unpadded = false;
 }
 
+void tauti_builder_drop_source(struct tauti_builder *b)
+{
+	size_t blocks = (b->first_row + TAUTI_ROW_BLOCK - 1) >> TAUTI_ROW_BITS;
+	while (b->blocks.count > blocks)
+		free(b->blocks.data[--b->blocks.count]);
+	b->n_rows = b->first_row;
+	b->base_ns = 0;
+	b->nano_unpadded = false;
+}
+
 static int64_t first_time(struct tauti_builder *b)
 {
 	int64_t first = INT64_MAX;

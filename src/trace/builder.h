@@ -93,6 +93,8 @@ static inline struct tauti_row *tauti_builder_row_at(
  * which are on the common clock of the files from then on; ids of its own
  * (correlations) are kept apart from those of the next by the caller. */
 void tauti_builder_next_source(struct tauti_builder *builder);
+/* Takes back the rows of the source that is being read. */
+void tauti_builder_drop_source(struct tauti_builder *builder);
 
 /* Adds what the recorder learned; copies both texts. */
 TAUT_NODISCARD taut_status tauti_builder_fact(struct tauti_builder *builder,

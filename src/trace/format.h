@@ -16,6 +16,10 @@ struct tauti_stream;
 struct tauti_format {
 	const char *name;
 
+	/* Adds to the trace of a rank that another file may hold; a folder of
+	 * a recording may have several of these for one rank. */
+	bool adds;
+
 	/* Could these first bytes (inflated; at least one) begin such a
 	 * trace? Pure; any thread. */
 	bool (*probe)(const char *head, size_t len);
@@ -33,6 +37,7 @@ extern const struct tauti_format tauti_format_byteps;
 extern const struct tauti_format tauti_format_bytescheduler;
 extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
+extern const struct tauti_format tauti_format_log;
 extern const struct tauti_format tauti_format_mxnet;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

@@ -12,6 +12,7 @@ static const struct tauti_format *const formats[] = {
 	&tauti_format_horovod,
 	&tauti_format_mxnet,
 	&tauti_format_kineto, /* any other JSON */
+	&tauti_format_log,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

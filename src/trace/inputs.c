@@ -8,6 +8,8 @@
 #include <string.h>
 #include <sys/stat.h>
 
+#include "trace/recording.h"
+
 /* --- files and folders --------------------------------------------------- */
 
 static taut_status out_of_memory(struct taut_error *err, const char *path)
@@ -39,6 +41,13 @@ static int visible(const struct dirent *entry)
 static taut_status add_folder(tauti_inputs *inputs, struct taut_arena *arena,
 	const char *path, size_t given, int levels, struct taut_error *err);
 
+/* What taut record keeps beside the ranks. */
+static bool is_of_recorder(const char *name, int levels)
+{
+	return levels > 0 && (!strcmp(name, TAUTI_RECORDING_FILE) ||
+				     !strcmp(name, TAUTI_RECORDING_PROCESSES));
+}
+
 /* An entry of a folder: a file, a folder to go into, or nothing of ours. */
 static taut_status add_entry(tauti_inputs *inputs, struct taut_arena *arena,
 	const char *folder, const char *name, size_t given, int levels,
@@ -51,7 +60,7 @@ static taut_status add_entry(tauti_inputs *inputs, struct taut_arena *arena,
 		taut_arena_printf(arena, "%s%s%s", folder, slash, name);
 	if (!path)
 		return out_of_memory(err, folder);
-	if (stat(path, &about) != 0)
+	if (is_of_recorder(name, levels) || stat(path, &about) != 0)
 		return TAUT_OK; /* gone, or a link to nowhere */
 	if (S_ISDIR(about.st_mode) && levels > 0)
 		return add_folder(
@@ -158,6 +167,33 @@ static const char *last_part(const char *path, size_t len)
 	while (len && path[len - 1] != '/')
 		len--;
 	return path + len;
+}
+
+/* The length of the path of a folder whose name is "rank" and a number, in
+ * which the file lies; 0: it lies elsewhere. */
+static size_t rank_folder(const struct tauti_input *input)
+{
+	const char *path = input->path;
+	const char *file = last_part(path, strlen(path));
+	if (!input->in_folder || file == path)
+		return 0;
+	size_t len = (size_t)(file - path) - 1;
+	const char *name = last_part(path, len);
+	if (path + len - name < 5 || memcmp(name, "rank", 4) != 0)
+		return 0;
+	for (const char *p = name + 4; p < path + len; p++)
+		if (!is_digit(*p))
+			return 0;
+	return len;
+}
+
+size_t tauti_inputs_of_rank(const struct tauti_input *inputs, size_t n)
+{
+	size_t len = rank_folder(inputs), same = 1;
+	while (len && same < n && rank_folder(&inputs[same]) == len &&
+		!memcmp(inputs[same].path, inputs->path, len))
+		same++;
+	return same;
 }
 
 /* Where ".<time>.pt.trace.json" begins, or NULL; the time is in milliseconds

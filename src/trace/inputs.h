@@ -21,10 +21,15 @@ struct tauti_input {
 typedef TAUT_VEC(struct tauti_input) tauti_inputs;
 
 /* Adds the file path, or the files in the folder path and one level down,
- * in the order of their names; names that begin with a dot are left out. */
+ * in the order of their names; names that begin with a dot are left out, and
+ * what a recording holds beside its ranks (recording.h). */
 TAUT_NODISCARD taut_status tauti_inputs_add(tauti_inputs *inputs,
 	struct taut_arena *arena, const char *path, size_t given,
 	struct taut_error *err);
+
+/* How many of the n inputs, from the first on, are of one rank: a folder of
+ * the name "rank3" holds one rank. At least 1. */
+size_t tauti_inputs_of_rank(const struct tauti_input *inputs, size_t n);
 
 /* The rank that a path tells, or -1: "rank3", "rank-34", "worker_0",
  * "x_3.json" in the file's name, or the first two in its folder's. */

@@ -11,14 +11,17 @@
 #include "trace/builder.h"
 #include "trace/format.h"
 #include "trace/inputs.h"
+#include "trace/recording.h"
 #include "trace/stream.h"
 
-/* One input and what came of it. */
+/* The inputs of one trace, mostly one, and what came of them. */
 struct file {
-	const struct tauti_input *input;
+	const struct tauti_input *input; /* the first: it names the trace */
+	size_t n_inputs;
 	int32_t rank_given; /* by the caller; -1: not */
 	bool is_trace;
-	char *left_out; /* why it is no trace, for a note; malloced */
+	const char **left_out; /* inputs that are no trace, and why */
+	size_t n_left_out;
 	struct taut_trace trace;
 	struct taut_arena *arena; /* of the trace and its notes */
 	struct taut_names *names;
@@ -31,7 +34,8 @@ struct run {
 	struct taut_run public;
 	struct taut_arena *arena;
 	struct file *files;
-	size_t n_files;
+	size_t n_files, n_inputs;
+	tauti_lines problems; /* what taut record says of the recording */
 };
 
 struct reading {
@@ -41,64 +45,146 @@ struct reading {
 
 /* --- one file ------------------------------------------------------------ */
 
-static void take_builder(struct file *file, struct tauti_builder *builder)
-{
-	file->is_trace = true;
-	file->arena = builder->arena;
-	file->names = builder->names;
-	file->notes = builder->notes.data;
-	file->n_notes = builder->notes.count;
-	builder->arena = NULL;
-	builder->names = NULL;
-	builder->notes.data = NULL;
-	builder->notes.count = builder->notes.capacity = 0;
-}
+/* The sources of one trace, while they are read. */
+struct reader {
+	struct tauti_builder builder;
+	const struct tauti_format *format; /* of main; NULL: no trace yet */
+	const struct tauti_input *main;
+	TAUT_VEC(const char *) left_out; /* lines in the builder's arena */
+};
 
-static bool is_named_json(const struct file *file)
+static bool is_named_json(const struct tauti_input *input)
 {
-	return strstr(file->input->path, ".json") != NULL;
+	return strstr(input->path, ".json") != NULL;
 }
 
 /* In a folder, what is no trace is passed by. A broken one is not, unless
  * its name makes it likely that it never was one. */
-static bool may_leave_out(const struct file *file, bool other_kind)
+static bool may_leave_out(const struct tauti_input *input, bool other_kind)
 {
-	return file->input->in_folder && (other_kind || !is_named_json(file));
+	return input->in_folder && (other_kind || !is_named_json(input));
+}
+
+static taut_status no_memory(const char *path, struct taut_error *err)
+{
+	return taut_error_set(
+		err, TAUT_ENOMEM, -1, "%s: no memory to open it", path);
 }
 
 /* JSON of another kind, and what is broken, is worth a line. */
-static taut_status leave_out(
-	struct file *file, bool other_kind, struct taut_error *err)
+static taut_status leave_out(struct reader *r, const struct tauti_input *input,
+	struct taut_error *err)
 {
-	if (other_kind && !is_named_json(file))
+	const char *line;
+	if (r->builder.other_kind && !is_named_json(input))
 		return TAUT_OK;
-	file->left_out = strdup(err->message);
-	return file->left_out ? TAUT_OK :
-				taut_error_set(err, TAUT_ENOMEM, -1,
-					"%s: no memory", file->input->path);
+	line = taut_arena_strndup(
+		r->builder.arena, err->message, strlen(err->message));
+	if (!line || !taut_vec_push(&r->left_out, line))
+		return no_memory(input->path, err);
+	return TAUT_OK;
 }
 
-static taut_status read_stream(
-	struct file *file, struct tauti_stream *stream, struct taut_error *err)
+static taut_status second_trace(const struct reader *r,
+	const struct tauti_input *input, struct taut_error *err)
 {
-	struct tauti_builder builder;
-	const struct tauti_format *format = NULL;
-	taut_status status =
-		tauti_builder_init(&builder, tauti_stream_name(stream));
-	if (status != TAUT_OK)
-		return taut_error_set(err, status, -1, "%s: no memory",
-			tauti_stream_name(stream));
-	status = tauti_format_read(stream, &builder, &format, err);
-	if (status == TAUT_OK)
-		status = tauti_builder_finish(&builder, &file->trace, err);
-	if (status == TAUT_OK) {
-		file->trace.format = format->name;
-		take_builder(file, &builder);
-	} else if (status == TAUT_EFORMAT &&
-		   may_leave_out(file, builder.other_kind)) {
-		status = leave_out(file, builder.other_kind, err);
+	return taut_error_set(err, TAUT_EMATCH, -1,
+		"%s: is a second trace of one rank, beside %s; give one file "
+		"for each rank",
+		input->path, r->main->path);
+}
+
+/* What was read may only add to the trace, or must be the only one. */
+static taut_status take_source(struct reader *r,
+	const struct tauti_input *input, const struct tauti_format *format,
+	struct taut_error *err)
+{
+	if (!format->adds && r->format && !r->format->adds)
+		return second_trace(r, input, err);
+	if (!r->format || (r->format->adds && !format->adds)) {
+		r->format = format;
+		r->main = input;
 	}
-	tauti_builder_fini(&builder);
+	tauti_builder_next_source(&r->builder);
+	return TAUT_OK;
+}
+
+static taut_status read_source(struct reader *r,
+	const struct tauti_input *input, struct tauti_stream *stream,
+	struct taut_error *err)
+{
+	const struct tauti_format *format = NULL;
+	taut_status status;
+	r->builder.path = tauti_stream_name(stream);
+	r->builder.other_kind = false;
+	status = tauti_format_read(stream, &r->builder, &format, err);
+	if (status == TAUT_OK)
+		return take_source(r, input, format, err);
+	if (status != TAUT_EFORMAT ||
+		!may_leave_out(input, r->builder.other_kind))
+		return status;
+	tauti_builder_drop_source(&r->builder);
+	return leave_out(r, input, err);
+}
+
+static void take_builder(struct file *file, struct reader *r)
+{
+	struct tauti_builder *builder = &r->builder;
+	file->is_trace = r->format != NULL;
+	file->arena = builder->arena;
+	file->names = builder->names;
+	file->notes = builder->notes.data;
+	file->n_notes = builder->notes.count;
+	file->left_out = r->left_out.data;
+	file->n_left_out = r->left_out.count;
+	builder->arena = NULL;
+	builder->names = NULL;
+	builder->notes.data = NULL;
+	builder->notes.count = builder->notes.capacity = 0;
+	r->left_out.data = NULL;
+}
+
+static taut_status reader_init(struct reader *r,
+	const struct tauti_input *input, struct taut_error *err)
+{
+	memset(r, 0, sizeof *r);
+	taut_status status = tauti_builder_init(&r->builder, input->path);
+	return status == TAUT_OK ? status : no_memory(input->path, err);
+}
+
+/* Turns what was read into the file's trace, if there is one. */
+static taut_status reader_finish(
+	struct reader *r, struct file *file, struct taut_error *err)
+{
+	if (r->format) {
+		r->builder.path = r->main->path;
+		taut_status status = tauti_builder_finish(
+			&r->builder, &file->trace, err);
+		if (status != TAUT_OK)
+			return status;
+		file->trace.format = r->format->name;
+		file->input = r->main;
+	}
+	take_builder(file, r);
+	return TAUT_OK;
+}
+
+static void reader_fini(struct reader *r)
+{
+	taut_vec_free(&r->left_out);
+	tauti_builder_fini(&r->builder);
+}
+
+static taut_status read_input(struct reader *r,
+	const struct tauti_input *input, struct tauti_meter *meter,
+	struct taut_error *err)
+{
+	struct tauti_stream *stream = NULL;
+	taut_status status =
+		tauti_stream_open_file(input->path, meter, &stream, err);
+	if (status == TAUT_OK)
+		status = read_source(r, input, stream, err);
+	tauti_stream_close(stream);
 	return status;
 }
 
@@ -107,13 +193,14 @@ static taut_status read_file(
 {
 	struct reading *reading = context;
 	struct file *file = &reading->run->files[index];
-	struct tauti_stream *stream = NULL;
-	taut_status status = tauti_stream_open_file(
-		file->input->path, &reading->meter, &stream, err);
-	if (status != TAUT_OK)
-		return status;
-	status = read_stream(file, stream, err);
-	tauti_stream_close(stream);
+	struct reader r;
+	taut_status status = reader_init(&r, file->input, err);
+	for (size_t i = 0; i < file->n_inputs && status == TAUT_OK; i++)
+		status = read_input(
+			&r, &file->input[i], &reading->meter, err);
+	if (status == TAUT_OK)
+		status = reader_finish(&r, file, err);
+	reader_fini(&r);
 	return status;
 }
 
@@ -216,23 +303,26 @@ static taut_status gather_notes(struct run *run)
 {
 	size_t n = 1, room = 0;
 	for (size_t i = 0; i < run->n_files; i++)
-		n += run->files[i].n_notes + 1;
+		n += run->files[i].n_notes + run->files[i].n_left_out;
+	n += run->problems.count;
 	const char **notes = TAUT_ARENA_ARRAY(run->arena, const char *, n);
 	const char *missing = missing_note(run);
 	if (!notes || !missing)
 		return TAUT_ENOMEM;
+	for (size_t i = 0; i < run->problems.count; i++)
+		notes[room++] = run->problems.data[i];
 	if (*missing)
 		notes[room++] = missing;
 	for (size_t i = 0; i < run->n_files; i++) {
 		const struct file *file = &run->files[i];
 		for (size_t j = 0; j < file->n_notes; j++)
 			notes[room++] = file->notes[j];
-		if (!file->left_out)
-			continue;
-		notes[room] = taut_arena_printf(
-			run->arena, "%s (left out)", file->left_out);
-		if (!notes[room++])
-			return TAUT_ENOMEM;
+		for (size_t j = 0; j < file->n_left_out; j++) {
+			notes[room] = taut_arena_printf(run->arena,
+				"%s (left out)", file->left_out[j]);
+			if (!notes[room++])
+				return TAUT_ENOMEM;
+		}
 	}
 	run->public.notes = notes;
 	run->public.n_notes = (uint32_t)room;
@@ -281,15 +371,10 @@ void taut_run_close(struct taut_run *public)
 		free(file->notes);
 		free(file->left_out);
 	}
+	taut_vec_free(&run->problems);
 	free(run->files);
 	taut_arena_destroy(run->arena);
 	free(run);
-}
-
-static taut_status no_memory(const char *path, struct taut_error *err)
-{
-	return taut_error_set(
-		err, TAUT_ENOMEM, -1, "%s: no memory to open it", path);
 }
 
 /* run->files from the paths; their inputs lie in the arena. */
@@ -310,13 +395,18 @@ static taut_status list_files(struct run *run, const char *const *paths,
 		status = no_memory(paths[0], err);
 		goto out;
 	}
-	run->n_files = inputs.count;
-	for (size_t i = 0; i < inputs.count; i++) {
+	run->n_inputs = inputs.count;
+	for (size_t i = 0; i < inputs.count; i++)
 		kept[i] = inputs.data[i];
-		run->files[i].input = &kept[i];
-		run->files[i].rank_given = ranks && !kept[i].in_folder ?
-			ranks[kept[i].given] : -1;
-	}
+	for (size_t i = 0; i < inputs.count; i += run->files[run->n_files++]
+							.n_inputs)
+		run->files[run->n_files] = (struct file){
+			.input = &kept[i],
+			.n_inputs = tauti_inputs_of_rank(&kept[i],
+				inputs.count - i),
+			.rank_given = ranks && !kept[i].in_folder ?
+				ranks[kept[i].given] : -1,
+		};
 out:
 	taut_vec_free(&inputs);
 	return status;
@@ -326,7 +416,8 @@ static uint64_t total_bytes(const struct run *run)
 {
 	uint64_t total = 0;
 	for (size_t i = 0; i < run->n_files; i++)
-		total += run->files[i].input->bytes;
+		for (size_t k = 0; k < run->files[i].n_inputs; k++)
+			total += run->files[i].input[k].bytes;
 	return total;
 }
 
@@ -342,12 +433,37 @@ static taut_status read_all(struct run *run,
 	return status;
 }
 
+/* What taut record says of the folders among the paths. */
+static taut_status ask_recordings(struct run *run, const char *const *paths,
+	size_t n_paths, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
+		status = tauti_recording_problems(
+			paths[i], run->arena, &run->problems, err);
+	return status;
+}
+
+static taut_status nothing_found(
+	const struct run *run, const char *path, struct taut_error *err)
+{
+	if (run->problems.count)
+		return taut_error_set(err, TAUT_EFORMAT, -1,
+			"%s; nothing was recorded", run->problems.data[0]);
+	return taut_error_set(err, TAUT_EFORMAT, -1,
+		"%s: no trace of a known format in this folder (%zu files "
+		"looked at)",
+		path, run->n_inputs);
+}
+
 static taut_status open_run(struct run *run, const char *const *paths,
 	size_t n_paths, const struct taut_run_options *options,
 	struct taut_error *err)
 {
 	taut_status status =
 		list_files(run, paths, n_paths, options->ranks, err);
+	if (status == TAUT_OK)
+		status = ask_recordings(run, paths, n_paths, err);
 	if (status == TAUT_OK)
 		status = read_all(run, options, err);
 	if (status != TAUT_OK)
@@ -357,10 +473,7 @@ static taut_status open_run(struct run *run, const char *const *paths,
 	if (!run->public.path)
 		return no_memory(paths[0], err);
 	if (count_traces(run) == 0)
-		return taut_error_set(err, TAUT_EFORMAT, -1,
-			"%s: no PyTorch profiler trace in this folder (%zu "
-			"files looked at)",
-			paths[0], run->n_files);
+		return nothing_found(run, paths[0], err);
 	status = settle_ranks(run, err);
 	if (status == TAUT_OK && gather(run) != TAUT_OK)
 		status = no_memory(paths[0], err);
@@ -402,12 +515,19 @@ static taut_status open_memory(struct run *run, const char *name,
 		return no_memory(name, err);
 	run->n_files = 1;
 	run->files->input = input;
+	run->files->n_inputs = 1;
 	run->files->rank_given = rank;
 	run->public.path = input->path;
-	taut_status status = tauti_stream_open_memory(
-		input->path, bytes, len, &stream, err);
+	struct reader r;
+	taut_status status = reader_init(&r, input, err);
 	if (status == TAUT_OK)
-		status = read_stream(run->files, stream, err);
+		status = tauti_stream_open_memory(
+			input->path, bytes, len, &stream, err);
+	if (status == TAUT_OK)
+		status = read_source(&r, input, stream, err);
+	if (status == TAUT_OK)
+		status = reader_finish(&r, run->files, err);
+	reader_fini(&r);
 	tauti_stream_close(stream);
 	if (status == TAUT_OK)
 		status = settle_ranks(run, err);

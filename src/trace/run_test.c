@@ -3,6 +3,8 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tests/support/write_log.h"
+
 /* A folder that goes away with all that was put into it. */
 struct folder {
 	char path[64];
@@ -197,7 +199,7 @@ static void test_what_cannot_be_opened(void **state)
 	struct folder f;
 	setup(&f);
 	check_refusal(f.path, TAUT_EFORMAT,
-		"no PyTorch profiler trace in this folder (0 files");
+		"no trace of a known format in this folder (0 files");
 	put(&f, "notes.txt", "text");
 	check_refusal(f.path, TAUT_EFORMAT, "in this folder (1 files");
 	check_refusal("/no/such/place", TAUT_EIO,
@@ -288,6 +290,67 @@ static void test_threads_and_progress(void **state)
 	cleanup(&f);
 }
 
+/* The folder of a rank is one trace: what the profiler wrote, and logs. */
+static void test_recording(void **state)
+{
+	(void)state;
+	struct folder f;
+	struct wl w = wl_begin(1, 2);
+	setup(&f);
+	put(&f, "recording.json",
+		"{\"taut\":\"0.1.0\",\"complete\":false,"
+		"\"problems\":[\"rank 0: was killed\",\"and \\u0041\"]}");
+	put_folder(&f, "processes");
+	put(&f, "processes/mpi-1.tautlog", "not looked at");
+	put_folder(&f, "rank1");
+	put(&f, "rank1/torch.json",
+		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\","
+		"\"name\":\"op\",\"pid\":100,\"tid\":100,\"ts\":5,"
+		"\"dur\":1}],\"baseTimeNanoseconds\":1700000000000000000}");
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "wait", 100, 2, 1, 4);
+	wl_write(&w, name_file(&f, "rank1/torch.tautlog"));
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 1, 1, 4);
+	wl_write(&w, name_file(&f, "rank1/a-loader.tautlog"));
+
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->n_traces, 1);
+	const struct taut_trace *t = &run->traces[0];
+	assert_string_equal(t->format, "kineto");
+	assert_non_null(strstr(t->path, "rank1/torch.json"));
+	assert_int_equal(t->rank, 1);
+	assert_int_equal(t->world_size, 2);
+	assert_int_equal(t->n_lanes, 2);
+	assert_int_equal(t->lane_begin[1], 3);
+	assert_int_equal(t->base_ns, WL_EPOCH_NS + 1000);
+	assert_string_equal(taut_trace_name(t, 2), "op");
+	assert_int_equal(t->start_ns[2], 4000);
+	assert_int_equal(t->kind[3], TAUT_KIND_LOAD);
+	assert_int_equal(run->n_notes, 3);
+	assert_non_null(strstr(run->notes[0], "recording.json: rank 0: was"));
+	assert_non_null(strstr(run->notes[1], "and A"));
+	assert_non_null(strstr(run->notes[2], "1 of the job's 2 ranks"));
+	taut_run_close(run);
+	put(&f, "rank1/other.json", TRACE("", "a"));
+	check_refusal(f.path, TAUT_EMATCH, "is a second trace of one rank");
+	cleanup(&f);
+}
+
+static void test_recording_of_nothing(void **state)
+{
+	(void)state;
+	struct folder f;
+	setup(&f);
+	const char *path = put(&f, "recording.json",
+		"{\"problems\":[\"no optimiser step was made\"]}");
+	check_refusal(f.path, TAUT_EFORMAT,
+		"recording.json: no optimiser step was made; nothing was");
+	assert_int_equal(remove(path), 0);
+	f.n--;
+	put(&f, "recording.json", "{\"problems\":[7");
+	check_refusal(f.path, TAUT_EFORMAT, "is not what taut record writes");
+	cleanup(&f);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -300,6 +363,8 @@ int main(void)
 		cmocka_unit_test(test_missing_ranks_are_told),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_threads_and_progress),
+		cmocka_unit_test(test_recording),
+		cmocka_unit_test(test_recording_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,6 +2,7 @@
 #include <taut/trace.h>
 
 #include <stdbool.h>
+#include <string.h>
 
 const struct taut_sync_args *taut_trace_sync(
 	const struct taut_trace *trace, size_t i)
@@ -28,11 +29,28 @@ const struct taut_comm_args *taut_trace_comm(
 	case TAUT_KIND_SYNC:
 	case TAUT_KIND_MEMCPY:
 	case TAUT_KIND_MEMSET:
+	case TAUT_KIND_CHUNK:
 		return NULL;
 	default:
 		return trace->args[i] == TAUT_NONE ?
 			NULL : &trace->comms[trace->args[i]];
 	}
+}
+
+const struct taut_chunk_args *taut_trace_chunk(
+	const struct taut_trace *trace, size_t i)
+{
+	if (trace->kind[i] != TAUT_KIND_CHUNK || trace->args[i] == TAUT_NONE)
+		return NULL;
+	return &trace->chunks[trace->args[i]];
+}
+
+const char *taut_trace_fact(const struct taut_trace *trace, const char *key)
+{
+	for (size_t i = 0; i < trace->n_facts; i++)
+		if (!strcmp(trace->facts[i].key, key))
+			return trace->facts[i].value;
+	return NULL;
 }
 
 const char *taut_trace_name(const struct taut_trace *trace, size_t i)

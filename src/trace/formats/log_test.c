@@ -1,0 +1,212 @@
+#include "trace/test_support.h"
+
+#include "tests/support/alloc_fail.h"
+#include "tests/support/write_log.h"
+
+static struct taut_run *open_log(const struct wl *w)
+{
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_run_open_memory("r.tautlog", w, wl_bytes(w), -1, &run,
+		    &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	return run;
+}
+
+static void check_refusal(const void *bytes, size_t len, const char *part)
+{
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_run_open_memory("r.tautlog", bytes, len, -1,
+				 &run, &err),
+		TAUT_EFORMAT);
+	assert_non_null(strstr(err.message, part));
+}
+
+static void test_events(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(3, 4);
+	struct tauti_log_record *r;
+
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, 0, 90, 8);
+	wl_comm(&w, "allreduce", 100, 10, 20, 5, 1000);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 77, 40, 9, 12);
+	r = wl_event(&w, TAUTI_LOG_CHUNK, 0, "chunk", 200, 12, 5, 6);
+	r->u.chunk.peer = 1;
+	r->u.chunk.bytes = 4096;
+	r->u.chunk.gpu_late_ns = 1000;
+	r->u.chunk.peer_late_ns = -7;
+	r->u.chunk.network_ns = 4000;
+	wl_clock(&w, 50, -1234, 99);
+
+	struct taut_run *run = open_log(&w);
+	const struct taut_trace *t = &run->traces[0];
+	assert_string_equal(t->format, "event log");
+	assert_int_equal(t->rank, 3);
+	assert_int_equal(t->world_size, 4);
+	assert_string_equal(t->host, "host3");
+	assert_int_equal(t->n_events, 4);
+	assert_int_equal(t->base_ns, WL_EPOCH_NS);
+	/* lanes 77 and 100 are threads, 200 stands beside them */
+	assert_int_equal(t->n_lanes, 3);
+	assert_int_equal(t->lanes[2].kind, TAUT_LANE_OTHER);
+	assert_int_equal(t->kind[0], TAUT_KIND_LOAD);
+	assert_int_equal(t->correlation[0], 12);
+	assert_int_equal(t->kind[1], TAUT_KIND_STEP);
+	assert_int_equal(t->sequence[1], 8);
+	assert_int_equal(t->kind[2], TAUT_KIND_COMM);
+	assert_int_equal(t->start_ns[2], 10000);
+	assert_int_equal(t->dur_ns[2], 20000);
+	assert_string_equal(taut_trace_name(t, 2), "allreduce");
+	const struct taut_comm_args *c = taut_trace_comm(t, 2);
+	assert_int_equal(c->in_elements, 1000);
+	assert_int_equal(c->seq, 5);
+	assert_string_equal(
+		taut_names_text(t->names, c->group_name), "world");
+	const struct taut_chunk_args *chunk = taut_trace_chunk(t, 3);
+	assert_int_equal(chunk->gpu_late_ns, 1000);
+	assert_int_equal(chunk->peer_late_ns, -1);
+	assert_int_equal(chunk->network_ns, 4000);
+	assert_int_equal(t->n_clock_samples, 1);
+	assert_int_equal(t->clock_samples[0].offset_ns, -1234);
+	assert_int_equal(t->clock_samples[0].at_ns, WL_EPOCH_NS + 50000);
+	taut_run_close(run);
+}
+
+/* A text of more than one record, and what a name must not hold. */
+static void test_texts(void **state)
+{
+	(void)state;
+	char name[300];
+	struct wl w = wl_begin(0, 1);
+
+	memset(name, 'x', sizeof name - 1);
+	name[sizeof name - 1] = '\0';
+	name[200] = '\n';
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, name, 1, 0, 1, 0);
+
+	struct taut_run *run = open_log(&w);
+	name[200] = ' ';
+	assert_string_equal(taut_trace_name(&run->traces[0], 0), name);
+	taut_run_close(run);
+}
+
+/* Records that cannot be are counted, and the rest is kept. */
+static void test_nonsense(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 1);
+	struct tauti_log_record *r;
+
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "good", 1, 0, 1, 0);
+	r = wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "backward", 1, 9, 1, 0);
+	r->end_ns = r->start_ns - 1;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_KERNEL, "kernel", 1, 9, 1, 0);
+	wl_event(&w, 99, TAUT_KIND_OP, "type", 1, 9, 1, 0);
+	r = wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "text", 1, 5, 1, 0);
+	r->name = UINT32_MAX;
+	r = wl_add(&w, TAUTI_LOG_TEXT);
+	r->name = 9;
+	r->u.text.bytes = UINT32_MAX;
+
+	struct taut_run *run = open_log(&w);
+	assert_int_equal(run->traces[0].n_events, 2);
+	assert_string_equal(taut_trace_name(&run->traces[0], 1), "");
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(run->notes[0], "4 records make no sense"));
+	taut_run_close(run);
+}
+
+/* What a killed process leaves: not closed, reserved records unwritten. */
+static void test_killed(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 1);
+
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "op", 1, 0, 1, 0);
+	wl_add(&w, TAUTI_LOG_UNUSED);
+	w.header.closed_ns = 0;
+	strcpy(w.header.state, "in step 12");
+
+	struct taut_run *run = open_log(&w);
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(run->notes[0], "without closing the log: in "
+					      "step 12"));
+	taut_run_close(run);
+}
+
+static void test_full_log(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 1);
+
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "op", 1, 0, 1, 0);
+	w.header.capacity = w.header.reserved;
+	w.header.reserved += 10;
+
+	struct taut_run *run = open_log(&w);
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(run->notes[0], "10 of 13 records"));
+	taut_run_close(run);
+}
+
+static void test_cut_file(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "op", 1, 0, 1, 0);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "op", 1, 2, 1, 0);
+	assert_int_equal(taut_run_open_memory("r.tautlog", &w,
+				 wl_bytes(&w) - 20, -1, &run, &err),
+		TAUT_OK);
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_true(run->traces[0].truncated);
+	taut_run_close(run);
+	check_refusal(&w, 100, "ends inside its header");
+	w.header.record_bytes = 64;
+	check_refusal(&w, wl_bytes(&w), "records of 64 bytes");
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 2);
+	wl_comm(&w, "allreduce", 1, 0, 1, 0, 8);
+	wl_clock(&w, 1, 2, 3);
+	for (int n = 0;; n++) {
+		struct taut_run *run = NULL;
+		struct taut_error err = { 0 };
+
+		alloc_fail_after(n);
+		taut_status status = taut_run_open_memory("r.tautlog", &w,
+			wl_bytes(&w), -1, &run, &err);
+		alloc_fail_never();
+		if (status == TAUT_OK) {
+			taut_run_close(run);
+			assert_true(n > 10);
+			return;
+		}
+		assert_int_equal(status, TAUT_ENOMEM);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_texts),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_full_log),
+		cmocka_unit_test(test_cut_file),
+		cmocka_unit_test(test_no_memory),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
