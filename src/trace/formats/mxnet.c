@@ -519,13 +519,15 @@ static taut_status read_mxnet(struct tauti_stream *stream,
 	return status;
 }
 
-/* It begins with the names of the devices, cpu/0 first. */
+/* It begins with the names of the devices, cpu/0 first; what a process dumps
+ * later begins with a comma and operators. */
 static bool probe_mxnet(const char *head, size_t len)
 {
 	size_t begin = len < 400 ? len : 400;
 	return tauti_head_begins(head, len, '{') &&
 	       tauti_head_holds(head, begin, "\"traceEvents\"") &&
 	       (tauti_head_holds(head, begin, "\"cpu/0\"") ||
+		       tauti_head_holds(head, len, "\"cat\": \"operator\"") ||
 		       tauti_head_holds(head, len, "\"MXNET_C_API\""));
 }
 
