@@ -1,11 +1,11 @@
-/* tensors.c - threads, numbers and steps of communication timelines. */
+/* tensors.c - lanes, numbers and steps of communication timelines. */
 #include "trace/formats/tensors.h"
 
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-enum { MAX_THREADS = 256 }; /* what overlaps more stands on the last one */
+enum { MAX_STREAMS = 256 }; /* what overlaps more stands on the last one */
 
 bool tauti_tensors_add(
 	struct tauti_tensors *t, const struct tauti_tensor_span *span)
@@ -72,41 +72,67 @@ static struct anchor number(struct tauti_tensors *t)
 	return best;
 }
 
-static uint32_t thread_lane(struct tauti_builder *b, uint32_t thread)
+static uint32_t name_lane(
+	struct tauti_builder *b, uint32_t lane, const char *text, size_t len)
 {
-	char text[48];
-	int len = thread ? snprintf(text, sizeof text, "communication %u",
-				   (unsigned)thread + 1) :
-			   snprintf(text, sizeof text, "communication");
-	uint32_t name = taut_names_add(b->names, text, (size_t)len);
-	uint32_t lane = tauti_lanes_add(
-		&b->lanes, TAUTI_ROLE_THREAD, 0, (int64_t)thread);
+	uint32_t name = taut_names_add(b->names, text, len);
 	if (name == TAUT_NONE || lane == TAUT_NONE)
 		return TAUT_NONE;
 	b->lanes.all.data[lane].name = name;
 	return lane;
 }
 
+static uint32_t stream_lane(struct tauti_builder *b, uint32_t stream)
+{
+	char text[48];
+	int len = snprintf(
+		text, sizeof text, "communication %u", (unsigned)stream + 1);
+	return name_lane(b,
+		tauti_lanes_add(&b->lanes, TAUTI_ROLE_STREAM, 0, stream), text,
+		(size_t)len);
+}
+
+static bool add_mark(struct tauti_builder *b, uint32_t name, int64_t start_ns,
+	int64_t end_ns, uint32_t sequence)
+{
+	uint32_t lane = name_lane(b,
+		tauti_lanes_add(&b->lanes, TAUTI_ROLE_THREAD, 0, 0),
+		"not recorded", 12);
+	struct tauti_row *row = tauti_builder_row(b);
+	if (!row || lane == TAUT_NONE || name == TAUT_NONE)
+		return false;
+	row->start_ns = start_ns;
+	row->dur_ns = end_ns - start_ns;
+	row->name = name;
+	row->lane = lane;
+	row->kind = sequence ? TAUT_KIND_STEP : TAUT_KIND_ANNOTATION;
+	row->sequence = sequence;
+	return true;
+}
+
 static bool add_steps(struct tauti_tensors *t, struct tauti_builder *b,
 	struct anchor anchor)
 {
 	const struct tauti_tensor_span *s = t->spans.data + anchor.first;
-	uint32_t lane = thread_lane(b, 0);
 	uint32_t name = taut_names_add(b->names, "step", 4);
-	if (lane == TAUT_NONE || name == TAUT_NONE)
-		return false;
-	for (size_t i = 0; i + 1 < anchor.n; i++) {
-		struct tauti_row *row = tauti_builder_row(b);
-		if (!row)
+	for (size_t i = 0; i + 1 < anchor.n; i++)
+		if (!add_mark(b, name, s[i].start_ns, s[i + 1].start_ns,
+			    (uint32_t)i + 1))
 			return false;
-		row->start_ns = s[i].start_ns;
-		row->dur_ns = s[i + 1].start_ns - s[i].start_ns;
-		row->name = name;
-		row->lane = lane;
-		row->kind = TAUT_KIND_STEP;
-		row->sequence = (uint32_t)i + 1;
-	}
 	return true;
+}
+
+/* Where no tensor comes twice there are no steps, and one range over all. */
+static bool add_whole(struct tauti_tensors *t, struct tauti_builder *b)
+{
+	const struct tauti_tensor_span *s = t->spans.data;
+	int64_t start_ns = s->start_ns, end_ns = s->end_ns;
+	for (size_t i = 1; i < t->spans.count; i++) {
+		start_ns = s[i].start_ns < start_ns ? s[i].start_ns : start_ns;
+		end_ns = s[i].end_ns > end_ns ? s[i].end_ns : end_ns;
+	}
+	return add_mark(b, taut_names_add(b->names, "timeline", 8), start_ns,
+		end_ns, 0);
 }
 
 /* "ALLREDUCE grad_3" */
@@ -175,12 +201,12 @@ static bool add_row(struct tauti_builder *b, const struct tauti_tensor_span *s,
 	return !s->is_comm || add_args(b, row, s);
 }
 
-/* The first thread that is free at start; taken until end. */
-static uint32_t take_thread(
+/* The first stream that is free at start; taken until end. */
+static uint32_t take_stream(
 	int64_t *free_at, uint32_t *n, const struct tauti_tensor_span *s)
 {
 	uint32_t i = 0;
-	while (i < *n && i + 1 < MAX_THREADS && free_at[i] > s->start_ns)
+	while (i < *n && i + 1 < MAX_STREAMS && free_at[i] > s->start_ns)
 		i++;
 	if (i == *n)
 		free_at[(*n)++] = INT64_MIN;
@@ -191,19 +217,20 @@ static uint32_t take_thread(
 
 bool tauti_tensors_finish(struct tauti_tensors *t, struct tauti_builder *b)
 {
-	int64_t free_at[MAX_THREADS];
-	uint32_t n_threads = 0;
+	int64_t free_at[MAX_STREAMS];
+	uint32_t n_streams = 0;
 	if (!t->spans.count)
 		return true;
 	qsort(t->spans.data, t->spans.count, sizeof *t->spans.data, by_group);
-	if (!add_steps(t, b, number(t)))
+	struct anchor anchor = number(t);
+	if (!(anchor.n > 1 ? add_steps(t, b, anchor) : add_whole(t, b)))
 		return false;
 	qsort(t->spans.data, t->spans.count, sizeof *t->spans.data, by_start);
 	for (size_t i = 0; i < t->spans.count; i++) {
 		const struct tauti_tensor_span *s = &t->spans.data[i];
 		bool ok = s->is_comm ?
-			add_row(b, s, thread_lane(b,
-				take_thread(free_at, &n_threads, s)),
+			add_row(b, s, stream_lane(b,
+				take_stream(free_at, &n_streams, s)),
 				full_name(b, s)) :
 			add_row(b, s, tensor_lane(b, s->tensor), s->name);
 		if (!ok)

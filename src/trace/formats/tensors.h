@@ -1,12 +1,12 @@
 /* tensors.h - timelines of communication alone, tensor by tensor, as Horovod,
  * BytePS and ByteScheduler write them: what they hold becomes a trace.
  *
- * Nothing in such a file tells what the training thread does. The trace gets
- * host threads for the communication: each operation stands on the first one
- * that is free when it begins, so that the threads are serial; the first of
- * them is the rank's main thread. Phases of an operation (waiting in a queue,
- * copies) stand beside, one lane a tensor. A step is what lies between two
- * operations of the tensor that is communicated most often, and first.
+ * Nothing in such a file tells what the training thread does: its lane holds
+ * the steps alone, and a step is what lies between two operations of the
+ * tensor that is communicated most often, and first. Operations stand on
+ * streams, each on the first one that is free when it begins. What else is
+ * told of a tensor (waiting in a queue, copies) stands beside, one lane a
+ * tensor.
  *
  * Threads: one at a time. */
 #ifndef TAUT_TRACE_TENSORS_H
