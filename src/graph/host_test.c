@@ -349,6 +349,42 @@ static void test_compared_clocks(void **state)
 	}
 }
 
+/* Without a comparison a ring bounds each clock on one side only; all bounds
+ * together give the offsets, for the messages are as fast on all links. */
+static void test_ring_alone(void **state)
+{
+	struct wl w[N_CLOCKS];
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < N_CLOCKS; r++)
+		w[r] = wl_begin(r, N_CLOCKS);
+	for (int r = 0; r < N_CLOCKS; r++) {
+		int to = (r + 1) % N_CLOCKS;
+		struct tauti_log_record *s = wl_comm(&w[r], "send", 100, 0, 0,
+			-1, 8), *v = wl_comm(&w[to], "recv", 100, 0, 0, -1, 8);
+
+		s->u.comm.src = v->u.comm.src = r;
+		s->u.comm.dst = v->u.comm.dst = to;
+		s->start_ns += (100000 + r * 50) * US +
+			(int64_t)(offsets_us[r] * 1e3);
+		s->end_ns = s->start_ns + 5 * US;
+		v->end_ns += (100000 + r * 50 + 30) * US +
+			(int64_t)(offsets_us[to] * 1e3);
+		v->start_ns = v->end_ns - 10 * US;
+	}
+	run = open_logs(w, N_CLOCKS);
+	g = build(run);
+	for (int r = 1; r < N_CLOCKS; r++) {
+		assert_true(g->clocks[r].offset_us + offsets_us[r] < 0.1);
+		assert_true(g->clocks[r].offset_us + offsets_us[r] > -0.1);
+		assert_true(g->clocks[r].uncertainty_us < 200);
+	}
+	assert_int_equal(g->n_backward, 0);
+	finish(g, run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -358,6 +394,7 @@ int main(void)
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_compared_clocks),
+		cmocka_unit_test(test_ring_alone),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

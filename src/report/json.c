@@ -147,7 +147,8 @@ static void put_clocks(struct tauti_put *put, const struct taut_report *r)
 		const struct taut_report_clock *c = &r->clocks[i];
 
 		row(put, i);
-		tauti_put_key(put, "host");
+		rank(put, r->ranks[i]);
+		key(put, "host");
 		tauti_put_string(put, c->host);
 		real(put, "offset_us", c->offset_us);
 		real(put, "drift_ppm", c->drift_ppm);
@@ -156,6 +157,8 @@ static void put_clocks(struct tauti_put *put, const struct taut_report *r)
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
+	section(put, "clock_origin_ns", "");
+	tauti_put_int(put, r->graph ? r->graph->clock_origin_ns : 0);
 }
 
 static void put_breakdown(struct tauti_put *put, const struct taut_report *r)
@@ -249,6 +252,26 @@ static void put_collectives(struct tauti_put *put, const struct taut_report *r)
 	tauti_put_char(put, ']');
 	put_coll_kinds(put, r);
 	tauti_put_char(put, '}');
+}
+
+static void put_links(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "links", "[");
+	for (uint32_t i = 0; i < r->n_links; i++) {
+		const struct taut_report_link *l = &r->links[i];
+
+		row(put, i);
+		rank(put, l->rank);
+		known(put, "peer", l->peer);
+		text(put, "direction", l->sends ? "sent" : "received");
+		integer(put, "chunks", (int64_t)l->chunks);
+		integer(put, "bytes", l->bytes);
+		ms(put, "gpu_late_ms", l->gpu_late_ns);
+		ms(put, "peer_late_ms", l->peer_late_ns);
+		ms(put, "network_ms", l->network_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
 }
 
 static void put_late(struct tauti_put *put, const struct taut_report *r)
@@ -419,6 +442,7 @@ taut_status taut_report_json(
 	put_breakdown(&put, report);
 	put_temporal(&put, report);
 	put_collectives(&put, report);
+	put_links(&put, report);
 	put_late(&put, report);
 	put_stalls(&put, report);
 	put_removals(&put, report);
