@@ -14,8 +14,8 @@
  *   no-ops of the engine
  *     "taut.ready|KEY|SEQ|ELEMENTS|DTYPE"  what key KEY pushes is computed
  *     "taut.done|KEY|SEQ|"                 what it pulls is there
- * Between the last two lies the SEQ-th exchange of this key; when the engine
- * began it is told by its own operator (KVStoreDist...), the next to begin. */
+ * Between the last two lies the SEQ-th exchange of this key, and the operator
+ * of the engine (KVStoreDist...) that carried it out. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -52,6 +52,9 @@ struct mxnet {
 	TAUT_VEC(struct thread) threads;
 	int64_t last_ns;
 };
+
+/* Streams of the engine's threads have lower numbers. */
+enum { KVSTORE_STREAM = 1000000 };
 
 enum class {
 	CLASS_NONE,
@@ -308,20 +311,27 @@ static uint32_t lane_of(struct tauti_builder *b, struct mxnet *m,
 		"thread", number);
 }
 
-/* The first of the kvstore's threads that is free; they are made up, for
- * exchanges run side by side. */
-static uint32_t exchange_lane(struct tauti_builder *b, int64_t *free_at,
-	uint32_t *n, uint32_t max, const struct tauti_row *row)
+/* Exchanges run side by side: each stands on the first stream of the kvstore
+ * that is free when it begins. */
+struct free_lanes {
+	int64_t at[256];
+	uint32_t n;
+};
+
+static uint32_t exchange_lane(struct tauti_builder *b,
+	struct free_lanes *lanes, const struct tauti_row *row)
 {
+	const uint32_t max = sizeof lanes->at / sizeof *lanes->at;
 	uint32_t i = 0;
-	while (i < *n && i + 1 < max && free_at[i] > row->start_ns)
+	while (i < lanes->n && i + 1 < max && lanes->at[i] > row->start_ns)
 		i++;
-	if (i == *n)
-		free_at[(*n)++] = INT64_MIN;
-	if (row->start_ns + row->dur_ns > free_at[i])
-		free_at[i] = row->start_ns + row->dur_ns;
+	if (i == lanes->n)
+		lanes->at[lanes->n++] = INT64_MIN;
+	if (row->start_ns + row->dur_ns > lanes->at[i])
+		lanes->at[i] = row->start_ns + row->dur_ns;
 	return name_lane(b,
-		tauti_lanes_add(&b->lanes, TAUTI_ROLE_THREAD, 1, i),
+		tauti_lanes_add(&b->lanes, TAUTI_ROLE_STREAM, 0,
+			KVSTORE_STREAM + i),
 		"kvstore", i);
 }
 
@@ -377,15 +387,51 @@ static bool add_args(struct tauti_builder *b, struct tauti_row *row,
 	       taut_vec_push(&b->comms, args);
 }
 
-/* The operators of the kvstore begin in the order in which what they push
- * got ready: the first that no other exchange has is this one's. */
-static bool add_exchanges(struct tauti_builder *b, struct mxnet *m,
-	const struct span *ops, size_t n_ops)
+/* The operator of an exchange: the first that nobody has, begins when what is
+ * pushed is ready, and ends before what is pulled is there. They begin in the
+ * order in which that got ready. NULL: not in the recording. */
+static struct span *take_operator(
+	struct span *ops, size_t n, size_t *first, const struct exchange *e)
 {
-	enum { MAX_LANES = 256 };
-	int64_t free_at[MAX_LANES];
-	uint32_t n_lanes = 0;
-	size_t op = 0;
+	enum { MAX_LOOK = 1000 };
+	while (*first < n && (ops[*first].kind != TAUT_KIND_COMM ||
+				     ops[*first].start_ns < e->ready_ns))
+		++*first;
+	for (size_t i = *first; i < n && i < *first + MAX_LOOK; i++) {
+		struct span *op = &ops[i];
+		if (op->start_ns > e->done_ns)
+			return NULL;
+		if (op->kind != TAUT_KIND_COMM ||
+			op->start_ns + op->dur_ns > e->done_ns)
+			continue;
+		op->kind = TAUT_KIND_OTHER;
+		return op;
+	}
+	return NULL;
+}
+
+static bool add_exchange(struct tauti_builder *b, struct free_lanes *lanes,
+	const struct exchange *e, const struct span *op)
+{
+	const char *text = taut_arena_printf(b->arena, "pushpull %s",
+		taut_names_text(b->names, e->key));
+	struct tauti_row *row = tauti_builder_row(b);
+	if (!row || !text)
+		return false;
+	row->start_ns = op ? op->start_ns : e->ready_ns;
+	row->dur_ns = op ? op->dur_ns : e->done_ns - e->ready_ns;
+	row->kind = TAUT_KIND_COMM;
+	row->name = taut_names_add(b->names, text, strlen(text));
+	row->lane = exchange_lane(b, lanes, row);
+	return row->name != TAUT_NONE && row->lane != TAUT_NONE &&
+	       add_args(b, row, e);
+}
+
+static bool add_exchanges(
+	struct tauti_builder *b, struct mxnet *m, struct span *ops, size_t n_ops)
+{
+	struct free_lanes lanes = { .n = 0 };
+	size_t first = 0;
 	if (m->exchanges.count)
 		qsort(m->exchanges.data, m->exchanges.count,
 			sizeof *m->exchanges.data, by_ready);
@@ -393,25 +439,8 @@ static bool add_exchanges(struct tauti_builder *b, struct mxnet *m,
 		const struct exchange *e = &m->exchanges.data[i];
 		if (e->ready_ns == INT64_MIN || e->done_ns < e->ready_ns)
 			continue;
-		while (op < n_ops && ops[op].start_ns < e->ready_ns)
-			op++;
-		int64_t from = e->ready_ns;
-		if (op < n_ops && ops[op].start_ns <= e->done_ns)
-			from = ops[op++].start_ns;
-		const char *key = taut_names_text(b->names, e->key);
-		const char *text =
-			taut_arena_printf(b->arena, "pushpull %s", key);
-		struct tauti_row *row = tauti_builder_row(b);
-		if (!row || !text)
-			return false;
-		row->start_ns = from;
-		row->dur_ns = e->done_ns - from;
-		row->kind = TAUT_KIND_COMM;
-		row->name = taut_names_add(b->names, text, strlen(text));
-		row->lane = exchange_lane(
-			b, free_at, &n_lanes, MAX_LANES, row);
-		if (row->name == TAUT_NONE || row->lane == TAUT_NONE ||
-			!add_args(b, row, e))
+		if (!add_exchange(b, &lanes, e,
+			    take_operator(ops, n_ops, &first, e)))
 			return false;
 	}
 	return true;
@@ -421,9 +450,7 @@ static bool add_exchanges(struct tauti_builder *b, struct mxnet *m,
 static bool add_bare_exchanges(
 	struct tauti_builder *b, const struct span *ops, size_t n_ops)
 {
-	enum { MAX_LANES = 256 };
-	int64_t free_at[MAX_LANES];
-	uint32_t n_lanes = 0;
+	struct free_lanes lanes = { .n = 0 };
 	for (size_t i = 0; i < n_ops; i++) {
 		struct tauti_row *row = tauti_builder_row(b);
 		if (!row)
@@ -433,8 +460,7 @@ static bool add_bare_exchanges(
 		row->flags = ops[i].flags;
 		row->kind = TAUT_KIND_COMM;
 		row->name = ops[i].name;
-		row->lane = exchange_lane(
-			b, free_at, &n_lanes, MAX_LANES, row);
+		row->lane = exchange_lane(b, &lanes, row);
 		if (row->lane == TAUT_NONE)
 			return false;
 	}
@@ -476,12 +502,43 @@ static bool add_row(struct tauti_builder *b, struct mxnet *m,
 	return true;
 }
 
+/* Calls that hand something to the engine. */
+static bool hands_over(const char *name)
+{
+	static const char *const calls[] = { "MXImperativeInvoke",
+		"MXInvokeCachedOp", "MXAutogradBackward", "MXExecutor",
+		"MXKVStorePu", "MXKVStoreBroadcast", "MXNDArraySyncCopyFrom",
+		"MXEnginePush" };
+	for (size_t i = 0; i < sizeof calls / sizeof *calls; i++)
+		if (strncmp(name, calls[i], strlen(calls[i])) == 0)
+			return true;
+	return false;
+}
+
+/* Numbers the calls, and gives each operator the number of the last that had
+ * begun: what it needs may have been handed over before, and never later.
+ * The rows from first on are in the order of time. */
+static void number_launches(struct tauti_builder *b, size_t first)
+{
+	uint32_t number = 0;
+	for (size_t i = first; i < b->n_rows; i++) {
+		struct tauti_row *row = tauti_builder_row_at(b, (uint32_t)i);
+		bool device = row->kind == TAUT_KIND_KERNEL ||
+			      row->kind == TAUT_KIND_MEMCPY;
+		if (row->kind == TAUT_KIND_RUNTIME &&
+			hands_over(taut_names_text(b->names, row->name)))
+			row->correlation = ++number;
+		else if (device)
+			row->correlation = number;
+	}
+}
+
 static bool mxnet_finish(struct tauti_chrome *c)
 {
 	struct mxnet *m = c->format;
 	struct tauti_builder *b = c->builder;
 	struct numbers numbers = { 0 };
-	size_t n_ops = 0;
+	size_t n_ops = 0, first = b->n_rows;
 	bool ok = close_open(c, m, &m->opens) && close_open(c, m, &m->tasks);
 	if (ok && m->spans.count)
 		qsort(m->spans.data, m->spans.count, sizeof *m->spans.data,
@@ -493,6 +550,7 @@ static bool mxnet_finish(struct tauti_chrome *c)
 			ok = add_row(b, m, &numbers, &m->spans.data[i]);
 	}
 	tauti_lanes_fini(&numbers.hashes);
+	number_launches(b, first);
 	return ok && (m->exchanges.count ?
 		add_exchanges(b, m, m->spans.data, n_ops) :
 		add_bare_exchanges(b, m->spans.data, n_ops));

@@ -76,10 +76,15 @@ static void test_engine_and_calls(void **state)
 		AGAIN("FullyConnected", "17200", "17300", ENGINE)
 		OP("CopyCPU2CPU", "17310", "17320", "4", ENGINE)
 		OP("mean", "17250", "17260", "0", ENGINE2)
-		CALL("MXInvokeCachedOp", "17150", "17180") TAIL);
+		OP("before", "17050", "17160", "1", ENGINE)
+		CALL("MXInvokeCachedOp", "17150", "17180")
+		CALL("MXNDArrayGetShapeEx", "17190", "17191") TAIL);
 	const struct taut_trace *t = first(run);
-	assert_int_equal(t->n_events, 4);
-	assert_int_equal(t->n_lanes, 4);
+	assert_int_equal(t->n_events, 6);
+	assert_int_equal(t->n_lanes, 5);
+	assert_int_equal(t->correlation[row_of(t, "before")], 0);
+	assert_int_equal(
+		t->correlation[row_of(t, "MXNDArrayGetShapeEx")], 0);
 	size_t i = row_of(t, "FullyConnected");
 	check_span(t, i, 17200, 17300);
 	assert_int_equal(t->kind[i], TAUT_KIND_KERNEL);
@@ -94,6 +99,10 @@ static void test_engine_and_calls(void **state)
 	check_span(t, call, 17150, 17180);
 	assert_int_equal(t->kind[call], TAUT_KIND_RUNTIME);
 	assert_int_equal(t->lanes[t->lane[call]].kind, TAUT_LANE_THREAD);
+	/* it is the last call that began before each of them */
+	assert_int_equal(t->correlation[call], 1);
+	assert_int_equal(t->correlation[i], 1);
+	assert_int_equal(t->correlation[copy], 1);
 	assert_int_equal(run->n_notes, 0);
 	taut_run_close(run);
 }
@@ -131,8 +140,8 @@ static void test_exchanges(void **state)
 	const struct taut_trace *t = first(run);
 	assert_int_equal(t->n_comms, 2); /* c was cut */
 	size_t a = row_of(t, "pushpull a"), b = row_of(t, "pushpull b");
-	check_span(t, b, 17315, 17750);
-	check_span(t, a, 17335, 17650);
+	check_span(t, b, 17315, 17700);
+	check_span(t, a, 17335, 17600);
 	assert_int_equal(t->kind[a], TAUT_KIND_COMM);
 	assert_int_not_equal(t->lane[a], t->lane[b]);
 	const struct taut_comm_args *args = taut_trace_comm(t, a);
