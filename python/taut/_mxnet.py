@@ -27,6 +27,8 @@ from . import _adapter
 # been given up.
 LEADER_IS_GONE = 64
 
+SETTLE_S = 10
+
 RUN, STOP = 1, 0
 CPU, PRIORITIZED = 1, 3  # a context's device type, a property of the engine's
 
@@ -45,24 +47,32 @@ class Steps:
         self.ended = ended
         self.leader = None  # weak
         self.others = 0
+        self.depth = 0
 
     def watch(self):
-        trainer = mxnet.gluon.Trainer
-        for name in ("step", "update"):
-            setattr(trainer, name, self.wrap(getattr(trainer, name)))
-        module = mxnet.module.Module
-        module.update = self.wrap(module.update)
+        self.wrap(mxnet.gluon.Trainer, "step")
+        self.wrap(mxnet.gluon.Trainer, "update")
+        for name in ("Module", "BucketingModule", "SequentialModule"):
+            cls = getattr(mxnet.module, name, None)
+            if cls is not None:
+                self.wrap(cls, "update")
 
-    def wrap(self, method):
-        watcher = self
+    def wrap(self, cls, name):
+        method, watcher = getattr(cls, name), self
 
         @functools.wraps(method)
         def stepped(self, *args, **kwargs):
-            result = method(self, *args, **kwargs)
-            watcher.count(self)
+            watcher.depth += 1
+            try:
+                result = method(self, *args, **kwargs)
+            finally:
+                watcher.depth -= 1
+            # A module that updates those it is made of has made one step.
+            if not watcher.depth:
+                watcher.count(self)
             return result
 
-        return stepped
+        setattr(cls, name, stepped)
 
     def count(self, trainer):
         leader = self.leader() if self.leader else None
@@ -108,17 +118,15 @@ class Profiler:
         # the default, and the job's to have.
         settings["continuous_dump"] = False
         count = len(settings)
-        texts = [ctypes.c_char_p * count] * 2
-        keys = texts[0](*[key.encode() for key in settings])
-        values = texts[1](*[os.fsencode(str(v)) for v in settings.values()])
-        self.check(
-            self.lib.MXSetProcessProfilerConfig(count, keys, values, None)
-        )
+        texts = ctypes.c_char_p * count
+        keys = texts(*[key.encode() for key in settings])
+        values = texts(*[os.fsencode(str(v)) for v in settings.values()])
+        self.check(self.lib.MXSetProcessProfilerConfig(count, keys, values, None))
 
     def check(self, failed):
         if failed:
-            raise OSError("MXNet's profiler: %s" % mxnet.base.py_str(
-                self.lib.MXGetLastError()))
+            why = mxnet.base.py_str(self.lib.MXGetLastError())
+            raise OSError("MXNet's profiler: %s" % why)
 
     def start(self, path):
         self.configure(
@@ -152,6 +160,7 @@ class Marks:
         self.property = ctypes.c_int(PRIORITIZED)
         self.domain = None
         self.step = None
+        self.number = None  # of the step
         self.kept = []
 
     def begin(self):
@@ -162,6 +171,7 @@ class Marks:
         self.kept[-1].mark("thread")
 
     def begin_step(self, number):
+        self.number = number
         self.step = mxnet.profiler.Task(self.domain, "step#%d" % number)
         self.kept.append(self.step)
         self.step.start()
@@ -185,7 +195,8 @@ class Marks:
         )
 
     def end(self):
-        self.end_step()
+        """After the dump. A step that was not ended is not in it."""
+        self.step = None
         self.kept = []
 
 
@@ -234,7 +245,7 @@ class Stores:
             store = stores.store
             if store is None or store() is not self:
                 return method(self, key, *args, **kwargs)
-            ours = [] if stores.marks is None else None
+            ours = None
             try:
                 ours = stores.before(verb, key, args, kwargs)
             except Exception:
@@ -296,6 +307,21 @@ class Stores:
         return store.rank, store.num_workers, None
 
 
+def _settle():
+    """Waits for the engine, but not for a peer that may be gone; what the job's
+    own operations raised is the job's to see."""
+
+    def wait():
+        try:
+            mxnet.nd.waitall()
+        except Exception:
+            pass
+
+    thread = threading.Thread(target=wait, daemon=True)
+    thread.start()
+    thread.join(SETTLE_S)
+
+
 class Adapter(_adapter.Adapter):
     framework = "mxnet"
     output = "mxnet.json"
@@ -342,10 +368,11 @@ class Adapter(_adapter.Adapter):
         path, self.path = self.path, None
         if path is None:
             return
-        self.marks.end_step()
+        if self.job.steps_seen > self.marks.number:
+            self.marks.end_step()
         self.stores.marks = None
         try:
-            mxnet.nd.waitall()  # what the steps began belongs to them
+            _settle()  # what the steps began belongs to them
             self.profiler.stop()
             self.marks.end()
             if folder:

@@ -46,7 +46,7 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.run_folder = self.folder / "run"
 
-    def run_job(self, *words, record=True):
+    def run_job(self, *words, record=True, status=0):
         command = [PYTHON, *map(str, words)]
         if record:
             steps = "%d:%d" % (FIRST, END)
@@ -57,12 +57,12 @@ class Case(unittest.TestCase):
             command, capture_output=True, text=True, env=own, cwd=self.folder,
             timeout=100,
         )
-        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.returncode, status, done.stderr)
         return done.stdout
 
-    def run_workers(self, how, record=True):
+    def run_workers(self, how, **options):
         job = JOBS / "mxnet_job.py"
-        return self.run_job(JOBS / "mxnet_launch.py", job, how, record=record)
+        return self.run_job(JOBS / "mxnet_launch.py", job, how, **options)
 
     def recording(self):
         return json.loads((self.run_folder / "recording.json").read_text())
@@ -156,6 +156,18 @@ class ParameterServer(Case):
             "fc2_weight": 10 * 256 * 4, "fc2_bias": 10 * 4,
         }
         self.check_exchanges(self.check_report(2), sizes)
+
+    def test_failure(self):
+        """In the last of four steps: three are there, and it is said."""
+        self.run_workers("fails", status=1)
+        said = self.recording()
+        self.assertFalse(said["complete"])
+        self.assertEqual(said["exit_status"], 1)
+        for path in glob.glob(str(self.run_folder / "processes" / "*.json")):
+            state = json.loads(pathlib.Path(path).read_text())["state"]
+            self.assertTrue(state.startswith("the job failed in step 9"), state)
+        steps = sorted((s["rank"], s["step"]) for s in self.report()["steps"])
+        self.assertEqual(steps, [(r, s) for r in (0, 1) for s in (6, 7, 8)])
 
     def test_profiler_of_the_job(self):
         """It is the job's: nothing is recorded, and that is said."""

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small training job on MXNet 1.x, as anybody would write it: nothing in it
-knows of a recorder. usage: mxnet_job.py gluon|module|alone|profiles"""
+knows of a recorder. usage: mxnet_job.py
+gluon|module|alone|profiles|fails"""
 import sys
 
 import mxnet as mx
@@ -71,6 +72,8 @@ def main(how):
     for step, loss in (module if how == "module" else gluon)(store):
         if store.rank == 0:
             print("step %d loss %.6f" % (step, loss), flush=True)
+        if how == "fails" and step == 8:
+            raise RuntimeError("as it was asked to")
     if how == "profiles":
         mx.profiler.set_state("stop")
         mx.profiler.dump()
