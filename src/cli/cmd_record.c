@@ -14,7 +14,7 @@
 #include "cli/term.h"
 #include "cli/verbs.h"
 
-enum { DEFAULT_FIRST = 10, DEFAULT_END = 14, MOST_LINES = 8 };
+enum { MOST_LINES = 8, JOIN_SECONDS = 60 };
 
 struct values {
 	const char *steps, *out;
@@ -105,10 +105,18 @@ static bool is_empty(const char *path)
 	return n <= 2; /* . and .. */
 }
 
+/* Of one job, a part may end before another begins, but not by much. */
+static bool has_ended_long_ago(const char *done)
+{
+	struct stat at;
+
+	return !stat(done, &at) && at.st_mtime < time(NULL) - JOIN_SECONDS;
+}
+
 static taut_status refuse_used(
 	const struct record_plan *plan, const char *done, struct taut_error *err)
 {
-	if (plan->join && access(done, F_OK))
+	if (plan->join && !has_ended_long_ago(done))
 		return TAUT_OK;
 	if (plan->join)
 		return taut_error_set(err, TAUT_EINVAL, -1,
@@ -169,12 +177,14 @@ static void say_recorded(const struct record_plan *plan,
 {
 	const char *ranks = record_ranks_text(
 		arena, result->ranks.data, result->ranks.count);
-	const char *steps = record_steps_text(arena, plan->first, plan->end);
+	const char *steps = record_steps_text(
+		arena, result->recorded[0], result->recorded[1]);
+	bool has_steps = result->recorded[1] >= 0;
 
 	if (result->ranks.count && ranks && steps)
 		term_complain("recorded %s%s%s: %s", ranks,
-			result->has_steps ? ", " : "",
-			result->has_steps ? steps : "", plan->run);
+			has_steps ? ", " : "", has_steps ? steps : "",
+			plan->run);
 }
 
 static void say_result(const struct record_plan *plan,
@@ -208,7 +218,8 @@ static void finish(const struct record_plan *plan,
 static int run_job(const struct record_plan *plan, const struct made *made,
 	struct taut_arena *arena)
 {
-	struct record_result result = { .world_size = -1 };
+	struct record_result result = { .world_size = -1,
+		.recorded = { -1, -1 } };
 	struct taut_error err = { .message = "" };
 	struct record_files files;
 	struct record_job job;

@@ -116,7 +116,7 @@ struct record_result {
 	TAUT_VEC(int32_t) ranks; /* something was recorded; ascending */
 	TAUT_VEC(struct record_missing) missing; /* ascending */
 	record_lines problems;
-	bool has_steps; /* a process has told which it recorded */
+	int64_t recorded[2]; /* steps that any rank says it has; -1, -1: none */
 	bool complete;
 };
 

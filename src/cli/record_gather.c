@@ -234,7 +234,6 @@ static void find_world(struct gather *g)
 	for (size_t i = 0; i < g->processes.count; i++) {
 		world = larger(world, g->processes.data[i].world_size);
 		most = larger(most, g->processes.data[i].rank);
-		g->result->has_steps |= g->processes.data[i].recorded[1] >= 0;
 	}
 	for (size_t i = 0; i < g->logs.count; i++)
 		world = larger(world, g->logs.data[i].world_size);
@@ -338,7 +337,7 @@ static const char *say_end(
 
 	if (process->steps_seen >= 0)
 		return taut_arena_printf(g->arena,
-			"process %lld on %s %s in step %lld%s%s",
+			"process %lld on %s %s in step %lld or later%s%s",
 			(long long)process->pid, process->host, end,
 			(long long)process->steps_seen, *state ? ": " : "",
 			state);
@@ -383,6 +382,16 @@ static taut_status judge_rank(struct gather *g, int32_t number)
 		TAUT_OK : no_memory(g);
 }
 
+static void widen(int64_t steps[2], const int64_t more[2])
+{
+	if (more[1] <= more[0])
+		return;
+	if (steps[1] < 0 || more[0] < steps[0])
+		steps[0] = more[0];
+	if (more[1] > steps[1])
+		steps[1] = more[1];
+}
+
 /* Of those that have something: is it all that was asked for? */
 static taut_status tell_partial(struct gather *g, int32_t number)
 {
@@ -390,6 +399,8 @@ static taut_status tell_partial(struct gather *g, int32_t number)
 	const struct record_process *process = rank->process;
 	const char *steps;
 
+	if (process)
+		widen(g->result->recorded, process->recorded);
 	if (!process || (process->recorded[0] == (int64_t)g->plan->first &&
 				process->recorded[1] == (int64_t)g->plan->end))
 		return TAUT_OK;

@@ -115,6 +115,8 @@ static taut_status read_root(const struct tauti_window *w,
 
 	if (tauti_token_byte(w, i) != '{')
 		goto broken;
+	if (tauti_token_byte(w, 1) == '}')
+		return TAUT_OK;
 	do {
 		const struct field *field;
 

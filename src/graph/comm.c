@@ -199,6 +199,15 @@ static bool add_comm(struct tauti_rank *rank, uint32_t row)
 	return taut_vec_push(&rank->comms, c);
 }
 
+/* Kernels whose arguments name a collective, whatever they are called. */
+static bool is_told(const struct taut_trace *t, uint32_t row)
+{
+	const struct taut_comm_args *args = t->kind[row] == TAUT_KIND_KERNEL ?
+		taut_trace_comm(t, row) : NULL;
+
+	return args && args->collective;
+}
+
 taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 {
 	const struct taut_trace *t = rank->trace;
@@ -206,7 +215,7 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 	bool ok = is_comm != NULL;
 
 	for (uint32_t i = 0; ok && i < t->n_events; i++)
-		if (t->kind[i] == TAUT_KIND_COMM || (is_comm[t->name[i]] &&
+		if (t->kind[i] == TAUT_KIND_COMM || is_told(t, i) || (is_comm[t->name[i]] &&
 			(t->kind[i] == TAUT_KIND_KERNEL || on_worker(rank, i))))
 			ok = add_comm(rank, i);
 	free(is_comm);
@@ -224,6 +233,7 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 }
 
 static const int64_t max_bytes = (int64_t)1 << 50; /* more is a mistake */
+static const int64_t max_seq = (int64_t)1 << 50;
 
 /* What the arguments of row `said` tell of a collective. */
 static void take_args(const struct taut_trace *t, struct tauti_comm *c,
@@ -240,7 +250,7 @@ static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 	if (c->bytes < 0 && a->in_elements >= 0 && size > 0 &&
 		a->in_elements <= max_bytes / size)
 		c->bytes = a->in_elements * size;
-	if (c->seq < 0)
+	if (c->seq < 0 && a->seq <= max_seq)
 		c->seq = a->seq;
 	if (c->group_size < 0)
 		c->group_size = a->group_size;

@@ -11,6 +11,7 @@ import shutil
 import signal
 import subprocess
 import sys
+import time
 import unittest
 
 import command
@@ -287,8 +288,9 @@ class Folder(Record):
         code = "say(rank=1, world_size=2); trace(1)"
         self.record(*job("say(rank=0, world_size=2); trace(0)"), options=["--join"])
         self.assertEqual([one["rank"] for one in self.recording()["missing"]], [1])
+        os.utime(self.folder / "RUN/recording.json", (1, time.time() - 90))
         self.refused_out(self.folder / "RUN", "recording that has ended", "--join")
-        (self.folder / "RUN/recording.json").unlink()
+        os.utime(self.folder / "RUN/recording.json")
         self.record(*job(code), options=["--join"])
         self.assertTrue(self.recording()["complete"])
 
@@ -415,6 +417,7 @@ class Gather(Record):
         self.assertEqual(
             found["problems"], ["rank 0: recorded steps 10 to 11: the job ended"]
         )
+        self.assertIn("recorded rank 0, steps 10 to 11: ", self.said[0])
         self.assertFalse(found["complete"])
 
     def test_killed_inside_the_window(self):
@@ -429,7 +432,7 @@ class Gather(Record):
         self.assertEqual(len(found["problems"]), 1)
         self.assertRegex(
             found["problems"][0],
-            r"\Arank 1: process \d+ on \S+ was killed or crashed in step 12: records step 12",
+            r"\Arank 1: process \d+ on \S+ was killed or crashed in step 12 or later: records step 12",
         )
         self.assertFalse(found["complete"])
         size = (self.run_folder / "rank1" / "torch-4194297.tautlog").stat().st_size

@@ -172,7 +172,7 @@ static int has_control_bytes(const uint8_t *data, size_t size)
 	return 0;
 }
 
-static int check_any_trace(
+static inline int check_any_trace(
 	const struct tauti_format *only, const uint8_t *data, size_t size)
 {
 	struct outcome small, usual;
