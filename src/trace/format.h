@@ -34,10 +34,14 @@ struct tauti_format {
 		struct tauti_builder *builder, struct taut_error *err);
 };
 
+extern const struct tauti_format tauti_format_byteps;
+extern const struct tauti_format tauti_format_bytescheduler;
+extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_chakra;
 extern const struct tauti_format tauti_format_chakra_json;
 extern const struct tauti_format tauti_format_log;
+extern const struct tauti_format tauti_format_mxnet;
 extern const struct tauti_format tauti_format_flight;
 extern const struct tauti_format tauti_format_nccl_inspector;
 extern const struct tauti_format tauti_format_nccl_profile;
