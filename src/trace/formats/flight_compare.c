@@ -17,15 +17,26 @@ struct view {
 /* One collective of one rank. */
 struct call {
 	const char *group, *what;
-	int64_t seq, elements;
+	int64_t seq;
 	int32_t rank;
 };
+
+/* One operation of one rank that never completed. */
+struct stuck {
+	const char *group, *desc, *name, *how;
+	int64_t seq; /* -1: between two ranks */
+	int32_t rank;
+};
+
+#define STUCK_MAX 12 /* lines */
 
 struct comparison {
 	struct taut_arena *arena;
 	tauti_lines *lines;
 	TAUT_VEC(struct view) views;
 	TAUT_VEC(struct call) calls;
+	TAUT_VEC(struct stuck) stuck;
+	unsigned long long discovered, untimed, before; /* of all dumps */
 };
 
 static int by_group(const void *a, const void *b)
@@ -57,7 +68,15 @@ static bool add_views(struct comparison *c, const struct taut_trace *t)
 	for (size_t i = 0; i < t->n_facts; i++) {
 		const struct taut_fact *fact = &t->facts[i];
 		struct view view = { .trace = t };
+		unsigned long long a, b, lost;
 		int used = 0;
+		if (strcmp(fact->key, TAUTI_FLIGHT_TIMES) == 0 &&
+			sscanf(fact->value, "%llu %llu %llu", &a, &b, &lost) ==
+				3) {
+			c->discovered += a;
+			c->untimed += b;
+			c->before += lost;
+		}
 		if (strncmp(fact->key, TAUTI_FLIGHT_GROUP, prefix) != 0 ||
 			sscanf(fact->value, "%lld %lld %lld%n", &view.last[0],
 				&view.last[1], &view.last[2], &used) != 3)
@@ -71,6 +90,34 @@ static bool add_views(struct comparison *c, const struct taut_trace *t)
 	return true;
 }
 
+static const struct view *view_of(const struct comparison *c,
+	const struct taut_trace *t, const char *group)
+{
+	for (size_t i = c->views.count; i-- > 0;)
+		if (c->views.data[i].trace == t &&
+			strcmp(c->views.data[i].group, group) == 0)
+			return &c->views.data[i];
+	return NULL;
+}
+
+static bool add_stuck(struct comparison *c, const struct taut_trace *t,
+	const struct taut_comm_args *args)
+{
+	struct stuck stuck = {
+		.group = taut_names_text(t->names, args->group_name),
+		.desc = taut_names_text(t->names, args->group_desc),
+		.name = taut_trace_name(t, args->event),
+		.seq = args->seq, .rank = t->rank,
+		.how = "never completed",
+	};
+	const struct view *view = view_of(c, t, stuck.group);
+	if (view && args->seq >= 0)
+		stuck.how = args->seq <= view->last[1] ?
+			"started, never completed" :
+			"scheduled, never started";
+	return taut_vec_push(&c->stuck, stuck);
+}
+
 static bool add_calls(struct comparison *c, const struct taut_trace *t)
 {
 	for (size_t i = 0; i < t->n_comms; i++) {
@@ -78,8 +125,11 @@ static bool add_calls(struct comparison *c, const struct taut_trace *t)
 		struct call call = {
 			taut_names_text(t->names, args->group_name),
 			taut_names_text(t->names, args->collective),
-			args->seq, args->in_elements, t->rank };
+			args->seq, t->rank };
 		if (args->seq >= 0 && !taut_vec_push(&c->calls, call))
+			return false;
+		if (t->flags[args->event] & TAUT_EVENT_CUT &&
+			!add_stuck(c, t, args))
 			return false;
 	}
 	return true;
@@ -189,6 +239,80 @@ static bool compare_calls(struct comparison *c)
 	return true;
 }
 
+/* --- what never completed ------------------------------------------------ */
+
+static int same_but_rank(const struct stuck *x, const struct stuck *y)
+{
+	int order = strcmp(x->group, y->group);
+	if (!order)
+		order = x->seq < y->seq ? -1 : x->seq > y->seq;
+	if (!order)
+		order = strcmp(x->name, y->name);
+	return order ? order : strcmp(x->how, y->how);
+}
+
+static int by_operation(const void *a, const void *b)
+{
+	const struct stuck *x = a, *y = b;
+	int order = same_but_rank(x, y);
+	return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static bool say_stuck(struct comparison *c, const struct stuck *s, size_t n)
+{
+	char ranks[160], seq[32] = "";
+	size_t len = 0;
+	for (size_t i = 0, end; i < n && len + 32 < sizeof ranks; i = end) {
+		for (end = i + 1; end < n &&
+			s[end].rank - s[i].rank == (int32_t)(end - i); end++)
+			;
+		len += (size_t)snprintf(ranks + len, sizeof ranks - len,
+			end - i > 2 ? "%s%d-%d" : end - i > 1 ? "%s%d, %d" :
+			"%s%d", i ? ", " : "", (int)s[i].rank,
+			(int)s[end - 1].rank);
+	}
+	if (s->seq >= 0)
+		snprintf(seq, sizeof seq, " %" PRId64, s->seq);
+	return say(c, taut_arena_printf(c->arena,
+		"%.60s%s of group %.40s%s%.60s%s: %s on rank%s %s", s->name,
+		seq, s->group, *s->desc ? " (" : "", s->desc,
+		*s->desc ? ")" : "", s->how, plural(ranks), ranks));
+}
+
+static bool tell_stuck(struct comparison *c)
+{
+	size_t lines = 0, count = c->stuck.count;
+	if (count)
+		qsort(c->stuck.data, count, sizeof *c->stuck.data,
+			by_operation);
+	for (size_t i = 0, n; i < count; i += n, lines++) {
+		for (n = 1; i + n < count && same_but_rank(&c->stuck.data[i],
+			&c->stuck.data[i + n]) == 0; n++)
+			;
+		if (lines < STUCK_MAX &&
+			!say_stuck(c, &c->stuck.data[i], n))
+			return false;
+	}
+	return lines <= STUCK_MAX || say(c, taut_arena_printf(c->arena,
+		"%zu more operations never completed", lines - STUCK_MAX));
+}
+
+static bool tell_times(struct comparison *c)
+{
+	if (c->discovered && !say(c, taut_arena_printf(c->arena,
+		"flight recorder: when %llu operations started and completed "
+		"is when a watching thread noticed, which is later than it "
+		"was; only when they were enqueued is exact", c->discovered)))
+		return false;
+	if (c->untimed && !say(c, taut_arena_printf(c->arena,
+		"flight recorder: %llu operations have ended, and when is not "
+		"recorded", c->untimed)))
+		return false;
+	return !c->before || say(c, taut_arena_printf(c->arena,
+		"flight recorder: %llu earlier operations were no longer in "
+		"the recorders' buffers", c->before));
+}
+
 static bool compare(struct comparison *c)
 {
 	struct view *views = c->views.data;
@@ -204,7 +328,7 @@ static bool compare(struct comparison *c)
 		if (n > 1 && !compare_group(c, views + i, n))
 			return false;
 	}
-	return compare_calls(c);
+	return compare_calls(c) && tell_stuck(c) && tell_times(c);
 }
 
 taut_status tauti_flight_compare(const struct taut_trace *traces,
@@ -219,5 +343,6 @@ taut_status tauti_flight_compare(const struct taut_trace *traces,
 	ok = ok && compare(&c);
 	taut_vec_free(&c.views);
 	taut_vec_free(&c.calls);
+	taut_vec_free(&c.stuck);
 	return ok ? TAUT_OK : TAUT_ENOMEM;
 }
