@@ -12,6 +12,7 @@ struct view {
 	const struct taut_trace *trace;
 	const char *group, *desc;
 	long long last[3]; /* enqueued, started, completed */
+	const char *ranks; /* of the group, as text; "": not told */
 };
 
 /* One collective of one rank. */
@@ -62,6 +63,16 @@ static int by_seq(const void *a, const void *b)
 
 /* --- gathering ----------------------------------------------------------- */
 
+static const char *ranks_of(const struct taut_trace *t, const char *group)
+{
+	for (size_t i = 0; i < t->n_comms; i++)
+		if (strcmp(taut_names_text(t->names, t->comms[i].group_name),
+			group) == 0)
+			return taut_names_text(
+				t->names, t->comms[i].group_ranks);
+	return "";
+}
+
 static bool add_views(struct comparison *c, const struct taut_trace *t)
 {
 	size_t prefix = strlen(TAUTI_FLIGHT_GROUP);
@@ -84,6 +95,7 @@ static bool add_views(struct comparison *c, const struct taut_trace *t)
 		view.group = fact->key + prefix;
 		view.desc = fact->value + used;
 		view.desc += *view.desc == ' ';
+		view.ranks = ranks_of(t, view.group);
 		if (!taut_vec_push(&c->views, view))
 			return false;
 	}
@@ -135,6 +147,57 @@ static bool add_calls(struct comparison *c, const struct taut_trace *t)
 	return true;
 }
 
+/* Is rank in "[0, 1, 12]"? */
+static bool has_rank(const char *ranks, int32_t rank)
+{
+	while (*ranks) {
+		char *end;
+		long long r = strtoll(ranks, &end, 10);
+		if (end == ranks)
+			end++; /* no digit */
+		else if (r == rank)
+			return true;
+		ranks = end;
+	}
+	return false;
+}
+
+/* Its buffer held every operation that it ever scheduled. */
+static bool is_complete(const struct taut_trace *t)
+{
+	unsigned long long before;
+	for (size_t i = 0; i < t->n_facts; i++)
+		if (strcmp(t->facts[i].key, TAUTI_FLIGHT_TIMES) == 0 &&
+			sscanf(t->facts[i].value, "%*u %*u %llu", &before) ==
+				1)
+			return before == 0;
+	return false;
+}
+
+/* A member of a group that never scheduled anything there has no entry of
+ * it. views are those found, by group; more are added behind them. */
+static bool add_absent(struct comparison *c, const struct taut_trace *traces,
+	size_t n_traces)
+{
+	size_t n = c->views.count;
+	for (size_t i = 0; i < n; i++) {
+		struct view view = c->views.data[i];
+		if (i && strcmp(c->views.data[i - 1].group, view.group) == 0)
+			continue;
+		for (size_t k = 0; k < n_traces; k++) {
+			view.trace = &traces[k];
+			view.last[0] = view.last[1] = view.last[2] = -1;
+			if (strcmp(traces[k].format, "flight") == 0 &&
+				has_rank(view.ranks, traces[k].rank) &&
+				is_complete(&traces[k]) &&
+				!view_of(c, &traces[k], view.group) &&
+				!taut_vec_push(&c->views, view))
+				return false;
+		}
+	}
+	return true;
+}
+
 /* --- saying -------------------------------------------------------------- */
 
 /* "0-2, 5" of the ranks for which last[state] is `behind` seq or not. */
@@ -173,6 +236,15 @@ static const char *what_of(
 	return "collective";
 }
 
+/* The calls are sorted. */
+static long long first_of(const struct comparison *c, const char *group)
+{
+	for (size_t i = 0; i < c->calls.count; i++)
+		if (strcmp(c->calls.data[i].group, group) == 0)
+			return c->calls.data[i].seq;
+	return 0;
+}
+
 static bool say(struct comparison *c, const char *line)
 {
 	return line && taut_vec_push(c->lines, line);
@@ -201,7 +273,8 @@ static bool compare_group(
 		}
 		if (most < 0 || least == most || (state && least < 0))
 			continue;
-		long long seq = least + 1;
+		long long seq = least < 0 ? first_of(c, views->group) :
+					    least + 1;
 		list_ranks(views, n, state, seq, true, late, sizeof late);
 		list_ranks(views, n, state, seq, false, others,
 			sizeof others);
@@ -313,11 +386,16 @@ static bool tell_times(struct comparison *c)
 		"the recorders' buffers", c->before));
 }
 
+static void sort_views(struct comparison *c)
+{
+	if (c->views.count)
+		qsort(c->views.data, c->views.count, sizeof *c->views.data,
+			by_group);
+}
+
 static bool compare(struct comparison *c)
 {
 	struct view *views = c->views.data;
-	if (c->views.count)
-		qsort(views, c->views.count, sizeof *views, by_group);
 	if (c->calls.count)
 		qsort(c->calls.data, c->calls.count, sizeof *c->calls.data,
 			by_seq);
@@ -340,6 +418,9 @@ taut_status tauti_flight_compare(const struct taut_trace *traces,
 		if (strcmp(traces[i].format, "flight") == 0)
 			ok = add_views(&c, &traces[i]) &&
 				add_calls(&c, &traces[i]);
+	sort_views(&c);
+	ok = ok && add_absent(&c, traces, n_traces);
+	sort_views(&c);
 	ok = ok && compare(&c);
 	taut_vec_free(&c.views);
 	taut_vec_free(&c.calls);
