@@ -7,6 +7,10 @@
  * first event: a disk that is full says so at the start and never later.
  *
  *   writer: slot = reserved++ (atomic); fills the record; stores type last.
+ *           Of a TEXT the type comes before the bytes in the next slots, so
+ *           that nobody takes them for records; the events that name a text
+ *           come after all of it. The file is locked (flock) while the writer
+ *           has it open, and cut to what was used when it closes.
  *   reader: takes the records below min(reserved, capacity) whose type is
  *           not zero; believes nothing else (lengths, ids, order).
  *
@@ -35,20 +39,22 @@ struct tauti_log_header {
 	int64_t closed_ns; /* 0: the process ended without closing */
 	char source[32];   /* "torch", "mpi", "nccl", "loader", "server" */
 	char host[64];
-	char clock[64]; /* names the clock: equal texts, one clock */
+	char clock[64]; /* names the clock: equal texts, one clock. The kernel's
+	                   boot id, '/' and the host's name or a hash of it */
 	char state[256]; /* one line: what the recorder is doing or why not */
 	/* the rest of header_bytes is zero */
 };
 
 enum tauti_log_type {
 	TAUTI_LOG_UNUSED,
-	TAUTI_LOG_TEXT,  /* id = name, bytes in n; the next (n + 127) / 128
+	TAUTI_LOG_TEXT,  /* id = name, n = u.text.bytes; the next (n + 127) / 128
 	                    slots hold the bytes. Id 0 is the empty text */
 	TAUTI_LOG_LANE,  /* name of lane `lane`, for the report */
 	TAUTI_LOG_SPAN,  /* an event without arguments */
 	TAUTI_LOG_COMM,  /* an event with arguments: u.comm */
-	TAUTI_LOG_CHUNK, /* one chunk of a collective: u.chunk */
-	TAUTI_LOG_CLOCK, /* a comparison with rank 0's clock: u.clock */
+	TAUTI_LOG_CHUNK, /* one chunk of a collective: u.chunk; kind is 0 */
+	TAUTI_LOG_CLOCK, /* a comparison with rank 0's clock: u.clock; made at
+	                    start_ns = end_ns */
 	TAUTI_LOG_FACT,  /* key = name, value = text u.fact.value */
 };
 

@@ -35,6 +35,18 @@ class Symbols(ToolTest):
         self.assertEqual(status, 0, output)
         self.assertIn("2 functions, 0 faults", output)
 
+    def test_a_header_of_another_library(self):
+        header = "#define TAUT_API\nTAUT_API int taut_log_four(void);\n"
+        self.write("include/taut/record.h", header)
+        status, output = self.check_library(ONE + TWO)
+        self.assertEqual(status, 0, output)
+        status, output = self.check_library(
+            ONE + TWO + "int taut_log_four(void) { return 4; }\n"
+            "__attribute__((visibility(\"default\"))) int taut_log_four(void);\n"
+        )
+        self.assertEqual(status, 1, output)
+        self.assertIn("taut_log_four: exported, but no public header", output)
+
     def test_a_symbol_too_many(self):
         status, output = self.check_library(ONE + TWO + "int tauti_three;\n")
         self.assertEqual(status, 1, output)
