@@ -102,7 +102,7 @@ struct taut_clock_row {
 	double drift_ppm;    /* and this much per second of recording */
 	double uncertainty_us; /* half width that the fit leaves open; 1e6, a
 	                          second, where nothing compares the clocks */
-	uint32_t samples;    /* collective ends that were compared */
+	uint32_t samples;    /* comparisons: of collective ends, or of clocks */
 };
 
 struct taut_graph {

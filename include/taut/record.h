@@ -96,7 +96,7 @@ struct taut_clock_offset {
 	int64_t half_width_ns; /* half the round trip */
 	uint32_t answers;
 };
-/* Asks up to `rounds` times (0: 64), for at most timeout_ms (0: 2000) in all.
+/* Asks up to `rounds` times (0: 256), for at most timeout_ms (0: 2000) in all.
  * TAUT_EIO: no answer came. Blocks. */
 TAUT_API TAUT_NODISCARD taut_status taut_clock_ask(const char *host,
 	uint16_t port, uint32_t rounds, uint32_t timeout_ms,

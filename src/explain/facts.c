@@ -20,6 +20,16 @@ static bool waits_for_batch(const char *name)
 		!strncmp(name, "[pl][profile][Strategy]train_dataloader_next", 44);
 }
 
+/* Does the row stand for the main thread's way to its next batch? */
+static bool takes_batch(const struct taut_trace *t, uint32_t row)
+{
+	uint8_t kind = t->kind[row];
+
+	return kind == TAUT_KIND_LOAD_WAIT || ((kind == TAUT_KIND_ANNOTATION ||
+		kind == TAUT_KIND_PYTHON) &&
+		waits_for_batch(taut_trace_name(t, row)));
+}
+
 static bool find_data(struct tauti_explain *x, struct tauti_facts *f)
 {
 	const struct taut_graph *g = x->g;
@@ -31,9 +41,7 @@ static bool find_data(struct tauti_explain *x, struct tauti_facts *f)
 		i < t->lane_begin[lane + 1]; i++) {
 		struct tauti_range r;
 
-		if ((t->kind[i] != TAUT_KIND_ANNOTATION &&
-			t->kind[i] != TAUT_KIND_PYTHON) ||
-			!waits_for_batch(taut_trace_name(t, i)))
+		if (!takes_batch(t, i))
 			continue;
 		r.start = taut_graph_time(g, f->trace, t->start_ns[i]);
 		r.end = taut_graph_time(g, f->trace,

@@ -22,8 +22,9 @@ static taut_status build_rank(void *context, size_t i, struct taut_error *err)
 	static taut_status (*const stages[])(struct tauti_rank *,
 		struct taut_error *) = {
 		tauti_steps_find, tauti_comm_find, tauti_device_link,
-		tauti_comm_describe, tauti_host_waits, tauti_slices_cut,
-		tauti_handoffs,
+		tauti_comm_describe, tauti_host_waits, tauti_requests,
+		tauti_load_waits, tauti_slices_cut, tauti_handoffs,
+		tauti_posts, tauti_load_edges,
 	};
 	struct builder *b = context;
 	struct tauti_rank *rank = &b->ranks[i];

@@ -15,12 +15,17 @@
  * above it is taken for zero. Where there is no drift, the offset must also
  * let no rank end before another has begun: these bounds hold however the
  * ends scatter (over TCP they scatter by milliseconds). Ranks that name the
- * same host share its clock, unless these bounds prove otherwise. */
+ * same host share its clock, unless these bounds prove otherwise.
+ *
+ * Where ranks compared their clocks with rank 0's while they were recorded
+ * (exchange.c), those rows come first, and what collectives say only moves
+ * them within what the comparison left open. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/graph.h"
+#include "graph/pairs.h"
 
 enum {
 	MIN_SAMPLES = 3,
@@ -112,6 +117,8 @@ struct aligner {
 	int64_t origin;
 	struct taut_clock_row *rows;
 	bool *settled;
+	bool *exchanged; /* its row is from its own comparisons */
+	bool *by_pairs;  /* only sends and receives tell of it */
 	struct sample *samples;
 	struct bounds bounds; /* of the rank being settled */
 	double *buffer;
@@ -130,6 +137,13 @@ static const struct tauti_comm *member_of(const struct aligner *a,
 static int64_t absolute(const struct aligner *a, uint32_t rank, int64_t t)
 {
 	return t + a->ranks[rank].trace->base_ns;
+}
+
+/* On the common clock, as far as the rank's row is known. */
+static int64_t common(const struct aligner *a, uint32_t rank, int64_t t)
+{
+	return tauti_clock_apply(
+		&a->rows[rank], absolute(a, rank, t), a->origin);
 }
 
 static void tighten(struct bounds *b, double low, double high)
@@ -159,11 +173,9 @@ static void bound(struct aligner *a, const struct taut_collective *c,
 	uint32_t rank, uint32_t anchor, const struct tauti_comm *x,
 	const struct tauti_comm *y)
 {
-	int64_t x0 = absolute(a, rank, x->start), x1 = absolute(a, rank, x->end);
-	int64_t y0 = tauti_clock_apply(&a->rows[anchor],
-		absolute(a, anchor, y->start), a->origin);
-	int64_t y1 = tauti_clock_apply(&a->rows[anchor],
-		absolute(a, anchor, y->end), a->origin);
+	int64_t x0 = common(a, rank, x->start), x1 = common(a, rank, x->end);
+	int64_t y0 = common(a, anchor, y->start);
+	int64_t y1 = common(a, anchor, y->end);
 	bool both = taut_coll_levels(c->kind);
 
 	if (both || x->dst == a->ranks[rank].trace->rank)
@@ -191,34 +203,13 @@ static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
 		bound(a, c, rank, anchor, x, y);
 		if (!taut_coll_levels(c->kind))
 			continue;
-		tx = absolute(a, rank, x->end);
-		ty = tauti_clock_apply(&a->rows[anchor],
-			absolute(a, anchor, y->end), a->origin);
+		tx = common(a, rank, x->end);
+		ty = common(a, anchor, y->end);
 		a->samples[n++] = (struct sample) {
 			(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
 	}
 	qsort(a->samples, n, sizeof *a->samples, by_time);
 	return n;
-}
-
-/* Without ends to compare, only the bounds speak: no correction where they
- * allow none, else the middle of what they allow. */
-static void settle_by_bounds(struct aligner *a, struct taut_clock_row *row)
-{
-	const struct bounds *b = &a->bounds;
-	double half = (b->high_us - b->low_us) / 2;
-
-	if (!isfinite(half)) { /* one side is open: as little as it asks for */
-		row->offset_us = b->low_us > 0 ? b->low_us :
-			b->high_us < 0 ? b->high_us : 0;
-		row->uncertainty_us = unknown_us;
-		return;
-	}
-	if (half < 0)
-		return;
-	row->uncertainty_us += half;
-	if (b->low_us > 0 || b->high_us < 0)
-		row->offset_us = b->low_us + half;
 }
 
 static bool same_host(const struct aligner *a, uint32_t x, uint32_t y)
@@ -278,8 +269,8 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 		return;
 	}
 	row->uncertainty_us = of->uncertainty_us;
-	if (n < MIN_SAMPLES) {
-		settle_by_bounds(a, row);
+	if (n < MIN_SAMPLES) { /* settle_pairs() */
+		a->by_pairs[rank] = true;
 		return;
 	}
 	row->uncertainty_us += spread_us;
@@ -297,6 +288,218 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 	row->drift_ppm = f.drift_ppm;
 }
 
+/* --- ranks that only sends and receives tell of ----------------------------*/
+
+static int by_pair(const void *a, const void *b)
+{
+	const struct tauti_pair_bound *x = a, *y = b;
+
+	if (x->from != y->from)
+		return x->from < y->from ? -1 : 1;
+	if (x->to != y->to)
+		return x->to < y->to ? -1 : 1;
+	return x->low_us > y->low_us ? -1 : x->low_us < y->low_us;
+}
+
+/* What one message, or one collective for two of its ranks, says. */
+static void pair_bound(const struct aligner *a, const struct taut_collective *c,
+	uint32_t i, uint32_t k, struct tauti_pair_bound *ret_bound)
+{
+	uint32_t from = a->match->member_rank.data[c->first_member + i];
+	uint32_t to = a->match->member_rank.data[c->first_member + k];
+	const struct tauti_comm *x = &a->ranks[from].comms.data[
+		a->match->member_comm.data[c->first_member + i]];
+	const struct tauti_comm *y = &a->ranks[to].comms.data[
+		a->match->member_comm.data[c->first_member + k]];
+
+	ret_bound->from = from;
+	ret_bound->to = to;
+	ret_bound->low_us = (double)(common(a, from, x->start) -
+		common(a, to, y->end)) / 1e3;
+}
+
+static bool goes(const struct aligner *a, const struct taut_collective *c,
+	uint32_t i, uint32_t k)
+{
+	uint32_t to = a->match->member_rank.data[c->first_member + k];
+	const struct tauti_comm *y = &a->ranks[to].comms.data[
+		a->match->member_comm.data[c->first_member + k]];
+
+	return i != k && (taut_coll_levels(c->kind) ||
+		y->dst == a->ranks[to].trace->rank);
+}
+
+/* The tightest bound of each pair in which one rank is not settled. */
+static bool collect_pairs(const struct aligner *a,
+	struct tauti_pair_bound **ret_bounds, size_t *ret_n)
+{
+	TAUT_VEC(struct tauti_pair_bound) all = { 0 };
+	size_t kept = 0;
+	bool ok = true;
+
+	for (size_t n = 0; ok && n < a->match->collectives.count; n++) {
+		const struct taut_collective *c = &a->match->collectives.data[n];
+
+		if (!tells_time(c))
+			continue;
+		for (uint32_t i = 0; ok && i < c->n_members; i++)
+			for (uint32_t k = 0; ok && k < c->n_members; k++) {
+				struct tauti_pair_bound b;
+
+				if (!goes(a, c, i, k))
+					continue;
+				pair_bound(a, c, i, k, &b);
+				if (a->by_pairs[b.from] || a->by_pairs[b.to])
+					ok = taut_vec_push(&all, b);
+			}
+	}
+	if (all.count)
+		qsort(all.data, all.count, sizeof *all.data, by_pair);
+	for (size_t i = 0; i < all.count; i++)
+		if (!kept || all.data[kept - 1].from != all.data[i].from ||
+			all.data[kept - 1].to != all.data[i].to)
+			all.data[kept++] = all.data[i];
+	*ret_bounds = all.data;
+	*ret_n = kept;
+	return ok;
+}
+
+/* A clock that its bounds do not prove wrong is left as it was recorded. */
+static bool needs_moving(const struct tauti_pairs *p)
+{
+	for (size_t i = 0; i < p->n_bounds; i++)
+		if (p->bounds[i].low_us > 0)
+			return true;
+	return false;
+}
+
+static bool settle_pairs(struct aligner *a)
+{
+	double *x = malloc((a->n_ranks + 1) * sizeof *x);
+	double *open = malloc((a->n_ranks + 1) * sizeof *open);
+	bool *fixed = calloc(a->n_ranks + 1, sizeof *fixed);
+	struct tauti_pair_bound *bounds = NULL;
+	struct tauti_pairs pairs = { .n_ranks = a->n_ranks, .fixed = fixed };
+	bool ok = x && open && fixed &&
+		collect_pairs(a, &bounds, &pairs.n_bounds);
+
+	for (uint32_t r = 0; ok && r < a->n_ranks; r++)
+		fixed[r] = !a->by_pairs[r];
+	pairs.bounds = bounds;
+	ok = ok && tauti_pairs_solve(&pairs, x, open);
+	for (uint32_t r = 0; ok && r < a->n_ranks; r++) {
+		struct taut_clock_row *row = &a->rows[r];
+
+		if (!a->by_pairs[r])
+			continue;
+		row->uncertainty_us = isfinite(open[r]) ?
+			row->uncertainty_us + open[r] : unknown_us;
+		if (needs_moving(&pairs))
+			row->offset_us = x[r];
+	}
+	free(x);
+	free(open);
+	free(fixed);
+	free(bounds);
+	return ok;
+}
+
+/* --- rows from the ranks' own comparisons ---------------------------------*/
+
+/* What all shared operations with settled ranks let this rank be moved by. */
+static void take_bounds(struct aligner *a, uint32_t rank)
+{
+	a->bounds = (struct bounds) { -INFINITY, INFINITY };
+	for (size_t i = 0; i < a->match->collectives.count; i++) {
+		const struct taut_collective *c = &a->match->collectives.data[i];
+		const struct tauti_comm *x = tells_time(c) ?
+			member_of(a, c, rank) : NULL;
+
+		for (uint32_t k = 0; x && k < c->n_members; k++) {
+			uint32_t at = c->first_member + k;
+			uint32_t other = a->match->member_rank.data[at];
+
+			if (other != rank && a->settled[other])
+				bound(a, c, rank, other, x, &a->ranks[other]
+					.comms.data[a->match->member_comm
+					.data[at]]);
+		}
+	}
+}
+
+/* A move within what the comparison left open: the ends of collectives where
+ * they tell the time better than it does, and then no receive before its
+ * send. */
+static void refine(struct aligner *a, uint32_t rank, uint32_t anchor)
+{
+	struct taut_clock_row *row = &a->rows[rank];
+	double open_us = row->uncertainty_us + resolution_us, move = 0;
+
+	row->samples = (uint32_t)a->ranks[rank].trace->n_clock_samples;
+
+	if (anchor != TAUT_NONE) {
+		size_t n = take_samples(a, rank, anchor);
+		struct fit f = fit_line(a->samples, n, a->buffer);
+
+		row->samples += (uint32_t)n;
+		if (n >= MIN_SAMPLES && f.drift_ppm == 0 &&
+			f.spread_us + common_bias_us < open_us / 2 &&
+			fabs(f.offset_us) <= open_us) {
+			move = f.offset_us;
+			row->uncertainty_us = f.spread_us + common_bias_us;
+		}
+	}
+	take_bounds(a, rank);
+	if (a->bounds.low_us <= a->bounds.high_us)
+		move = fmin(fmax(move, a->bounds.low_us), a->bounds.high_us);
+	if (fabs(move) <= open_us)
+		row->offset_us += move;
+}
+
+/* Ranks that compared clocks, and rank 0, to which they did. */
+static bool settle_exchanged(struct aligner *a, uint32_t *shared)
+{
+	bool any = false;
+
+	for (uint32_t r = 0; r < a->n_ranks; r++) {
+		const struct taut_trace *t = a->ranks[r].trace;
+
+		a->exchanged[r] = t->rank != 0 &&
+			tauti_clock_exchanged(t, a->origin, &a->rows[r]);
+		any |= a->exchanged[r];
+	}
+	for (uint32_t r = 0; any && r < a->n_ranks; r++)
+		a->settled[r] = a->ranks[r].trace->rank == 0;
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		if (a->exchanged[r]) {
+			refine(a, r, find_anchor(a, r, shared));
+			a->settled[r] = true;
+		}
+	return any;
+}
+
+/* A rank of a host that compared its clock by another rank. */
+static void settle_hosts(struct aligner *a)
+{
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		for (uint32_t other = 0; !a->settled[r] && other < a->n_ranks;
+			other++) {
+			if (!a->exchanged[other] || !same_host(a, r, other))
+				continue;
+			a->rows[r] = a->rows[other];
+			a->rows[r].trace = r;
+			a->settled[r] = true;
+		}
+}
+
+static bool any(const bool *of, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (of[i])
+			return true;
+	return false;
+}
+
 taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	const struct tauti_match *match, int64_t origin_ns,
 	struct taut_clock_row *rows, struct taut_error *err)
@@ -308,12 +511,17 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	bool progress = true, ok;
 
 	a.settled = calloc(n_ranks + 1, sizeof *a.settled);
+	a.by_pairs = calloc(n_ranks + 1, sizeof *a.by_pairs);
+	a.exchanged = calloc(n_ranks + 1, sizeof *a.exchanged);
 	a.samples = malloc(n * sizeof *a.samples);
 	a.buffer = malloc(n * sizeof *a.buffer);
-	ok = shared && a.settled && a.samples && a.buffer;
+	ok = shared && a.settled && a.exchanged && a.by_pairs && a.samples &&
+		a.buffer;
 	for (uint32_t i = 0; i < n_ranks; i++)
 		rows[i] = (struct taut_clock_row) { .trace = i };
-	if (ok && n_ranks)
+	if (ok && n_ranks && settle_exchanged(&a, shared))
+		settle_hosts(&a);
+	else if (ok && n_ranks)
 		a.settled[0] = true;
 	while (ok && progress) {
 		progress = false;
@@ -327,11 +535,15 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 			a.settled[r] = progress = true;
 		}
 	}
+	if (ok && any(a.by_pairs, n_ranks))
+		ok = settle_pairs(&a);
 	for (uint32_t r = 0; ok && r < n_ranks; r++)
 		if (!a.settled[r])
 			rows[r].uncertainty_us = unknown_us;
 	free(shared);
 	free(a.settled);
+	free(a.exchanged);
+	free(a.by_pairs);
 	free(a.samples);
 	free(a.buffer);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

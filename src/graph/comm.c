@@ -139,7 +139,7 @@ static void find_comm_lanes(struct tauti_rank *rank)
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
 		uint32_t other = 0, comm = 0;
 
-		if (t->lanes[l].kind == TAUT_LANE_OTHER)
+		if (t->lanes[l].kind == TAUT_LANE_OTHER || l == rank->main_lane)
 			continue;
 		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++)
 			if (rank->comm_of[i] != TAUT_NONE)
@@ -151,7 +151,8 @@ static void find_comm_lanes(struct tauti_rank *rank)
 	}
 }
 
-/* Host events of that name among other work of a thread move no bytes. */
+/* Host events of that name among other work of a thread move no bytes, unless
+ * the recorder says that they do. */
 static void drop_strays(struct tauti_rank *rank)
 {
 	const struct taut_trace *t = rank->trace;
@@ -162,6 +163,7 @@ static void drop_strays(struct tauti_rank *rank)
 
 		rank->comm_of[c->row] = TAUT_NONE;
 		if (t->kind[c->row] == TAUT_KIND_KERNEL ||
+			t->kind[c->row] == TAUT_KIND_COMM ||
 			rank->comm_lane[t->lane[c->row]]) {
 			rank->comm_of[c->row] = (uint32_t)kept;
 			rank->comms.data[kept++] = *c;
@@ -204,8 +206,8 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 	bool ok = is_comm != NULL;
 
 	for (uint32_t i = 0; ok && i < t->n_events; i++)
-		if (is_comm[t->name[i]] && (t->kind[i] == TAUT_KIND_KERNEL ||
-			on_worker(rank, i)))
+		if (t->kind[i] == TAUT_KIND_COMM || (is_comm[t->name[i]] &&
+			(t->kind[i] == TAUT_KIND_KERNEL || on_worker(rank, i))))
 			ok = add_comm(rank, i);
 	free(is_comm);
 	if (!ok)
@@ -334,7 +336,8 @@ static bool pair_worker_comms(struct tauti_rank *rank)
 	for (size_t i = 0; ok && i < rank->comms.count; i++) {
 		struct tauti_comm *c = &rank->comms.data[i];
 
-		if (t->kind[c->row] == TAUT_KIND_KERNEL)
+		if (t->kind[c->row] == TAUT_KIND_KERNEL ||
+			t->kind[c->row] == TAUT_KIND_COMM)
 			continue;
 		while (first < calls.count && calls.data[first] == TAUT_NONE)
 			first++;

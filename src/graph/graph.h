@@ -5,8 +5,12 @@
  *   tauti_comm_find     which events are communication, and of what
  *   tauti_device_link   launches, waits between streams, when work was free
  *   tauti_host_waits    host calls that waited for a device
+ *   tauti_requests      calls that post communication, or wait for it
+ *   tauti_load_waits    the main thread waits for a loader's worker
  *   tauti_slices_cut    operations, lane by lane
  *   tauti_handoffs      waits between host threads
+ *   tauti_posts         communication that no call is known to have posted
+ *   tauti_load_edges    workers prepare no more than they are asked for
  *
  * then the ranks are joined: tauti_match (collectives across ranks),
  * tauti_clock_align, and build.c lays out the graph's arrays.
@@ -82,11 +86,13 @@ struct tauti_rank {
 
 	uint32_t main_lane; /* of the trace; TAUT_NONE: no host thread */
 	bool *comm_lane;    /* by lane: holds communication and nothing else */
+	bool *load_lane;    /* by lane: a loader's worker */
 	uint32_t *launch_of;  /* by row: host call of device work */
 	uint32_t *call_of;    /* by row: index in calls */
 	uint32_t *comm_of;    /* by row: index in comms */
-	uint32_t *op_of;      /* by row: op of device work (ARRIVE where it is
-	                         communication); elsewhere TAUT_NONE */
+	uint32_t *op_of;      /* by row: op of device work and of a worker's
+	                         batch (ARRIVE where it is communication);
+	                         elsewhere TAUT_NONE */
 	int64_t *free_at;     /* by row: when device work could have begun, for
 	                         all that is known but its launch */
 	int64_t launch_lag;   /* usual time from a launch to its work */
@@ -156,6 +162,11 @@ taut_status tauti_coincidences(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_comm_describe(
 	struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err);
+/* loads.c and requests.c; see above. */
+taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_posts(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_load_waits(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_load_edges(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err);
 
@@ -185,6 +196,10 @@ void tauti_match_fini(struct tauti_match *match);
 taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	const struct tauti_match *match, int64_t origin_ns,
 	struct taut_clock_row *rows, struct taut_error *err);
+/* What the rank's own comparisons with rank 0's clock tell; false: it made
+ * none. Sets offset, drift and uncertainty. */
+bool tauti_clock_exchanged(const struct taut_trace *trace, int64_t origin_ns,
+	struct taut_clock_row *row);
 int64_t tauti_clock_apply(const struct taut_clock_row *row, int64_t t,
 	int64_t origin_ns);
 

@@ -9,24 +9,36 @@ static bool is_step(const struct taut_trace *t, uint32_t row)
 	return t->kind[row] == TAUT_KIND_STEP;
 }
 
-/* The thread with the step marks; without any, the busiest host thread. */
+/* Events of a thread's own work; communication may run on lanes that are no
+ * threads, and loaders are other processes. */
+static bool is_work(uint8_t kind)
+{
+	return kind != TAUT_KIND_OVERHEAD && kind != TAUT_KIND_COMM &&
+		kind != TAUT_KIND_LOAD;
+}
+
+/* The thread with the step marks; without any, the busiest host thread, and
+ * among those that only communicate the first of the process. */
 static uint32_t find_main_lane(const struct taut_trace *t)
 {
-	uint32_t best = TAUT_NONE, best_count = 0;
+	uint32_t best = TAUT_NONE;
+	uint64_t best_score = 0;
 
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
-		uint32_t count = 0;
+		uint64_t count = 0, score;
 
 		if (t->lanes[l].kind != TAUT_LANE_THREAD)
 			continue;
 		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++) {
 			if (is_step(t, i))
 				return l;
-			count += t->kind[i] != TAUT_KIND_OVERHEAD;
+			count += is_work(t->kind[i]);
 		}
-		if (count > best_count) {
+		score = count * 4 + (t->lanes[l].pid == t->lanes[l].tid) * 2 +
+			(t->lane_begin[l] < t->lane_begin[l + 1]);
+		if (score > best_score) {
 			best = l;
-			best_count = count;
+			best_score = score;
 		}
 	}
 	return best;
@@ -53,13 +65,14 @@ taut_status tauti_rank_init(struct tauti_rank *rank,
 	rank->index = index;
 	rank->main_lane = find_main_lane(trace);
 	rank->comm_lane = calloc(trace->n_lanes + 1, sizeof *rank->comm_lane);
+	rank->load_lane = calloc(trace->n_lanes + 1, sizeof *rank->load_lane);
 	rank->lane_begin = calloc(trace->n_lanes + 1, sizeof(uint32_t));
 	rank->free_at = malloc((n + 1) * sizeof *rank->free_at);
 	rank->launch_of = filled(n);
 	rank->call_of = filled(n);
 	rank->comm_of = filled(n);
 	rank->op_of = filled(n);
-	if (!rank->comm_lane || !rank->lane_begin || !rank->free_at ||
+	if (!rank->comm_lane || !rank->load_lane || !rank->lane_begin || !rank->free_at ||
 		!rank->launch_of || !rank->call_of || !rank->comm_of ||
 		!rank->op_of)
 		return taut_error_set(err, TAUT_ENOMEM, -1,
@@ -74,6 +87,7 @@ taut_status tauti_rank_init(struct tauti_rank *rank,
 void tauti_rank_fini(struct tauti_rank *rank)
 {
 	free(rank->comm_lane);
+	free(rank->load_lane);
 	free(rank->lane_begin);
 	free(rank->free_at);
 	free(rank->launch_of);

@@ -134,6 +134,33 @@ static bool cut_call(struct cutter *c, struct tauti_call *call)
 	return push_op(c, TAUT_OP_RETURN, done, end, call->row, TAUT_NONE);
 }
 
+/* Communication that its thread carries out itself, and blocks in. */
+static bool cut_comm(struct cutter *c, uint32_t row)
+{
+	struct tauti_rank *r = c->rank;
+	uint32_t comm = r->comm_of[row];
+	int64_t start = r->trace->start_ns[row];
+	int64_t end = tauti_row_end(r->trace, row);
+
+	if (start < c->at)
+		start = c->at;
+	if (end > next_mark(c))
+		end = next_mark(c);
+	if (end < start)
+		end = start;
+	c->at = end;
+	r->op_of[row] = (uint32_t)r->ops.count;
+	r->comms.data[comm].arrive = r->op_of[row];
+	return push_op(c, TAUT_OP_ARRIVE, start, start, row, comm) &&
+		push_op(c, TAUT_OP_TRANSFER, start, end, row, comm);
+}
+
+/* A row that is operations of its own, whatever is nested in it. */
+static bool stands_alone(const struct tauti_rank *r, uint32_t row)
+{
+	return r->call_of[row] != TAUT_NONE || r->comm_of[row] != TAUT_NONE;
+}
+
 /* Opens row i; false: no memory. A row that crosses the end of the one
  * around it is shortened when that is rounding, left out when it is a range
  * of no thread's stack, and else ends the row around it. */
@@ -178,12 +205,13 @@ static bool cut_thread(struct cutter *c)
 		c->begun = true;
 		if (!marks_to(c, start) || !cut_to(c, start))
 			return false;
-		if (r->call_of[i] != TAUT_NONE) {
-			if (!cut_call(c, &r->calls.data[r->call_of[i]]))
+		if (stands_alone(r, i)) {
+			if (!(r->comm_of[i] != TAUT_NONE ? cut_comm(c, i) :
+				cut_call(c, &r->calls.data[r->call_of[i]])))
 				return false;
 			while (i + 1 < end && t->start_ns[i + 1] < c->at &&
 				tauti_row_end(t, i + 1) <= c->at &&
-				r->call_of[i + 1] == TAUT_NONE)
+				!stands_alone(r, i + 1))
 				i++; /* nested in the call */
 		} else if (!open_row(c, i)) {
 			return false;
@@ -207,6 +235,12 @@ static bool finish_thread(struct cutter *c)
 	return c->lane != r->main_lane || marks_to(c, INT64_MAX);
 }
 
+static uint8_t serial_kind(uint8_t kind)
+{
+	return kind == TAUT_KIND_LOAD ? TAUT_OP_HOST :
+		kind == TAUT_KIND_KERNEL ? TAUT_OP_KERNEL : TAUT_OP_COPY;
+}
+
 static bool cut_serial(struct cutter *c)
 {
 	struct tauti_rank *r = c->rank;
@@ -218,7 +252,8 @@ static bool cut_serial(struct cutter *c)
 		uint32_t comm = r->comm_of[i];
 		bool ok;
 
-		if (!tauti_is_device(t->kind[i]) && comm == TAUT_NONE)
+		if (!tauti_is_device(t->kind[i]) && comm == TAUT_NONE &&
+			t->kind[i] != TAUT_KIND_LOAD)
 			continue;
 		r->op_of[i] = (uint32_t)r->ops.count;
 		if (comm != TAUT_NONE) {
@@ -226,8 +261,7 @@ static bool cut_serial(struct cutter *c)
 			ok = push_op(c, TAUT_OP_ARRIVE, start, start, i, comm) &&
 				push_op(c, TAUT_OP_TRANSFER, start, end, i, comm);
 		} else {
-			ok = push_op(c, t->kind[i] == TAUT_KIND_KERNEL ?
-				TAUT_OP_KERNEL : TAUT_OP_COPY, start, end, i,
+			ok = push_op(c, serial_kind(t->kind[i]), start, end, i,
 				TAUT_NONE);
 		}
 		if (!ok)
@@ -245,7 +279,8 @@ taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err)
 		struct cutter c = { .rank = rank, .lane = l };
 
 		rank->lane_begin[l] = (uint32_t)rank->ops.count;
-		if (t->lanes[l].kind == TAUT_LANE_STREAM || rank->comm_lane[l])
+		if (t->lanes[l].kind == TAUT_LANE_STREAM ||
+			rank->comm_lane[l] || rank->load_lane[l])
 			ok = cut_serial(&c);
 		else if (t->lanes[l].kind == TAUT_LANE_THREAD)
 			ok = cut_thread(&c) && finish_thread(&c);

@@ -31,7 +31,7 @@
 #define MAGIC "TAUTCLK1" /* 8 bytes, no zero */
 
 enum {
-	DEFAULT_ROUNDS = 64,
+	DEFAULT_ROUNDS = 256,
 	DEFAULT_TIMEOUT_MS = 2000,
 	/* No answer in this time: ask again. Doubles when nothing came. */
 	FIRST_WAIT_MS = 20,

@@ -147,7 +147,8 @@ static void put_clocks(struct tauti_put *put, const struct taut_report *r)
 		const struct taut_report_clock *c = &r->clocks[i];
 
 		row(put, i);
-		tauti_put_key(put, "host");
+		rank(put, r->ranks[i]);
+		key(put, "host");
 		tauti_put_string(put, c->host);
 		real(put, "offset_us", c->offset_us);
 		real(put, "drift_ppm", c->drift_ppm);
@@ -156,6 +157,8 @@ static void put_clocks(struct tauti_put *put, const struct taut_report *r)
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
+	section(put, "clock_origin_ns", "");
+	tauti_put_int(put, r->graph ? r->graph->clock_origin_ns : 0);
 }
 
 static void put_breakdown(struct tauti_put *put, const struct taut_report *r)

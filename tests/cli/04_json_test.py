@@ -47,7 +47,7 @@ class Report(command.Case):
         report = self.report
         self.keys(report["steps"], "rank", "step", "measured_ms", "replayed_ms")
         self.keys(
-            report["clock"], "host", "offset_us", "drift_ppm", "uncertainty_us"
+            report["clock"], "rank", "host", "offset_us", "drift_ppm", "uncertainty_us"
         )
         self.keys(report["breakdown"], "rank", "step", "ms", "comm_overlapped_ms")
         self.keys(

@@ -1,0 +1,400 @@
+/* Communication and batches of the host, as event logs tell them. */
+#include "tests/support/unit.h"
+
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <taut/graph.h>
+#include <taut/replay.h>
+
+#include "tests/support/write_log.h"
+
+#define US 1000
+
+/* The run of n logs, as files of a folder that is gone again. */
+static struct taut_run *open_logs(const struct wl *logs, int n)
+{
+	char folder[] = "/tmp/taut-logs-XXXXXX", path[8][64];
+	const char *paths[8];
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < n; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%d.tautlog", folder, i);
+		wl_write(&logs[i], path[i]);
+		paths[i] = path[i];
+	}
+	if (taut_run_open(paths, (size_t)n, NULL, &run, &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	for (int i = 0; i < n; i++)
+		remove(path[i]);
+	remove(folder);
+	return run;
+}
+
+static struct taut_graph *build(const struct taut_run *run)
+{
+	struct taut_graph *g = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_graph_build(run, NULL, &g, &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	return g;
+}
+
+/* Unchanged, a graph replays what was recorded. */
+static void finish(struct taut_graph *g, struct taut_run *run)
+{
+	struct taut_timeline t;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_timeline_init(&t, g, &err), TAUT_OK);
+	if (taut_replay(g, NULL, &t, &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		assert_int_equal(t.start_ns[i], g->start_ns[i]);
+	taut_timeline_fini(&t);
+	taut_graph_destroy(g);
+	taut_run_close(run);
+}
+
+static uint32_t find_op(const struct taut_graph *g, uint32_t trace,
+	enum taut_op_kind kind, const char *name, int skip)
+{
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		if (g->kind[i] == kind && !strcmp(name,
+			taut_names_text(g->names, g->name[i])) &&
+			g->lanes[g->lane[i]].trace == trace && !skip--)
+			return i;
+	fail_msg("no operation %s", name);
+	return 0;
+}
+
+static int has_edge(const struct taut_graph *g, uint32_t from, uint32_t to)
+{
+	for (uint32_t e = g->edge_begin[from]; e < g->edge_begin[from + 1]; e++)
+		if (g->edge_to[e] == to)
+			return 1;
+	return 0;
+}
+
+static void step(struct wl *w, int64_t start_us, int64_t dur_us, uint32_t id)
+{
+	wl_event(w, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, start_us,
+		dur_us, id + 1);
+}
+
+/* Two ranks that block in an all-reduce; the second comes 30 us late. */
+static void test_blocking_collective(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t transfer;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		step(&w[i], 0, 100, 4);
+		wl_event(&w[i], TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 0,
+			20 + 30 * i, 0);
+		wl_comm(&w[i], "allreduce", 100, 20 + 30 * i, 60 - 30 * i, 7,
+			1000);
+	}
+	run = open_logs(w, 2);
+	g = build(run);
+	assert_int_equal(g->n_steps, 2);
+	assert_int_equal(g->steps[0].id, 4);
+	assert_int_equal(g->n_collectives, 1);
+	assert_int_equal(g->n_unmatched, 0);
+	assert_int_equal(g->collectives[0].kind, TAUT_COLL_ALLREDUCE);
+	assert_int_equal(g->collectives[0].n_members, 2);
+	assert_int_equal(g->collectives[0].bytes, 4000);
+	/* both transfer from the arrival of the late rank on */
+	for (uint32_t i = 0; i < 2; i++) {
+		transfer = find_op(g, i, TAUT_OP_TRANSFER, "allreduce", 0);
+		assert_int_equal(g->start_ns[transfer], 50 * US);
+		assert_int_equal(g->dur_ns[transfer], 30 * US);
+		assert_true(g->lanes[g->lane[transfer]].is_main);
+	}
+	finish(g, run);
+}
+
+/* A program that only communicates has a main thread all the same. */
+static void test_nothing_but_communication(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		r = wl_comm(&w[i], i ? "recv" : "send", 100, 10 + 5 * i, 20,
+			-1, 16);
+		r->u.comm.src = 0;
+		r->u.comm.dst = 1;
+		wl_comm(&w[i], "barrier", 100, 60, 10, 0, 0);
+	}
+	run = open_logs(w, 2);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 2);
+	assert_int_equal(g->n_unmatched, 0);
+	assert_int_equal(g->collectives[0].kind, TAUT_COLL_SENDRECV);
+	for (uint32_t l = 0; l < g->n_lanes; l++)
+		if (g->lanes[l].trace != TAUT_NONE)
+			assert_true(g->lanes[l].is_main);
+	finish(g, run);
+}
+
+/* Rank 0 sends while it works and waits for it at last; rank 1 is late with
+ * its receive. The post has no event of its own. */
+static void test_requests(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t work, arrive, transfer, wait;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		r = wl_comm(&w[i], i ? "recv" : "send", 5000, 10 + 30 * i,
+			80 - 30 * i, -1, 16);
+		r->correlation = 3;
+		r->u.comm.src = 0;
+		r->u.comm.dst = 1;
+		wl_event(&w[i], TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 5,
+			45, 0);
+		wl_event(&w[i], TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "MPI_Wait",
+			100, 60, 32, 3);
+	}
+	run = open_logs(w, 2);
+	g = build(run);
+	work = find_op(g, 0, TAUT_OP_HOST, "work", 0);
+	arrive = find_op(g, 0, TAUT_OP_ARRIVE, "send", 0);
+	transfer = find_op(g, 0, TAUT_OP_TRANSFER, "send", 0);
+	wait = find_op(g, 0, TAUT_OP_RETURN, "MPI_Wait", 0);
+	assert_true(g->lanes[g->lane[work]].is_main);
+	assert_true(g->lanes[g->lane[arrive]].is_comm);
+	assert_true(has_edge(g, work, arrive));
+	assert_true(has_edge(g, transfer, wait));
+	assert_int_equal(g->start_ns[wait] + g->dur_ns[wait],
+		(92 - 5) * US);
+	assert_int_equal(g->dur_ns[wait], 2 * US);
+	assert_int_equal(g->n_collectives, 1);
+	assert_int_equal(g->dur_ns[transfer], 50 * US); /* 40 to 90 */
+	finish(g, run);
+}
+
+/* A call that posts: the communication hangs on it. */
+static void test_post(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "MPI_Iallreduce", 100,
+		9, 3, 8);
+	r = wl_comm(&w, "allreduce", 5000, 10, 80, 0, 16);
+	r->correlation = 8;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 20, 50, 0);
+	run = open_logs(&w, 1);
+	g = build(run);
+	assert_true(has_edge(g,
+		find_op(g, 0, TAUT_OP_LAUNCH, "MPI_Iallreduce", 0),
+		find_op(g, 0, TAUT_OP_ARRIVE, "allreduce", 0)));
+	finish(g, run);
+}
+
+/* Four batches by one worker, two under way; the main thread waits for the
+ * third, and the worker is asked for the fourth when the second was taken. */
+static void test_loader(void **state)
+{
+	static const int64_t prepared[][2] = { { 0, 10 }, { 10, 20 },
+		{ 40, 60 }, { 80, 90 } };
+	static const int64_t taken[][2] = { { 38, 40 }, { 75, 80 },
+		{ 95, 96 }, { 97, 98 } };
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t take, load;
+
+	(void)state;
+	for (uint32_t k = 0; k < 4; k++) {
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 500,
+			prepared[k][0], prepared[k][1] - prepared[k][0],
+			k + 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100,
+			taken[k][0], taken[k][1] - taken[k][0], k + 1);
+	}
+	run = open_logs(&w, 1);
+	g = build(run);
+	load = find_op(g, 0, TAUT_OP_HOST, "batch", 2);
+	take = find_op(g, 0, TAUT_OP_RETURN, "take", 2);
+	assert_true(has_edge(g, load, take));
+	assert_int_equal(g->gap_ns[load], 0);
+	take = find_op(g, 0, TAUT_OP_RETURN, "take", 0);
+	assert_true(has_edge(g, take, load));
+	assert_false(has_edge(g, take, find_op(g, 0, TAUT_OP_HOST, "batch", 3)));
+	finish(g, run);
+}
+
+/* A true instant on a clock with that offset and drift from the epoch. */
+static int64_t skewed(int64_t true_us, double offset_us, double drift_ppm)
+{
+	return true_us * US + (int64_t)(offset_us * 1e3) +
+		(int64_t)(drift_ppm * 1e-3 * (double)true_us);
+}
+
+static const double offsets_us[] = { 0, 5321.25, -88000, 150.5 };
+static const double drifts_ppm[] = { 0, 37, -12.5, 80 };
+enum { N_CLOCKS = 4, SECONDS = 4 };
+
+/* A comparison at a true instant that is wrong by error_us. */
+static void compare(struct wl *w, int r, int64_t at_us, int64_t error_us)
+{
+	int64_t local = skewed(at_us, offsets_us[r], drifts_ppm[r]);
+	struct tauti_log_record *record;
+
+	wl_clock(w, 0, at_us * US - local + error_us * US, 20 * US);
+	record = &w->records[w->header.reserved - 1];
+	record->start_ns = record->end_ns = WL_EPOCH_NS + local;
+}
+
+static void on_clock(struct tauti_log_record *record, int r, int64_t at_us,
+	int64_t dur_us)
+{
+	record->start_ns = WL_EPOCH_NS + skewed(at_us, offsets_us[r],
+		drifts_ppm[r]);
+	record->end_ns = WL_EPOCH_NS + skewed(at_us + dur_us, offsets_us[r],
+		drifts_ppm[r]);
+}
+
+/* A token that runs round the ranks, 10 us on the way from each to the next;
+ * the receive of a rank begins with the round and ends with the token. */
+static void ring(struct wl *w, int round)
+{
+	int64_t at = (int64_t)round * 100000 + 1000;
+
+	for (int r = 0; r < N_CLOCKS; r++) {
+		int to = (r + 1) % N_CLOCKS;
+		struct tauti_log_record *s = wl_comm(&w[r], "send", 100, 0, 0,
+			-1, 8), *v = wl_comm(&w[to], "recv", 100, 0, 0, -1, 8);
+
+		s->u.comm.src = v->u.comm.src = r;
+		s->u.comm.dst = v->u.comm.dst = to;
+		on_clock(s, r, at + r * 20, 5);
+		on_clock(v, to, at + (to ? -500 : 30), (to ? 500 : -30) +
+			r * 20 + 10);
+	}
+}
+
+/* Four clocks that are off and drift apart, each compared with rank 0's at
+ * both ends: with comparisons that are off by nothing the clocks come out;
+ * with ones that are off by 15 us, within what they state, no receive ends
+ * before its send, and the error does not grow. */
+static void test_compared_clocks(void **state)
+{
+	static const int64_t error_us[] = { 0, 15 };
+	static const double allowed_us[] = { 1, 15.5 };
+
+	(void)state;
+	for (int e = 0; e < 2; e++) {
+		struct wl w[N_CLOCKS];
+		struct taut_run *run;
+		struct taut_graph *g;
+
+		for (int r = 0; r < N_CLOCKS; r++) {
+			w[r] = wl_begin(r, N_CLOCKS);
+			if (!r)
+				continue;
+			compare(&w[r], r, 0, error_us[e] * (r % 2 ? 1 : -1));
+			compare(&w[r], r, SECONDS * 1000000,
+				error_us[e] * (r % 2 ? 1 : -1));
+		}
+		for (int round = 0; round < 10; round++)
+			ring(w, round);
+		run = open_logs(w, N_CLOCKS);
+		g = build(run);
+		for (int r = 1; r < N_CLOCKS; r++)
+			for (int64_t at = 0; at <= SECONDS; at++) {
+				int64_t local = skewed(at * 1000000,
+					offsets_us[r], drifts_ppm[r]);
+				int64_t found = taut_graph_time(g,
+					(uint32_t)r, WL_EPOCH_NS + local -
+					run->traces[r].base_ns) + g->origin_ns -
+					WL_EPOCH_NS - at * 1000000000;
+
+				assert_true((double)llabs(found) <=
+					allowed_us[e] * 1e3);
+			}
+		assert_int_equal(g->n_unmatched, 0);
+		for (uint32_t c = 0; c < g->n_collectives; c++) {
+			const struct taut_collective *p = &g->collectives[c];
+			uint32_t a = g->member_arrive[p->first_member];
+			uint32_t b = g->member_arrive[p->first_member + 1];
+			uint32_t s = strcmp(taut_names_text(g->names,
+				g->name[a]), "send") ? b : a;
+			uint32_t v = s == a ? b : a;
+
+			assert_true(g->start_ns[s] <= g->start_ns[v + 1] +
+				g->dur_ns[v + 1]);
+		}
+		assert_int_equal(g->n_backward, 0);
+		finish(g, run);
+	}
+}
+
+/* Without a comparison a ring bounds each clock on one side only; all bounds
+ * together give the offsets, for the messages are as fast on all links. */
+static void test_ring_alone(void **state)
+{
+	struct wl w[N_CLOCKS];
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < N_CLOCKS; r++)
+		w[r] = wl_begin(r, N_CLOCKS);
+	for (int r = 0; r < N_CLOCKS; r++) {
+		int to = (r + 1) % N_CLOCKS;
+		struct tauti_log_record *s = wl_comm(&w[r], "send", 100, 0, 0,
+			-1, 8), *v = wl_comm(&w[to], "recv", 100, 0, 0, -1, 8);
+
+		s->u.comm.src = v->u.comm.src = r;
+		s->u.comm.dst = v->u.comm.dst = to;
+		s->start_ns += (100000 + r * 50) * US +
+			(int64_t)(offsets_us[r] * 1e3);
+		s->end_ns = s->start_ns + 5 * US;
+		v->end_ns += (100000 + r * 50 + 30) * US +
+			(int64_t)(offsets_us[to] * 1e3);
+		v->start_ns = v->end_ns - 10 * US;
+	}
+	run = open_logs(w, N_CLOCKS);
+	g = build(run);
+	for (int r = 1; r < N_CLOCKS; r++) {
+		assert_true(g->clocks[r].offset_us + offsets_us[r] < 0.1);
+		assert_true(g->clocks[r].offset_us + offsets_us[r] > -0.1);
+		assert_true(g->clocks[r].uncertainty_us < 200);
+	}
+	assert_int_equal(g->n_backward, 0);
+	finish(g, run);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_blocking_collective),
+		cmocka_unit_test(test_nothing_but_communication),
+		cmocka_unit_test(test_requests),
+		cmocka_unit_test(test_post),
+		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_compared_clocks),
+		cmocka_unit_test(test_ring_alone),
+	};
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
