@@ -128,6 +128,7 @@ static struct tauti_mpi_op *new_op(const char *name,
 	comm->refs++;
 	op->what = (uint8_t)what;
 	op->start_ns = span->start_ns;
+	op->lane = tauti_mpi_thread(); /* unless it gets one of its own */
 	op->args.group = comm->group;
 	op->args.group_ranks = comm->group_ranks;
 	op->args.group_size = comm->size;
@@ -292,7 +293,6 @@ void tauti_mpi_send(const char *name, const struct tauti_mpi_span *span,
 	tauti_mpi_lock();
 	op = message_op(name, span, message, TAUTI_MPI_SEND);
 	if (op) {
-		op->lane = tauti_mpi_thread();
 		post(op);
 		tauti_mpi_op_done(op, span->end_ns, 0);
 	}
@@ -307,7 +307,6 @@ void tauti_mpi_recv(const char *name, const struct tauti_mpi_span *span,
 	tauti_mpi_lock();
 	op = message_op(name, span, message, TAUTI_MPI_RECV);
 	if (op) {
-		op->lane = tauti_mpi_thread();
 		post(op);
 		finish(op, status, span->end_ns, 0);
 	}

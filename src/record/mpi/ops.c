@@ -116,37 +116,52 @@ static void name_lane(uint32_t slot)
 {
 	char name[40];
 
-	if (slot < tauti_mpi.tables->n_named)
-		return;
-	snprintf(name, sizeof name, "MPI requests %u", slot);
-	taut_log_lane(tauti_mpi.log, LANE_BASE + slot, name);
-	tauti_mpi.tables->n_named = slot + 1;
+	uint32_t *n = &tauti_mpi.tables->n_named;
+
+	for (; *n <= slot; ++*n) {
+		snprintf(name, sizeof name, "MPI requests %u", *n);
+		taut_log_lane(tauti_mpi.log, LANE_BASE + *n, name);
+	}
+}
+
+/* The lowest lane that nobody has, and that was empty when op began: another
+ * thread's may have ended after that. -1: none. */
+static int32_t empty_lane(int64_t start_ns)
+{
+	const struct tauti_mpi_tables *t = tauti_mpi.tables;
+
+	for (uint32_t w = 0; w < TAUTI_MPI_LANE_WORDS; w++)
+		for (uint64_t left = ~t->lanes[w]; left; left &= left - 1) {
+			uint32_t slot = w * 64 +
+				(uint32_t)__builtin_ctzll(left);
+
+			if (t->lane_end_ns[slot] <= start_ns)
+				return (int32_t)slot;
+		}
+	return -1;
 }
 
 void tauti_mpi_op_take_lane(struct tauti_mpi_op *op)
 {
-	uint64_t *words = tauti_mpi.tables->lanes;
+	int32_t slot = empty_lane(op->start_ns);
 
-	for (uint32_t w = 0; w < TAUTI_MPI_LANE_WORDS; w++) {
-		uint32_t bit;
-
-		if (!~words[w])
-			continue;
-		bit = (uint32_t)__builtin_ctzll(~words[w]);
-		words[w] |= UINT64_C(1) << bit;
-		op->slot = (int32_t)(w * 64 + bit);
-		op->lane = LANE_BASE + op->slot;
-		if (op->writes)
-			name_lane((uint32_t)op->slot);
-		return;
-	}
+	if (slot < 0)
+		return; /* clocks that went back: on the thread's, then */
+	tauti_mpi.tables->lanes[slot / 64] |= UINT64_C(1) << (slot % 64);
+	op->slot = slot;
+	op->lane = LANE_BASE + slot;
+	if (op->writes)
+		name_lane((uint32_t)slot);
 }
 
 static void give_lane(struct tauti_mpi_op *op)
 {
-	if (op->slot >= 0)
-		tauti_mpi.tables->lanes[op->slot / 64] &=
-			~(UINT64_C(1) << (op->slot % 64));
+	struct tauti_mpi_tables *t = tauti_mpi.tables;
+
+	if (op->slot < 0)
+		return;
+	t->lanes[op->slot / 64] &= ~(UINT64_C(1) << (op->slot % 64));
+	t->lane_end_ns[op->slot] = op->end_ns;
 	op->slot = -1;
 }
 

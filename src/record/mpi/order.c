@@ -6,15 +6,23 @@
 enum {
 	TO_PEER, FROM_PEER, /* directions of a pair */
 	MOST_BLOCKERS = 16,
+	NUMBER_BITS = 20,
 };
 
-/* Number and tag in one, as messages of two tags are two sequences. */
+static int64_t low_bits(uint64_t number)
+{
+	return (int64_t)(number & ((1u << NUMBER_BITS) - 1));
+}
+
+/* Number and tag in one, as messages of two tags are two sequences. Whoever
+ * has counted to 2^20 begins again, on both sides. */
 static int64_t next_number(struct tauti_mpi_comm *comm, int32_t peer,
 	int32_t tag, uint32_t direction)
 {
 	uint32_t *count = tauti_mpi_pair(comm->uid, peer, tag, direction);
 
-	return count ? (int64_t)tag << 32 | (*count)++ : -1;
+	return count ? (int64_t)tag << NUMBER_BITS |
+		low_bits((*count)++) : -1;
 }
 
 int64_t tauti_mpi_number_send(
@@ -111,7 +119,8 @@ void tauti_mpi_receive_cancelled(struct tauti_mpi_op *op)
 		/* its number is free again, if no later one was given */
 		count = tauti_mpi_pair(
 			op->comm->uid, op->peer, op->tag, FROM_PEER);
-		if (count && *count == (uint32_t)op->args.seq + 1)
+		if (count && low_bits(*count - 1) ==
+			low_bits((uint64_t)op->args.seq))
 			--*count;
 	}
 }

@@ -35,6 +35,7 @@ struct tauti_mpi_tables {
 	struct tauti_mpi_op *first[TAUTI_MPI_OP_CHAINS];
 	struct tauti_mpi_op *last[TAUTI_MPI_OP_CHAINS];
 	uint64_t lanes[TAUTI_MPI_LANE_WORDS]; /* bits: taken */
+	int64_t lane_end_ns[TAUTI_MPI_OPS];   /* of the last one on it */
 	uint32_t n_named;                     /* lanes below are named */
 	/* Requests that stand for many operations which are all done. */
 	tauti_mpi_handle shared[TAUTI_MPI_SHARED];
