@@ -240,49 +240,77 @@ static void subcomms(void)
 	MPI_Comm_free(&half);
 }
 
-/* Rank 0 takes what comes: blocking, posted early with one of a known source
- * behind it, probed. Every sender sends the same number on tag 1 and 2. */
+enum { EACH = 4 };
+
+static void send_some(int n, int tag)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Send(&rank, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+}
+
+/* Two receives of anything, then two and one more of s alone; seen to be done
+ * in the opposite order. */
+static void wild_and_known(int s)
+{
+	MPI_Request r[EACH + 1];
+	int in[EACH + 1];
+
+	for (int i = 0; i < EACH; i++)
+		MPI_Irecv(&in[i], 1, MPI_INT, i < 2 ? MPI_ANY_SOURCE : s, 1,
+			MPI_COMM_WORLD, &r[i]);
+	MPI_Irecv(&in[EACH], 1, MPI_INT, s, MPI_ANY_TAG, MPI_COMM_WORLD,
+		&r[EACH]);
+	MPI_Send(&rank, 1, MPI_INT, s, 0, MPI_COMM_WORLD);
+	for (int i = EACH; i >= 0; i--) {
+		MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+		check(in[i] == s, "wild");
+	}
+}
+
+/* Rank 0 takes what comes: blocking, posted early, beside receives that know
+ * their source, and probed. */
 static void any_source(void)
 {
-	enum { EACH = 4 };
-	MPI_Request wild[EACH], known;
+	MPI_Request *early = malloc(sizeof *early * (size_t)(EACH * size));
+	int got, *in = calloc((size_t)(EACH * size), sizeof *in);
+	int all = EACH * (size - 1);
 	MPI_Message message;
 	MPI_Status status;
-	int got, sum = 0;
 
 	if (rank > 0) {
-		for (int i = 0; i < 3 * EACH; i++)
-			MPI_Send(&rank, 1, MPI_INT, 0, 1, MPI_COMM_WORLD);
-		MPI_Send(&rank, 1, MPI_INT, 0, 2, MPI_COMM_WORLD);
+		send_some(EACH, 1);
 		MPI_Barrier(MPI_COMM_WORLD);
-		return;
+		send_some(EACH, 1);
+		MPI_Recv(&got, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
+		send_some(EACH, 1);
+		send_some(1, 2);
+		MPI_Barrier(MPI_COMM_WORLD);
+		send_some(EACH, 1);
 	}
-	for (int i = 0; i < EACH * (size - 1); i++) {
+	for (int i = 0; rank == 0 && i < all; i++) {
 		MPI_Recv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD,
 			&status);
 		check(got == status.MPI_SOURCE, "source");
 	}
-	for (int s = 1; s < size; s++) {
-		int in[EACH], last;
-
-		for (int i = 0; i < EACH; i++)
-			MPI_Irecv(&in[i], 1, MPI_INT, i < 2 ? MPI_ANY_SOURCE :
-				s, 1, MPI_COMM_WORLD, &wild[i]);
-		MPI_Irecv(&last, 1, MPI_INT, s, MPI_ANY_TAG, MPI_COMM_WORLD,
-			&known);
-		for (int i = EACH; i-- > 0;)
-			MPI_Wait(&wild[i], MPI_STATUS_IGNORE);
-		MPI_Wait(&known, MPI_STATUS_IGNORE);
-		check(in[3] == s && last == s, "wild");
-	}
-	for (;;) {
+	for (int i = 0; rank == 0 && i < all; i++)
+		MPI_Irecv(&in[i], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG,
+			MPI_COMM_WORLD, &early[i]);
+	if (rank == 0)
+		MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = all - 1; rank == 0 && i >= 0; i--)
+		MPI_Wait(&early[i], MPI_STATUS_IGNORE);
+	for (int s = 1; rank == 0 && s < size; s++)
+		wild_and_known(s);
+	if (rank == 0)
+		MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; rank == 0 && i < all; i++) {
 		MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
 			&message, &status);
 		MPI_Mrecv(&got, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
-		if (++sum == 4 * (size - 1))
-			break;
+		check(got == status.MPI_SOURCE, "probed source");
 	}
-	MPI_Barrier(MPI_COMM_WORLD);
+	free(early);
+	free(in);
 }
 
 struct worker {

@@ -111,7 +111,8 @@ class Common:
                 run.done.stdout, "".join("%s done\n" % part for part in parts)
             )
             if run.folder:
-                self.assertEqual(run.done.stderr, "")
+                if status == 0:
+                    self.assertEqual(run.done.stderr, "")
                 self.check_logs(run, options.get("n", RANKS))
         return run
 
@@ -218,13 +219,12 @@ class Common:
     def test_any_source_and_tag(self):
         run = self.run_parts("any_source")
         pairs = pairs_of(run)
-        self.assertEqual(len(pairs), 13 * (RANKS - 1))
-        self.assertEqual({key[2] for key in pairs}, {0})
+        self.assertEqual(len(pairs), (4 * 4 + 2) * (RANKS - 1))
         # Rank 0 has its receives in the order in which they were posted, and
         # of one sender and tag this is the order of the messages.
         posted = collections.defaultdict(list)
         for e in sorted(run.logs[0].comms(), key=lambda e: e.start_ns):
-            if e.comm.collective == "recv":
+            if e.comm.collective == "recv" and e.name != "MPI_Mrecv":
                 posted[e.comm.src, e.comm.seq >> 20].append(e.comm.seq)
         for numbers in posted.values():
             self.assertEqual(numbers, sorted(numbers))
@@ -402,9 +402,13 @@ class Common:
         self.check_report(report)
 
     def check_report(self, report):
-        kinds = {k["kind"]: k for k in report["collectives"]}
-        self.assertEqual(kinds["all-reduce"]["count"], 30)
-        self.assertEqual(kinds["send/recv"]["count"], 30 * RANKS * 2)
+        found = report["collectives"]
+        self.assertEqual(found["complete"], found["count"])
+        kinds = {k["name"]: (k["count"], k["group_size"]) for k in found["kinds"]}
+        self.assertEqual(
+            kinds, {"all-reduce": (30, RANKS), "send/recv": (30 * RANKS * 2, 2)}
+        )
+        self.assertLess(report["replay"]["error_pct_max"], 3)
 
 
 class OpenMpi(Common, unittest.TestCase):
