@@ -57,6 +57,17 @@ struct taut_report_coll { /* one kind of collective in one group */
 	double busbw_gbs;       /* nccl-tests' bus bandwidth; 0 not known */
 };
 
+/* The chunks that a rank sent to a peer, or received from it. */
+struct taut_report_link {
+	int32_t rank, peer;     /* peer: -1 not known */
+	int32_t sends;          /* 1 sent, 0 received */
+	uint64_t chunks;
+	int64_t bytes;
+	int64_t gpu_late_ns;    /* sums over the chunks: waits for the device */
+	int64_t peer_late_ns;   /* for the peer */
+	int64_t network_ns;     /* and under way */
+};
+
 /* Why a rank was last, over all the collectives in which it was. */
 struct taut_report_late {
 	int32_t rank;
@@ -149,6 +160,9 @@ struct taut_report {
 	const uint32_t *coll_last_arrivals; /* by rank index */
 	uint32_t n_colls;
 	const struct taut_report_coll *colls;
+
+	uint32_t n_links; /* where chunks were recorded */
+	const struct taut_report_link *links; /* most time first */
 
 	uint32_t n_late;
 	const struct taut_report_late *late; /* worst first */

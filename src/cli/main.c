@@ -10,6 +10,7 @@
 #include "cli/verbs.h"
 
 static const struct verb *const verbs[] = {
+	&verb_record,
 	&verb_report,
 	&verb_replay,
 	&verb_convert,
@@ -26,7 +27,8 @@ static const struct verb *find_verb(const char *name)
 
 static void say_help(FILE *out)
 {
-	fputs("Usage: taut VERB RUN... [options]\n\n"
+	fputs("Usage: taut VERB RUN... [options]\n"
+		"       taut record [options] -- COMMAND...\n\n"
 		"Finds the slack in distributed training: reads what the ranks "
 		"recorded and says\nwhere the time of a step goes, why, and "
 		"what to do.\n\nVerbs:\n", out);
@@ -98,12 +100,21 @@ static int run_verb(const struct verb *verb, char **argv,
 	return EXIT_USAGE;
 }
 
+static void ignore_signals(void)
+{
+	signal(SIGPIPE, SIG_IGN); /* a write says so instead: out.c */
+	signal(SIGXFSZ, SIG_IGN);
+}
+
 static int dispatch(char **argv)
 {
 	const struct verb *verb;
 	struct taut_arena *arena;
 	int status;
 
+	verb = argv[0] ? find_verb(argv[0]) : NULL;
+	if (!verb || !verb->is_command)
+		ignore_signals();
 	if (!argv[0]) {
 		say_help(stderr);
 		return EXIT_USAGE;
@@ -115,7 +126,6 @@ static int dispatch(char **argv)
 	if (!strcmp(argv[0], "help") || !strcmp(argv[0], "--help") ||
 		!strcmp(argv[0], "-h"))
 		return help(argv[1]);
-	verb = find_verb(argv[0]);
 	if (!verb)
 		return unknown_verb(argv[0]);
 	arena = taut_arena_create();
@@ -127,18 +137,17 @@ static int dispatch(char **argv)
 }
 
 /* A file must not be opened as number 1 or 2 because the caller closed them,
- * or messages would end in it. */
+ * or messages would end in it. A command that is run finds them closed. */
 static void hold_standard_streams(void)
 {
 	for (int fd = 0; fd <= 2; fd++)
-		if (fcntl(fd, F_GETFD) < 0 && open("/dev/null", O_RDONLY) < 0)
+		if (fcntl(fd, F_GETFD) < 0 &&
+			open("/dev/null", O_RDONLY | O_CLOEXEC) < 0)
 			_exit(EXIT_FAULT);
 }
 
 int main(int argc, char **argv)
 {
 	hold_standard_streams();
-	signal(SIGPIPE, SIG_IGN); /* a write says so instead: out.c */
-	signal(SIGXFSZ, SIG_IGN);
 	return dispatch(argc > 0 ? argv + 1 : argv);
 }

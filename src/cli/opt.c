@@ -313,11 +313,12 @@ enum opt_result opt_parse(const struct verb *verb, char **argv,
 		}
 		if (!ok)
 			return OPT_WRONG;
+		only_operands |= verb->is_command && operands.n > 0;
 	}
 	if (!operands.n) {
-		taut_error_set(reterr, TAUT_EINVAL, -1,
-			"expected %s: a folder or files of traces",
-			verb->operands);
+		taut_error_set(reterr, TAUT_EINVAL, -1, "expected %s: %s",
+			verb->operands, verb->is_command ? "what to run" :
+			"a folder or files of traces");
 		return OPT_WRONG;
 	}
 	*ret_call = (struct verb_call){ values, operands.data, operands.n,
@@ -376,8 +377,8 @@ static void put_option(FILE *out, char letter, const char *name,
 
 void opt_help(const struct verb *verb, FILE *out)
 {
-	fprintf(out, "Usage: taut %s %s [options]\n\n", verb->name,
-		verb->operands);
+	fprintf(out, verb->is_command ? "Usage: taut %s [options] -- %s\n\n" :
+		"Usage: taut %s %s [options]\n\n", verb->name, verb->operands);
 	put_wrapped(out, verb->about, 0);
 	fprintf(out, "\nOptions:\n");
 	for (size_t i = 0; i < verb->n_options; i++)

@@ -56,6 +56,9 @@ struct verb {
 	size_t n_options;
 	size_t values_bytes;
 	int (*run)(const struct verb_call *call); /* returns the exit status */
+	/* The operands are a command to run: the first one ends the options,
+	 * and main() leaves the signals as they are. */
+	bool is_command;
 };
 
 enum opt_result { OPT_RUN, OPT_HELP, OPT_WRONG };

@@ -40,7 +40,7 @@ static struct verb_call call;
 static struct taut_error err;
 
 /* A line of words without quotes, split at spaces. */
-static enum opt_result parse(const char *line)
+static enum opt_result parse_as(const struct verb *as, const char *line)
 {
 	static char words[1024];
 	static char *argv[64];
@@ -53,7 +53,12 @@ static enum opt_result parse(const char *line)
 	values = (struct values){ .flag = false };
 	call = (struct verb_call){ .values = NULL };
 	err.message[0] = '\0';
-	return opt_parse(&verb, argv, &values, arena, &call, &err);
+	return opt_parse(as, argv, &values, arena, &call, &err);
+}
+
+static enum opt_result parse(const char *line)
+{
+	return parse_as(&verb, line);
 }
 
 static void expect_wrong(const char *line, const char *message)
@@ -262,6 +267,27 @@ static int drop_arena(void **state)
 	return 0;
 }
 
+/* What follows the command is the command's. */
+static void test_a_command(void **state)
+{
+	(void)state;
+	static const char *const lines[] = { "--flag -- run --flag -h",
+		"--flag run --flag -h", "--flag run -- --help" };
+	struct verb command = verb;
+
+	command.is_command = true;
+	for (size_t i = 0; i < 3; i++) {
+		assert_int_equal(parse_as(&command, lines[i]), OPT_RUN);
+		assert_true(values.flag);
+		assert_int_equal(call.n_operands, 3);
+		assert_string_equal(call.operands[0], "run");
+	}
+	assert_string_equal(call.operands[1], "--");
+	assert_int_equal(parse_as(&command, "--flag"), OPT_WRONG);
+	assert_string_equal(err.message, "expected RUN...: what to run");
+	assert_int_equal(parse_as(&command, "-h run"), OPT_HELP);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -270,6 +296,7 @@ int main(void)
 		cmocka_unit_test(test_nothing_given_is_zero),
 		cmocka_unit_test(test_the_last_one_counts),
 		cmocka_unit_test(test_operands_that_look_like_options),
+		cmocka_unit_test(test_a_command),
 		cmocka_unit_test(test_help),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_missing),

@@ -4,6 +4,7 @@
 
 #include "cli/opt.h"
 
+extern const struct verb verb_record;
 extern const struct verb verb_report;
 extern const struct verb verb_replay;
 extern const struct verb verb_convert;

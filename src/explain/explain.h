@@ -5,6 +5,7 @@
  *   tauti_stalls_find   how long host slices usually take
  *   tauti_steps_split   step times and their categories, device spans
  *   tauti_colls_sum     collectives: transfer, waits, last arrivals
+ *   tauti_wire_sum      chunks by link: device, peer or network late
  *   tauti_path_walk     the critical path and its tables
  *   tauti_late_find     who is late, and why
  *   tauti_removals_run  replays with one cause taken away
@@ -26,6 +27,8 @@ struct tauti_range {
 struct tauti_facts {
 	uint32_t trace;
 	bool has_device;      /* else its host threads are the device */
+	bool has_operators;   /* else what a host does between the events is
+	                         all that is known of its computing */
 	uint32_t main_lane;   /* graph lane */
 	uint32_t first_lane, end_lane; /* graph lanes of the rank */
 	uint32_t first_step, end_step; /* graph steps of the rank */
@@ -111,6 +114,7 @@ bool tauti_is_stall(const struct tauti_explain *x, uint32_t op,
 
 taut_status tauti_steps_split(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_colls_sum(struct tauti_explain *x, struct taut_error *err);
+taut_status tauti_wire_sum(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_removals_run(

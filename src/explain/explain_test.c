@@ -9,6 +9,7 @@
 #include <taut/report.h>
 
 #include "tests/support/alloc_fail.h"
+#include "tests/support/write_log.h"
 #include "tests/support/write_trace.h"
 
 struct told { /* everything between a recording and its report */
@@ -269,6 +270,106 @@ static void test_memory_runs_out(void **state)
 	forget(&t, &w);
 }
 
+/* --- event logs --------------------------------------------------------------*/
+
+static struct told tell_log(const struct wl *w)
+{
+	struct told t = { 0 };
+	struct taut_error err = { 0 };
+
+	if (taut_run_open_memory("log", w, wl_bytes(w), -1, &t.run, &err) ||
+		taut_graph_build(t.run, NULL, &t.graph, &err) ||
+		taut_explain(t.graph, NULL, &t.report, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+/* A program of which only its communication is known: what it does between
+ * is its computing, and what it sends itself is exposed. */
+static void test_communication_alone(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct told t;
+
+	(void)state;
+	wl_comm(&w, "allreduce", 100, 0, 10, 0, 1000);
+	wl_comm(&w, "allreduce", 100, 60, 30, 1, 1000);
+	t = tell_log(&w);
+	adds_up(t.report);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 50);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMM_EXPOSED), 40);
+	taut_report_destroy(t.report);
+	taut_graph_destroy(t.graph);
+	taut_run_close(t.run);
+}
+
+/* 0..100: the main thread works until 40 and waits for the batch that a
+ * worker has ready at 90. */
+static void test_loader(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct told t;
+
+	(void)state;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, 0, 100, 1);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 0, 40, 0);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100, 40, 60,
+		3);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 200, 10, 80, 3);
+	t = tell_log(&w);
+	adds_up(t.report);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 40);
+	assert_int_equal(us(t.report, 0, TAUT_CAT_DATA), 60);
+	/* the critical path is the worker's */
+	assert_int_equal(t.report->path_ns[TAUT_CAT_DATA] / 1000, 90);
+	taut_report_destroy(t.report);
+	taut_graph_destroy(t.graph);
+	taut_run_close(t.run);
+}
+
+static void chunk(struct wl *w, int32_t peer, int32_t sends, int64_t late_ns)
+{
+	struct tauti_log_record *r = wl_event(w, TAUTI_LOG_CHUNK, 0, "chunk",
+		900, 10, 20, 1);
+
+	r->u.chunk.peer = peer;
+	r->u.chunk.sends = sends;
+	r->u.chunk.bytes = 1000;
+	r->u.chunk.gpu_late_ns = -1;
+	r->u.chunk.peer_late_ns = late_ns;
+	r->u.chunk.network_ns = 500;
+}
+
+static void test_links(void **state)
+{
+	struct wl w = wl_begin(3, 4);
+	const struct taut_report_link *l;
+	struct told t;
+
+	(void)state;
+	wl_comm(&w, "allreduce", 100, 0, 100, 0, 1000);
+	chunk(&w, 1, 1, 10);
+	chunk(&w, 2, 1, 4000);
+	chunk(&w, 1, 1, 30);
+	chunk(&w, 1, 0, 0);
+	t = tell_log(&w);
+	assert_int_equal(t.report->n_links, 3);
+	l = t.report->links;
+	assert_int_equal(l[0].peer, 2);
+	assert_int_equal(l[0].peer_late_ns, 4000);
+	assert_int_equal(l[1].peer, 1);
+	assert_int_equal(l[1].sends, 1);
+	assert_int_equal(l[1].chunks, 2);
+	assert_int_equal(l[1].bytes, 2000);
+	assert_int_equal(l[1].gpu_late_ns, 0);
+	assert_int_equal(l[1].peer_late_ns, 40);
+	assert_int_equal(l[1].network_ns, 1000);
+	assert_int_equal(l[2].sends, 0);
+	taut_report_destroy(t.report);
+	taut_graph_destroy(t.graph);
+	taut_run_close(t.run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -278,6 +379,9 @@ int main(void)
 		cmocka_unit_test(test_late_rank_is_named),
 		cmocka_unit_test(test_gloo_step),
 		cmocka_unit_test(test_memory_runs_out),
+		cmocka_unit_test(test_communication_alone),
+		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_links),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

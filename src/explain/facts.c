@@ -192,6 +192,12 @@ static enum taut_category host_category(const struct tauti_explain *x,
 
 	if (g->lane[op] == f->main_lane && tauti_in_data(f, g->start_ns[op]))
 		return TAUT_CAT_DATA;
+	if (g->event[op] != TAUT_NONE &&
+		t->kind[g->event[op]] == TAUT_KIND_LOAD)
+		return TAUT_CAT_DATA;
+	if (!f->has_device && !f->has_operators && !g->name[op] &&
+		g->kind[op] == TAUT_OP_HOST && g->lane[op] == f->main_lane)
+		return TAUT_CAT_COMPUTE;
 	if (!f->has_device && g->event[op] != TAUT_NONE &&
 		g->kind[op] == TAUT_OP_HOST &&
 		t->kind[g->event[op]] == TAUT_KIND_OP &&
@@ -251,6 +257,12 @@ static void find_lanes(struct tauti_explain *x)
 	}
 }
 
+static void find_operators(struct tauti_facts *f, const struct taut_trace *t)
+{
+	for (size_t i = 0; i < t->n_events && !f->has_operators; i++)
+		f->has_operators = t->kind[i] == TAUT_KIND_OP;
+}
+
 static void find_launches(struct tauti_explain *x)
 {
 	const struct taut_graph *g = x->g;
@@ -295,6 +307,8 @@ taut_status tauti_facts_find(struct tauti_explain *x, struct taut_error *err)
 		find_lanes(x);
 		find_launches(x);
 	}
+	for (uint32_t i = 0; ok && i < x->g->run->n_traces; i++)
+		find_operators(&x->facts[i], &x->g->run->traces[i]);
 	for (uint32_t i = 0; ok && i < x->g->run->n_traces; i++)
 		ok = find_data(x, &x->facts[i]) &&
 			find_modules(x, &x->facts[i], names);

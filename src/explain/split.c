@@ -84,8 +84,9 @@ static bool add_device(struct sweep *s)
 	return true;
 }
 
-/* The main thread between two of its operations is blocked; the host ops of
- * every thread that compute count as the device where there is none. */
+/* The main thread between two of its operations is blocked, and while it
+ * moves data itself; the host ops of every thread that compute count as the
+ * device where there is none. */
 static bool add_host(struct sweep *s)
 {
 	const struct taut_graph *g = s->x->g;
@@ -104,6 +105,11 @@ static bool add_host(struct sweep *s)
 			if (l == s->f->main_lane && before != TAUT_NONE &&
 				!add(s, ACT_BLOCKED, tauti_end(g, before),
 				g->start_ns[op]))
+				return false;
+			if (l == s->f->main_lane &&
+				g->kind[op] == TAUT_OP_TRANSFER &&
+				!add(s, ACT_BLOCKED, g->start_ns[op],
+				tauti_end(g, op)))
 				return false;
 		}
 	}

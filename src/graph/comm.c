@@ -224,6 +224,7 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 }
 
 static const int64_t max_bytes = (int64_t)1 << 50; /* more is a mistake */
+static const int64_t max_seq = (int64_t)1 << 50;
 
 /* What the arguments of row `said` tell of a collective. */
 static void take_args(const struct taut_trace *t, struct tauti_comm *c,
@@ -240,7 +241,7 @@ static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 	if (c->bytes < 0 && a->in_elements >= 0 && size > 0 &&
 		a->in_elements <= max_bytes / size)
 		c->bytes = a->in_elements * size;
-	if (c->seq < 0)
+	if (c->seq < 0 && a->seq <= max_seq)
 		c->seq = a->seq;
 	if (c->group_size < 0)
 		c->group_size = a->group_size;

@@ -385,6 +385,22 @@ static void test_ring_alone(void **state)
 	finish(g, run);
 }
 
+/* A number that is too large to be one numbers nothing. */
+static void test_large_numbers(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	wl_comm(&w, "allreduce", 100, 0, 10, INT64_MAX, INT64_MAX);
+	run = open_logs(&w, 1);
+	g = build(run);
+	assert_int_equal(g->collectives[0].seq, -1);
+	assert_int_equal(g->collectives[0].bytes, -1);
+	finish(g, run);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -395,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_compared_clocks),
 		cmocka_unit_test(test_ring_alone),
+		cmocka_unit_test(test_large_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -254,6 +254,26 @@ static void put_collectives(struct tauti_put *put, const struct taut_report *r)
 	tauti_put_char(put, '}');
 }
 
+static void put_links(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "links", "[");
+	for (uint32_t i = 0; i < r->n_links; i++) {
+		const struct taut_report_link *l = &r->links[i];
+
+		row(put, i);
+		rank(put, l->rank);
+		known(put, "peer", l->peer);
+		text(put, "direction", l->sends ? "sent" : "received");
+		integer(put, "chunks", (int64_t)l->chunks);
+		integer(put, "bytes", l->bytes);
+		ms(put, "gpu_late_ms", l->gpu_late_ns);
+		ms(put, "peer_late_ms", l->peer_late_ns);
+		ms(put, "network_ms", l->network_ns);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
 static void put_late(struct tauti_put *put, const struct taut_report *r)
 {
 	section(put, "late", "[");
@@ -422,6 +442,7 @@ taut_status taut_report_json(
 	put_breakdown(&put, report);
 	put_temporal(&put, report);
 	put_collectives(&put, report);
+	put_links(&put, report);
 	put_late(&put, report);
 	put_stalls(&put, report);
 	put_removals(&put, report);

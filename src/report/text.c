@@ -19,6 +19,14 @@ const char *tauti_text_ms(const struct tauti_text *t, int64_t ns)
 		t->sheet, "%s", tauti_number_ms(ns, t->decimals, text));
 }
 
+const char *tauti_text_us(const struct tauti_text *t, int64_t ns)
+{
+	char text[TAUTI_NUMBER_BYTES];
+	const char *number = tauti_number_real((double)ns / 1e3, 1, text);
+
+	return number ? tauti_sheet_text(t->sheet, "%s", number) : "";
+}
+
 const char *tauti_text_ms_a_step(const struct tauti_text *t, int64_t ns)
 {
 	return tauti_text_ms(t, ns / (int64_t)t->steps);
@@ -239,6 +247,7 @@ taut_status taut_report_text(const struct taut_report *report,
 	say_findings(&t);
 	tauti_text_steps(&t);
 	tauti_text_collectives(&t);
+	tauti_text_links(&t);
 	tauti_text_late(&t);
 	tauti_text_removals(&t);
 	tauti_text_path(&t);

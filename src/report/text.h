@@ -20,6 +20,7 @@ struct tauti_text {
 
 /* Milliseconds of the whole recording, and per step. */
 const char *tauti_text_ms(const struct tauti_text *t, int64_t ns);
+const char *tauti_text_us(const struct tauti_text *t, int64_t ns);
 const char *tauti_text_ms_a_step(const struct tauti_text *t, int64_t ns);
 /* "35.2": part of whole in percent; "" when whole is 0. */
 const char *tauti_text_pct(
@@ -36,6 +37,7 @@ int tauti_text_width(const struct taut_text_options *options);
 
 void tauti_text_steps(const struct tauti_text *t);
 void tauti_text_collectives(const struct tauti_text *t);
+void tauti_text_links(const struct tauti_text *t);
 void tauti_text_late(const struct tauti_text *t);
 void tauti_text_removals(const struct tauti_text *t);
 void tauti_text_path(const struct tauti_text *t);

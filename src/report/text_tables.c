@@ -9,7 +9,7 @@
 #include "report/text.h"
 
 enum {
-	COLLS_SHOWN = 8, LATE_SHOWN = 8, OPS_SHOWN = 10, MODULES_SHOWN = 5,
+	COLLS_SHOWN = 8, LINKS_SHOWN = 8, LATE_SHOWN = 8, OPS_SHOWN = 10, MODULES_SHOWN = 5,
 	REMOVAL_BAR = 24, PATH_BAR = 16, /* columns */
 };
 static const double worth_a_row = 0.005;  /* of a step */
@@ -151,6 +151,68 @@ void tauti_text_collectives(const struct tauti_text *t)
 	tauti_table_end(&table);
 	say_more(t, r->n_colls - shown, "kinds");
 	say_waiting(t);
+}
+
+/* --- links -------------------------------------------------------------------------*/
+
+static const char *speed_of(
+	const struct tauti_text *t, const struct taut_report_link *l)
+{
+	char text[TAUTI_NUMBER_BYTES];
+
+	if (l->network_ns <= 0 || l->bytes <= 0 || !tauti_number_real(
+		(double)l->bytes / (double)l->network_ns, 2, text))
+		return "";
+	return tauti_sheet_text(t->sheet, "%s", text);
+}
+
+static void add_link(const struct tauti_text *t, struct tauti_table *table,
+	const struct taut_report_link *l)
+{
+	char bytes[TAUTI_NUMBER_BYTES];
+	int64_t n = (int64_t)l->chunks;
+
+	tauti_table_cell(table, tauti_sheet_text(t->sheet, "%d", l->rank),
+		TAUTI_PLAIN);
+	tauti_table_cell(table, l->peer < 0 ? (l->sends ? "to ?" : "from ?") :
+		tauti_sheet_text(t->sheet, l->sends ? "to %d" : "from %d",
+			l->peer), TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_text_count(t, l->chunks), TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_sheet_text(t->sheet, "%s",
+		tauti_number_bytes((uint64_t)(l->bytes / n), bytes)),
+		TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_text_us(t, l->gpu_late_ns / n),
+		TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_text_us(t, l->peer_late_ns / n),
+		TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_text_us(t, l->network_ns / n),
+		TAUTI_PLAIN);
+	tauti_table_cell(table, speed_of(t, l), TAUTI_PLAIN);
+}
+
+void tauti_text_links(const struct tauti_text *t)
+{
+	static const struct tauti_column heads[] = {
+		{ "rank", TAUTI_RIGHT, false }, { "peer", TAUTI_LEFT, false },
+		{ "chunks", TAUTI_RIGHT, false }, { "size", TAUTI_RIGHT, false },
+		{ "device late", TAUTI_RIGHT, false },
+		{ "peer late", TAUTI_RIGHT, false },
+		{ "network", TAUTI_RIGHT, false },
+		{ "GB/s", TAUTI_RIGHT, false } };
+	const struct taut_report *r = t->report;
+	uint32_t shown = r->n_links < LINKS_SHOWN ? r->n_links : LINKS_SHOWN;
+	struct tauti_table table;
+
+	if (!shown)
+		return;
+	tauti_sheet_heading(t->sheet, "Chunks on the wire",
+		"\xc2\xb5s, average of one");
+	tauti_table_begin(&table, t->sheet, heads,
+		sizeof heads / sizeof heads[0]);
+	for (uint32_t i = 0; i < shown; i++)
+		add_link(t, &table, &r->links[i]);
+	tauti_table_end(&table);
+	say_more(t, r->n_links - shown, "links");
 }
 
 /* --- late ranks --------------------------------------------------------------------*/

@@ -34,7 +34,7 @@ static void free_rows(struct tauti_builder *b)
 	tauti_lanes_fini(&b->lanes);
 }
 
-void tauti_builder_fini(struct tauti_builder *b)
+static void free_one(struct tauti_builder *b)
 {
 	free_rows(b);
 	taut_vec_free(&b->notes);
@@ -42,6 +42,34 @@ void tauti_builder_fini(struct tauti_builder *b)
 	taut_names_destroy(b->names);
 	b->arena = NULL;
 	b->names = NULL;
+}
+
+void tauti_builder_fini(struct tauti_builder *b)
+{
+	free_one(b);
+	for (struct tauti_builder *next = b->next; next;) {
+		struct tauti_builder *after = next->next;
+		free_one(next);
+		free(next);
+		next = after;
+	}
+	b->next = NULL;
+}
+
+struct tauti_builder *tauti_builder_another(struct tauti_builder *b)
+{
+	struct tauti_builder *another = malloc(sizeof *another);
+	if (!another)
+		return NULL;
+	if (tauti_builder_init(another, b->path) != TAUT_OK) {
+		free(another);
+		return NULL;
+	}
+	another->window_bytes = b->window_bytes;
+	while (b->next)
+		b = b->next;
+	b->next = another;
+	return another;
 }
 
 static bool add_block(struct tauti_builder *b)

@@ -73,11 +73,18 @@ struct tauti_builder {
 	bool truncated;
 	/* With TAUT_EFORMAT: the input is whole and of another kind. */
 	bool other_kind;
+
+	struct tauti_builder *next; /* of another rank of the same input */
 };
 
 TAUT_NODISCARD taut_status tauti_builder_init(
 	struct tauti_builder *builder, const char *path);
 void tauti_builder_fini(struct tauti_builder *builder);
+
+/* For an input that holds several ranks: a builder like this one for one more
+ * of them, at the end of the list of next. It ends with this one. NULL: no
+ * memory. The format sets the rank of each. */
+struct tauti_builder *tauti_builder_another(struct tauti_builder *builder);
 
 /* A cleared row with args TAUT_NONE, or NULL: no memory. */
 struct tauti_row *tauti_builder_row(struct tauti_builder *builder);

@@ -26,7 +26,8 @@ struct tauti_format {
 
 	/* Reads the stream, which is at its start, into the builder. May
 	 * block on the stream; one thread at a time for one builder.
-	 * TAUT_OK: the builder holds all that is whole, and says what is not.
+	 * TAUT_OK: the builder holds all that is whole, and says what is not;
+	 * further ranks of the input are in builder->next.
 	 * TAUT_EFORMAT: nothing of it can be used; builder->other_kind tells
 	 * that it is no trace at all. TAUT_EIO, TAUT_ENOMEM. */
 	taut_status (*read)(struct tauti_stream *stream,
@@ -35,6 +36,10 @@ struct tauti_format {
 
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_log;
+extern const struct tauti_format tauti_format_flight;
+extern const struct tauti_format tauti_format_nccl_inspector;
+extern const struct tauti_format tauti_format_nccl_profile;
+extern const struct tauti_format tauti_format_nsight;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

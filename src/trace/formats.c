@@ -7,8 +7,12 @@
 #include "trace/stream.h"
 
 static const struct tauti_format *const formats[] = {
+	&tauti_format_flight, /* before those that any JSON could be */
+	&tauti_format_nccl_inspector,
+	&tauti_format_nccl_profile,
 	&tauti_format_kineto,
 	&tauti_format_log,
+	&tauti_format_nsight,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -19,8 +23,6 @@ static const struct stranger {
 	size_t at, len;
 	const char *bytes;
 } strangers[] = {
-	{ "an SQLite database (an Nsight Systems export?)", 0, 15,
-		"SQLite format 3" },
 	{ "a tar archive; unpack it first", 257, 5, "ustar" },
 	{ "a zip archive; unpack it first", 0, 4, "PK\x03\x04" },
 	{ "a gzip file inside a gzip file", 0, 2, "\x1f\x8b" },
@@ -29,8 +31,6 @@ static const struct stranger {
 	{ "compressed with xz; decompress it first", 0, 6, "\xfd"
 							   "7zXZ" },
 	{ "compressed with bzip2; decompress it first", 0, 3, "BZh" },
-	{ "a Python pickle", 0, 2, "\x80\x02" },
-	{ "a Python pickle", 0, 2, "\x80\x04" },
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },

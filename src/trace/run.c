@@ -10,7 +10,9 @@
 #include "base/meter.h"
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/formats/flight.h"
 #include "trace/inputs.h"
+#include "trace/lines.h"
 #include "trace/recording.h"
 #include "trace/stream.h"
 
@@ -27,6 +29,7 @@ struct file {
 	struct taut_names *names;
 	const char **notes; /* malloced */
 	size_t n_notes;
+	struct file *more; /* further ranks of the same input; malloced */
 };
 
 /* What a taut_run is inside; public is its first member. */
@@ -35,7 +38,7 @@ struct run {
 	struct taut_arena *arena;
 	struct file *files;
 	size_t n_files, n_inputs;
-	tauti_lines problems; /* what taut record says of the recording */
+	tauti_lines lines; /* what concerns the run as a whole */
 };
 
 struct reading {
@@ -127,21 +130,50 @@ static taut_status read_source(struct reader *r,
 	return leave_out(r, input, err);
 }
 
-static void take_builder(struct file *file, struct reader *r)
+static void take_builder(struct file *file, struct tauti_builder *builder)
 {
-	struct tauti_builder *builder = &r->builder;
-	file->is_trace = r->format != NULL;
+	file->is_trace = true;
 	file->arena = builder->arena;
 	file->names = builder->names;
 	file->notes = builder->notes.data;
 	file->n_notes = builder->notes.count;
-	file->left_out = r->left_out.data;
-	file->n_left_out = r->left_out.count;
 	builder->arena = NULL;
 	builder->names = NULL;
 	builder->notes.data = NULL;
 	builder->notes.count = builder->notes.capacity = 0;
-	r->left_out.data = NULL;
+}
+
+static taut_status take_rank(struct file *file, struct tauti_builder *builder,
+	const char *format, struct taut_error *err)
+{
+	taut_status status = tauti_builder_finish(builder, &file->trace, err);
+	if (status != TAUT_OK)
+		return status;
+	file->trace.format = format;
+	take_builder(file, builder);
+	return TAUT_OK;
+}
+
+/* Further ranks of the same input. A rank that the caller gave is that of the
+ * first; the others follow. */
+static taut_status take_others(struct file *file,
+	struct tauti_builder *builder, const char *format,
+	struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	int32_t rank = file->rank_given;
+	for (; builder && status == TAUT_OK; builder = builder->next) {
+		struct file *more = calloc(1, sizeof *more);
+		if (!more)
+			return no_memory(file->input->path, err);
+		more->input = file->input;
+		more->n_inputs = 1;
+		more->rank_given = rank < 0 ? -1 : ++rank;
+		more->more = file->more;
+		file->more = more;
+		status = take_rank(more, builder, format, err);
+	}
+	return status;
 }
 
 static taut_status reader_init(struct reader *r,
@@ -156,17 +188,22 @@ static taut_status reader_init(struct reader *r,
 static taut_status reader_finish(
 	struct reader *r, struct file *file, struct taut_error *err)
 {
-	if (r->format) {
-		r->builder.path = r->main->path;
-		taut_status status = tauti_builder_finish(
-			&r->builder, &file->trace, err);
-		if (status != TAUT_OK)
-			return status;
-		file->trace.format = r->format->name;
-		file->input = r->main;
+	taut_status status = TAUT_OK;
+	file->left_out = r->left_out.data;
+	file->n_left_out = r->left_out.count;
+	r->left_out.data = NULL;
+	if (!r->format) { /* the lines that say why lie there */
+		file->arena = r->builder.arena;
+		r->builder.arena = NULL;
+		return TAUT_OK;
 	}
-	take_builder(file, r);
-	return TAUT_OK;
+	r->builder.path = r->main->path;
+	file->input = r->main;
+	status = take_rank(file, &r->builder, r->format->name, err);
+	if (status == TAUT_OK)
+		status = take_others(
+			file, r->builder.next, r->format->name, err);
+	return status;
 }
 
 static void reader_fini(struct reader *r)
@@ -202,6 +239,32 @@ static taut_status read_file(
 		status = reader_finish(&r, file, err);
 	reader_fini(&r);
 	return status;
+}
+
+/* Ranks that came with another's input stand behind all others. */
+static taut_status spread_ranks(struct run *run, struct taut_error *err)
+{
+	size_t n = run->n_files;
+	for (size_t i = 0; i < run->n_files; i++)
+		for (struct file *f = run->files[i].more; f; f = f->more)
+			n++;
+	if (n == run->n_files)
+		return TAUT_OK;
+	struct file *all = realloc(run->files, n * sizeof *all);
+	if (!all)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"%s: no memory for its ranks",
+			run->files->input->path);
+	run->files = all;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *more = all[i].more;
+		all[i].more = NULL;
+		if (!more)
+			continue;
+		all[run->n_files++] = *more;
+		free(more);
+	}
+	return TAUT_OK;
 }
 
 /* --- ranks --------------------------------------------------------------- */
@@ -301,16 +364,15 @@ static const char *missing_note(struct run *run)
 
 static taut_status gather_notes(struct run *run)
 {
-	size_t n = 1, room = 0;
+	size_t n = 1 + run->lines.count, room = 0;
 	for (size_t i = 0; i < run->n_files; i++)
 		n += run->files[i].n_notes + run->files[i].n_left_out;
-	n += run->problems.count;
 	const char **notes = TAUT_ARENA_ARRAY(run->arena, const char *, n);
 	const char *missing = missing_note(run);
 	if (!notes || !missing)
 		return TAUT_ENOMEM;
-	for (size_t i = 0; i < run->problems.count; i++)
-		notes[room++] = run->problems.data[i];
+	for (size_t i = 0; i < run->lines.count; i++)
+		notes[room++] = run->lines.data[i];
 	if (*missing)
 		notes[room++] = missing;
 	for (size_t i = 0; i < run->n_files; i++) {
@@ -344,7 +406,9 @@ static taut_status gather(struct run *run)
 	}
 	run->public.traces = traces;
 	run->public.n_traces = (uint32_t)n;
-	return gather_notes(run);
+	taut_status status =
+		tauti_flight_compare(traces, n, run->arena, &run->lines);
+	return status == TAUT_OK ? gather_notes(run) : status;
 }
 
 static struct run *create_run(void)
@@ -359,19 +423,34 @@ static struct run *create_run(void)
 	return NULL;
 }
 
+static void free_file(struct file *file)
+{
+	taut_arena_destroy(file->arena);
+	taut_names_destroy(file->names);
+	free(file->notes);
+	free(file->left_out);
+}
+
+static void free_more(struct file *file)
+{
+	while (file->more) {
+		struct file *more = file->more;
+		file->more = more->more;
+		free_file(more);
+		free(more);
+	}
+}
+
 void taut_run_close(struct taut_run *public)
 {
 	struct run *run = (struct run *)public;
 	if (!run)
 		return;
 	for (size_t i = 0; i < run->n_files; i++) {
-		struct file *file = &run->files[i];
-		taut_arena_destroy(file->arena);
-		taut_names_destroy(file->names);
-		free(file->notes);
-		free(file->left_out);
+		free_more(&run->files[i]);
+		free_file(&run->files[i]);
 	}
-	taut_vec_free(&run->problems);
+	taut_vec_free(&run->lines);
 	free(run->files);
 	taut_arena_destroy(run->arena);
 	free(run);
@@ -440,16 +519,16 @@ static taut_status ask_recordings(struct run *run, const char *const *paths,
 	taut_status status = TAUT_OK;
 	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
 		status = tauti_recording_problems(
-			paths[i], run->arena, &run->problems, err);
+			paths[i], run->arena, &run->lines, err);
 	return status;
 }
 
 static taut_status nothing_found(
 	const struct run *run, const char *path, struct taut_error *err)
 {
-	if (run->problems.count)
+	if (run->lines.count)
 		return taut_error_set(err, TAUT_EFORMAT, -1,
-			"%s; nothing was recorded", run->problems.data[0]);
+			"%s; nothing was recorded", run->lines.data[0]);
 	return taut_error_set(err, TAUT_EFORMAT, -1,
 		"%s: no trace of a known format in this folder (%zu files "
 		"looked at)",
@@ -466,6 +545,8 @@ static taut_status open_run(struct run *run, const char *const *paths,
 		status = ask_recordings(run, paths, n_paths, err);
 	if (status == TAUT_OK)
 		status = read_all(run, options, err);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status != TAUT_OK)
 		return status;
 	run->public.path =
@@ -529,6 +610,8 @@ static taut_status open_memory(struct run *run, const char *name,
 		status = reader_finish(&r, run->files, err);
 	reader_fini(&r);
 	tauti_stream_close(stream);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status == TAUT_OK)
 		status = settle_ranks(run, err);
 	if (status == TAUT_OK && gather(run) != TAUT_OK)

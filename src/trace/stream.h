@@ -38,6 +38,10 @@ TAUT_NODISCARD taut_status tauti_stream_read(struct tauti_stream *stream,
 TAUT_NODISCARD taut_status tauti_stream_peek(struct tauti_stream *stream,
 	const char **ret_head, size_t *ret_len, struct taut_error *err);
 
+/* The path, for a reader that opens the file itself, after which the stream
+ * counts as taken whole. NULL: memory, gzip or no plain file; read it here. */
+const char *tauti_stream_hand_over(struct tauti_stream *stream);
+
 const char *tauti_stream_name(const struct tauti_stream *stream);
 bool tauti_stream_is_gzip(const struct tauti_stream *stream);
 /* The gzip input ended inside a member. */

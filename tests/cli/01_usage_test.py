@@ -2,7 +2,7 @@
 """Verbs, options, help, and what is said when they are wrong."""
 
 import command
-from command import EXAMPLE, VERBS
+from command import ALL_VERBS, EXAMPLE, ROOT, VERBS
 
 
 class Usage(command.Case):
@@ -19,7 +19,7 @@ class Usage(command.Case):
         text = self.done("help")
         self.assertEqual(text, self.done("--help"))
         self.assertEqual(text, self.done("-h"))
-        for verb in VERBS:
+        for verb in ALL_VERBS:
             self.assertIn(f"\n  {verb} ", text)
 
     def test_help_of_a_verb(self):
@@ -29,6 +29,12 @@ class Usage(command.Case):
             self.assertEqual(text, self.done(verb, "x", "-h", "--nonsense"))
             self.assertTrue(text.startswith(f"Usage: taut {verb} RUN..."))
             self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_help_of_record(self):
+        golden = ROOT / "tests/cli/golden/record_help.txt"
+        text = self.done("help", "record")
+        self.assertEqual(text, golden.read_text())
+        self.assertEqual(text, self.done("record", "--no-mpi", "-h", "--nonsense"))
 
     def test_unknown_verb(self):
         self.refused(2, "reprot", says="unknown verb 'reprot'; did you mean report")

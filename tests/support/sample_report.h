@@ -49,6 +49,11 @@ static const struct taut_report_coll sample_colls[] = {
 		SAMPLE_MS(6), 0 },
 };
 
+static const struct taut_report_link sample_links[] = {
+	{ 1, 2, 1, 40, 40 * 524288, SAMPLE_MS(2), SAMPLE_MS(12), SAMPLE_MS(4) },
+	{ 2, -1, 0, 40, 40 * 524288, 0, SAMPLE_MS(1), SAMPLE_MS(4) },
+};
+
 static const struct taut_report_late sample_late[] = {
 	{ .rank = 2, .last_arrivals = 6, .wait_ns = 0,
 		.caused_ns = SAMPLE_MS(50),
@@ -142,6 +147,7 @@ static const struct taut_report sample_report = {
 	.coll_transfer_ns = SAMPLE_MS(32), .coll_wait_ns = sample_waits,
 	.coll_last_arrivals = sample_lasts,
 	.n_colls = 2, .colls = sample_colls,
+	.n_links = 2, .links = sample_links,
 	.n_late = 2, .late = sample_late,
 	.stall_count = 14, .stall_ns = SAMPLE_MS(28),
 	.n_path = 3, .path = sample_path,

@@ -265,7 +265,6 @@ static void test_refusals(void **state)
 		"t.json: byte 0: is binary (a protobuf, such as Chakra or "
 		"XPlane?); expected a PyTorch profiler trace (JSON, perhaps "
 		"gzip)");
-	assert_non_null(strstr(refusal("SQLite format 3"), "an SQLite"));
 	assert_string_equal(refusal("{\"schema\":\"1.0.1\",\"pid\":3,"
 				    "\"nodes\":[{\"id\":1}]}"),
 		"t.json: is a PyTorch execution trace (schema 1.0.1), which "

@@ -1,0 +1,40 @@
+/* record_text.c - see record_text.h. */
+#include "cli/record_text.h"
+
+#include <stdio.h>
+
+enum { TEXT_BYTES = 200, LONGEST_PART = 32 };
+
+const char *record_ranks_text(
+	struct taut_arena *arena, const int32_t *ranks, size_t n)
+{
+	char text[TEXT_BYTES];
+	size_t at = 0;
+
+	for (size_t i = 0; i < n; i++) {
+		size_t last = i;
+
+		if (at > TEXT_BYTES - LONGEST_PART) {
+			at += (size_t)snprintf(text + at, TEXT_BYTES - at,
+				" and %zu more", n - i);
+			break;
+		}
+		while (last + 1 < n && ranks[last + 1] == ranks[last] + 1)
+			last++;
+		at += (size_t)snprintf(text + at, TEXT_BYTES - at,
+			last > i ? "%s%d-%d" : "%s%d", i ? "," : "", ranks[i],
+			ranks[last]);
+		i = last;
+	}
+	text[at] = '\0';
+	return taut_arena_printf(arena, n == 1 ? "rank %s" : "ranks %s", text);
+}
+
+const char *record_steps_text(
+	struct taut_arena *arena, int64_t first, int64_t end)
+{
+	if (end - first == 1)
+		return taut_arena_printf(arena, "step %lld", (long long)first);
+	return taut_arena_printf(arena, "steps %lld to %lld", (long long)first,
+		(long long)end - 1);
+}

@@ -1,0 +1,27 @@
+/* flight.h - dumps of PyTorch's flight recorder, and what several of them say
+ * together about a job that hangs. */
+#ifndef TAUT_TRACE_FLIGHT_H
+#define TAUT_TRACE_FLIGHT_H
+
+#include <stddef.h>
+
+#include <taut/trace.h>
+
+#include "trace/lines.h"
+
+TAUT_BEGIN_DECLS
+
+/* Facts of a dump, one a process group: the key is this and the group's name,
+ * the value "enqueued started completed description", the sequence numbers of
+ * the last operation of each state, -1 where there is none. */
+#define TAUTI_FLIGHT_GROUP "flight.group."
+
+/* Which rank is behind in which group, and where ranks called different
+ * things; a line each, in the arena, is added to lines. Traces that are no
+ * dumps are passed by. TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_flight_compare(
+	const struct taut_trace *traces, size_t n_traces,
+	struct taut_arena *arena, tauti_lines *lines);
+
+TAUT_END_DECLS
+#endif /* TAUT_TRACE_FLIGHT_H */
