@@ -20,6 +20,7 @@ import tautlog  # noqa: E402
 SOURCE = pathlib.Path(__file__).with_name("mpi_calls.c")
 LIBRARY = os.environ.get("TAUT_MPI_LIB", "")
 TAUT = os.environ.get("TAUT", "")
+SKEW = os.environ.get("TAUT_SKEW_CLOCK", "")
 RANKS = 4
 WORLD = "[0, 1, 2, 3]"
 LAUNCH = {
@@ -37,7 +38,9 @@ def has(flavour):
 class Run:
     """One run of the program, recorded or not."""
 
-    def __init__(self, flavour, program, folder, words, record=True, env=None, n=RANKS):
+    def __init__(
+        self, flavour, program, folder, words, record=True, env=None, n=RANKS, wrap=()
+    ):
         self.folder = pathlib.Path(folder) if record else None
         environ = dict(os.environ, OMP_NUM_THREADS="1", **(env or {}))
         # what a test harness or an outer launcher may have left
@@ -53,7 +56,7 @@ class Run:
             options = ["env"] + ["%s=%s" % item for item in own.items()]
         self.done = subprocess.run(
             ["mpirun." + flavour, *LAUNCH[flavour], "-n", str(n), *options]
-            + [str(w) for w in program + words],
+            + [str(w) for w in [*wrap, *program, *words]],
             env=environ,
             capture_output=True,
             text=True,
@@ -385,6 +388,71 @@ class Common:
         )
         self.assertEqual(run.done.stderr, "")
         self.assertFalse(folder.exists())
+
+    # --- clocks ---------------------------------------------------------------
+
+    OFFSETS_NS = {"host0": 0, "host1": 40_000_000, "host2": -25_000_000}
+
+    def as_hosts(self, hosts, recorded=None):
+        """A command before the program: rank i believes it is on hosts[i]."""
+        script = 'rank=${OMPI_COMM_WORLD_RANK-$PMI_RANK}\ncase $rank in\n'
+        for rank, host in enumerate(hosts):
+            keep = recorded is None or rank in recorded
+            script += "%d) host=%s offset=%d preload=%s;;\n" % (
+                rank,
+                host,
+                self.OFFSETS_NS[host],
+                LIBRARY + ":" + SKEW if keep else SKEW,
+            )
+        script += (
+            "esac\n"
+            "unset OMPI_COMM_WORLD_LOCAL_SIZE MPI_LOCALNRANKS\n"
+            "export TAUT_SKEW_OFFSET_NS=$offset LD_PRELOAD=$preload\n"
+            'hostname "$host" && exec "$@"\n'
+        )
+        return ["unshare", "--uts", "sh", "-c", script, "sh"]
+
+    def need_hosts(self):
+        done = subprocess.run(
+            ["unshare", "--uts", "true"], capture_output=True, check=False
+        )
+        if done.returncode or not SKEW:
+            self.skipTest("no UTS namespaces for hosts of our own")
+
+    def test_clocks_of_hosts(self):
+        self.need_hosts()
+        hosts = ["host0", "host1", "host1", "host2"]
+        run = self.run_parts("ring", wrap=self.as_hosts(hosts))
+        self.assertEqual([run.logs[r].host for r in range(4)], hosts)
+        for rank, log in run.logs.items():
+            asked = rank in (1, 3)
+            self.assertEqual(len(log.clocks), 2 if asked else 0, rank)
+            truth = -self.OFFSETS_NS[hosts[rank]]
+            for sample in log.clocks:
+                self.assertLessEqual(
+                    abs(sample.offset_ns - truth), sample.half_width_ns + 1000
+                )
+                self.assertLess(sample.half_width_ns, 20_000_000)
+
+    def test_rank_without_the_interposer_is_not_waited_for(self):
+        self.need_hosts()
+        hosts = ["host0", "host1", "host1", "host2"]
+        for missing in (0, 2):
+            folder = pathlib.Path(tempfile.mkdtemp(dir=self.room.name)) / "run"
+            recorded = set(range(RANKS)) - {missing}
+            run = Run(
+                self.flavour,
+                self.program,
+                folder,
+                ["0", "ring"],
+                wrap=self.as_hosts(hosts, recorded),
+            )
+            self.assertEqual(run.done.returncode, 0, run.done.stderr)
+            self.assertEqual(run.done.stdout, "ring done\n")
+            self.assertEqual(set(run.logs), recorded)
+            for log in run.logs.values():
+                self.assertEqual(log.clocks, [])
+                self.assertEqual(len(log.comms()), 20)
 
     # --- the graph --------------------------------------------------------------
 

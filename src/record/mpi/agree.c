@@ -132,18 +132,15 @@ bool tauti_mpi_agree(const char *run)
 		return false;
 	snprintf(path, sizeof path, "%.*s/all", PATH_ROOM - 64, folder);
 	while ((found = decided(path)) < 0) {
-		bool late = monotonic_ns() > until_ns;
+		int64_t now_ns = monotonic_ns();
 
-		/* when the link cannot be made, another one's is there */
+		if (now_ns > until_ns + PATIENCE_NS)
+			return false; /* no link can be made: nobody decides */
 		if (tauti_mpi.rank == 0 && all_are_here(folder))
-			found = symlink("yes", path);
-		else if (late)
-			found = symlink("no", path);
-		if (found > -1 || !late) {
-			nanosleep(&pause, NULL);
-		} else if (decided(path) < 0) {
-			return false; /* the disk is gone: nobody decides */
-		}
+			(void)!symlink("yes", path);
+		else if (now_ns > until_ns)
+			(void)!symlink("no", path);
+		nanosleep(&pause, NULL);
 		if (pause.tv_nsec < LONGEST_PAUSE_NS)
 			pause.tv_nsec *= 2;
 	}

@@ -361,7 +361,15 @@ void tauti_mpi_window_begin(const char *run);
 
 /* --- clocks.c: the hosts' clocks, over MPI itself ----------------------------- */
 
-void tauti_mpi_clocks_begin(void);
+void tauti_mpi_clocks_begin(const char *run);
 void tauti_mpi_clocks_end(void);
+
+/* --- agree.c ------------------------------------------------------------------- */
+
+/* The launcher says that all ranks are on this host. */
+bool tauti_mpi_is_one_host(void);
+/* True on all ranks, or on none: all of them are recorded into run. Takes two
+ * seconds where the answer is no. */
+bool tauti_mpi_agree(const char *run);
 
 #endif /* TAUT_RECORD_MPI_H */

@@ -191,7 +191,7 @@ void tauti_mpi_start(int64_t init_begin_ns)
 		return;
 	}
 	tell_facts(init_begin_ns);
-	tauti_mpi_clocks_begin();
+	tauti_mpi_clocks_begin(run);
 	read_steps();
 	tauti_mpi.writes = true;
 	tauti_mpi_window_begin(run);
