@@ -199,6 +199,15 @@ static bool add_comm(struct tauti_rank *rank, uint32_t row)
 	return taut_vec_push(&rank->comms, c);
 }
 
+/* Kernels whose arguments name a collective, whatever they are called. */
+static bool is_told(const struct taut_trace *t, uint32_t row)
+{
+	const struct taut_comm_args *args = t->kind[row] == TAUT_KIND_KERNEL ?
+		taut_trace_comm(t, row) : NULL;
+
+	return args && args->collective;
+}
+
 taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 {
 	const struct taut_trace *t = rank->trace;
@@ -206,7 +215,7 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 	bool ok = is_comm != NULL;
 
 	for (uint32_t i = 0; ok && i < t->n_events; i++)
-		if (t->kind[i] == TAUT_KIND_COMM || (is_comm[t->name[i]] &&
+		if (t->kind[i] == TAUT_KIND_COMM || is_told(t, i) || (is_comm[t->name[i]] &&
 			(t->kind[i] == TAUT_KIND_KERNEL || on_worker(rank, i))))
 			ok = add_comm(rank, i);
 	free(is_comm);

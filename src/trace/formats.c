@@ -6,13 +6,17 @@
 #include "trace/builder.h"
 #include "trace/stream.h"
 
+/* The first whose probe says yes reads: those that a few bytes tell for sure
+ * come first, those that could be much else last. */
 static const struct tauti_format *const formats[] = {
-	&tauti_format_flight, /* before those that any JSON could be */
-	&tauti_format_nccl_inspector,
-	&tauti_format_nccl_profile,
-	&tauti_format_kineto,
 	&tauti_format_log,
 	&tauti_format_nsight,
+	&tauti_format_flight,
+	&tauti_format_nccl_inspector,
+	&tauti_format_nccl_profile,
+	&tauti_format_chakra, /* its first byte is a length: any, also '{' */
+	&tauti_format_chakra_json,
+	&tauti_format_kineto,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -34,6 +38,8 @@ static const struct stranger {
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },
+	{ "what macOS keeps beside a file (AppleDouble), not the file", 0, 4,
+		"\0\x05\x16\x07" },
 };
 
 static const char *describe(const char *head, size_t len)

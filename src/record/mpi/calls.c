@@ -3,8 +3,6 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#include <taut/trace.h>
-
 #include "record/mpi/mpi.h"
 #include "record/mpi/tables.h"
 
@@ -45,7 +43,7 @@ void tauti_mpi_write_runtime(const char *name,
 {
 	if (tauti_mpi.writes)
 		taut_log_span(tauti_mpi.log, tauti_mpi_text(name),
-			TAUT_KIND_RUNTIME, tauti_mpi_thread(), span->start_ns,
+			TAUTI_MPI_KIND_RUNTIME, tauti_mpi_thread(), span->start_ns,
 			span->end_ns, correlation);
 }
 
@@ -107,7 +105,7 @@ void tauti_mpi_collective(const char *name, const struct tauti_mpi_span *span,
 		describe_collective(&args, coll, comm);
 		args.seq = seq;
 		taut_log_comm(tauti_mpi.log, tauti_mpi_text(name),
-			TAUT_KIND_COMM, tauti_mpi_thread(), span->start_ns,
+			TAUTI_MPI_KIND_COMM, tauti_mpi_thread(), span->start_ns,
 			span->end_ns, 0, &args);
 	}
 	tauti_mpi_unlock();

@@ -77,6 +77,13 @@ struct tauti_mpi_real {
 /* Must be behind each other in this order. */
 enum { TAUTI_MPI_OWN = 0, TAUTI_MPI_PROFILING = 1 };
 
+/* Of enum taut_kind of taut/trace.h, which is not below us. */
+enum {
+	TAUTI_MPI_KIND_RUNTIME = 4,
+	TAUTI_MPI_KIND_STEP = 11,
+	TAUTI_MPI_KIND_COMM = 12,
+};
+
 /* --- abi.c: the library below -------------------------------------------- */
 
 /* The function of that name that comes after ours; NULL: no MPI is loaded. */

@@ -5,8 +5,6 @@
 #include <string.h>
 #include <sys/mman.h>
 
-#include <taut/trace.h>
-
 #include "base/hash.h"
 #include "record/mpi/mpi.h"
 #include "record/mpi/tables.h"
@@ -170,7 +168,7 @@ static void give_lane(struct tauti_mpi_op *op)
 static void write_op(const struct tauti_mpi_op *op)
 {
 	if (op->writes)
-		taut_log_comm(tauti_mpi.log, op->name, TAUT_KIND_COMM,
+		taut_log_comm(tauti_mpi.log, op->name, TAUTI_MPI_KIND_COMM,
 			op->lane, op->start_ns, op->end_ns, op->correlation,
 			&op->args);
 }

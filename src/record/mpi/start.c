@@ -7,8 +7,6 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <taut/trace.h>
-
 #include "record/mpi/mpi.h"
 
 enum {
@@ -104,7 +102,7 @@ static void end_step(int64_t now_ns)
 {
 	if (steps.begin_ns && tauti_mpi.writes)
 		taut_log_span(tauti_mpi.log, tauti_mpi_text("step"),
-			TAUT_KIND_STEP, tauti_mpi_thread(), steps.begin_ns,
+			TAUTI_MPI_KIND_STEP, tauti_mpi_thread(), steps.begin_ns,
 			now_ns, (uint32_t)steps.number + 1);
 	if (steps.begin_ns)
 		steps.number++;
