@@ -332,6 +332,57 @@ class Common:
         self.assertEqual(names, {"[0, 2]": 2, "[1, 3]": 2, "[0, 1]": 2, WORLD: 2})
         self.assertEqual({p[1:3] for p in pairs_of(run)}, {(2, 0), (3, 1)})
 
+    # --- other languages ------------------------------------------------------
+
+    def test_fortran(self):
+        if not shutil.which("mpifort." + self.flavour) or not shutil.which("gfortran"):
+            self.skipTest("no Fortran compiler")
+        program = str(pathlib.Path(self.room.name) / "mpi_fortran")
+        subprocess.run(
+            ["mpifort." + self.flavour, "-w", "-o", program]
+            + [SOURCE.with_suffix(".f90")],
+            cwd=self.room.name,
+            check=True,
+        )
+        run = Run(self.flavour, [program], self.room.name + "/fortran", [])
+        self.assertEqual(run.done.stdout.split(), ["fortran", "done"])
+        self.check_logs(run)
+        self.assertEqual(len(pairs_of(run)), 2 * RANKS)
+        for log in run.logs.values():
+            self.assertEqual(
+                [
+                    (e.name, e.comm.dtype, e.comm.in_elements)
+                    for e in log.comms("MPI_Allreduce", "MPI_Bcast")
+                ],
+                [
+                    ("MPI_Allreduce", "Int", 1),
+                    ("MPI_Allreduce", "Double", 4),
+                    ("MPI_Bcast", "Double", 4),
+                ],
+            )
+            names = collections.Counter(e.name for e in log.comms())
+            self.assertEqual(names["MPI_Isend"] + names["MPI_Irecv"], 2)
+
+    def test_mpi4py(self):
+        """Python opens the library for itself alone, out of our sight."""
+        python = os.environ.get("TAUT_MPI4PY_" + self.flavour.upper(), "python3")
+        found = subprocess.run(
+            [python, "-c", "from mpi4py import MPI; print(MPI.Get_library_version())"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        mark = {"openmpi": "Open MPI", "mpich": "MPICH"}[self.flavour]
+        if mark not in found.stdout:
+            self.skipTest("no mpi4py of this MPI")
+        script = SOURCE.with_name("mpi_ring.py")
+        run = Run(self.flavour, [python, script], self.room.name + "/py", [])
+        self.assertEqual(run.done.stdout, "ring done\n", run.done.stderr)
+        self.check_logs(run)
+        # 5 laps of objects and 5 of arrays, and an all-reduce
+        self.assertEqual(len(pairs_of(run)), 10 * RANKS)
+        self.assertEqual(len(run.comms("MPI_Allreduce")), RANKS)
+
     # --- threads, steps ------------------------------------------------------
 
     def test_threads(self):

@@ -470,7 +470,11 @@ static taut_status read_bytes(struct flight *f, struct tauti_stream *stream,
 		if (status != TAUT_OK || len < room)
 			break;
 		char *more = room < BYTES_MAX ? realloc(bytes, room * 2) : NULL;
-		if (!more)
+		if (room >= BYTES_MAX)
+			status = taut_error_set(f->err, TAUT_EFORMAT, -1,
+				"%s: larger than 1 GiB, which no flight "
+				"recorder's dump is", f->builder->path);
+		else if (!more)
 			status = no_memory(f);
 		bytes = more ? more : bytes;
 		room *= 2;
@@ -538,18 +542,27 @@ static taut_status read_flight(struct tauti_stream *stream,
 	return status;
 }
 
-/* A pickle of protocol 2 to 5 of a dict; or JSON with such keys early. */
+static bool has_any(const char *head, size_t len, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (memmem(head, len, *keys, strlen(*keys)))
+			return true;
+	return false;
+}
+
+/* A pickle of protocol 2 to 5, or JSON, with such keys early. */
 static bool probe(const char *head, size_t len)
 {
-	static const char *const keys[] = { "\"collective_seq_id\"",
-		"\"pg_status\"", "\"pg_config\"", "\"comm_lib_version\"" };
+	static const char *const pickled[] = { "version", "pg_config",
+		"pg_status", "entries", NULL };
+	static const char *const quoted[] = { "\"collective_seq_id\"",
+		"\"pg_status\"", "\"pg_config\"", "\"comm_lib_version\"",
+		NULL };
 	if (len > 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-		return true;
-	for (size_t i = 0; i < 4 && len && *head == '{'; i++)
-		if (memmem(head, len, keys[i], strlen(keys[i])))
-			return !memmem(head, len, "\"traceEvents\"", 13) &&
-				!memmem(head, len, "\"schemaVersion\"", 15);
-	return false;
+		return has_any(head, len, pickled);
+	return len && *head == '{' && has_any(head, len, quoted) &&
+		!memmem(head, len, "\"traceEvents\"", 13) &&
+		!memmem(head, len, "\"schemaVersion\"", 15);
 }
 
 const struct tauti_format tauti_format_flight = {

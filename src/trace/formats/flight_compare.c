@@ -128,6 +128,11 @@ static bool say(struct comparison *c, const char *line)
 	return line && taut_vec_push(c->lines, line);
 }
 
+static const char *plural(const char *ranks)
+{
+	return strpbrk(ranks, ",-") ? "s" : "";
+}
+
 /* The first state in which ranks differ: who was not scheduled cannot have
  * started, and who has not started holds up those that have. */
 static bool compare_group(
@@ -151,12 +156,13 @@ static bool compare_group(
 		list_ranks(views, n, state, seq, false, others,
 			sizeof others);
 		return say(c, taut_arena_printf(c->arena,
-			"rank %s never %s %.60s %lld of group %.40s%s%.60s%s, "
-			"which rank %s %s: the job hangs there, unless the "
+			"rank%s %s never %s %.60s %lld of group %.40s%s%.60s%s, "
+			"which rank%s %s %s: the job hangs there, unless the "
 			"dumps were written at different times",
-			late, did[state], what_of(c, views->group, seq), seq,
+			plural(late), late, did[state], what_of(c, views->group, seq), seq,
 			views->group, *views->desc ? " (" : "", views->desc,
-			*views->desc ? ")" : "", others, did[state]));
+			*views->desc ? ")" : "", plural(others), others,
+			did[state]));
 	}
 	return true;
 }

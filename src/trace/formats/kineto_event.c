@@ -3,6 +3,7 @@
 
 #include <string.h>
 
+#include "trace/json/items.h"
 #include "trace/json/number.h"
 #include "trace/json/string.h"
 
@@ -153,6 +154,15 @@ static bool is_mark(struct tauti_text name)
 	default:
 		return false;
 	}
+}
+
+/* An operator may be a range: marks, and calls of modules as Taut's own
+ * recorder writes them, which takes the cheapest way there is. */
+static enum taut_kind kind_of_op(struct tauti_text name)
+{
+	if (starts_with(name, "nn.Module: "))
+		return TAUT_KIND_PYTHON;
+	return is_mark(name) ? TAUT_KIND_ANNOTATION : TAUT_KIND_OP;
 }
 
 /* --- texts, places, times ------------------------------------------------ */
@@ -401,6 +411,33 @@ static enum kineto_result keep(struct kineto *k, const struct tauti_row *row)
 	return KINETO_OK;
 }
 
+static uint32_t id_of(const struct kineto *k, uint32_t args, const char *key)
+{
+	int64_t number;
+	uint32_t at = tauti_items_value(&k->window, args, key);
+	if (!at || !tauti_number_int(tauti_token_at(&k->window, at), &number) ||
+		number < 0 || number >= TAUT_NONE)
+		return TAUT_NONE;
+	return (uint32_t)number;
+}
+
+/* For another file of the rank that calls operators by number. */
+static bool keep_ids(struct kineto *k, uint32_t args, enum taut_kind kind)
+{
+	struct tauti_builder *b = k->builder;
+	if (!b->wants_op_ids || !args ||
+		(kind != TAUT_KIND_OP && kind != TAUT_KIND_ANNOTATION &&
+			kind != TAUT_KIND_STEP))
+		return true;
+	struct tauti_op_id id = {
+		.row = (uint32_t)b->n_rows,
+		.record = id_of(k, args, "Record function id"),
+		.index = id_of(k, args, "Ev Idx"),
+		.external = id_of(k, args, "External id"),
+	};
+	return taut_vec_push(&b->op_ids, id);
+}
+
 static enum kineto_result lose(
 	struct kineto *k, uint32_t token, enum tauti_lost why)
 {
@@ -417,8 +454,8 @@ static enum kineto_result complete_event(
 	struct tauti_text name = string_or_empty(k, e->name);
 	enum taut_kind kind =
 		tauti_kineto_kind(string_or_empty(k, e->category));
-	if (kind == TAUT_KIND_OP && is_mark(name))
-		kind = TAUT_KIND_ANNOTATION;
+	if (kind == TAUT_KIND_OP)
+		kind = kind_of_op(name);
 	if (kind == TAUT_KIND_ANNOTATION && is_step(name, &row.sequence))
 		kind = TAUT_KIND_STEP;
 	row.kind = (uint8_t)kind;
@@ -438,7 +475,8 @@ static enum kineto_result complete_event(
 	}
 	row.name = tauti_kineto_text(k, name);
 	row.lane = add_lane(k, role_of(kind), pid, tid);
-	if (row.name == TAUT_NONE || row.lane == TAUT_NONE)
+	if (row.name == TAUT_NONE || row.lane == TAUT_NONE ||
+		!keep_ids(k, e->args, kind))
 		return KINETO_NO_MEMORY;
 	return keep(k, &row);
 }

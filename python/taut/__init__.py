@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Records training steps of the process that imports it.
+
+    import taut
+
+    with taut.record("run"):
+        ...                  # the steps in here
+    taut.step()              # ends a step, in a loop without an optimiser
+
+A job that `taut record` runs needs neither: its steps end with its optimiser's.
+"""
+
+import sys as _sys
+
+
+def _the_agent():
+    """In a job of `taut record` the agent is there already, as _taut._agent."""
+    agent = _sys.modules.get("_taut._agent")
+    if agent is None:
+        from . import _agent as agent
+    return agent
+
+
+def record(out, steps=None):
+    """A context manager: what runs inside it is recorded into the folder out,
+    which `taut report` reads. With steps, a text "A:B", only those of its steps
+    are, counted from 0 at its beginning. In a job that `taut record` runs, it
+    does nothing: that recording goes on."""
+    return _the_agent().Block(out, steps)
+
+
+def step():
+    """Ends a step. From the first call on, optimisers end none."""
+    _the_agent().step_by_hand()

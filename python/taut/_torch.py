@@ -1,0 +1,297 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch: steps end with the optimiser's, its own profiler records them.
+
+Written against 2.13; what is not the same in every release since 2.1 is looked
+for before it is used."""
+
+import contextlib
+import ctypes
+import functools
+import gzip
+import os
+import shutil
+import sys
+import weakref
+
+import torch
+from torch.autograd import profiler as autograd_profiler
+from torch.profiler import ProfilerActivity, _KinetoProfile
+
+from . import _adapter, _heap, _torch_facts, _torch_loader, _torch_modules
+
+# Steps of another optimiser after which the one that counted is taken to have
+# been given up: a warm-up's, or that of an earlier phase.
+LEADER_IS_GONE = 64
+UNKNOWN_STEPS = 8  # for which room is made when nobody says how many
+
+
+class Steps:
+    """Finds the end of each step: the first optimiser instance has stepped."""
+
+    def __init__(self, ended):
+        self.ended = ended
+        self.leader = None  # weak: it may go with its phase of the training
+        self.others = 0
+        self.depth = 0
+        self.stepped = None
+
+    def watch(self):
+        """Every class of optimisers, when its first instance is made: what its
+        step() is then, whoever wrapped or replaced it before."""
+        watcher = self
+        base = torch.optim.Optimizer
+        patch = base._patch_step_function
+
+        @functools.wraps(patch)
+        def _patch_step_function(self):
+            patch(self)
+            try:
+                watcher.wrap(type(self))
+            except Exception:
+                pass
+
+        base._patch_step_function = _patch_step_function
+        self.watch_scaler()
+
+    def wrap(self, cls):
+        step = cls.step
+        if getattr(step, "_taut", None) is self:
+            return
+        watcher = self
+
+        @functools.wraps(step)
+        def stepped(self, *args, **kwargs):
+            if torch.compiler.is_compiling():
+                return step(self, *args, **kwargs)
+            watcher.depth += 1
+            try:
+                result = step(self, *args, **kwargs)
+            finally:
+                watcher.depth -= 1
+            # A step() that calls that of its base class is one step.
+            if not watcher.depth:
+                watcher.count(self)
+            return result
+
+        stepped._taut = self
+        cls.step = stepped
+
+    def watch_scaler(self):
+        """A step that a GradScaler leaves out, for its gradients overflowed, was
+        a step of the loop all the same."""
+        scaler = getattr(getattr(torch, "amp", None), "GradScaler", None)
+        maybe = getattr(scaler, "_maybe_opt_step", None)
+        if maybe is None:
+            return
+        watcher = self
+
+        @functools.wraps(maybe)
+        def _maybe_opt_step(self, optimizer, *args, **kwargs):
+            watcher.stepped = None
+            result = maybe(self, optimizer, *args, **kwargs)
+            if watcher.stepped is None:
+                watcher.count(optimizer)
+            return result
+
+        scaler._maybe_opt_step = _maybe_opt_step
+
+    def count(self, optimizer):
+        self.stepped = True
+        leader = self.leader() if self.leader else None
+        if leader is not optimizer:
+            if leader is not None and self.others < LEADER_IS_GONE:
+                self.others += 1
+                return
+            self.leader = weakref.ref(optimizer)
+        self.others = 0
+        self.ended()
+
+
+class Adapter(_adapter.Adapter):
+    framework = "torch"
+    output = "torch.pt.trace.json.gz"
+
+    def __init__(self, job):
+        super().__init__(job)
+        self.profiler = None
+        self.step_mark = None
+        self.kineto = _Kineto()
+        self.grown_bytes = 0  # by the heap in the window that is thrown away
+        self.reserve = None
+        self.modules = _torch_modules.Modules()
+        self.loader = _torch_loader.Loader()
+        self.others = _torch_modules.OtherProfilers(self)
+        Steps(self.step_ended).watch()
+        self.loader.watch_workers()
+
+    # --- what the agent asks ----------------------------------------------
+
+    def ranks(self):
+        dist = sys.modules.get("torch.distributed")
+        found = _adapter.launcher_ranks()
+        if dist and dist.is_available() and dist.is_initialized():
+            local = found[2] if found else None
+            return dist.get_rank(), dist.get_world_size(), local
+        return found
+
+    def busy(self):
+        return self.others.busy()
+
+    def store(self):
+        dist = sys.modules.get("torch.distributed")
+        if not (dist and dist.is_available() and dist.is_initialized()):
+            return None
+        find = getattr(dist.distributed_c10d, "_get_default_store", None)
+        return find() if find else None
+
+    def publish(self, key, value):
+        store = self.store()
+        if store is None:
+            return False
+        store.set(key, value)
+        return True
+
+    def lookup(self, key):
+        store = self.store()
+        if store is None or not store.check([key]):
+            return None
+        return store.get(key).decode()
+
+    # --- the window -------------------------------------------------------
+
+    def start(self, discard):
+        self.start_profiler()
+        self.modules.begin()
+        self.loader.begin(self.job, discard)
+        self.mark_step()
+        self.faults = _heap.faults()
+
+    def prepare(self):
+        self.reserve = _heap.Reserve(self.grown_bytes * (self.steps_to_come() + 1))
+
+    def steps_to_come(self):
+        job = self.job
+        return job.end_step - job.first if job.end_step else UNKNOWN_STEPS
+
+    def start_profiler(self):
+        activities = [ProfilerActivity.CPU]
+        if torch.cuda.is_available():
+            activities.append(ProfilerActivity.CUDA)
+        self.profiler = _KinetoProfile(
+            activities=activities,
+            record_shapes=True,
+            profile_memory=os.environ.get("TAUT_RECORD_MEMORY") == "1",
+        )
+        with self.others.ours():
+            if self.kineto.level is not None:
+                self.profiler.prepare_trace()
+                with self.kineto.quiet():
+                    self.profiler.start_trace()
+            else:
+                with self.kineto.quiet():
+                    self.profiler.start()
+
+    def between_steps(self):
+        self.end_mark()
+        self.mark_step()
+
+    def mark_step(self):
+        name = "ProfilerStep#%d" % self.job.steps_seen
+        self.step_mark = autograd_profiler.record_function(name)
+        self.step_mark.__enter__()
+
+    def end_mark(self):
+        mark, self.step_mark = self.step_mark, None
+        if mark:
+            mark.__exit__(None, None, None)
+
+    def stop(self, folder):
+        self.grown_bytes = (_heap.faults() - self.faults) * _heap.page_bytes()
+        self.end_mark()
+        self.loader.end(folder)
+        self.modules.end()
+        profiler, self.profiler = self.profiler, None
+        try:
+            with self.others.ours(), self.kineto.quiet():
+                profiler.stop()
+            if folder:
+                self.keep(profiler, folder)
+        finally:
+            self.modules.forget()
+            if self.reserve:
+                self.reserve.release()
+
+    def keep(self, profiler, folder):
+        if self.job.log:
+            _torch_facts.write(self.job.log, self.modules.tops())
+        self.export(profiler, folder)
+
+    def export(self, profiler, folder):
+        """Compressed at once: a job may end without another chance."""
+        path = os.path.join(folder, self.output)
+        if not self.job.ranks:
+            path = os.path.join(folder, "%s.%s" % (self.job.file.name, self.output))
+        plain, packed = path + ".json.part", path + ".part"
+        try:
+            with self.kineto.quiet():
+                profiler.export_chrome_trace(plain)
+            with open(plain, "rb") as source, gzip.open(packed, "wb", 1) as out:
+                shutil.copyfileobj(source, out, 1 << 20)
+            os.rename(packed, path)
+        finally:
+            for part in (plain, plain + ".tmp", packed):
+                try:
+                    os.unlink(part)
+                except OSError:
+                    pass
+
+    def forked(self):
+        if self.profiler is None:
+            return
+        # The child inherits a profiler that nobody will stop.
+        self.profiler = self.step_mark = None
+        self.modules.end()
+        disable = getattr(torch._C._autograd, "_enable_record_function", None)
+        if disable:
+            disable(False)
+
+    def ended(self):
+        if self.reserve:
+            self.reserve.release()
+        self.loader.close()
+
+
+class _Kineto:
+    """How much Kineto may print, which is nothing while we use it. It reads
+    KINETO_LOG_LEVEL when it is first used; later its own variable counts, where
+    the library shows it."""
+
+    NAME = "KINETO_LOG_LEVEL"
+    VARIABLE = "_ZN9libkineto6Logger14severityLevel_E"
+    NOTHING = 99
+
+    def __init__(self):
+        self.level = None
+        try:
+            folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+            lib = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))
+            self.level = ctypes.c_int.in_dll(lib, self.VARIABLE)
+        except (OSError, ValueError):
+            pass
+
+    @contextlib.contextmanager
+    def quiet(self):
+        if self.level is not None:
+            level, self.level.value = self.level.value, self.NOTHING
+            try:
+                yield
+            finally:
+                self.level.value = level
+        elif self.NAME in os.environ:
+            yield
+        else:
+            os.environ[self.NAME] = str(self.NOTHING)
+            try:
+                yield
+            finally:
+                os.environ.pop(self.NAME, None)
