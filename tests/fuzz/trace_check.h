@@ -10,6 +10,7 @@
 
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/formats/flight.h"
 #include "trace/stream.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
@@ -58,6 +59,22 @@ static inline void check_trace(const struct taut_trace *t)
 	}
 }
 
+/* Two dumps that are alike, but for their rank. */
+static inline void check_compare(struct taut_trace trace, const char *format)
+{
+	struct taut_arena *arena = taut_arena_create();
+	tauti_lines lines = { 0 };
+	MUST(arena);
+	trace.format = format;
+	struct taut_trace both[] = { trace, trace };
+	both[1].rank = trace.rank + 1;
+	MUST(tauti_flight_compare(both, 2, arena, &lines) == TAUT_OK);
+	for (size_t i = 0; i < lines.count; i++)
+		MUST(!strchr(lines.data[i], '\n'));
+	taut_vec_free(&lines);
+	taut_arena_destroy(arena);
+}
+
 /* Reads data, checks every rank of it. window 0: the usual. */
 static inline taut_status check_bytes(
 	const uint8_t *data, size_t size, size_t window)
@@ -78,6 +95,7 @@ static inline taut_status check_bytes(
 		b = b->next) {
 		MUST(tauti_builder_finish(b, &trace, &err) == TAUT_OK);
 		check_trace(&trace);
+		check_compare(trace, format->name);
 	}
 	if (status != TAUT_OK) {
 		MUST(status == TAUT_EFORMAT || status == TAUT_EIO);
