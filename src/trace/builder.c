@@ -31,6 +31,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
+	taut_vec_free(&b->op_ids);
 	tauti_lanes_fini(&b->lanes);
 }
 
@@ -160,6 +161,9 @@ static void shorten(struct tauti_builder *b, size_t n_rows)
 	while (b->blocks.count > blocks)
 		free(b->blocks.data[--b->blocks.count]);
 	b->n_rows = n_rows;
+	while (b->op_ids.count &&
+		b->op_ids.data[b->op_ids.count - 1].row >= n_rows)
+		b->op_ids.count--;
 }
 
 void tauti_builder_keep_around(
@@ -181,6 +185,7 @@ void tauti_builder_keep_around(
 			continue;
 		*tauti_builder_row_at(b, (uint32_t)kept++) = *row;
 	}
+	b->op_ids.count = 0; /* their rows have moved */
 	if (begin < end)
 		shorten(b, kept);
 	b->first_row = b->n_rows;

@@ -64,6 +64,19 @@ struct chakra {
 	bool scheduled, no_work;
 };
 
+/* What a node waits for; NULL: nothing. */
+static inline const uint64_t *chakra_data(
+	const struct chakra *c, const struct chakra_node *node)
+{
+	return node->n_data ? c->data_deps.data + node->first_data : NULL;
+}
+
+static inline const uint64_t *chakra_ctrl(
+	const struct chakra *c, const struct chakra_node *node)
+{
+	return node->n_ctrl ? c->ctrl_deps.data + node->first_ctrl : NULL;
+}
+
 /* The bytes of a message. False: it is broken. *ret_memory is false when
  * memory ran out. */
 bool tauti_chakra_node(struct chakra *c, const void *bytes, size_t len,

@@ -127,8 +127,7 @@ static uint32_t launcher_among(const struct chakra *c, const uint64_t *waits,
 			continue;
 		const struct chakra_node *node = &c->nodes.data[at];
 		if (node->pause && depth)
-			at = launcher_among(c,
-				c->data_deps.data + node->first_data,
+			at = launcher_among(c, chakra_data(c, node),
 				node->n_data, depth - 1);
 		if (at == TAUT_NONE || !c->nodes.data[at].cpu ||
 			!is_work(&c->nodes.data[at]))
@@ -144,11 +143,11 @@ static uint32_t launcher_among(const struct chakra *c, const uint64_t *waits,
 static uint32_t launcher_of(const struct chakra *c,
 	const struct chakra_node *node)
 {
-	uint32_t at = launcher_among(c, c->data_deps.data + node->first_data,
-		node->n_data, 3);
+	uint32_t at =
+		launcher_among(c, chakra_data(c, node), node->n_data, 3);
 	if (at == TAUT_NONE)
-		at = launcher_among(c, c->ctrl_deps.data + node->first_ctrl,
-			node->n_ctrl, 0);
+		at = launcher_among(
+			c, chakra_ctrl(c, node), node->n_ctrl, 0);
 	if (at != TAUT_NONE && c->nodes.data[at].start_ns > node->start_ns)
 		at = TAUT_NONE;
 	return at;

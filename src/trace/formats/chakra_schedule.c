@@ -119,8 +119,7 @@ static const uint64_t *waits_of(
 {
 	bool data = c->data_deps.count > 0;
 	*ret_n = data ? node->n_data : node->n_ctrl;
-	return data ? c->data_deps.data + node->first_data :
-		      c->ctrl_deps.data + node->first_ctrl;
+	return data ? chakra_data(c, node) : chakra_ctrl(c, node);
 }
 
 static bool counts(uint64_t wait, size_t node)

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "trace/formats/chrome_event.h"
+#include "trace/json/items.h"
 #include "trace/json/number.h"
 #include "trace/json/string.h"
 
@@ -329,6 +330,33 @@ static enum kineto_result keep(struct kineto *k, const struct tauti_row *row)
 	return KINETO_OK;
 }
 
+static uint32_t id_of(const struct kineto *k, uint32_t args, const char *key)
+{
+	int64_t number;
+	uint32_t at = tauti_items_value(&k->window, args, key);
+	if (!at || !tauti_number_int(tauti_token_at(&k->window, at), &number) ||
+		number < 0 || number >= TAUT_NONE)
+		return TAUT_NONE;
+	return (uint32_t)number;
+}
+
+/* For another file of the rank that calls operators by number. */
+static bool keep_ids(struct kineto *k, uint32_t args, enum taut_kind kind)
+{
+	struct tauti_builder *b = k->builder;
+	if (!b->wants_op_ids || !args ||
+		(kind != TAUT_KIND_OP && kind != TAUT_KIND_ANNOTATION &&
+			kind != TAUT_KIND_STEP))
+		return true;
+	struct tauti_op_id id = {
+		.row = (uint32_t)b->n_rows,
+		.record = id_of(k, args, "Record function id"),
+		.index = id_of(k, args, "Ev Idx"),
+		.external = id_of(k, args, "External id"),
+	};
+	return taut_vec_push(&b->op_ids, id);
+}
+
 static enum kineto_result lose(
 	struct kineto *k, uint32_t token, enum tauti_lost why)
 {
@@ -366,7 +394,8 @@ static enum kineto_result complete_event(
 	}
 	row.name = tauti_kineto_text(k, name);
 	row.lane = add_lane(k, role_of(kind), pid, tid);
-	if (row.name == TAUT_NONE || row.lane == TAUT_NONE)
+	if (row.name == TAUT_NONE || row.lane == TAUT_NONE ||
+		!keep_ids(k, e->args, kind))
 		return KINETO_NO_MEMORY;
 	return keep(k, &row);
 }
