@@ -37,6 +37,7 @@ struct tauti_format {
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_chakra;
 extern const struct tauti_format tauti_format_chakra_json;
+extern const struct tauti_format tauti_format_study;
 extern const struct tauti_format tauti_format_log;
 extern const struct tauti_format tauti_format_flight;
 extern const struct tauti_format tauti_format_nccl_inspector;
