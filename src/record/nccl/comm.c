@@ -229,16 +229,20 @@ static bool is_over(const struct tauti_nccl_comm *comm,
 		taut_log_now() - stopped > LONG_NS;
 }
 
-static struct tauti_nccl_task *hold_task(struct tauti_nccl_recorder *r,
-	const void *handle, enum tauti_nccl_sweep which)
+/* Waits a little while others share it. */
+static void *hold_soon(struct tauti_pool *pool, const void *handle)
 {
-	struct tauti_nccl_task *task = tauti_pool_hold(&r->tasks, handle);
+	void *object = tauti_pool_hold(pool, handle), *shared;
 
-	for (int i = 0; !task && which == TAUTI_NCCL_ALL && i < PATIENCE; i++) {
+	for (int i = 0; !object && i < PATIENCE; i++) {
+		shared = tauti_pool_share(pool, handle);
+		if (!shared)
+			return NULL; /* there is no such one */
+		tauti_pool_unshare(shared);
 		sched_yield();
-		task = tauti_pool_hold(&r->tasks, handle);
+		object = tauti_pool_hold(pool, handle);
 	}
-	return task;
+	return object;
 }
 
 /* Writes the oldest task, if it is over; with comm->sweeping. */
@@ -253,7 +257,8 @@ static bool sweep_one(struct tauti_nccl_recorder *r,
 
 	if (at == end || !handle)
 		return false;
-	task = hold_task(r, handle, which);
+	task = which == TAUTI_NCCL_ALL ? hold_soon(&r->tasks, handle) :
+		tauti_pool_hold(&r->tasks, handle);
 	if (!task && which != TAUTI_NCCL_ALL)
 		return false;
 	if (task && !is_over(comm, task, which, end - at)) {
@@ -303,12 +308,7 @@ void tauti_nccl_comm_end(struct tauti_nccl_recorder *r, void *context)
 	struct tauti_nccl_comm *comm;
 
 	tauti_nccl_ops_forget(r, context);
-	comm = tauti_pool_hold(&r->comms, context);
-	for (int i = 0; !comm && i < PATIENCE &&
-		tauti_pool_kind_of(context) == TAUTI_POOL_COMM; i++) {
-		sched_yield();
-		comm = tauti_pool_hold(&r->comms, context);
-	}
+	comm = hold_soon(&r->comms, context);
 	if (!comm) {
 		tauti_nccl_lose(r, TAUTI_NCCL_NOT_FOUND);
 		return;
