@@ -139,7 +139,7 @@ class Case(unittest.TestCase):
 
     def setUp(self):
         self.folder = pathlib.Path(tempfile.mkdtemp(prefix="taut-torch-"))
-        if not os.environ.get("KEEP"): self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
+        self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.run_folder = self.folder / "run"
         (self.run_folder / "processes").mkdir(parents=True)
 
