@@ -200,6 +200,43 @@ static uint8_t *classify_names(const struct tauti_rank *rank)
 	return is_comm;
 }
 
+/* Kernels whose arguments name a collective, whatever they are called. */
+static bool is_told(const struct taut_trace *t, uint32_t row)
+{
+	const struct taut_comm_args *args = t->kind[row] == TAUT_KIND_KERNEL ?
+		taut_trace_comm(t, row) : NULL;
+
+	return args && args->collective;
+}
+
+/* Where the profiler saw NCCL's kernels, what NCCL's plugin tells of them is
+ * no communication of its own: its lanes are named for it. */
+static void find_shadows(struct tauti_rank *rank, const uint8_t *is_comm)
+{
+	const struct taut_trace *t = rank->trace;
+	bool kernels = false;
+
+	for (size_t i = 0; i < t->n_events && !kernels; i++)
+		kernels = t->kind[i] == TAUT_KIND_KERNEL &&
+			(is_comm[t->name[i]] || is_told(t, i));
+	for (uint32_t l = 0; l < t->n_lanes && kernels; l++)
+		rank->shadow_lane[l] = t->lanes[l].kind == TAUT_LANE_THREAD &&
+			!strncmp(taut_names_text(t->names, t->lanes[l].name),
+				"NCCL ", 5);
+}
+
+/* Is the row communication that takes time of its own? */
+static bool is_comm_row(const struct tauti_rank *rank, const uint8_t *is_comm,
+	uint32_t row)
+{
+	const struct taut_trace *t = rank->trace;
+
+	if (t->kind[row] == TAUT_KIND_COMM)
+		return !rank->shadow_lane[t->lane[row]];
+	return is_told(t, row) || (is_comm[t->name[row]] &&
+		(t->kind[row] == TAUT_KIND_KERNEL || on_worker(rank, row)));
+}
+
 static bool add_comm(struct tauti_rank *rank, uint32_t row)
 {
 	const struct taut_trace *t = rank->trace;
@@ -221,9 +258,10 @@ taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err)
 	uint8_t *is_comm = classify_names(rank);
 	bool ok = is_comm != NULL;
 
+	if (ok)
+		find_shadows(rank, is_comm);
 	for (uint32_t i = 0; ok && i < t->n_events; i++)
-		if (t->kind[i] == TAUT_KIND_COMM || (is_comm[t->name[i]] &&
-			(t->kind[i] == TAUT_KIND_KERNEL || on_worker(rank, i))))
+		if (is_comm_row(rank, is_comm, i))
 			ok = add_comm(rank, i);
 	free(is_comm);
 	if (!ok)

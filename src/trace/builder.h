@@ -34,6 +34,15 @@ struct tauti_row {
 	uint8_t digits; /* behind the points of start and dur, 4 bits each */
 };
 
+/* The numbers by which other files of the rank may call an operator;
+ * TAUT_NONE: not told. */
+struct tauti_op_id {
+	uint32_t row;
+	uint32_t record;   /* of the record function */
+	uint32_t index;	   /* Kineto's Ev Idx */
+	uint32_t external; /* Kineto's External id */
+};
+
 /* Why an event of the input is not in the table. */
 enum tauti_lost {
 	TAUTI_LOST_BROKEN,  /* no JSON */
@@ -59,6 +68,8 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */
+	bool wants_op_ids; /* set by who has a use for op_ids */
+	TAUT_VEC(struct tauti_op_id) op_ids; /* of host operators, by row */
 
 	/* What the format learns of the whole. */
 	int64_t base_ns;     /* added to every start of this source */
@@ -100,6 +111,10 @@ static inline struct tauti_row *tauti_builder_row_at(
  * which are on the common clock of the files from then on; ids of its own
  * (correlations) are kept apart from those of the next by the caller. */
 void tauti_builder_next_source(struct tauti_builder *builder);
+/* Drops the rows of other sources that lie wholly before the first instant or
+ * behind the last one of the source with the rows [begin, end). */
+void tauti_builder_keep_around(
+	struct tauti_builder *builder, size_t begin, size_t end);
 /* Takes back the rows of the source that is being read. */
 void tauti_builder_drop_source(struct tauti_builder *builder);
 

@@ -10,6 +10,7 @@
 #include "base/meter.h"
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/formats/et.h"
 #include "trace/formats/flight.h"
 #include "trace/inputs.h"
 #include "trace/lines.h"
@@ -20,6 +21,8 @@
 struct file {
 	const struct tauti_input *input; /* the first: it names the trace */
 	size_t n_inputs;
+	const struct tauti_input *et; /* an execution trace of the rank: one of
+	                                 the inputs, or beside; or NULL */
 	int32_t rank_given; /* by the caller; -1: not */
 	bool is_trace;
 	const char **left_out; /* inputs that are no trace, and why */
@@ -53,6 +56,7 @@ struct reader {
 	struct tauti_builder builder;
 	const struct tauti_format *format; /* of main; NULL: no trace yet */
 	const struct tauti_input *main;
+	size_t main_begin, main_end; /* rows that are of main */
 	TAUT_VEC(const char *) left_out; /* lines in the builder's arena */
 };
 
@@ -107,6 +111,8 @@ static taut_status take_source(struct reader *r,
 	if (!r->format || (r->format->adds && !format->adds)) {
 		r->format = format;
 		r->main = input;
+		r->main_begin = r->builder.first_row;
+		r->main_end = r->builder.n_rows;
 	}
 	tauti_builder_next_source(&r->builder);
 	return TAUT_OK;
@@ -197,6 +203,9 @@ static taut_status reader_finish(
 		r->builder.arena = NULL;
 		return TAUT_OK;
 	}
+	if (!r->format->adds) /* it has the steps that were to be recorded */
+		tauti_builder_keep_around(
+			&r->builder, r->main_begin, r->main_end);
 	r->builder.path = r->main->path;
 	file->input = r->main;
 	status = take_rank(file, &r->builder, r->format->name, err);
@@ -225,6 +234,21 @@ static taut_status read_input(struct reader *r,
 	return status;
 }
 
+/* Adds the execution trace to what was read. */
+static taut_status read_et(struct reader *r, const struct tauti_input *input,
+	struct tauti_meter *meter, struct taut_error *err)
+{
+	struct tauti_stream *stream = NULL;
+	taut_status status =
+		tauti_stream_open_file(input->path, meter, &stream, err);
+	r->builder.path = input->path;
+	r->builder.other_kind = true;
+	if (status == TAUT_OK)
+		status = tauti_et_add(stream, &r->builder, err);
+	tauti_stream_close(stream);
+	return status == TAUT_EFORMAT ? leave_out(r, input, err) : status;
+}
+
 static taut_status read_file(
 	void *context, size_t index, struct taut_error *err)
 {
@@ -232,9 +256,13 @@ static taut_status read_file(
 	struct file *file = &reading->run->files[index];
 	struct reader r;
 	taut_status status = reader_init(&r, file->input, err);
+	r.builder.wants_op_ids = file->et != NULL;
 	for (size_t i = 0; i < file->n_inputs && status == TAUT_OK; i++)
-		status = read_input(
-			&r, &file->input[i], &reading->meter, err);
+		if (&file->input[i] != file->et)
+			status = read_input(
+				&r, &file->input[i], &reading->meter, err);
+	if (status == TAUT_OK && file->et && r.format)
+		status = read_et(&r, file->et, &reading->meter, err);
 	if (status == TAUT_OK)
 		status = reader_finish(&r, file, err);
 	reader_fini(&r);
@@ -491,12 +519,115 @@ out:
 	return status;
 }
 
+/* --- execution traces ---------------------------------------------------- */
+
+static taut_status is_et(
+	const struct tauti_input *input, bool *ret_is, struct taut_error *err)
+{
+	struct tauti_stream *stream = NULL;
+	const char *head;
+	size_t len;
+	taut_status status =
+		tauti_stream_open_file(input->path, NULL, &stream, err);
+	*ret_is = false;
+	if (status == TAUT_OK)
+		status = tauti_stream_peek(stream, &head, &len, err);
+	if (status == TAUT_OK)
+		*ret_is = tauti_et_probe(head, len);
+	tauti_stream_close(stream);
+	return status == TAUT_EFORMAT ? TAUT_OK : status; /* told later */
+}
+
+static int32_t rank_of(const struct file *file)
+{
+	return file->rank_given >= 0 ? file->rank_given :
+				       tauti_rank_of_path(file->input->path);
+}
+
+/* An execution trace by itself, which nobody has taken yet. */
+static bool is_lone_et(const struct file *file)
+{
+	return file->n_inputs == 1 && file->et == file->input;
+}
+
+/* The one file of the execution trace's rank, or the only one there is; NULL:
+ * there is none, or it cannot be told. */
+static struct file *find_partner(struct run *run, const struct file *et)
+{
+	struct file *same = NULL, *only = NULL;
+	size_t n_same = 0, n = 0;
+	int32_t rank = rank_of(et);
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *file = &run->files[i];
+		if (!file->n_inputs || is_lone_et(file))
+			continue;
+		only = file;
+		n++;
+		if (rank >= 0 && rank_of(file) == rank) {
+			same = file;
+			n_same++;
+		}
+	}
+	if (!n_same && n == 1 && (rank < 0 || rank_of(only) < 0))
+		same = only;
+	return n_same <= 1 && same && !same->et ? same : NULL;
+}
+
+static taut_status find_ets(struct run *run, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *file = &run->files[i];
+		for (size_t k = 0; k < file->n_inputs && !file->et; k++) {
+			bool et = false;
+			status = is_et(&file->input[k], &et, err);
+			if (status != TAUT_OK)
+				return status;
+			if (et)
+				file->et = &file->input[k];
+		}
+	}
+	return status;
+}
+
+/* Execution traces add to the trace of their rank and are none themselves. */
+static taut_status pair_ets(struct run *run, struct taut_error *err)
+{
+	size_t kept = 0;
+	if (run->n_inputs < 2)
+		return TAUT_OK;
+	taut_status status = find_ets(run, err);
+	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
+		struct file *et = &run->files[i], *partner;
+		if (!is_lone_et(et))
+			continue;
+		partner = find_partner(run, et);
+		if (partner) {
+			partner->et = et->input;
+			et->n_inputs = 0;
+		}
+	}
+	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
+		if (is_lone_et(&run->files[i]))
+			run->files[i].et = NULL; /* refused, as any other */
+		if (run->files[i].n_inputs)
+			run->files[kept++] = run->files[i];
+	}
+	if (status == TAUT_OK)
+		run->n_files = kept;
+	return status;
+}
+
 static uint64_t total_bytes(const struct run *run)
 {
 	uint64_t total = 0;
-	for (size_t i = 0; i < run->n_files; i++)
-		for (size_t k = 0; k < run->files[i].n_inputs; k++)
-			total += run->files[i].input[k].bytes;
+	for (size_t i = 0; i < run->n_files; i++) {
+		const struct file *file = &run->files[i];
+		for (size_t k = 0; k < file->n_inputs; k++)
+			total += file->input[k].bytes;
+		if (file->n_inputs == 1 && file->et)
+			total += file->et->bytes;
+	}
 	return total;
 }
 
@@ -541,6 +672,8 @@ static taut_status open_run(struct run *run, const char *const *paths,
 {
 	taut_status status =
 		list_files(run, paths, n_paths, options->ranks, err);
+	if (status == TAUT_OK)
+		status = pair_ets(run, err);
 	if (status == TAUT_OK)
 		status = ask_recordings(run, paths, n_paths, err);
 	if (status == TAUT_OK)
