@@ -25,6 +25,13 @@ LEADER_IS_GONE = 64
 UNKNOWN_STEPS = 8  # for which room is made when nobody says how many
 
 
+def _never():
+    return False
+
+
+_is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
+
+
 class Steps:
     """Finds the end of each step: the first optimiser instance has stepped."""
 
@@ -60,7 +67,7 @@ class Steps:
         self.watch_scaler()
 
     def hooked(self, optimizer, args, kwargs):
-        if not self.depth and not torch.compiler.is_compiling():
+        if not self.depth and not _is_compiling():
             self.count(optimizer)
 
     def wrap(self, cls):
@@ -71,7 +78,7 @@ class Steps:
 
         @functools.wraps(step)
         def stepped(self, *args, **kwargs):
-            if torch.compiler.is_compiling():
+            if _is_compiling():
                 return step(self, *args, **kwargs)
             watcher.depth += 1
             try:

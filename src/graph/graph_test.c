@@ -390,6 +390,59 @@ static void test_groups_found_by_time(void **state)
 	groups(true);
 }
 
+/* On a crowded machine one rank's thread often comes late out of a transfer.
+ * The clocks are the same, and so is the group. */
+static void test_ends_that_scatter(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		step(&w, 1, 0, 90000);
+		for (int i = 0; i < 8; i++)
+			wt_event(&w, "user_annotation", "gloo:all_reduce", 1,
+				20, 10000 * i + 10,
+				r == 0 && i < 5 ? 4000 : 1000, "");
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 8);
+	assert_int_equal(g->n_unmatched, 0);
+	finish(g, run, &w);
+}
+
+/* Gloo gathers with copies of its own, which are operators of the framework
+ * on its thread and outnumber the transfers. */
+static void test_copies_inside_a_transfer(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		step(&w, 1, 0, 9000);
+		for (int i = 0; i < 4; i++) {
+			double t = 2000 * i + 10;
+
+			wt_event(&w, "user_annotation", "gloo:all_gather", 1,
+				20, t, 500, "");
+			for (int k = 0; k < 3; k++)
+				wt_event(&w, "cpu_op", "aten::copy_", 1, 20,
+					t + 440 + 20 * k, 20, "");
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 4);
+	assert_int_equal(g->n_unmatched, 0);
+	finish(g, run, &w);
+}
+
 /* Groups, sequence numbers and send/recv pairs, as newer recordings tell
  * them; the recording of rank 1 begins one all-reduce later. */
 static void test_named_groups_and_pairs(void **state)
@@ -711,6 +764,8 @@ int main(void)
 		cmocka_unit_test(test_clocks_are_recovered),
 		cmocka_unit_test(test_mismatch_is_refused),
 		cmocka_unit_test(test_groups_found_by_time),
+		cmocka_unit_test(test_ends_that_scatter),
+		cmocka_unit_test(test_copies_inside_a_transfer),
 		cmocka_unit_test(test_named_groups_and_pairs),
 		cmocka_unit_test(test_clock_from_pairs),
 		cmocka_unit_test(test_one_host_has_one_clock),

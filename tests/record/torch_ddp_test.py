@@ -102,7 +102,7 @@ class DdpTest(Case):
     def check_report(self):
         report = json.loads(taut("report", "--json", self.run_folder))
         found = report["collectives"]
-        self.assertEqual(report["graph"]["unmatched_collectives"], 0)
+        self.assertEqual(report["graph"]["unmatched_collectives"], 0, report["graph"])
         self.assertEqual((found["complete"], found["count"]), (found["count"],) * 2)
         self.assertGreaterEqual(found["count"], 2 * 4)
         for step, parts in zip(report["steps"], report["breakdown"]):

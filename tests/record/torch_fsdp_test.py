@@ -51,7 +51,7 @@ class FsdpTest(Case):
     def check_report(self):
         report = json.loads(taut("report", "--json", self.run_folder))
         found = report["collectives"]
-        self.assertEqual(report["graph"]["unmatched_collectives"], 0)
+        self.assertEqual(report["graph"]["unmatched_collectives"], 0, report["graph"])
         self.assertGreaterEqual(found["count"], 4 * 3)
         self.assertEqual(found["complete"], found["count"])
         for step, parts in zip(report["steps"], report["breakdown"]):

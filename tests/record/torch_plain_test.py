@@ -109,6 +109,38 @@ class PlainTest(Case):
         # The worker is a Python of its own, and no rank.
         self.assertEqual(self.process()["recorded"], [8, 12])
 
+    def test_workers_that_begin_in_the_window(self):
+        """Each epoch has a worker of its own, forked while we record."""
+        out = self.script(
+            """
+            import torch
+            from torch.utils.data import DataLoader, TensorDataset
+            torch.set_num_threads(1)
+            torch.manual_seed(0)
+            class Data(TensorDataset):
+                def __getitem__(self, i):
+                    return tuple(t + 0 for t in super().__getitem__(i))
+            loader = DataLoader(Data(torch.ones(8, 4)), 2, num_workers=1)
+            model = torch.nn.Linear(4, 4)
+            a = torch.optim.SGD(model.parameters(), lr=0.1)
+            for epoch in range(3):
+                for x, in loader:
+                    model(x).sum().backward()
+                    a.step()
+            print(model.weight.sum().item())
+            """,
+            steps="6:10",
+        )
+        self.assertEqual(self.steps_of(), [6, 7, 8, 9])
+        self.assertTrue(out)
+        logs = self.logs(0, "loader")
+        self.assertEqual(len(logs), 2)
+        of_second = [[s.correlation for s in log.spans] for log in logs]
+        self.assertIn([1, 2, 3, 4], of_second)
+        (log,) = self.logs(0, "torch")
+        waits = [s.correlation for s in log.spans if s.kind == KIND_LOAD_WAIT]
+        self.assertEqual(waits, [3, 4, 1, 2])
+
     def test_no_workers(self):
         self.assertEqual(self.job().returncode, 0)
         (log,) = self.logs(0, "torch")

@@ -118,6 +118,21 @@ static void test_files_of_2021(void **state)
 	taut_run_close(run);
 }
 
+/* The cheapest range that PyTorch has looks like an operator. */
+static void test_modules_as_operators(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(HEAD
+		EVENT("cpu_op", "nn.Module: block.0", "5", "6", "1", "9",
+			"") ","
+		EVENT("cpu_op", "nn.Modul", "5", "6", "2", "3", "") TAIL);
+	const struct taut_trace *t = first(run);
+
+	assert_int_equal(t->kind[0], TAUT_KIND_PYTHON);
+	assert_int_equal(t->kind[1], TAUT_KIND_OP);
+	taut_run_close(run);
+}
+
 /* The streams of a device stay serial: what is no item has its own lane. */
 static void test_device_lanes(void **state)
 {
@@ -488,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_one_event),
 		cmocka_unit_test(test_categories),
 		cmocka_unit_test(test_files_of_2021),
+		cmocka_unit_test(test_modules_as_operators),
 		cmocka_unit_test(test_device_lanes),
 		cmocka_unit_test(test_sync_args),
 		cmocka_unit_test(test_collective_said_plainly),

@@ -1,0 +1,157 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The agent without a framework: an adapter made here ends the steps."""
+
+import json
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).resolve().parent
+sys.path.insert(0, str(HERE))
+sys.path.insert(0, str(HERE.parents[1] / "python"))
+
+from torch_case import EventLog  # noqa: E402
+
+from taut import _adapter, _agent, _clocks  # noqa: E402
+
+
+class Adapter(_adapter.Adapter):
+    framework = "fake"
+    output = "fake.json"
+
+    def __init__(self, ranks=(1, 2, 0), fails_in=None):
+        super().__init__(None)
+        self.told_ranks = ranks
+        self.fails_in = fails_in
+        self.calls = []
+
+    def ranks(self):
+        return self.told_ranks
+
+    def call(self, name, *more):
+        self.calls.append((self.job.steps_seen, name) + more)
+        if name == self.fails_in:
+            raise RuntimeError("no\nmore")
+
+    def start(self, discard):
+        self.call("start", discard)
+
+    def prepare(self):
+        self.call("prepare")
+
+    def between_steps(self):
+        self.call("between")
+
+    def stop(self, folder):
+        self.call("stop", folder and os.path.basename(folder))
+
+
+class AgentTest(unittest.TestCase):
+    def setUp(self):
+        holder = tempfile.TemporaryDirectory(prefix="taut-agent-")
+        self.addCleanup(holder.cleanup)
+        self.run_folder = pathlib.Path(holder.name)
+        (self.run_folder / "processes").mkdir()
+
+    def job(self, adapter, steps=(4, 6)):
+        adapter.job = job = _agent.Job(str(self.run_folder), steps)
+        job.add(adapter)
+        return job
+
+    def process(self):
+        (path,) = (self.run_folder / "processes").glob("*.json")
+        return json.loads(path.read_text())
+
+    def test_window(self):
+        adapter = Adapter()
+        job = self.job(adapter)
+        self.assertEqual(self.process()["state"], "waits for the first step to end")
+        for _ in range(8):
+            adapter.step_ended()
+        job.end()
+        self.assertEqual(
+            adapter.calls,
+            [
+                (2, "start", True),
+                (3, "stop", None),
+                (3, "prepare"),
+                (4, "start", False),
+                (5, "between"),
+                (6, "stop", "rank1"),
+            ],
+        )
+        told = self.process()
+        self.assertEqual((told["state"], told["recorded"]), ("recorded steps 4:6", [4, 6]))
+        self.assertEqual(told["steps_seen"], 8)
+
+    def test_adapter_that_fails(self):
+        """Wherever it does, the job does not notice and the file says it."""
+        for name in ("start", "prepare", "between", "stop"):
+            self.setUp()
+            adapter = Adapter(fails_in=name)
+            job = self.job(adapter)
+            for _ in range(8):
+                adapter.step_ended()
+            job.end()
+            told = self.process()
+            self.assertEqual(told["state"], "not recorded: RuntimeError: no more", name)
+            self.assertEqual((told["steps_seen"], told["recorded"]), (8, None))
+
+    def test_rank_that_is_learned_late(self):
+        adapter = Adapter(ranks=None)
+        (self.run_folder / "rank0").mkdir()  # another process is rank 0
+        job = self.job(adapter)
+        for step in range(8):
+            if step == 5:
+                adapter.told_ranks = (3, 4, None)
+            adapter.step_ended()
+        job.end()
+        self.assertEqual(adapter.calls[-1], (6, "stop", "rank3"))
+        (path,) = self.run_folder.rglob("fake-*.tautlog")
+        self.assertEqual(path.parent.name, "rank3")
+        self.assertEqual((EventLog(path).rank, EventLog(path).world), (3, 4))
+
+    def test_second_framework(self):
+        first, second = Adapter(), Adapter()
+        job = self.job(first)
+        second.job = job
+        job.add(second)
+        for _ in range(8):
+            second.step_ended()
+            first.step_ended()
+        job.end()
+        self.assertEqual((first.calls, job.steps_seen), ([], 8))
+
+    def test_clocks(self):
+        """Another host asks; the same one does not."""
+        server = _clocks.Clocks(str(self.run_folder), Adapter())
+        server.serve()
+        self.addCleanup(server.stop)
+        adapter = Adapter()
+        job = self.job(adapter)
+        identity = _clocks._identity
+        _clocks._identity = lambda: "another host"
+        try:
+            for _ in range(8):
+                adapter.step_ended()
+            job.end()
+        finally:
+            _clocks._identity = identity
+        (path,) = self.run_folder.rglob("fake-*.tautlog")
+        data = path.read_bytes()
+        kinds = [data[at] for at in range(4096, len(data), 128)]
+        self.assertEqual(kinds.count(6), 2)  # before and after
+
+        asked = []
+        log = type("Log", (), {"clock": lambda self, offset: asked.append(offset)})()
+        _clocks.Clocks(str(self.run_folder), adapter).ask(log)
+        self.assertEqual(asked, [])
+
+
+if __name__ == "__main__":
+    if not os.environ.get("TAUT_RECORD_LIB"):
+        print("no TAUT_RECORD_LIB: not built, or with a sanitizer")
+        sys.exit(77)
+    unittest.main(verbosity=2)
