@@ -395,6 +395,31 @@ static void nobody(void)
 	check(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "null");
 }
 
+/* Of MPI 4: a library may not have them, and a program may look for them. */
+extern int MPI_Allreduce_c(const void *, void *, MPI_Count, MPI_Datatype,
+	MPI_Op, MPI_Comm) __attribute__((weak));
+extern int MPI_Send_c(const void *, MPI_Count, MPI_Datatype, int, int,
+	MPI_Comm) __attribute__((weak));
+extern int MPI_Recv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
+	MPI_Status *) __attribute__((weak));
+
+static void large(void)
+{
+	int in[3] = { 1, 2, rank }, out[3], got = -1, other = rank ^ 1;
+
+	if (!MPI_Allreduce_c || !MPI_Send_c || !MPI_Recv_c)
+		return;
+	check(!MPI_Allreduce_c(in, out, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD) &&
+		out[1] == 2 * size, "large allreduce");
+	if (rank % 2 == 0)
+		MPI_Send_c(&rank, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+	MPI_Recv_c(&got, 1, MPI_INT, other, 0, MPI_COMM_WORLD,
+		MPI_STATUS_IGNORE);
+	if (rank % 2)
+		MPI_Send_c(&rank, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+	check(got == other, "large message");
+}
+
 /* Computes while a message is under way, so that there is a step to replay. */
 static void stencil(void)
 {
@@ -432,7 +457,7 @@ static const struct {
 	{ "icollectives", icollectives }, { "persistent", persistent },
 	{ "subcomms", subcomms }, { "any_source", any_source },
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
-	{ "nobody", nobody }, { "stencil", stencil },
+	{ "nobody", nobody }, { "large", large }, { "stencil", stencil },
 };
 
 /* mpi_calls STATUS PART...: ends with STATUS. */
