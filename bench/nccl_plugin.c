@@ -1,7 +1,7 @@
 /* nccl_plugin.c - what the NCCL plugin's callbacks cost.
  * usage: nccl_plugin LIBTAUT-NCCL.SO [THREADS]
  * Calls the plugin as NCCL does, v6, and prints nanoseconds per call: the median
- * of rounds, on THREADS threads at once (1), each with operations of its own. */
+ * of rounds, on THREADS threads at once (1), each with a communicator of its own. */
 #include <dlfcn.h>
 #include <pthread.h>
 #include <stdio.h>
@@ -14,7 +14,7 @@
 
 enum { ROUNDS = 41, CALLS = 2000, MOST_THREADS = 64 };
 
-static struct host host;
+static struct host hosts[MOST_THREADS];
 static int pid;
 static uint32_t *recording; /* the switch: docs/recording.md */
 
@@ -29,38 +29,41 @@ static double now_ns(void)
 /* --- what is measured ----------------------------------------------------------------*/
 
 /* start, three states, stop */
-static void one_step(void *op, int i)
+static void one_step(struct host *h, void *op, int i)
 {
-	void *step = host_step(&host, op, i);
+	void *step = host_step(h, op, i);
 
-	host_state(&host, step, HOST_SEND_GPU, 0, 0);
-	host_state(&host, step, HOST_SEND_PEER, 0, 0);
-	host_state(&host, step, HOST_SEND_WAIT, 65536, 0);
-	host_stop(&host, step);
+	host_state(h, step, HOST_SEND_GPU, 0, 0);
+	host_state(h, step, HOST_SEND_PEER, 0, 0);
+	host_state(h, step, HOST_SEND_WAIT, 65536, 0);
+	host_stop(h, step);
 }
 
 static void steps(int thread)
 {
-	void *coll = host_coll(&host, 0, 4, 8, 7, 0, 1, 1, 2);
-	void *op = host_op(&host, coll, pid, thread, 0, 1);
+	struct host *h = &hosts[thread];
+	void *coll = host_coll(h, 0, 4, 8, 7, 0, 1, 1, 2);
+	void *op = host_op(h, coll, pid, thread, 0, 1);
 
 	for (int i = 0; i < CALLS; i++)
-		one_step(op, i);
-	host_stop(&host, op);
-	host_stop(&host, coll);
+		one_step(h, op, i);
+	host_stop(h, op);
+	host_stop(h, coll);
 }
 
 /* An operation of one step, with its collective. */
 static void collectives(int thread)
 {
+	struct host *h = &hosts[thread];
+
 	for (int i = 0; i < CALLS; i++) {
 		void *coll, *op;
 
-		host_group(&host);
-		coll = host_coll(&host, (uint64_t)i, 4, 8, 7, 0, 1, 1, 2);
-		host_stop(&host, coll);
-		op = host_op(&host, coll, pid, thread, 0, 1);
-		host_stop(&host, op);
+		host_group(h);
+		coll = host_coll(h, (uint64_t)i, 4, 8, 7, 0, 1, 1, 2);
+		host_stop(h, coll);
+		op = host_op(h, coll, pid, thread, 0, 1);
+		host_stop(h, op);
 	}
 }
 
@@ -71,7 +74,7 @@ static int no_init(void **context, uint64_t hash, int *mask, const char *name,
 	(void)hash, (void)name, (void)nodes, (void)ranks, (void)rank;
 	(void)debug;
 	*mask = 0;
-	*context = &host;
+	*context = hosts;
 	return 0;
 }
 
@@ -161,24 +164,32 @@ static void report(const char *name, void (*what)(int), int threads)
 	printf("%-44s %8.1f ns\n", name, all[threads * ROUNDS / 2]);
 }
 
-static int open_plugin(const char *path)
+static int init(const void *plugin, int threads)
+{
+	for (int i = 0; i < threads; i++)
+		if (host_init(&hosts[i], plugin, 6, "bench", (uint64_t)i + 1, 4,
+			1) || !hosts[i].context)
+			return 0;
+	return 1;
+}
+
+static const void *open_plugin(const char *path)
 {
 	void *library = dlopen(path, RTLD_NOW | RTLD_LOCAL);
 	void *plugin = library ? dlsym(library, "ncclProfiler_v6") : NULL;
 
-	if (!plugin) {
+	if (plugin)
+		memcpy(&recording, (char *)plugin + 88, sizeof recording);
+	else
 		fprintf(stderr, "nccl_plugin: %s\n", dlerror());
-		return 0;
-	}
-	memcpy(&recording, (char *)plugin + 88, sizeof recording);
-	return !host_init(&host, plugin, 6, "bench", 1, 4, 1) && host.context;
+	return plugin;
 }
 
 int main(int argc, char **argv)
 {
 	char folder[] = "/tmp/taut-bench-nccl-XXXXXX", command[64];
-	struct host swap;
 	int threads = argc > 2 ? atoi(argv[2]) : 1;
+	const void *plugin;
 
 	if (argc < 2 || threads < 1 || threads > MOST_THREADS ||
 		!mkdtemp(folder)) {
@@ -189,22 +200,25 @@ int main(int argc, char **argv)
 	setenv("TAUT_RECORD", folder, 1);
 	setenv("TAUT_NCCL_ALWAYS", "0", 1);
 	setenv("TAUT_NCCL_RECORDS", "8000000", 1);
-	if (!open_plugin(argv[1]))
+	setenv("RANK", "1", 1);
+	setenv("WORLD_SIZE", "4", 1);
+	plugin = open_plugin(argv[1]);
+	if (!plugin || !init(&nothing, threads))
 		return 1;
 	printf("%d threads, v6\n", threads);
 	report("the clock alone", clocks, threads);
-	swap = host;
-	host_init(&host, &nothing, 6, "nothing", 1, 4, 1);
 	report("a plugin of nothing: collective, operation", collectives,
 		threads);
 	report("a plugin of nothing: step", steps, threads);
-	host = swap;
+	if (!init(plugin, threads))
+		return 1;
 	report("outside the window: collective, operation", collectives,
 		threads);
 	*recording = 1;
 	report("recording: collective, operation", collectives, threads);
 	report("recording: step (start, 3 states, stop)", steps, threads);
-	host_finalize(&host);
+	for (int i = 0; i < threads; i++)
+		host_finalize(&hosts[i]);
 	snprintf(command, sizeof command, "rm -rf %s", folder);
 	return system(command) != 0;
 }

@@ -11,6 +11,12 @@
 static const struct tauti_format *const formats[] = {
 	&tauti_format_log,
 	&tauti_format_nsight,
+	&tauti_format_xplane, /* before JSON: a first plane of 123 bytes begins
+	                         with a newline and '{' */
+	&tauti_format_byteps,
+	&tauti_format_bytescheduler,
+	&tauti_format_horovod,
+	&tauti_format_mxnet,
 	&tauti_format_flight,
 	&tauti_format_nccl_inspector,
 	&tauti_format_nccl_profile,

@@ -107,7 +107,39 @@ class Dumps(unittest.TestCase):
             self.write(rank, dump([
                 entry(1, "completed"),
                 entry(2, "started" if rank == 2 else "completed")]))
-        self.assertIn("rank 2 never completed all_reduce 2", self.notes())
+        notes = self.notes()
+        self.assertIn("rank 2 never completed all_reduce 2", notes)
+        self.assertIn("nccl:all_reduce 2 of group 0 (default_pg): started, "
+                      "never completed on rank 2\n", notes)
+
+    def test_a_rank_that_came_to_nothing_of_a_group(self):
+        for rank in range(3):
+            made = dump([entry(1, "completed")], "[0, 1, 2]")
+            made["pg_config"]["1"] = {"name": "1", "desc": "half",
+                                      "ranks": "[0, 2]"}
+            if rank == 0:
+                made["entries"].append(entry(
+                    1, "started", "nccl:broadcast", ("1", "half"), 5000,
+                    record_id=1))
+            self.write(rank, made)
+        notes = self.notes()
+        self.assertIn("rank 2 never scheduled broadcast 1 of group 1 (half),"
+                      " which rank 0 scheduled", notes)
+        self.assertNotIn("rank 1", notes)
+
+    def test_one_line_for_all_ranks(self):
+        for rank in range(4):
+            self.write(rank, dump([
+                entry(1, "completed", record_id=7),
+                entry(2, "scheduled" if rank == 1 else "started")]))
+        notes = self.report()["notes"]
+        self.assertEqual(len([n for n in notes if "noticed" in n]), 1)
+        self.assertEqual([n for n in notes if n.startswith("nccl:")], [
+            "nccl:all_reduce 2 of group 0 (default_pg): "
+            "scheduled, never started on rank 1",
+            "nccl:all_reduce 2 of group 0 (default_pg): "
+            "started, never completed on ranks 0, 2, 3"])
+        self.assertIn("28 earlier operations", "\n".join(notes))
 
     def test_different_ways(self):
         for rank in range(2):

@@ -4,6 +4,7 @@
 every version, ended in every way; and its switch as a Python package turns it."""
 
 import collections
+import json
 import os
 import pathlib
 import signal
@@ -15,6 +16,7 @@ import unittest
 
 PLUGIN = os.environ.get("TAUT_NCCL_LIB", "")
 HOST = os.environ.get("TAUT_NCCL_HOST", "")
+TAUT = os.environ.get("TAUT", "")
 SANITIZED = os.environ.get("TAUT_NCCL_SANITIZED", "") == "1"
 VERSIONS = range(1, 8)
 COMMS, STEPS = 2, 4
@@ -58,10 +60,10 @@ class Log:
         }
 
 
-def environment(folder, **more):
+def environment(folder, rank=0):
     drop = ("TAUT_", "RANK", "WORLD_SIZE", "OMPI_", "PMI_", "SLURM_")
     env = {k: v for k, v in os.environ.items() if not k.startswith(drop)}
-    env.update(TAUT_RECORD=str(folder), RANK="0", WORLD_SIZE="2", **more)
+    env.update(TAUT_RECORD=str(folder), RANK=str(rank), WORLD_SIZE="2")
     return env
 
 
@@ -73,10 +75,10 @@ class PluginTest(unittest.TestCase):
     def tearDown(self):
         self.folder.cleanup()
 
-    def host(self, version, rounds, end):
+    def host(self, version, rounds, end, rank=0):
         return subprocess.run(
             [HOST, PLUGIN, str(version), str(rounds), end],
-            env=environment(self.run_folder),
+            env=environment(self.run_folder, rank),
             capture_output=True,
             text=True,
             timeout=120,
@@ -121,6 +123,30 @@ class PluginTest(unittest.TestCase):
             with self.subTest(version=version):
                 self.run_folder = pathlib.Path(self.folder.name) / f"v{version}"
                 self.check_version(version)
+
+    @unittest.skipIf(not TAUT, "TAUT is not set")
+    def test_report(self):
+        """Two ranks' logs alone are a trace: all collectives match, and each link
+        has its chunks."""
+        for rank in range(2):
+            self.assertEqual(self.host(6, 50, "finalize", rank).returncode, 0)
+        result = subprocess.run(
+            [TAUT, "report", str(self.run_folder), "--json"],
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        report = json.loads(result.stdout)
+        collectives = report["collectives"]
+        self.assertEqual(collectives["count"], COMMS * 50)
+        self.assertEqual(collectives["complete"], COMMS * 50)
+        groups = {kind["group"]: kind["bytes"] for kind in collectives["kinds"]}
+        self.assertEqual(groups, {"0x1000": 50 * 4096, "0x1001": 50 * 4096})
+        links = {(link["rank"], link["peer"]): link for link in report["links"]}
+        self.assertEqual(set(links), {(0, 1), (1, 0)})
+        for link in links.values():
+            self.assertEqual(link["chunks"], COMMS * 50 * STEPS)
 
     def test_ends_without_finalize(self):
         result = self.host(6, 2000, "exit")

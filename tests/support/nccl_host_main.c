@@ -27,6 +27,7 @@ struct comm {
 };
 
 static _Atomic int crash;
+static int rank; /* of two, from the environment */
 
 static void *enqueue(void *context)
 {
@@ -50,7 +51,7 @@ static void *enqueue(void *context)
 
 static void send(struct host *h, void *coll, int round)
 {
-	void *op = host_op(h, coll, getpid(), round % 2, 1, 1);
+	void *op = host_op(h, coll, getpid(), round % 2, 1 - rank, 1);
 
 	if (h->version < 4)
 		host_state(h, op, HOST_OP_SEND_POSTED, 0, 0);
@@ -87,7 +88,7 @@ static int start(struct comm *c, const void *plugin, int version, int rounds,
 {
 	c->rounds = rounds;
 	return !host_init(&c->host, plugin, version, index ? "tp" : NULL,
-			0x1000u + (uint64_t)index, 2, 0) &&
+			0x1000u + (uint64_t)index, 2, rank) &&
 		!pthread_create(&c->user, NULL, enqueue, c) &&
 		!pthread_create(&c->proxy, NULL, carry_out, c);
 }
@@ -107,6 +108,7 @@ int main(int argc, char **argv)
 		fprintf(stderr, "nccl_host: %s\n", dlerror());
 		return 1;
 	}
+	rank = getenv("RANK") && !strcmp(getenv("RANK"), "1");
 	atomic_store(&crash, !strcmp(argv[4], "crash"));
 	for (int i = 0; i < COMMS; i++)
 		if (!start(&comms[i], plugin, atoi(argv[2]), atoi(argv[3]), i))

@@ -3,6 +3,7 @@
  * 2.27.3 (v4), 2.28.3 (v5), 2.29.2 (v6) and 2.31 (v7). */
 #include <taut/trace.h>
 
+#include "base/log_format.h"
 #include "record/nccl/abi_v1.h"
 #include "record/nccl/abi_v2.h"
 #include "record/nccl/abi_v3.h"
@@ -144,8 +145,8 @@ _Static_assert(offsetof(struct tauti_nccl_tail, magic) == 32 &&
 	offsetof(struct tauti_nccl_tail, recording) == 40,
 	"docs/recording.md says where the switch is");
 
-/* The room above names the kind that task.c writes. */
-_Static_assert(TAUT_KIND_COMM == 12, "task.c has another kind");
+_Static_assert((int)TAUT_KIND_COMM == TAUTI_LOG_KIND_COMM &&
+	(int)TAUT_KIND_CHUNK == TAUTI_LOG_KIND_CHUNK, "other kinds");
 
 /* No version's event is longer than what the tests hand over. */
 static void events_fit(void **state)

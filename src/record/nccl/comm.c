@@ -30,12 +30,14 @@ static void name_lane(struct tauti_nccl_recorder *r,
 		snprintf(of, sizeof of, "%s%s0x%llx", comm->name,
 			comm->name[0] ? " " : "", (unsigned long long)hash);
 	}
-	if (lane == TAUTI_NCCL_LANES)
-		snprintf(text, sizeof text, "NCCL %s", of);
-	else
+	if (lane < TAUTI_NCCL_LANES) {
 		snprintf(text, sizeof text, "NCCL %s channel %u %s", of,
 			lane / 2, lane & 1 ? "send" : "recv");
-	taut_log_lane(r->log, number, text);
+		taut_log_chunk_lane(r->log, number, text);
+	} else {
+		snprintf(text, sizeof text, "NCCL %s", of);
+		taut_log_lane(r->log, number, text);
+	}
 }
 
 int64_t tauti_nccl_lane(struct tauti_nccl_recorder *r,
@@ -144,6 +146,7 @@ static void clear(struct tauti_nccl_recorder *r, struct tauti_nccl_comm *comm,
 	atomic_store(&comm->group_ranks, 0);
 	for (size_t i = 0; i < sizeof comm->named / sizeof *comm->named; i++)
 		atomic_store(&comm->named[i], 0);
+	memset(comm->row_ends, 0, sizeof comm->row_ends);
 	atomic_store(&comm->launch, 0);
 	atomic_store(&comm->done, 0);
 	atomic_flag_clear(&comm->sweeping);
@@ -258,7 +261,7 @@ static bool sweep_one(struct tauti_nccl_recorder *r,
 		return false;
 	}
 	if (task)
-		tauti_nccl_task_write(r, task);
+		tauti_nccl_task_write(r, comm, task);
 	atomic_store_explicit(place, NULL, memory_order_relaxed);
 	atomic_store_explicit(&comm->begin, at + 1, memory_order_relaxed);
 	if (task)

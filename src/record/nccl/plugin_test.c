@@ -338,6 +338,49 @@ static void collectives_wait_for_their_parts(void **state)
 	read_log_close(&log);
 }
 
+/* Two that overlap are on two lanes, each with its name; those of chunks are
+ * marked. */
+static void lanes_do_not_overlap(void **state)
+{
+	const struct tauti_log_record *c[3], *lane;
+	struct host h;
+	struct read_log log;
+	void *colls[3], *ops[3];
+
+	(void)state;
+	init(&h, 6);
+	for (int i = 0; i < 3; i++) {
+		colls[i] = host_coll(&h, (uint64_t)i, 4, 8, 7, 0, 1, 1, 2);
+		host_stop(&h, colls[i]);
+	}
+	for (int i = 0; i < 3; i++) { /* 0..1500, 1000..2500, 2000..3500 */
+		at(1000 * i);
+		ops[i] = host_op(&h, colls[i], getpid(), 0, 0, 1);
+		at(1000 * i + 500);
+		if (i)
+			host_stop(&h, ops[i - 1]);
+	}
+	at(3500);
+	host_stop(&h, ops[2]);
+	log = finish();
+	for (uint64_t i = 0; i < 3; i++)
+		c[i] = read_log_nth(&log, TAUTI_LOG_COMM, i);
+	assert_int_equal(c[1]->start_ns, BASE_NS + 1000);
+	assert_true(c[0]->lane != c[1]->lane);
+	assert_true(c[0]->lane == c[2]->lane);
+	assert_int_equal(read_log_count(&log, TAUTI_LOG_LANE), 3);
+	lane = read_log_nth(&log, TAUTI_LOG_LANE, 0);
+	assert_int_equal(lane->kind, TAUTI_LOG_KIND_CHUNK);
+	assert_string_equal(read_log_name(&log, lane->name),
+		"NCCL default_pg 0xabc123 channel 0 send");
+	lane = read_log_nth(&log, TAUTI_LOG_LANE, 1);
+	assert_int_equal(lane->kind, 0);
+	assert_int_equal(lane->lane, c[0]->lane);
+	assert_string_equal(read_log_name(&log, lane->name),
+		"NCCL default_pg 0xabc123");
+	read_log_close(&log);
+}
+
 /* --- the window --------------------------------------------------------------------------*/
 
 static void nothing_is_recorded_outside_the_window(void **state)
@@ -540,6 +583,7 @@ int main(void)
 		TEST(elements_follow_the_function),
 		TEST(kernels_end_collectives),
 		TEST(collectives_wait_for_their_parts),
+		TEST(lanes_do_not_overlap),
 		TEST(nothing_is_recorded_outside_the_window),
 		TEST(a_closed_window_leaves_an_empty_log),
 		TEST(handles_of_others_are_not_followed),

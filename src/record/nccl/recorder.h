@@ -59,6 +59,7 @@ enum {
 	TAUTI_NCCL_KERNELS = 8192,
 	TAUTI_NCCL_DEPTH = 8,    /* steps of an operation at once, of NCCL */
 	TAUTI_NCCL_LANES = 512,  /* of a communicator: 256 channels, two ways */
+	TAUTI_NCCL_ROWS = 8,     /* and then so many for its tasks */
 };
 
 /* What was left out, and why; facts of the log at its end. */
@@ -94,7 +95,8 @@ struct tauti_nccl_comm {
 	/* Launches: those before `done` have left the device. */
 	_Atomic uint32_t launch, done;
 	/* Tasks in the order of their start: handles, 0 not yet there. */
-	atomic_flag sweeping;
+	atomic_flag sweeping; /* who has it writes tasks */
+	int64_t row_ends[TAUTI_NCCL_ROWS]; /* of what was written */
 	_Atomic uint64_t begin, end;
 	_Atomic(void *) tasks[TAUTI_NCCL_TASKS];
 };
@@ -104,7 +106,6 @@ struct tauti_nccl_task {
 	/* Constant once it has been given out. */
 	void *comm; /* handle */
 	uint32_t name, number, launch;
-	int64_t lane;
 	int64_t enqueued_ns;
 	struct taut_log_comm args;
 	/* What its operations and channels have said so far. */
@@ -237,8 +238,8 @@ enum tauti_nccl_sweep { /* which tasks are written */
 /* Writes tasks, in the order of their start. */
 void tauti_nccl_sweep(struct tauti_nccl_recorder *r,
 	struct tauti_nccl_comm *comm, enum tauti_nccl_sweep which);
-/* A lane's number, named in the log. lane: below TAUTI_NCCL_LANES, or that
- * for the communicator's own. comm NULL: other processes' operations. */
+/* A lane's number, named in the log. lane: below TAUTI_NCCL_LANES of chunks,
+ * above of tasks. comm NULL: other processes' operations. */
 int64_t tauti_nccl_lane(struct tauti_nccl_recorder *r,
 	struct tauti_nccl_comm *comm, uint32_t lane);
 /* The global rank of a communicator's rank; -1 not known. */
@@ -266,8 +267,9 @@ struct tauti_nccl_task_info {
 void *tauti_nccl_task_start(struct tauti_nccl_recorder *r, void *context,
 	const struct tauti_nccl_task_info *info);
 void tauti_nccl_task_stop(struct tauti_nccl_recorder *r, void *handle);
-void tauti_nccl_task_write(
-	struct tauti_nccl_recorder *r, struct tauti_nccl_task *task);
+/* With comm->sweeping. */
+void tauti_nccl_task_write(struct tauti_nccl_recorder *r,
+	struct tauti_nccl_comm *comm, struct tauti_nccl_task *task);
 
 /* A part of a task begins and ends. */
 bool tauti_nccl_part_begin(struct tauti_nccl_recorder *r, void *task,

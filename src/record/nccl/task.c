@@ -2,10 +2,8 @@
  * of one to its record. */
 #include <string.h>
 
+#include "base/log_format.h"
 #include "record/nccl/recorder.h"
-
-/* enum taut_kind of trace.h, which is of another room; a test compares. */
-enum { KIND_COMM = 12 };
 
 static void lower(_Atomic int64_t *to, int64_t value)
 {
@@ -178,7 +176,6 @@ static void *begin(struct tauti_nccl_recorder *r, void *context,
 	task->number = tauti_pool_number(handle);
 	task->launch = atomic_load_explicit(
 		&comm->launch, memory_order_relaxed);
-	task->lane = tauti_nccl_lane(r, comm, TAUTI_NCCL_LANES);
 	describe(r, comm, info, seq, task);
 	atomic_store_explicit(&task->live, 0, memory_order_relaxed);
 	atomic_store_explicit(&task->stopped_ns, 0, memory_order_relaxed);
@@ -230,26 +227,47 @@ void tauti_nccl_task_stop(struct tauti_nccl_recorder *r, void *handle)
 	tauti_pool_unshare(task);
 }
 
+static int64_t load(const _Atomic int64_t *from)
+{
+	return atomic_load_explicit(from, memory_order_relaxed);
+}
+
+/* A lane on which nothing is at that time. On the last one what overlaps is
+ * cut: tasks of one communicator follow each other but for their last sends. */
+static uint32_t choose_lane(
+	struct tauti_nccl_comm *comm, int64_t *start, int64_t end)
+{
+	uint32_t lane = 0;
+
+	while (lane < TAUTI_NCCL_ROWS - 1 && comm->row_ends[lane] > *start)
+		lane++;
+	if (comm->row_ends[lane] > *start)
+		*start = comm->row_ends[lane] < end ? comm->row_ends[lane] : end;
+	if (comm->row_ends[lane] < end)
+		comm->row_ends[lane] = end;
+	return TAUTI_NCCL_LANES + lane;
+}
+
 /* From the first sign of the device to the last; where there was none, the
  * time it took to enqueue. */
-void tauti_nccl_task_write(
-	struct tauti_nccl_recorder *r, struct tauti_nccl_task *task)
+void tauti_nccl_task_write(struct tauti_nccl_recorder *r,
+	struct tauti_nccl_comm *comm, struct tauti_nccl_task *task)
 {
-	int64_t op = atomic_load_explicit(
-		&task->first_op_ns, memory_order_relaxed);
-	int64_t kernel = atomic_load_explicit(
-		&task->first_kernel_ns, memory_order_relaxed);
-	int64_t end = atomic_load_explicit(
-		&task->last_ns, memory_order_relaxed);
-	int64_t start = kernel != INT64_MAX ? kernel : op;
+	int64_t kernel = load(&task->first_kernel_ns);
+	int64_t start = kernel != INT64_MAX ? kernel : load(&task->first_op_ns);
+	int64_t end = load(&task->last_ns);
+	uint32_t lane;
 
 	if (start == INT64_MAX)
 		start = task->enqueued_ns;
 	if (!end)
-		end = atomic_load_explicit(
-			&task->stopped_ns, memory_order_relaxed);
-	taut_log_comm(r->log, task->name, KIND_COMM, task->lane, start,
-		end > start ? end : start, task->number, &task->args);
+		end = load(&task->stopped_ns);
+	if (end < start)
+		end = start;
+	lane = choose_lane(comm, &start, end);
+	taut_log_comm(r->log, task->name, TAUTI_LOG_KIND_COMM,
+		tauti_nccl_lane(r, comm, lane), start, end, task->number,
+		&task->args);
 }
 
 /* --- its parts -----------------------------------------------------------------------*/
