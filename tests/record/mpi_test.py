@@ -517,6 +517,28 @@ class Common:
                 self.assertEqual(log.clocks, [])
                 self.assertEqual(len(log.comms()), 20)
 
+    # --- the command --------------------------------------------------------
+
+    def test_taut_record(self):
+        if not TAUT:
+            self.skipTest("TAUT is not set")
+        out = pathlib.Path(self.room.name) / "recorded"
+        done = subprocess.run(
+            [TAUT, "record", "--out", out, "--", "mpirun." + self.flavour]
+            + [*LAUNCH[self.flavour], "-n", str(RANKS), *self.program, "3", "ring"],
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+        self.assertEqual((done.returncode, done.stdout), (3, "ring done\n"))
+        told = json.loads((out / "recording.json").read_text())
+        self.assertEqual(told["ranks"], list(range(RANKS)))
+        self.assertEqual(told["missing"], [])
+        self.assertEqual(
+            [len(log.comms()) for log in tautlog.read_ranks(out).values()], [20] * 4
+        )
+
     # --- the graph --------------------------------------------------------------
 
     def test_report_matches_all_and_replays(self):
