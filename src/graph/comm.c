@@ -47,6 +47,9 @@ static const struct {
 	{ "send", TAUT_COLL_SENDRECV },
 	{ "recv", TAUT_COLL_SENDRECV },
 	{ "reduce", TAUT_COLL_REDUCE },
+	{ "pushpull", TAUT_COLL_PUSHPULL },
+	{ "push", TAUT_COLL_PUSH },
+	{ "pull", TAUT_COLL_PULL },
 };
 
 /* "all_reduce" and "AllReduce" are one word: letters only, lower case. */
@@ -69,7 +72,8 @@ const char *taut_coll_kind_name(enum taut_coll_kind kind)
 {
 	static const char *const names[TAUT_COLL_KINDS] = {
 		"all-reduce", "all-gather", "reduce-scatter", "broadcast",
-		"reduce", "all-to-all", "send/recv", "barrier", "other",
+		"reduce", "all-to-all", "send/recv", "barrier", "push-pull",
+		"push", "pull", "other",
 	};
 	return (unsigned)kind < TAUT_COLL_KINDS ? names[kind] : "other";
 }

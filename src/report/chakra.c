@@ -132,9 +132,11 @@ static void put_steps(struct writer *w, uint32_t rank)
 		put_varint(w, &packed, (uint64_t)w->trace->lanes[g->lanes[
 			g->lane[s->begin_op]].trace_lane].tid);
 		put_varint(w, &packed, (uint64_t)s->id);
+		/* rounded as nodes are, which else would lie before it */
+		int64_t start = 1000 * chakra_us(s->start_ns);
+		put_varint(w, &packed, (uint64_t)start);
 		put_varint(w, &packed,
-			(uint64_t)(s->start_ns < 0 ? 0 : s->start_ns));
-		put_varint(w, &packed, (uint64_t)(s->end_ns - s->start_ns));
+			(uint64_t)(1000 * chakra_us(s->end_ns) - start));
 	}
 	if (packed.count) {
 		put_bytes(w, &list, 1, packed.data, packed.count);

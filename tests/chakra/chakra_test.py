@@ -36,6 +36,10 @@ def report(*args):
 class Written:
     """One recording, written as Chakra; subclasses say which."""
 
+    sizes = True  # the recording tells how large its collectives are
+    category_ms = 0.3  # of a step, that whole microseconds may shift
+    late_us = 1  # by which one node in a hundred may start off its time
+
     @classmethod
     def setUpClass(cls):
         cls.folder = tempfile.TemporaryDirectory()
@@ -98,14 +102,14 @@ class Written:
         off = sorted(abs(self.times[(rank, node.id)][0] - node.start)
                      for rank, node in self.nodes())
         self.assertLessEqual(off[len(off) // 2], 1)
-        self.assertLessEqual(off[len(off) * 99 // 100], 1000)
+        self.assertLessEqual(off[len(off) * 99 // 100], self.late_us)
 
     def test_no_collective_at_time_zero(self):
         starts = [self.times[(rank, node.id)][0]
                   for rank, node in self.nodes()
                   if node.type in (simulate.SEND, simulate.RECV,
                                    simulate.COLL)]
-        self.assertEqual(len(starts), self.collectives * self.world)
+        self.assertEqual(len(starts), self.members)
         self.assertGreater(min(starts), 0)
 
     def test_collectives_are_described(self):
@@ -116,7 +120,7 @@ class Written:
             self.assertIn(rank, self.groups[node.attrs["pg_name"]])
             self.assertEqual(json.loads(node.attrs["pg_ranks"]),
                              self.groups[node.attrs["pg_name"]])
-            self.assertGreater(node.attrs["comm_size"], 0)
+            self.assertEqual(node.attrs.get("comm_size", 0) > 0, self.sizes)
 
     def test_schema(self):
         """Every message, by another reader of protobuf, leaves nothing
@@ -130,8 +134,10 @@ class Written:
                 schema.check(message, "Node")
 
     def test_read_again(self):
-        """The report of what was written is that of what was recorded."""
-        was, now = report(self.run_path), report(self.out)
+        """The report of what was written is that of what was recorded. All
+        ranks are on the common clock already."""
+        was = report(self.run_path)
+        now = report(self.out, "--no-clock-alignment")
         self.assertEqual(len(was["steps"]), len(now["steps"]))
         for a, b in zip(was["steps"], now["steps"]):
             self.assertAlmostEqual(a["measured_ms"], b["measured_ms"],
@@ -140,23 +146,48 @@ class Written:
             self.assertEqual(was["collectives"][key], now["collectives"][key])
         for a, b in zip(was["breakdown"], now["breakdown"]):
             for key, ms in a["ms"].items():
-                self.assertAlmostEqual(ms, b["ms"][key], delta=0.3, msg=key)
+                self.assertAlmostEqual(ms, b["ms"][key], delta=self.category_ms, msg=key)
 
 
 class TwoHosts(Written, unittest.TestCase):
     run_path = ROOT / "examples" / "ddp-gloo-2host"
-    world, collectives = 2, 24
+    world, members = 2, 24 * 2
 
 
 class LateRank(Written, unittest.TestCase):
     run_path = ROOT / "examples" / "ddp-gloo-late-rank"
-    world, collectives = 4, 24
+    world, members = 4, 24 * 4
 
 
 @unittest.skipUnless(MEGATRON.is_dir(), "no traces beside the checkout")
 class Megatron(Written, unittest.TestCase):
     run_path = MEGATRON
-    world, collectives = 8, 84
+    world, members = 8, 84 * 8
+
+
+STUDY = TRACES / "straggler-study" / "trace-ST.csv.gz"
+
+
+@unittest.skipUnless(STUDY.is_file(), "no traces beside the checkout")
+class Pipeline(Written, unittest.TestCase):
+    """Sends and receives between stages, collectives in twelve groups. Some
+    sends were recorded before the receive that they follow was over; a node
+    has no parts to wait for when it is a receive."""
+
+    run_path = STUDY
+    world, members = 8, 1984 * 2
+    sizes = False
+    category_ms = 0.5  # one transfer of 0.38 ms, which waited for nothing
+    late_us = 2500
+
+    def test_sends_and_receives(self):
+        ends = {simulate.SEND: "comm_dst", simulate.RECV: "comm_src"}
+        for rank, node in self.nodes():
+            if node.type not in ends:
+                continue
+            self.assertEqual(abs(node.attrs[ends[node.type]] - rank), 2)
+            own = ({"comm_src", "comm_dst"} - {ends[node.type]}).pop()
+            self.assertEqual(node.attrs[own], rank)
 
 
 class Refused(unittest.TestCase):

@@ -257,6 +257,51 @@ class Environment(Record):
         self.assertNotIn("taut", env.get("LD_PRELOAD", ""))
         self.assertNotIn("NCCL_PROFILER_PLUGIN", env)
 
+    def beside(self, name):
+        """The command in a folder of its own, with recorders beside it."""
+        if SANITIZED:
+            self.skipTest("a recorder with a sanitizer")
+        folder = self.folder / name
+        folder.mkdir()
+        shutil.copy(os.environ["TAUT"], folder / "taut")
+        for library in ["record", "mpi", "nccl"]:
+            copy = folder / f"libtaut-{library}.so"
+            shutil.copy(os.environ["TAUT_RECORD_LIB"], copy)
+        return folder
+
+    def environment_of(self, folder, **more):
+        result = subprocess.run(
+            [folder / "taut", "record", "-o", self.folder / "RUN", "env", "-0"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **more},
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.run_folder = self.folder / "RUN"
+        return dict(line.split("=", 1) for line in result.stdout.split("\0") if line)
+
+    def test_recorders_come_before_the_users_own(self):
+        folder = self.beside("bin")
+        theirs = folder / "libtaut-record.so"
+        env = self.environment_of(folder, LD_PRELOAD=str(theirs))
+        self.assertEqual(env["LD_PRELOAD"], f"{folder}/libtaut-mpi.so:{theirs}")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], f"{folder}/libtaut-nccl.so")
+        self.assertEqual(env["TAUT_RECORD_LIB"], str(theirs))
+        shutil.rmtree(self.run_folder)
+        env = self.environment_of(folder, NCCL_PROFILER_PLUGIN="/their.so")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], "/their.so")
+        problems = self.recording()["problems"]
+        self.assertRegex(problems[0], r"NCCL_PROFILER_PLUGIN is /their.so: what NCCL")
+
+    def test_a_path_that_cannot_be_preloaded(self):
+        folder = self.beside("a folder")
+        env = self.environment_of(folder, LD_PRELOAD="")
+        self.assertEqual(env["LD_PRELOAD"], "")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], f"{folder}/libtaut-nccl.so")
+        self.assertRegex(
+            self.recording()["problems"][0], "LD_PRELOAD cannot name this path"
+        )
+
     def test_open_mpi_takes_it_to_other_hosts(self):
         name = "OMPI_MCA_mca_base_env_list"
         self.assertNotIn(name, self.environment())
