@@ -149,6 +149,38 @@ static void test_nothing_but_communication(void **state)
 	finish(g, run);
 }
 
+/* Two messages, of two tags, are taken in the opposite order: their numbers
+ * tell which is which. */
+static void test_messages_out_of_order(void **state)
+{
+	static const int64_t begin[2][2] = { { 10, 14 }, { 30, 20 } };
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		for (int k = 0; k < 2; k++) {
+			int tag = i ? 1 - k : k; /* in the order of time */
+
+			r = wl_comm(&w[i], i ? "recv" : "send", 100,
+				begin[i][tag], 3, (int64_t)tag << 20, 16);
+			r->u.comm.src = 0;
+			r->u.comm.dst = 1;
+		}
+	run = open_logs(w, 2);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 2);
+	assert_int_equal(g->n_unmatched, 0);
+	for (int k = 0; k < 2; k++)
+		assert_int_equal(
+			g->collective[find_op(g, 0, TAUT_OP_ARRIVE, "send", k)],
+			g->collective[find_op(
+				g, 1, TAUT_OP_ARRIVE, "recv", 1 - k)]);
+	finish(g, run);
+}
+
 /* Rank 0 sends while it works and waits for it at last; rank 1 is late with
  * its receive. The post has no event of its own. */
 static void test_requests(void **state)
@@ -454,6 +486,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocking_collective),
 		cmocka_unit_test(test_nothing_but_communication),
+		cmocka_unit_test(test_messages_out_of_order),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_loader),

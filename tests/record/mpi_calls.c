@@ -4,11 +4,15 @@
  * fails here. */
 #include <mpi.h>
 
+#include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdint.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -395,6 +399,69 @@ static void nobody(void)
 	check(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "null");
 }
 
+/* Of MPI 4: a library may not have them, and a program may look for them. */
+extern int MPI_Allreduce_c(const void *, void *, MPI_Count, MPI_Datatype,
+	MPI_Op, MPI_Comm) __attribute__((weak));
+extern int MPI_Send_c(const void *, MPI_Count, MPI_Datatype, int, int,
+	MPI_Comm) __attribute__((weak));
+extern int MPI_Recv_c(void *, MPI_Count, MPI_Datatype, int, int, MPI_Comm,
+	MPI_Status *) __attribute__((weak));
+
+static void large(void)
+{
+	int in[3] = { 1, 2, rank }, out[3], got = -1, other = rank ^ 1;
+
+	if (!MPI_Allreduce_c || !MPI_Send_c || !MPI_Recv_c)
+		return;
+	check(!MPI_Allreduce_c(in, out, 3, MPI_INT, MPI_SUM, MPI_COMM_WORLD) &&
+		out[1] == 2 * size, "large allreduce");
+	if (rank % 2 == 0)
+		MPI_Send_c(&rank, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+	MPI_Recv_c(&got, 1, MPI_INT, other, 0, MPI_COMM_WORLD,
+		MPI_STATUS_IGNORE);
+	if (rank % 2)
+		MPI_Send_c(&rank, 1, MPI_INT, other, 0, MPI_COMM_WORLD);
+	check(got == other, "large message");
+}
+
+/* As the agent of a framework: before MPI_Init it says that it is here and
+ * that its window is not open yet. */
+static int64_t *frame;
+
+static void frame_begin(void)
+{
+	char host[64] = "", path[512];
+	const char *run = getenv("TAUT_RECORD");
+	int fd;
+
+	gethostname(host, sizeof host - 1);
+	snprintf(path, sizeof path, "%s/processes", run);
+	mkdir(path, 0777);
+	for (int i = 0; i < 2; i++) {
+		snprintf(path, sizeof path, "%s/processes/%s-%d.%s", run,
+			host, (int)getpid(), i ? "window" : "json");
+		fd = open(path, O_RDWR | O_CREAT, 0666);
+		if (fd < 0 || ftruncate(fd, 32))
+			exit(9);
+		frame = mmap(NULL, 32, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+			0);
+	}
+}
+
+static void window(void)
+{
+	int sum;
+
+	for (int i = 0; i < 6; i++) {
+		if (i == 2)
+			frame[0] = 1; /* from */
+		if (i == 5)
+			frame[1] = 2; /* to */
+		MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM,
+			MPI_COMM_WORLD);
+	}
+}
+
 /* Computes while a message is under way, so that there is a step to replay. */
 static void stencil(void)
 {
@@ -432,7 +499,8 @@ static const struct {
 	{ "icollectives", icollectives }, { "persistent", persistent },
 	{ "subcomms", subcomms }, { "any_source", any_source },
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
-	{ "nobody", nobody }, { "stencil", stencil },
+	{ "nobody", nobody }, { "large", large },
+	{ "window", window }, { "stencil", stencil },
 };
 
 /* mpi_calls STATUS PART...: ends with STATUS. */
@@ -443,6 +511,9 @@ int main(int argc, char **argv)
 	for (int i = 2; i < argc; i++)
 		if (!strcmp(argv[i], "threads"))
 			wanted = MPI_THREAD_MULTIPLE;
+	for (int i = 2; i < argc; i++)
+		if (!strcmp(argv[i], "window"))
+			frame_begin();
 	MPI_Init_thread(&argc, &argv, wanted, &level);
 	if (level < wanted)
 		return 77;

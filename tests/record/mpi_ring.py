@@ -15,7 +15,8 @@ for lap in range(5):
     out, into = array("d", [comm.rank] * 8), array("d", [0] * 8)
     comm.Sendrecv(out, dest=after, sendtag=9, recvbuf=into, source=before, recvtag=9)
     assert into[0] == before
-total = comm.allreduce(comm.rank)
-assert total == comm.size * (comm.size - 1) // 2
+total = array("d", [0])
+comm.Allreduce(array("d", [comm.rank]), total)
+assert total[0] == comm.size * (comm.size - 1) / 2
 if comm.rank == 0:
     print("ring done")

@@ -65,6 +65,23 @@ void *tauti_mpi_symbol(const char *name)
 	return found ? found : hidden_symbol(name);
 }
 
+void *tauti_mpi_symbol_or_plain(const char *name)
+{
+	size_t len = strlen(name);
+	char plain[64];
+	void *found = tauti_mpi_symbol(name);
+
+	if (found || len < 3 || len >= sizeof plain ||
+		strcmp(name + len - 2, "_c"))
+		return found;
+	memcpy(plain, name, len - 2);
+	plain[len - 2] = '\0';
+	found = tauti_mpi_symbol(plain);
+	if (found)
+		__atomic_store_n(&tauti_mpi.is_narrow, true, __ATOMIC_RELAXED);
+	return found;
+}
+
 /* An object of data. The program may have a copy of its own, which is the
  * one that counts then. */
 static tauti_mpi_handle object(const char *name)

@@ -10,6 +10,7 @@
  * What all ranks must do together must not begin before all are known to do
  * it: a launcher may not have handed our environment to some host. agree.c
  * finds that out. */
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -146,15 +147,28 @@ static bool own_comm(void)
 			clocks.comm, tauti_mpi.abi->errors_return);
 }
 
+static void tell_time(int64_t begin_ns)
+{
+	char text[24];
+
+	snprintf(text, sizeof text, "%lld",
+		(long long)(taut_log_now() - begin_ns));
+	taut_log_fact(tauti_mpi.log, "mpi.clocks_ns", text);
+}
+
 void tauti_mpi_clocks_begin(const char *run)
 {
+	int64_t begin_ns;
+
 	clocks.agreed = !tauti_mpi_is_one_host() && tauti_mpi_agree(run);
 	if (!clocks.agreed)
 		return;
+	begin_ns = taut_log_now();
 	tauti_mpi_depth++;
 	clocks.agreed = own_comm() && learn_hosts();
 	if (clocks.agreed)
 		exchange();
+	tell_time(begin_ns);
 	tauti_mpi_depth--;
 }
 

@@ -88,6 +88,8 @@ enum {
 
 /* The function of that name that comes after ours; NULL: no MPI is loaded. */
 void *tauti_mpi_symbol(const char *name);
+/* The same, or of a name that ends in _c the one without; sets is_narrow. */
+void *tauti_mpi_symbol_or_plain(const char *name);
 /* Finds out whose library it is; NULL: one that is not known. real is filled
  * as far as the library has the functions. */
 const struct tauti_mpi_abi *tauti_mpi_detect(struct tauti_mpi_real *real);
@@ -157,6 +159,7 @@ struct tauti_mpi_state {
 	bool on;      /* from the end of MPI_Init to MPI_Finalize */
 	bool writes;  /* inside the window */
 	bool locks;   /* MPI_THREAD_MULTIPLE */
+	bool is_narrow; /* the library has no functions with large counts */
 	pthread_mutex_t lock;
 	uint32_t next_correlation, next_uid;
 	uint64_t n_lost; /* operations that had no room in the table */

@@ -10,6 +10,7 @@
 #ifndef TAUT_RECORD_MPI_WRAP_H
 #define TAUT_RECORD_MPI_WRAP_H
 
+#include <limits.h>
 #include <string.h>
 
 #include "record/mpi/mpi.h"
@@ -18,16 +19,29 @@
  * but 0 is an error to it. */
 #define TAUTI_MPI_NO_LIBRARY 1
 
-/* The function of that name after ours, looked up once; NULL: none. */
+/* MPI_ERR_COUNT, in all libraries. */
+#define TAUTI_MPI_TOO_LARGE 2
+
+/* The function of that name after ours, looked up once; NULL: none. A library
+ * before MPI 4 has no functions with large counts. Programs that look whether
+ * it has find ours, so these must work: called in place of it, the function
+ * with counts of int finds them in the same registers. */
 static inline void *tauti_mpi_next(void **known, const char *name)
 {
 	void *next = __atomic_load_n(known, __ATOMIC_RELAXED);
 
 	if (__builtin_expect(!next, 0)) {
-		next = tauti_mpi_symbol(name);
+		next = tauti_mpi_symbol_or_plain(name);
 		__atomic_store_n(known, next, __ATOMIC_RELAXED);
 	}
 	return next;
+}
+
+/* Would the function below see this count? */
+static inline bool tauti_mpi_fits(int64_t n)
+{
+	return n <= INT_MAX ||
+		!__atomic_load_n(&tauti_mpi.is_narrow, __ATOMIC_RELAXED);
 }
 
 #define TAUTI_MPI_UNPACK(...) __VA_ARGS__

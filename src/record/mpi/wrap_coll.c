@@ -1,6 +1,6 @@
 /* wrap_coll.c - collectives: each as a call that blocks, as one that only
- * begins, and as one that is prepared once and started often; each with
- * counts of int and (_c) of MPI_Count. */
+ * begins, and as one that is prepared once and started often; those with one
+ * count a buffer also with counts of MPI_Count (_c). */
 #include "record/mpi/wrap.h"
 
 /* --- how much a collective moves ------------------------------------------------- */
@@ -26,7 +26,7 @@ static bool is_in_place(const void *buf)
 	return (uintptr_t)buf == tauti_mpi.abi->in_place;
 }
 
-static int64_t sum_ints(const int *counts, int n)
+static int64_t sum_of(const int *counts, int n)
 {
 	int64_t sum = 0;
 
@@ -34,19 +34,6 @@ static int64_t sum_ints(const int *counts, int n)
 		sum += counts[i];
 	return sum;
 }
-
-static int64_t sum_longs(const int64_t *counts, int n)
-{
-	int64_t sum = 0;
-
-	for (int i = 0; i < n; i++)
-		sum += counts[i];
-	return sum;
-}
-
-#define SUM(counts, n) \
-	_Generic((counts), const int *: sum_ints, \
-		const int64_t *: sum_longs)(counts, n)
 
 /* Own part of what all have; 0 outside of an array. */
 #define OWN(counts, comm) (rank_in(comm) >= 0 ? (counts)[rank_in(comm)] : 0)
@@ -74,7 +61,9 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 
 /* --- the three ways -------------------------------------------------------------------- */
 
-#define RUN(span, call) \
+#define RUN(span, fits, call) \
+	if (!(fits)) \
+		return TAUTI_MPI_TOO_LARGE; \
 	tauti_mpi_enter(&span); \
 	rc = next call; \
 	tauti_mpi_leave(&span)
@@ -86,13 +75,13 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 		describe; \
 	}
 
-#define BLOCKING(name, word, describe, args, ...) \
+#define BLOCKING(name, word, fits, describe, args, ...) \
 	TAUTI_MPI_WRAP(name, args, __VA_ARGS__) \
 	{ \
 		struct tauti_mpi_span span; \
 		int rc; \
 \
-		RUN(span, args); \
+		RUN(span, fits, args); \
 		if (span.outer && !rc) { \
 			DESCRIBE(word, describe) \
 			tauti_mpi_collective("MPI_" #name, &span, &c); \
@@ -100,13 +89,13 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 		return rc; \
 	}
 
-#define BEGINNING(name, word, describe, persistent, args, ...) \
+#define BEGINNING(name, word, fits, describe, persistent, args, ...) \
 	TAUTI_MPI_WRAP(name, args, __VA_ARGS__) \
 	{ \
 		struct tauti_mpi_span span; \
 		int rc; \
 \
-		RUN(span, args); \
+		RUN(span, fits, args); \
 		if (span.outer && !rc) { \
 			DESCRIBE(word, describe) \
 			tauti_mpi_icollective("MPI_" #name, &span, &c, \
@@ -115,14 +104,16 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 		return rc; \
 	}
 
-#define THREE(plain, begins, prepares, word, describe, args, ...) \
-	BLOCKING(plain, word, describe, args, __VA_ARGS__) \
-	BEGINNING(begins, word, describe, false, \
+#define THREE(plain, begins, prepares, word, fits, describe, args, ...) \
+	BLOCKING(plain, word, fits, describe, args, __VA_ARGS__) \
+	BEGINNING(begins, word, fits, describe, false, \
 		(TAUTI_MPI_UNPACK args, request), __VA_ARGS__, \
 		void *request) \
-	BEGINNING(prepares, word, describe, true, \
+	BEGINNING(prepares, word, fits, describe, true, \
 		(TAUTI_MPI_UNPACK args, info, request), __VA_ARGS__, \
 		tauti_mpi_handle info, void *request)
+
+#define FITS(n) tauti_mpi_fits(n)
 
 /* With counts of both widths. */
 #define BOTH(family, plain, begins) \
@@ -133,17 +124,18 @@ typedef tauti_mpi_handle handle;
 
 /* --- each --------------------------------------------------------------------------------- */
 
-THREE(Barrier, Ibarrier, Barrier_init, "barrier", (void)0, (comm), handle comm)
+THREE(Barrier, Ibarrier, Barrier_init, "barrier", true, (void)0, (comm),
+	handle comm)
 
 #define BCAST(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "broadcast", \
+	THREE(plain, begins, prepares, "broadcast", FITS(n), \
 		(same(&c, n, type), c.root = root), \
 		(buf, n, type, root, comm), \
 		void *buf, count n, handle type, int root, handle comm)
 BOTH(BCAST, Bcast, Ibcast)
 
 #define REDUCE(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "reduce", \
+	THREE(plain, begins, prepares, "reduce", FITS(n), \
 		(same(&c, n, type), c.root = root), \
 		(in, out, n, type, op, root, comm), \
 		const void *in, void *out, count n, handle type, handle op, \
@@ -151,7 +143,7 @@ BOTH(BCAST, Bcast, Ibcast)
 BOTH(REDUCE, Reduce, Ireduce)
 
 #define LIKE_ALLREDUCE(count, plain, begins, prepares, word) \
-	THREE(plain, begins, prepares, word, same(&c, n, type), \
+	THREE(plain, begins, prepares, word, FITS(n), same(&c, n, type), \
 		(in, out, n, type, op, comm), \
 		const void *in, void *out, count n, handle type, handle op, \
 		handle comm)
@@ -166,16 +158,16 @@ BOTH(SCAN, Scan, Iscan)
 BOTH(EXSCAN, Exscan, Iexscan)
 
 #define REDUCE_SCATTER(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "reduce_scatter", \
-		sizes(&c, SUM(counts, size_of(comm)), type, \
+	THREE(plain, begins, prepares, "reduce_scatter", true, \
+		sizes(&c, sum_of(counts, size_of(comm)), type, \
 			OWN(counts, comm), type), \
 		(in, out, counts, type, op, comm), \
 		const void *in, void *out, const count *counts, handle type, \
 		handle op, handle comm)
-BOTH(REDUCE_SCATTER, Reduce_scatter, Ireduce_scatter)
+REDUCE_SCATTER(int, Reduce_scatter, Ireduce_scatter, Reduce_scatter_init)
 
 #define REDUCE_SCATTER_BLOCK(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "reduce_scatter", \
+	THREE(plain, begins, prepares, "reduce_scatter", FITS(n), \
 		sizes(&c, (int64_t)n * size_of(comm), type, n, type), \
 		(in, out, n, type, op, comm), \
 		const void *in, void *out, count n, handle type, handle op, \
@@ -183,7 +175,7 @@ BOTH(REDUCE_SCATTER, Reduce_scatter, Ireduce_scatter)
 BOTH(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, Ireduce_scatter_block)
 
 #define ALLGATHER(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "allgather", \
+	THREE(plain, begins, prepares, "allgather", FITS(n_in) && FITS(n_out), \
 		sizes(&c, is_in_place(in) ? n_out : n_in, \
 			is_in_place(in) ? out_type : in_type, \
 			(int64_t)n_out * size_of(comm), out_type), \
@@ -192,20 +184,19 @@ BOTH(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, Ireduce_scatter_block)
 		count n_out, handle out_type, handle comm)
 BOTH(ALLGATHER, Allgather, Iallgather)
 
-#define ALLGATHERV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "allgather", \
+#define ALLGATHERV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "allgather", FITS(n_in), \
 		sizes(&c, is_in_place(in) ? OWN(counts, comm) : n_in, \
 			is_in_place(in) ? out_type : in_type, \
-			SUM(counts, size_of(comm)), out_type), \
+			sum_of(counts, size_of(comm)), out_type), \
 		(in, n_in, in_type, out, counts, places, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
-		const count *counts, const at *places, handle out_type, \
+		const count *counts, const count *places, handle out_type, \
 		handle comm)
-ALLGATHERV(int, int, Allgatherv, Iallgatherv, Allgatherv_init)
-ALLGATHERV(intptr_t, int64_t, Allgatherv_c, Iallgatherv_c, Allgatherv_init_c)
+ALLGATHERV(int, Allgatherv, Iallgatherv, Allgatherv_init)
 
 #define ALLTOALL(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "alltoall", \
+	THREE(plain, begins, prepares, "alltoall", FITS(n_in) && FITS(n_out), \
 		sizes(&c, unless_in_place(in, \
 				(int64_t)n_in * size_of(comm)), in_type, \
 			(int64_t)n_out * size_of(comm), out_type), \
@@ -214,67 +205,50 @@ ALLGATHERV(intptr_t, int64_t, Allgatherv_c, Iallgatherv_c, Allgatherv_init_c)
 		count n_out, handle out_type, handle comm)
 BOTH(ALLTOALL, Alltoall, Ialltoall)
 
-#define ALLTOALLV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "alltoall", \
+#define ALLTOALLV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "alltoall", true, \
 		sizes(&c, is_in_place(in) ? -1 : \
-				SUM(in_counts, size_of(comm)), in_type, \
-			SUM(out_counts, size_of(comm)), out_type), \
+				sum_of(in_counts, size_of(comm)), in_type, \
+			sum_of(out_counts, size_of(comm)), out_type), \
 		(in, in_counts, in_places, in_type, out, out_counts, \
 			out_places, out_type, comm), \
-		const void *in, const count *in_counts, const at *in_places, \
+		const void *in, const count *in_counts, const count *in_places, \
 		handle in_type, void *out, const count *out_counts, \
-		const at *out_places, handle out_type, handle comm)
-ALLTOALLV(int, int, Alltoallv, Ialltoallv, Alltoallv_init)
-ALLTOALLV(intptr_t, int64_t, Alltoallv_c, Ialltoallv_c, Alltoallv_init_c)
+		const count *out_places, handle out_type, handle comm)
+ALLTOALLV(int, Alltoallv, Ialltoallv, Alltoallv_init)
 
 /* Every peer has a type of its own: bytes. */
-#define SUM_TYPED(counts, types, n, sum) \
-	for (int i = 0; i < n; i++) { \
-		int bytes = 0; \
-\
-		tauti_mpi.real.type_size(tauti_mpi_load(types, (size_t)i), \
-			&bytes); \
-		sum += (int64_t)(counts)[i] * bytes; \
+static int64_t bytes_of(const int *counts, const void *types, int n)
+{
+	int64_t sum = 0;
+
+	for (int i = 0; i < n; i++) {
+		int bytes = 0;
+
+		tauti_mpi.real.type_size(
+			tauti_mpi_load(types, (size_t)i), &bytes);
+		sum += (int64_t)counts[i] * bytes;
 	}
-
-static int64_t typed_ints(const int *counts, const void *types, int n)
-{
-	int64_t sum = 0;
-
-	SUM_TYPED(counts, types, n, sum)
 	return sum;
 }
 
-static int64_t typed_longs(const int64_t *counts, const void *types, int n)
-{
-	int64_t sum = 0;
-
-	SUM_TYPED(counts, types, n, sum)
-	return sum;
-}
-
-#define TYPED(counts, types, n) \
-	_Generic((counts), const int *: typed_ints, \
-		const int64_t *: typed_longs)(counts, types, n)
-
-#define ALLTOALLW(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "alltoall", \
+#define ALLTOALLW(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "alltoall", true, \
 		sizes(&c, is_in_place(in) ? -1 : \
-				TYPED(in_counts, in_types, size_of(comm)), \
+				bytes_of(in_counts, in_types, size_of(comm)), \
 			tauti_mpi.abi->byte, \
-			TYPED(out_counts, out_types, size_of(comm)), \
+			bytes_of(out_counts, out_types, size_of(comm)), \
 			tauti_mpi.abi->byte), \
 		(in, in_counts, in_places, in_types, out, out_counts, \
 			out_places, out_types, comm), \
-		const void *in, const count *in_counts, const at *in_places, \
+		const void *in, const count *in_counts, const count *in_places, \
 		const void *in_types, void *out, const count *out_counts, \
-		const at *out_places, const void *out_types, handle comm)
-ALLTOALLW(int, int, Alltoallw, Ialltoallw, Alltoallw_init)
-ALLTOALLW(intptr_t, int64_t, Alltoallw_c, Ialltoallw_c, Alltoallw_init_c)
+		const count *out_places, const void *out_types, handle comm)
+ALLTOALLW(int, Alltoallw, Ialltoallw, Alltoallw_init)
 
 /* The root's arguments alone tell what arrives there. */
 #define GATHER(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "gather", \
+	THREE(plain, begins, prepares, "gather", FITS(n_in) && FITS(n_out), \
 		(sizes(&c, is_in_place(in) ? n_out : n_in, \
 			is_in_place(in) ? out_type : in_type, \
 			rank_in(comm) == root ? \
@@ -285,23 +259,22 @@ ALLTOALLW(intptr_t, int64_t, Alltoallw_c, Ialltoallw_c, Alltoallw_init_c)
 		count n_out, handle out_type, int root, handle comm)
 BOTH(GATHER, Gather, Igather)
 
-#define GATHERV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "gather", \
+#define GATHERV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "gather", FITS(n_in), \
 		(sizes(&c, is_in_place(in) ? OWN(counts, comm) : n_in, \
 			is_in_place(in) ? out_type : in_type, \
 			rank_in(comm) == root ? \
-				SUM(counts, size_of(comm)) : -1, \
+				sum_of(counts, size_of(comm)) : -1, \
 			out_type), c.root = root), \
 		(in, n_in, in_type, out, counts, places, out_type, root, \
 			comm), \
 		const void *in, count n_in, handle in_type, void *out, \
-		const count *counts, const at *places, handle out_type, \
+		const count *counts, const count *places, handle out_type, \
 		int root, handle comm)
-GATHERV(int, int, Gatherv, Igatherv, Gatherv_init)
-GATHERV(intptr_t, int64_t, Gatherv_c, Igatherv_c, Gatherv_init_c)
+GATHERV(int, Gatherv, Igatherv, Gatherv_init)
 
 #define SCATTER(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "scatter", \
+	THREE(plain, begins, prepares, "scatter", FITS(n_in) && FITS(n_out), \
 		(sizes(&c, rank_in(comm) == root ? \
 				(int64_t)n_in * size_of(comm) : -1, in_type, \
 			is_in_place(out) ? n_in : n_out, \
@@ -312,24 +285,23 @@ GATHERV(intptr_t, int64_t, Gatherv_c, Igatherv_c, Gatherv_init_c)
 		count n_out, handle out_type, int root, handle comm)
 BOTH(SCATTER, Scatter, Iscatter)
 
-#define SCATTERV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "scatter", \
+#define SCATTERV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "scatter", FITS(n_out), \
 		(sizes(&c, rank_in(comm) == root ? \
-				SUM(counts, size_of(comm)) : -1, in_type, \
+				sum_of(counts, size_of(comm)) : -1, in_type, \
 			is_in_place(out) ? OWN(counts, comm) : n_out, \
 			is_in_place(out) ? in_type : out_type), \
 			c.root = root), \
 		(in, counts, places, in_type, out, n_out, out_type, root, \
 			comm), \
-		const void *in, const count *counts, const at *places, \
+		const void *in, const count *counts, const count *places, \
 		handle in_type, void *out, count n_out, handle out_type, \
 		int root, handle comm)
-SCATTERV(int, int, Scatterv, Iscatterv, Scatterv_init)
-SCATTERV(intptr_t, int64_t, Scatterv_c, Iscatterv_c, Scatterv_init_c)
+SCATTERV(int, Scatterv, Iscatterv, Scatterv_init)
 
 /* Neighbours wait for neighbours alone, so these are of no known kind. */
 #define NEIGHBOR(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "neighbors", \
+	THREE(plain, begins, prepares, "neighbors", FITS(n_in) && FITS(n_out), \
 		sizes(&c, n_in, in_type, -1, in_type), \
 		(in, n_in, in_type, out, n_out, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
@@ -337,36 +309,33 @@ SCATTERV(intptr_t, int64_t, Scatterv_c, Iscatterv_c, Scatterv_init_c)
 BOTH(NEIGHBOR, Neighbor_allgather, Ineighbor_allgather)
 BOTH(NEIGHBOR, Neighbor_alltoall, Ineighbor_alltoall)
 
-#define NEIGHBOR_GATHERV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "neighbors", \
+#define NEIGHBOR_GATHERV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "neighbors", FITS(n_in), \
 		sizes(&c, n_in, in_type, -1, in_type), \
 		(in, n_in, in_type, out, counts, places, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
-		const count *counts, const at *places, handle out_type, \
+		const count *counts, const count *places, handle out_type, \
 		handle comm)
-NEIGHBOR_GATHERV(int, int, Neighbor_allgatherv, Ineighbor_allgatherv,
+NEIGHBOR_GATHERV(int, Neighbor_allgatherv, Ineighbor_allgatherv,
 	Neighbor_allgatherv_init)
-NEIGHBOR_GATHERV(intptr_t, int64_t, Neighbor_allgatherv_c,
-	Ineighbor_allgatherv_c, Neighbor_allgatherv_init_c)
 
-#define NEIGHBOR_ALLTOALLV(at, count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "neighbors", (void)0, \
+#define NEIGHBOR_ALLTOALLV(count, plain, begins, prepares) \
+	THREE(plain, begins, prepares, "neighbors", true, (void)0, \
 		(in, in_counts, in_places, in_type, out, out_counts, \
 			out_places, out_type, comm), \
-		const void *in, const count *in_counts, const at *in_places, \
+		const void *in, const count *in_counts, const count *in_places, \
 		handle in_type, void *out, const count *out_counts, \
-		const at *out_places, handle out_type, handle comm)
-NEIGHBOR_ALLTOALLV(int, int, Neighbor_alltoallv, Ineighbor_alltoallv,
+		const count *out_places, handle out_type, handle comm)
+NEIGHBOR_ALLTOALLV(int, Neighbor_alltoallv, Ineighbor_alltoallv,
 	Neighbor_alltoallv_init)
-NEIGHBOR_ALLTOALLV(intptr_t, int64_t, Neighbor_alltoallv_c,
-	Ineighbor_alltoallv_c, Neighbor_alltoallv_init_c)
 
 #define NEIGHBOR_ALLTOALLW(count, plain, begins, prepares) \
-	THREE(plain, begins, prepares, "neighbors", (void)0, \
+	THREE(plain, begins, prepares, "neighbors", true, (void)0, \
 		(in, in_counts, in_places, in_types, out, out_counts, \
 			out_places, out_types, comm), \
 		const void *in, const count *in_counts, \
 		const intptr_t *in_places, const void *in_types, void *out, \
 		const count *out_counts, const intptr_t *out_places, \
 		const void *out_types, handle comm)
-BOTH(NEIGHBOR_ALLTOALLW, Neighbor_alltoallw, Ineighbor_alltoallw)
+NEIGHBOR_ALLTOALLW(int, Neighbor_alltoallw, Ineighbor_alltoallw,
+	Neighbor_alltoallw_init)

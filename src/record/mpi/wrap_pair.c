@@ -31,6 +31,8 @@ static void *status_for(struct status *own, void *theirs, bool outer)
 		struct tauti_mpi_span span; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, dst, tag, comm); \
 		tauti_mpi_leave(&span); \
@@ -48,6 +50,8 @@ static void *status_for(struct status *own, void *theirs, bool outer)
 		struct tauti_mpi_span span; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, dst, tag, comm, request); \
 		tauti_mpi_leave(&span); \
@@ -82,6 +86,8 @@ SENDS(Rsend, Irsend)
 		struct status own; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, src, tag, comm, \
 			status_for(&own, status, span.outer)); \
@@ -102,6 +108,8 @@ RECV(Recv_c, int64_t)
 		struct tauti_mpi_span span; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, src, tag, comm, request); \
 		tauti_mpi_leave(&span); \
@@ -130,6 +138,8 @@ BEGIN_RECV(Recv_init_c, int64_t, true)
 		struct status own; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n_out) && tauti_mpi_fits(n_in))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(out, n_out, out_type, dst, out_tag, in, n_in, \
 			in_type, src, in_tag, comm, \
@@ -155,6 +165,8 @@ SENDRECV(Sendrecv_c, int64_t)
 		struct status own; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, dst, out_tag, src, in_tag, comm, \
 			status_for(&own, status, span.outer)); \
@@ -179,6 +191,8 @@ SENDRECV_REPLACE(Sendrecv_replace_c, int64_t)
 		struct tauti_mpi_span span; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n_out) && tauti_mpi_fits(n_in))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(out, n_out, out_type, dst, out_tag, in, n_in, \
 			in_type, src, in_tag, comm, request); \
@@ -202,6 +216,8 @@ ISENDRECV(Isendrecv_c, int64_t)
 		struct tauti_mpi_span span; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		rc = next(buf, n, type, dst, out_tag, src, in_tag, comm, \
 			request); \
@@ -287,6 +303,8 @@ TAUTI_MPI_WRAP(Probe, (src, tag, comm, status),
 		handle taken = 0; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		if (span.outer) \
 			taken = tauti_mpi_load(message, 0); \
@@ -310,6 +328,8 @@ MRECV(Mrecv_c, int64_t)
 		handle taken = 0; \
 		int rc; \
 \
+		if (!(tauti_mpi_fits(n))) \
+			return TAUTI_MPI_TOO_LARGE; \
 		tauti_mpi_enter(&span); \
 		if (span.outer) \
 			taken = tauti_mpi_load(message, 0); \
