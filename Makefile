@@ -17,13 +17,20 @@ $(BUILD)/build.ninja: | deps
 build: deps $(BUILD)/build.ninja
 	@ninja -C $(BUILD)
 
-# All tests, or those of some suites: make test SUITES='base trace'
+# All tests, or those of some suites, or all but some:
+# make test SUITES='base trace', make test BUT=frameworks
 SUITES ?=
+BUT ?=
+FRAMEWORKS = $(if $(SUITES),$(filter frameworks,$(SUITES)),\
+	$(filter-out $(BUT),frameworks))
 test: build
 	@tools/ensure-deps test
+	@$(if $(FRAMEWORKS),tools/ensure-python torch tensorflow mxnet || \
+		echo "tests of frameworks that are not there will be skipped",:)
 	@rm -f $(BUILD)/meson-logs/testlog.json
 	@meson test -C $(BUILD) --no-rebuild --print-errorlogs \
-		$(foreach suite,$(SUITES),--suite $(suite)); \
+		$(foreach suite,$(SUITES),--suite $(suite)) \
+		$(foreach suite,$(BUT),--no-suite $(suite)); \
 	status=$$?; tools/tally $(BUILD) && exit $$status
 
 # What a person sees first: a real two-host recording, explained.

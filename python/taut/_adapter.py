@@ -65,6 +65,9 @@ class Adapter:
         self.job.steps_seen. With discard, what is recorded will be thrown away:
         it is there to make the process as slow or fast as it is going to be."""
 
+    def prepare(self):
+        """The window that was thrown away is over, the real one is near."""
+
     def between_steps(self):
         """A step that was recorded ended, and so will the next that begins
         now, self.job.steps_seen."""

@@ -69,6 +69,9 @@ class Job:
             # The end of step A-1 begins the window: step 0 cannot be in it.
             self.first = max(steps[0], 1)
             self.end_step = max(steps[1], self.first + 1)
+            # One step is left between the window that is thrown away and the
+            # real one: ranks that took longer to set up meet again in it.
+            self.discard_at = max(self.first - 2, 1)
             self.next_change = 1
         else:
             self.next_change = float("inf")
@@ -125,24 +128,27 @@ class Job:
             self._first_step()
         if self.phase is DISCARDS:
             self.leader.stop(None)
+            self.leader.prepare()
             self.phase = WAITS
         if self.phase is RECORDS and seen >= self.end_step:
             self._stop("recorded steps %d:%d" % (self.first, seen))
         elif self.phase is WAITS and seen >= self.first:
             self._start()
-        elif self.phase is WAITS and seen == self.first - 1:
+        elif self.phase is WAITS and seen == self.discard_at:
             self._discard()
         self._next_change()
 
     def _next_change(self):
+        seen = self.steps_seen
         if self.phase is RECORDS:
             self.next_change = self.end_step
+        elif self.phase is DISCARDS:
+            self.next_change = seen + 1
         elif self.phase is ENDED:
             self.next_change = float("inf")
-        elif self.steps_seen < self.first - 1:
-            self.next_change = self.first - 1
         else:
-            self.next_change = self.first
+            waits_for = self.discard_at if seen < self.discard_at else self.first
+            self.next_change = waits_for
 
     def _first_step(self):
         ranks = self.leader.ranks()

@@ -35,7 +35,7 @@ def _addresses():
 
 class Clocks:
     def __init__(self, run, adapter):
-        self.file = os.path.join(run, "processes", "clock.txt")
+        self.file = os.path.join(run, "processes", ".clock")
         self.adapter = adapter
         self.server = None
 

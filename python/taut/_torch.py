@@ -4,6 +4,8 @@
 Written against 2.13; what is not the same in every release since 2.1 is looked
 for before it is used."""
 
+import contextlib
+import ctypes
 import functools
 import gzip
 import os
@@ -15,11 +17,12 @@ import torch
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, _KinetoProfile
 
-from . import _adapter, _torch_facts, _torch_loader, _torch_modules
+from . import _adapter, _heap, _torch_facts, _torch_loader, _torch_modules
 
 # Steps of another optimiser after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
 LEADER_IS_GONE = 64
+UNKNOWN_STEPS = 8  # for which room is made when nobody says how many
 
 
 class Steps:
@@ -33,22 +36,32 @@ class Steps:
         self.stepped = None
 
     def watch(self):
-        """Every class of optimisers, when its first instance is made: what its
-        step() is then, whoever wrapped or replaced it before."""
+        """Every class of optimisers, when an instance is made: what its step()
+        is then, whoever wrapped or replaced it before. Instances that are older
+        than this tell their steps by PyTorch's own hook."""
         watcher = self
         base = torch.optim.Optimizer
-        patch = base._patch_step_function
+        patch = getattr(base, "_patch_step_function", None)
+        if patch is not None:
 
-        @functools.wraps(patch)
-        def _patch_step_function(self):
-            patch(self)
-            try:
-                watcher.wrap(type(self))
-            except Exception:
-                pass
+            @functools.wraps(patch)
+            def _patch_step_function(self):
+                patch(self)
+                try:
+                    watcher.wrap(type(self))
+                except Exception:
+                    pass
 
-        base._patch_step_function = _patch_step_function
+            base._patch_step_function = _patch_step_function
+        module = sys.modules.get("torch.optim.optimizer")
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register:
+            register(self.hooked)
         self.watch_scaler()
+
+    def hooked(self, optimizer, args, kwargs):
+        if not self.depth and not torch.compiler.is_compiling():
+            self.count(optimizer)
 
     def wrap(self, cls):
         step = cls.step
@@ -112,6 +125,9 @@ class Adapter(_adapter.Adapter):
         super().__init__(job)
         self.profiler = None
         self.step_mark = None
+        self.kineto = _Kineto()
+        self.grown_bytes = 0  # by the heap in the window that is thrown away
+        self.reserve = None
         self.modules = _torch_modules.Modules()
         self.loader = _torch_loader.Loader()
         self.others = _torch_modules.OtherProfilers(self)
@@ -154,6 +170,20 @@ class Adapter(_adapter.Adapter):
     # --- the window -------------------------------------------------------
 
     def start(self, discard):
+        self.start_profiler()
+        self.modules.begin()
+        self.loader.begin(self.job, discard)
+        self.mark_step()
+        self.faults = _heap.faults()
+
+    def prepare(self):
+        self.reserve = _heap.Reserve(self.grown_bytes * (self.steps_to_come() + 1))
+
+    def steps_to_come(self):
+        job = self.job
+        return job.end_step - job.first if job.end_step else UNKNOWN_STEPS
+
+    def start_profiler(self):
         activities = [ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(ProfilerActivity.CUDA)
@@ -162,11 +192,14 @@ class Adapter(_adapter.Adapter):
             record_shapes=True,
             profile_memory=os.environ.get("TAUT_RECORD_MEMORY") == "1",
         )
-        with self.others.ours(), _quiet_kineto():
-            self.profiler.start()
-        self.modules.begin()
-        self.loader.begin(self.job, discard)
-        self.mark_step()
+        with self.others.ours():
+            if self.kineto.level is not None:
+                self.profiler.prepare_trace()
+                with self.kineto.quiet():
+                    self.profiler.start_trace()
+            else:
+                with self.kineto.quiet():
+                    self.profiler.start()
 
     def between_steps(self):
         self.end_mark()
@@ -183,33 +216,40 @@ class Adapter(_adapter.Adapter):
             mark.__exit__(None, None, None)
 
     def stop(self, folder):
+        self.grown_bytes = (_heap.faults() - self.faults) * _heap.page_bytes()
         self.end_mark()
         self.loader.end(folder)
         self.modules.end()
         profiler, self.profiler = self.profiler, None
-        if profiler is None:
-            return
-        with self.others.ours():
-            profiler.stop()
-        if folder:
-            if self.job.log:
-                _torch_facts.write(self.job.log, self.modules.tops())
-            self.export(profiler, folder)
-        self.modules.forget()
+        try:
+            with self.others.ours(), self.kineto.quiet():
+                profiler.stop()
+            if folder:
+                self.keep(profiler, folder)
+        finally:
+            self.modules.forget()
+            if self.reserve:
+                self.reserve.release()
+
+    def keep(self, profiler, folder):
+        if self.job.log:
+            _torch_facts.write(self.job.log, self.modules.tops())
+        self.export(profiler, folder)
 
     def export(self, profiler, folder):
         """Compressed at once: a job may end without another chance."""
         path = os.path.join(folder, self.output)
         if not self.job.ranks:
             path = os.path.join(folder, "%s.%s" % (self.job.file.name, self.output))
-        plain, packed = path + ".part.json", path + ".part"
+        plain, packed = path + ".json.part", path + ".part"
         try:
-            profiler.export_chrome_trace(plain)
+            with self.kineto.quiet():
+                profiler.export_chrome_trace(plain)
             with open(plain, "rb") as source, gzip.open(packed, "wb", 1) as out:
                 shutil.copyfileobj(source, out, 1 << 20)
             os.rename(packed, path)
         finally:
-            for part in (plain, packed):
+            for part in (plain, plain + ".tmp", packed):
                 try:
                     os.unlink(part)
                 except OSError:
@@ -226,19 +266,42 @@ class Adapter(_adapter.Adapter):
             disable(False)
 
     def ended(self):
+        if self.reserve:
+            self.reserve.release()
         self.loader.close()
 
 
-class _quiet_kineto:
-    """Kineto reads how much it may print when it is first used."""
+class _Kineto:
+    """How much Kineto may print, which is nothing while we use it. It reads
+    KINETO_LOG_LEVEL when it is first used; later its own variable counts, where
+    the library shows it."""
 
     NAME = "KINETO_LOG_LEVEL"
+    VARIABLE = "_ZN9libkineto6Logger14severityLevel_E"
+    NOTHING = 99
 
-    def __enter__(self):
-        self.ours = self.NAME not in os.environ
-        if self.ours:
-            os.environ[self.NAME] = "99"
+    def __init__(self):
+        self.level = None
+        try:
+            folder = os.path.join(os.path.dirname(torch.__file__), "lib")
+            lib = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))
+            self.level = ctypes.c_int.in_dll(lib, self.VARIABLE)
+        except (OSError, ValueError):
+            pass
 
-    def __exit__(self, *exception):
-        if self.ours:
-            os.environ.pop(self.NAME, None)
+    @contextlib.contextmanager
+    def quiet(self):
+        if self.level is not None:
+            level, self.level.value = self.level.value, self.NOTHING
+            try:
+                yield
+            finally:
+                self.level.value = level
+        elif self.NAME in os.environ:
+            yield
+        else:
+            os.environ[self.NAME] = str(self.NOTHING)
+            try:
+                yield
+            finally:
+                os.environ.pop(self.NAME, None)

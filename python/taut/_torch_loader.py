@@ -3,7 +3,7 @@
 worker takes to make one.
 
 A worker is a process of its own. It learns of the window from a small file
-beside that of its parent, RUN/processes/HOST-PID.window, which both map; it
+beside that of its parent, RUN/processes/.HOST-PID.window, which both map; it
 keeps the times of its last batches in memory and opens a log only when there is
 a window. A batch that was made before the window and used in it counts."""
 
@@ -26,7 +26,7 @@ _LOG_RECORDS = 8192
 
 
 def _window_path(run, pid):
-    return os.path.join(run, "processes", "%s-%d.window" % (host_name(), pid))
+    return os.path.join(run, "processes", ".%s-%d.window" % (host_name(), pid))
 
 
 class Window:

@@ -1,5 +1,9 @@
 /* cmd_convert.c - taut convert: hand the data to other tools. */
+#include <errno.h>
+#include <limits.h>
+#include <stdio.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include "cli/job.h"
 #include "cli/out.h"
@@ -15,9 +19,11 @@ struct values {
 static const struct opt options[] = {
 	{ "to", 0, OPT_TEXT, offsetof(struct values, to), "FORMAT",
 		"perfetto: the timeline with the critical path and the waits; "
-		"csv: the table of operations", 0, 0 },
+		"csv: the table of operations; chakra: execution traces for "
+		"simulators, one file a rank", 0, 0 },
 	{ "output", 'o', OPT_TEXT, offsetof(struct values, output), "FILE",
-		"write to this file (default, and -: standard output)", 0, 0 },
+		"write to this file (default, and -: standard output); of "
+		"chakra, the folder for its files", 0, 0 },
 	JOB_OPTIONS(struct values),
 };
 
@@ -28,6 +34,7 @@ static const struct format {
 } formats[] = {
 	{ "perfetto", taut_report_perfetto },
 	{ "csv", tauti_csv_write },
+	{ "chakra", NULL }, /* a folder: write_folder() */
 };
 enum { N_FORMATS = sizeof formats / sizeof formats[0] };
 
@@ -59,9 +66,94 @@ static const struct format *find_format(const char *name)
 		term_complain("--to: unknown format '%s'; did you mean %s?",
 			name, near);
 	else
-		term_complain("--to: expected perfetto or csv, found %s",
+		term_complain("--to: expected perfetto, csv or chakra, found %s",
 			name ? name : "nothing");
 	return NULL;
+}
+
+/* --- a folder ------------------------------------------------------------- */
+
+struct rank_output {
+	struct tauti_chakra *chakra;
+	uint32_t rank;
+};
+
+static taut_status write_rank(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct rank_output *output = context;
+
+	return tauti_chakra_write(output->chakra, output->rank, out, err);
+}
+
+static taut_status write_groups(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct rank_output *output = context;
+
+	return tauti_chakra_write_groups(output->chakra, out, err);
+}
+
+static taut_status path_in(char path[PATH_MAX], const char *folder,
+	const char *name, struct taut_error *err)
+{
+	if (snprintf(path, PATH_MAX, "%s/%s", folder, name) < PATH_MAX)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EIO, -1, "%s: its name is too long",
+		folder);
+}
+
+static taut_status make_folder(const char *path, struct taut_error *err)
+{
+	struct stat at;
+
+	if (stat(path, &at) == 0 && S_ISDIR(at.st_mode))
+		return TAUT_OK;
+	if (mkdir(path, 0777) == 0)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EIO, -1, "%s: cannot be made: %s",
+		path, strerror(errno));
+}
+
+static taut_status write_folder(
+	const struct job *job, const char *folder, struct taut_error *err)
+{
+	struct rank_output output = { NULL, 0 };
+	char path[PATH_MAX], name[32];
+	taut_status status = make_folder(folder, err);
+
+	if (!status)
+		status = tauti_chakra_open(job->report, &output.chakra, err);
+	for (uint32_t i = 0; !status && i < job->run->n_traces; i++) {
+		output.rank = i;
+		snprintf(name, sizeof name, "chakra.%d.et",
+			(int)job->run->traces[i].rank);
+		status = path_in(path, folder, name, err);
+		if (!status)
+			status = out_write(
+				path, job->run, write_rank, &output, err);
+	}
+	if (!status)
+		status = path_in(path, folder, "comm_groups.json", err);
+	if (!status)
+		status = out_write(path, job->run, write_groups, &output, err);
+	tauti_chakra_close(output.chakra);
+	return status;
+}
+
+/* --- the verb --------------------------------------------------------------- */
+
+/* Before long work: can the result be written at all? */
+static int check_output(
+	const struct format *format, const char *path, struct taut_error *err)
+{
+	if (format->write)
+		return job_status(out_check(path, err), err);
+	if (path)
+		return job_status(make_folder(path, err), err);
+	term_complain("--to %s: expected -o FOLDER, for it is one file a rank",
+		format->name);
+	return EXIT_USAGE;
 }
 
 static int run(const struct verb_call *call)
@@ -72,11 +164,12 @@ static int run(const struct verb_call *call)
 		values->output : NULL;
 	struct taut_error err = { .message = "" };
 	struct job job;
+	taut_status written;
 	int status;
 
 	if (!format)
 		return EXIT_USAGE;
-	status = job_status(out_check(path, &err), &err);
+	status = check_output(format, path, &err);
 	if (!status)
 		status = job_open(&job, &values->job, call);
 	if (status)
@@ -84,15 +177,17 @@ static int run(const struct verb_call *call)
 
 	struct output output = { job.report, format };
 
-	status = job_status(out_write(path, job.run, write_result,
-		&output, &err), &err);
+	written = format->write ?
+		out_write(path, job.run, write_result, &output, &err) :
+		write_folder(&job, path, &err);
+	status = job_status(written, &err);
 	job_close(&job);
 	return status;
 }
 
 const struct verb verb_convert = {
 	.name = "convert",
-	.summary = "hand the data to other tools: Perfetto, CSV",
+	.summary = "hand the data to other tools: Perfetto, CSV, Chakra",
 	.operands = "RUN... --to FORMAT",
 	.about = "Writes what was recorded, on one clock over all ranks, in a "
 		"form that other tools read.\n\n" ABOUT_RUN,

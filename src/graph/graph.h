@@ -87,6 +87,8 @@ struct tauti_rank {
 	uint32_t main_lane; /* of the trace; TAUT_NONE: no host thread */
 	bool *comm_lane;    /* by lane: holds communication and nothing else */
 	bool *load_lane;    /* by lane: a loader's worker */
+	bool *shadow_lane;  /* by lane: NCCL's own account of communication that
+	                       stands on a stream too */
 	uint32_t *launch_of;  /* by row: host call of device work */
 	uint32_t *call_of;    /* by row: index in calls */
 	uint32_t *comm_of;    /* by row: index in comms */

@@ -4,6 +4,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <taut/graph.h>
 #include <taut/replay.h>
@@ -385,6 +386,53 @@ static void test_ring_alone(void **state)
 	finish(g, run);
 }
 
+/* What NCCL's plugin says of a kernel that the profiler saw too is told once:
+ * one collective, of the kernel. */
+static void test_nccl_beside_its_kernels(void **state)
+{
+	char folder[] = "/tmp/taut-nccl-XXXXXX", rank[64], json[96], log[96];
+	const char *paths[] = { folder };
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run = NULL;
+	struct taut_graph *g;
+	struct tauti_log_record *r;
+	uint32_t name;
+	FILE *file;
+
+	(void)state;
+	assert_non_null(mkdtemp(folder));
+	snprintf(rank, sizeof rank, "%s/rank0", folder);
+	snprintf(json, sizeof json, "%s/torch.json", rank);
+	snprintf(log, sizeof log, "%s/nccl.tautlog", rank);
+	assert_int_equal(mkdir(rank, 0700), 0);
+	file = fopen(json, "w");
+	fputs("{\"baseTimeNanoseconds\":1700000000000000000,\"traceEvents\":["
+		"{\"ph\":\"X\",\"cat\":\"cuda_runtime\",\"name\":"
+		"\"cudaLaunchKernel\",\"pid\":100,\"tid\":100,\"ts\":1,"
+		"\"dur\":2,\"args\":{\"correlation\":1}},"
+		"{\"ph\":\"X\",\"cat\":\"kernel\",\"name\":"
+		"\"ncclDevKernel_AllReduce_Sum_f32_RING_LL\",\"pid\":0,"
+		"\"tid\":7,\"ts\":5,\"dur\":50,\"args\":{\"device\":0,"
+		"\"stream\":7,\"correlation\":1}}]}", file);
+	fclose(file);
+	wl_comm(&w, "allreduce", 5000, 4, 50, 0, 16);
+	name = wl_text(&w, "NCCL world");
+	r = wl_add(&w, TAUTI_LOG_LANE);
+	r->lane = 5000;
+	r->name = name;
+	wl_write(&w, log);
+	assert_int_equal(taut_run_open(paths, 1, NULL, &run, NULL), TAUT_OK);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 1);
+	find_op(g, 0, TAUT_OP_TRANSFER,
+		"ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0);
+	finish(g, run);
+	remove(log);
+	remove(json);
+	remove(rank);
+	remove(folder);
+}
+
 /* A number that is too large to be one numbers nothing. */
 static void test_large_numbers(void **state)
 {
@@ -411,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_compared_clocks),
 		cmocka_unit_test(test_ring_alone),
+		cmocka_unit_test(test_nccl_beside_its_kernels),
 		cmocka_unit_test(test_large_numbers),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -13,6 +13,8 @@
 
 enum {
 	SLACK_NS = 2000,       /* device and host stamps against each other */
+	SAID_SLACK_NS = 50000, /* the same, where a row names what was waited
+	                          for: a device's clock may run ahead */
 	TAIL_NS = 200000,      /* a return later than this after the end, */
 	LONG_CALL_NS = 50000,  /* or a copy that held its caller this long */
 };
@@ -27,6 +29,11 @@ static const struct {
 	{ "ThreadSynchronize", WAIT_DEVICE }, { "Free", WAIT_DEVICE },
 	{ "StreamSynchronize", WAIT_ONE }, { "EventSynchronize", WAIT_EVENT },
 	{ "Memcpy", WAIT_COPY },
+	/* MXNet's engine is the device of its C interface. */
+	{ "MXNDArrayWaitAll", WAIT_DEVICE },
+	{ "MXNDArraySyncCopyToCPU", WAIT_EVENT },
+	{ "MXNDArrayWaitToRead", WAIT_EVENT },
+	{ "MXNDArrayWaitToWrite", WAIT_EVENT },
 };
 
 static enum wait_kind wait_kind_of(const char *name)
@@ -157,6 +164,7 @@ static uint32_t explain_return(const struct waits *w, uint32_t call,
 	const struct taut_trace *t = rank->trace;
 	int64_t s = t->start_ns[call], e = tauti_row_end(t, call), before = s;
 	const struct named *said = kind == WAIT_DEVICE ? NULL : named(w, call);
+	int64_t latest = e + (said ? SAID_SLACK_NS : SLACK_NS);
 	uint32_t best = TAUT_NONE;
 
 	if (said && said->until < before)
@@ -170,7 +178,11 @@ static uint32_t explain_return(const struct waits *w, uint32_t call,
 		row = kind == WAIT_EVENT && !said ?
 			last_ended(rank, l, e + SLACK_NS, s) :
 			tauti_last_launched(rank, l, before);
-		if (row == TAUT_NONE || tauti_row_end(t, row) > e + SLACK_NS)
+		/* no edge may lead back in time: the work before it, then */
+		while (said && row != TAUT_NONE && row > t->lane_begin[l] &&
+			t->start_ns[row] > e)
+			row--;
+		if (row == TAUT_NONE || tauti_row_end(t, row) > latest)
 			continue;
 		if (best == TAUT_NONE ||
 			tauti_row_end(t, row) > tauti_row_end(t, best))

@@ -66,13 +66,16 @@ taut_status tauti_rank_init(struct tauti_rank *rank,
 	rank->main_lane = find_main_lane(trace);
 	rank->comm_lane = calloc(trace->n_lanes + 1, sizeof *rank->comm_lane);
 	rank->load_lane = calloc(trace->n_lanes + 1, sizeof *rank->load_lane);
+	rank->shadow_lane = calloc(trace->n_lanes + 1,
+		sizeof *rank->shadow_lane);
 	rank->lane_begin = calloc(trace->n_lanes + 1, sizeof(uint32_t));
 	rank->free_at = malloc((n + 1) * sizeof *rank->free_at);
 	rank->launch_of = filled(n);
 	rank->call_of = filled(n);
 	rank->comm_of = filled(n);
 	rank->op_of = filled(n);
-	if (!rank->comm_lane || !rank->load_lane || !rank->lane_begin || !rank->free_at ||
+	if (!rank->comm_lane || !rank->load_lane ||
+		!rank->shadow_lane || !rank->lane_begin || !rank->free_at ||
 		!rank->launch_of || !rank->call_of || !rank->comm_of ||
 		!rank->op_of)
 		return taut_error_set(err, TAUT_ENOMEM, -1,
@@ -88,6 +91,7 @@ void tauti_rank_fini(struct tauti_rank *rank)
 {
 	free(rank->comm_lane);
 	free(rank->load_lane);
+	free(rank->shadow_lane);
 	free(rank->lane_begin);
 	free(rank->free_at);
 	free(rank->launch_of);

@@ -279,6 +279,8 @@ taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err)
 		struct cutter c = { .rank = rank, .lane = l };
 
 		rank->lane_begin[l] = (uint32_t)rank->ops.count;
+		if (rank->shadow_lane[l])
+			continue;
 		if (t->lanes[l].kind == TAUT_LANE_STREAM ||
 			rank->comm_lane[l] || rank->load_lane[l])
 			ok = cut_serial(&c);

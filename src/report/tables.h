@@ -27,6 +27,20 @@ taut_status tauti_replay_json(const struct taut_report *report,
 taut_status tauti_csv_write(const struct taut_report *report, FILE *out,
 	struct taut_error *reterr);
 
+/* The graph as Chakra execution traces: open, write any rank (its place in
+ * run->traces) in any order, close. c->node of a rank is written while it is:
+ * ranks may be written side by side. groups writes, as JSON, the ranks behind
+ * each name of a communicator. TAUT_ENOMEM, TAUT_EIO; what taut_replay()
+ * says. */
+struct tauti_chakra;
+taut_status tauti_chakra_open(const struct taut_report *report,
+	struct tauti_chakra **ret_chakra, struct taut_error *reterr);
+void tauti_chakra_close(struct tauti_chakra *chakra); /* NULL is fine */
+taut_status tauti_chakra_write(struct tauti_chakra *chakra, uint32_t rank,
+	FILE *out, struct taut_error *reterr);
+taut_status tauti_chakra_write_groups(const struct tauti_chakra *chakra,
+	FILE *out, struct taut_error *reterr);
+
 /* What the graph is made of, as one JSON object. */
 void tauti_json_graph(struct tauti_put *put, const struct taut_graph *graph);
 

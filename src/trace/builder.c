@@ -31,10 +31,11 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
+	taut_vec_free(&b->op_ids);
 	tauti_lanes_fini(&b->lanes);
 }
 
-void tauti_builder_fini(struct tauti_builder *b)
+static void free_one(struct tauti_builder *b)
 {
 	free_rows(b);
 	taut_vec_free(&b->notes);
@@ -42,6 +43,34 @@ void tauti_builder_fini(struct tauti_builder *b)
 	taut_names_destroy(b->names);
 	b->arena = NULL;
 	b->names = NULL;
+}
+
+void tauti_builder_fini(struct tauti_builder *b)
+{
+	free_one(b);
+	for (struct tauti_builder *next = b->next; next;) {
+		struct tauti_builder *after = next->next;
+		free_one(next);
+		free(next);
+		next = after;
+	}
+	b->next = NULL;
+}
+
+struct tauti_builder *tauti_builder_another(struct tauti_builder *b)
+{
+	struct tauti_builder *another = malloc(sizeof *another);
+	if (!another)
+		return NULL;
+	if (tauti_builder_init(another, b->path) != TAUT_OK) {
+		free(another);
+		return NULL;
+	}
+	another->window_bytes = b->window_bytes;
+	while (b->next)
+		b = b->next;
+	b->next = another;
+	return another;
 }
 
 static bool add_block(struct tauti_builder *b)
@@ -126,12 +155,45 @@ void tauti_builder_next_source(struct tauti_builder *b)
 	b->nano_unpadded = false;
 }
 
-void tauti_builder_drop_source(struct tauti_builder *b)
+static void shorten(struct tauti_builder *b, size_t n_rows)
 {
-	size_t blocks = (b->first_row + TAUTI_ROW_BLOCK - 1) >> TAUTI_ROW_BITS;
+	size_t blocks = (n_rows + TAUTI_ROW_BLOCK - 1) >> TAUTI_ROW_BITS;
 	while (b->blocks.count > blocks)
 		free(b->blocks.data[--b->blocks.count]);
-	b->n_rows = b->first_row;
+	b->n_rows = n_rows;
+	while (b->op_ids.count &&
+		b->op_ids.data[b->op_ids.count - 1].row >= n_rows)
+		b->op_ids.count--;
+}
+
+void tauti_builder_keep_around(
+	struct tauti_builder *b, size_t begin, size_t end)
+{
+	int64_t first = INT64_MAX, last = INT64_MIN;
+	size_t kept = 0;
+	for (size_t i = begin; i < end; i++) {
+		struct tauti_row *row = tauti_builder_row_at(b, (uint32_t)i);
+		if (row->start_ns < first)
+			first = row->start_ns;
+		if (row->start_ns + row->dur_ns > last)
+			last = row->start_ns + row->dur_ns;
+	}
+	for (size_t i = 0; i < b->n_rows && begin < end; i++) {
+		struct tauti_row *row = tauti_builder_row_at(b, (uint32_t)i);
+		if ((i < begin || i >= end) && (row->start_ns > last ||
+				row->start_ns + row->dur_ns < first))
+			continue;
+		*tauti_builder_row_at(b, (uint32_t)kept++) = *row;
+	}
+	b->op_ids.count = 0; /* their rows have moved */
+	if (begin < end)
+		shorten(b, kept);
+	b->first_row = b->n_rows;
+}
+
+void tauti_builder_drop_source(struct tauti_builder *b)
+{
+	shorten(b, b->first_row);
 	b->base_ns = 0;
 	b->nano_unpadded = false;
 }

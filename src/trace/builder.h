@@ -34,6 +34,15 @@ struct tauti_row {
 	uint8_t digits; /* behind the points of start and dur, 4 bits each */
 };
 
+/* The numbers by which other files of the rank may call an operator;
+ * TAUT_NONE: not told. */
+struct tauti_op_id {
+	uint32_t row;
+	uint32_t record;   /* of the record function */
+	uint32_t index;	   /* Kineto's Ev Idx */
+	uint32_t external; /* Kineto's External id */
+};
+
 /* Why an event of the input is not in the table. */
 enum tauti_lost {
 	TAUTI_LOST_BROKEN,  /* no JSON */
@@ -59,6 +68,8 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */
+	bool wants_op_ids; /* set by who has a use for op_ids */
+	TAUT_VEC(struct tauti_op_id) op_ids; /* of host operators, by row */
 
 	/* What the format learns of the whole. */
 	int64_t base_ns;     /* added to every start of this source */
@@ -73,11 +84,18 @@ struct tauti_builder {
 	bool truncated;
 	/* With TAUT_EFORMAT: the input is whole and of another kind. */
 	bool other_kind;
+
+	struct tauti_builder *next; /* of another rank of the same input */
 };
 
 TAUT_NODISCARD taut_status tauti_builder_init(
 	struct tauti_builder *builder, const char *path);
 void tauti_builder_fini(struct tauti_builder *builder);
+
+/* For an input that holds several ranks: a builder like this one for one more
+ * of them, at the end of the list of next. It ends with this one. NULL: no
+ * memory. The format sets the rank of each. */
+struct tauti_builder *tauti_builder_another(struct tauti_builder *builder);
 
 /* A cleared row with args TAUT_NONE, or NULL: no memory. */
 struct tauti_row *tauti_builder_row(struct tauti_builder *builder);
@@ -93,6 +111,10 @@ static inline struct tauti_row *tauti_builder_row_at(
  * which are on the common clock of the files from then on; ids of its own
  * (correlations) are kept apart from those of the next by the caller. */
 void tauti_builder_next_source(struct tauti_builder *builder);
+/* Drops the rows of other sources that lie wholly before the first instant or
+ * behind the last one of the source with the rows [begin, end). */
+void tauti_builder_keep_around(
+	struct tauti_builder *builder, size_t begin, size_t end);
 /* Takes back the rows of the source that is being read. */
 void tauti_builder_drop_source(struct tauti_builder *builder);
 

@@ -191,10 +191,32 @@ static void test_no_memory(void **state)
 	taut_run_close(run);
 }
 
+/* A second rank of the same input ends with the first, taken or not. */
+static void test_another_rank(void **state)
+{
+	(void)state;
+	struct tauti_builder b;
+	struct taut_trace t;
+	assert_int_equal(tauti_builder_init(&b, "t"), TAUT_OK);
+	add(&b, 1, 30, 5, 1);
+	struct tauti_builder *second = tauti_builder_another(&b);
+	struct tauti_builder *third = tauti_builder_another(&b);
+	assert_non_null(second);
+	assert_ptr_equal(b.next, second);
+	assert_ptr_equal(second->next, third);
+	add(second, 1, 70, 5, 2);
+	assert_int_equal(tauti_builder_finish(second, &t, NULL), TAUT_OK);
+	assert_int_equal(t.n_events, 1);
+	assert_int_equal(t.base_ns, 70);
+	assert_string_equal(t.path, "t");
+	tauti_builder_fini(&b);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows_are_ordered),
+		cmocka_unit_test(test_another_rank),
 		cmocka_unit_test(test_order_of_many),
 		cmocka_unit_test(test_args_follow),
 		cmocka_unit_test(test_lanes_are_ordered),

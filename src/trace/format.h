@@ -26,15 +26,27 @@ struct tauti_format {
 
 	/* Reads the stream, which is at its start, into the builder. May
 	 * block on the stream; one thread at a time for one builder.
-	 * TAUT_OK: the builder holds all that is whole, and says what is not.
+	 * TAUT_OK: the builder holds all that is whole, and says what is not;
+	 * further ranks of the input are in builder->next.
 	 * TAUT_EFORMAT: nothing of it can be used; builder->other_kind tells
 	 * that it is no trace at all. TAUT_EIO, TAUT_ENOMEM. */
 	taut_status (*read)(struct tauti_stream *stream,
 		struct tauti_builder *builder, struct taut_error *err);
 };
 
+extern const struct tauti_format tauti_format_byteps;
+extern const struct tauti_format tauti_format_bytescheduler;
+extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
+extern const struct tauti_format tauti_format_chakra;
+extern const struct tauti_format tauti_format_chakra_json;
+extern const struct tauti_format tauti_format_study;
 extern const struct tauti_format tauti_format_log;
+extern const struct tauti_format tauti_format_mxnet;
+extern const struct tauti_format tauti_format_flight;
+extern const struct tauti_format tauti_format_nccl_inspector;
+extern const struct tauti_format tauti_format_nccl_profile;
+extern const struct tauti_format tauti_format_nsight;
 extern const struct tauti_format tauti_format_xplane;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with

@@ -6,11 +6,24 @@
 #include "trace/builder.h"
 #include "trace/stream.h"
 
+/* The first whose probe says yes reads: those that a few bytes tell for sure
+ * come first, those that could be much else last. */
 static const struct tauti_format *const formats[] = {
-	/* Before JSON: a first plane of 123 bytes begins with "\n{". */
-	&tauti_format_xplane,
-	&tauti_format_kineto,
 	&tauti_format_log,
+	&tauti_format_nsight,
+	&tauti_format_xplane, /* before JSON: a first plane of 123 bytes begins
+	                         with a newline and '{' */
+	&tauti_format_byteps,
+	&tauti_format_bytescheduler,
+	&tauti_format_horovod,
+	&tauti_format_mxnet,
+	&tauti_format_flight,
+	&tauti_format_nccl_inspector,
+	&tauti_format_nccl_profile,
+	&tauti_format_chakra, /* its first byte is a length: any, also '{' */
+	&tauti_format_chakra_json,
+	&tauti_format_study,
+	&tauti_format_kineto,
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
@@ -21,8 +34,6 @@ static const struct stranger {
 	size_t at, len;
 	const char *bytes;
 } strangers[] = {
-	{ "an SQLite database (an Nsight Systems export?)", 0, 15,
-		"SQLite format 3" },
 	{ "a tar archive; unpack it first", 257, 5, "ustar" },
 	{ "a zip archive; unpack it first", 0, 4, "PK\x03\x04" },
 	{ "a gzip file inside a gzip file", 0, 2, "\x1f\x8b" },
@@ -31,11 +42,13 @@ static const struct stranger {
 	{ "compressed with xz; decompress it first", 0, 6, "\xfd"
 							   "7zXZ" },
 	{ "compressed with bzip2; decompress it first", 0, 3, "BZh" },
-	{ "a Python pickle", 0, 2, "\x80\x02" },
-	{ "a Python pickle", 0, 2, "\x80\x04" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x02" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x04" },
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },
+	{ "what macOS keeps beside a file (AppleDouble), not the file", 0, 4,
+		"\0\x05\x16\x07" },
 };
 
 static const char *describe(const char *head, size_t len)
@@ -60,13 +73,12 @@ static taut_status refuse(struct tauti_stream *stream, const char *head,
 	const char *name = tauti_stream_name(stream);
 	if (len == 0)
 		return taut_error_set(err, TAUT_EFORMAT, 0,
-			"%s: is empty%s; expected a PyTorch profiler trace "
-			"(JSON)",
+			"%s: is empty%s; expected a trace of a known format",
 			name,
 			tauti_stream_is_gzip(stream) ? " after inflating" : "");
 	return taut_error_set(err, TAUT_EFORMAT, 0,
-		"%s: byte 0: is %s; expected a PyTorch profiler trace "
-		"(JSON, perhaps gzip)",
+		"%s: byte 0: is %s; expected a trace of a known format "
+		"(taut help report lists them)",
 		name, describe(head, len));
 }
 

@@ -162,6 +162,27 @@ static int32_t number_before_point(const char *text, size_t len)
 	return number_at(p, end, '.');
 }
 
+/* "chakra.3.et": the number between two points, where the ending says that
+ * it is a Chakra trace, or the name that it is one of JSON. */
+static int32_t number_of_chakra(const char *text, size_t len)
+{
+	static const char *const endings[] = { ".et", ".et.gz", ".json",
+		".json.gz" };
+	bool named = len > 7 && memcmp(text, "chakra.", 7) == 0;
+	for (size_t i = 0; i < (named ? 4 : 2); i++) {
+		size_t end_len = strlen(endings[i]);
+		if (len <= end_len || memcmp(text + len - end_len, endings[i],
+					      end_len) != 0)
+			continue;
+		const char *point = text + len - end_len, *p = point;
+		while (p > text && is_digit(p[-1]))
+			p--;
+		if (p < point && p > text && p[-1] == '.')
+			return number_at(p, point + 1, '.');
+	}
+	return -1;
+}
+
 static const char *last_part(const char *path, size_t len)
 {
 	while (len && path[len - 1] != '/')
@@ -237,6 +258,8 @@ int32_t tauti_rank_of_path(const char *path)
 	const char *name = last_part(path, len);
 	size_t name_len = len - (size_t)(name - path);
 	int32_t rank = number_after(name, name_len, "rank");
+	if (rank < 0)
+		rank = number_of_chakra(name, name_len);
 	if (rank >= 0)
 		return rank;
 	/* A pid before the point is no rank, and a host may be a worker. */

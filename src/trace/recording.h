@@ -5,14 +5,12 @@
 
 #include <taut/base.h>
 
-#include "base/vec.h"
+#include "trace/lines.h"
 
 TAUT_BEGIN_DECLS
 
 #define TAUTI_RECORDING_FILE "recording.json"
 #define TAUTI_RECORDING_PROCESSES "processes"
-
-typedef TAUT_VEC(const char *) tauti_lines;
 
 /* Adds the problems that folder/recording.json tells, one line each, to
  * lines; they lie in the arena. A folder without that file adds none. A file

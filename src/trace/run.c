@@ -10,7 +10,10 @@
 #include "base/meter.h"
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/formats/et.h"
+#include "trace/formats/flight.h"
 #include "trace/inputs.h"
+#include "trace/lines.h"
 #include "trace/recording.h"
 #include "trace/stream.h"
 
@@ -18,6 +21,8 @@
 struct file {
 	const struct tauti_input *input; /* the first: it names the trace */
 	size_t n_inputs;
+	const struct tauti_input *et; /* an execution trace of the rank: one of
+	                                 the inputs, or beside; or NULL */
 	int32_t rank_given; /* by the caller; -1: not */
 	bool is_trace;
 	const char **left_out; /* inputs that are no trace, and why */
@@ -27,6 +32,7 @@ struct file {
 	struct taut_names *names;
 	const char **notes; /* malloced */
 	size_t n_notes;
+	struct file *more; /* further ranks of the same input; malloced */
 };
 
 /* What a taut_run is inside; public is its first member. */
@@ -35,7 +41,7 @@ struct run {
 	struct taut_arena *arena;
 	struct file *files;
 	size_t n_files, n_inputs;
-	tauti_lines problems; /* what taut record says of the recording */
+	tauti_lines lines; /* what concerns the run as a whole */
 };
 
 struct reading {
@@ -50,6 +56,7 @@ struct reader {
 	struct tauti_builder builder;
 	const struct tauti_format *format; /* of main; NULL: no trace yet */
 	const struct tauti_input *main;
+	size_t main_begin, main_end; /* rows that are of main */
 	TAUT_VEC(const char *) left_out; /* lines in the builder's arena */
 };
 
@@ -104,6 +111,8 @@ static taut_status take_source(struct reader *r,
 	if (!r->format || (r->format->adds && !format->adds)) {
 		r->format = format;
 		r->main = input;
+		r->main_begin = r->builder.first_row;
+		r->main_end = r->builder.n_rows;
 	}
 	tauti_builder_next_source(&r->builder);
 	return TAUT_OK;
@@ -127,21 +136,50 @@ static taut_status read_source(struct reader *r,
 	return leave_out(r, input, err);
 }
 
-static void take_builder(struct file *file, struct reader *r)
+static void take_builder(struct file *file, struct tauti_builder *builder)
 {
-	struct tauti_builder *builder = &r->builder;
-	file->is_trace = r->format != NULL;
+	file->is_trace = true;
 	file->arena = builder->arena;
 	file->names = builder->names;
 	file->notes = builder->notes.data;
 	file->n_notes = builder->notes.count;
-	file->left_out = r->left_out.data;
-	file->n_left_out = r->left_out.count;
 	builder->arena = NULL;
 	builder->names = NULL;
 	builder->notes.data = NULL;
 	builder->notes.count = builder->notes.capacity = 0;
-	r->left_out.data = NULL;
+}
+
+static taut_status take_rank(struct file *file, struct tauti_builder *builder,
+	const char *format, struct taut_error *err)
+{
+	taut_status status = tauti_builder_finish(builder, &file->trace, err);
+	if (status != TAUT_OK)
+		return status;
+	file->trace.format = format;
+	take_builder(file, builder);
+	return TAUT_OK;
+}
+
+/* Further ranks of the same input. A rank that the caller gave is that of the
+ * first; the others follow. */
+static taut_status take_others(struct file *file,
+	struct tauti_builder *builder, const char *format,
+	struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	int32_t rank = file->rank_given;
+	for (; builder && status == TAUT_OK; builder = builder->next) {
+		struct file *more = calloc(1, sizeof *more);
+		if (!more)
+			return no_memory(file->input->path, err);
+		more->input = file->input;
+		more->n_inputs = 1;
+		more->rank_given = rank < 0 ? -1 : ++rank;
+		more->more = file->more;
+		file->more = more;
+		status = take_rank(more, builder, format, err);
+	}
+	return status;
 }
 
 static taut_status reader_init(struct reader *r,
@@ -156,17 +194,25 @@ static taut_status reader_init(struct reader *r,
 static taut_status reader_finish(
 	struct reader *r, struct file *file, struct taut_error *err)
 {
-	if (r->format) {
-		r->builder.path = r->main->path;
-		taut_status status = tauti_builder_finish(
-			&r->builder, &file->trace, err);
-		if (status != TAUT_OK)
-			return status;
-		file->trace.format = r->format->name;
-		file->input = r->main;
+	taut_status status = TAUT_OK;
+	file->left_out = r->left_out.data;
+	file->n_left_out = r->left_out.count;
+	r->left_out.data = NULL;
+	if (!r->format) { /* the lines that say why lie there */
+		file->arena = r->builder.arena;
+		r->builder.arena = NULL;
+		return TAUT_OK;
 	}
-	take_builder(file, r);
-	return TAUT_OK;
+	if (!r->format->adds) /* it has the steps that were to be recorded */
+		tauti_builder_keep_around(
+			&r->builder, r->main_begin, r->main_end);
+	r->builder.path = r->main->path;
+	file->input = r->main;
+	status = take_rank(file, &r->builder, r->format->name, err);
+	if (status == TAUT_OK)
+		status = take_others(
+			file, r->builder.next, r->format->name, err);
+	return status;
 }
 
 static void reader_fini(struct reader *r)
@@ -188,6 +234,21 @@ static taut_status read_input(struct reader *r,
 	return status;
 }
 
+/* Adds the execution trace to what was read. */
+static taut_status read_et(struct reader *r, const struct tauti_input *input,
+	struct tauti_meter *meter, struct taut_error *err)
+{
+	struct tauti_stream *stream = NULL;
+	taut_status status =
+		tauti_stream_open_file(input->path, meter, &stream, err);
+	r->builder.path = input->path;
+	r->builder.other_kind = true;
+	if (status == TAUT_OK)
+		status = tauti_et_add(stream, &r->builder, err);
+	tauti_stream_close(stream);
+	return status == TAUT_EFORMAT ? leave_out(r, input, err) : status;
+}
+
 static taut_status read_file(
 	void *context, size_t index, struct taut_error *err)
 {
@@ -195,13 +256,43 @@ static taut_status read_file(
 	struct file *file = &reading->run->files[index];
 	struct reader r;
 	taut_status status = reader_init(&r, file->input, err);
+	r.builder.wants_op_ids = file->et != NULL;
 	for (size_t i = 0; i < file->n_inputs && status == TAUT_OK; i++)
-		status = read_input(
-			&r, &file->input[i], &reading->meter, err);
+		if (&file->input[i] != file->et)
+			status = read_input(
+				&r, &file->input[i], &reading->meter, err);
+	if (status == TAUT_OK && file->et && r.format)
+		status = read_et(&r, file->et, &reading->meter, err);
 	if (status == TAUT_OK)
 		status = reader_finish(&r, file, err);
 	reader_fini(&r);
 	return status;
+}
+
+/* Ranks that came with another's input stand behind all others. */
+static taut_status spread_ranks(struct run *run, struct taut_error *err)
+{
+	size_t n = run->n_files;
+	for (size_t i = 0; i < run->n_files; i++)
+		for (struct file *f = run->files[i].more; f; f = f->more)
+			n++;
+	if (n == run->n_files)
+		return TAUT_OK;
+	struct file *all = realloc(run->files, n * sizeof *all);
+	if (!all)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"%s: no memory for its ranks",
+			run->files->input->path);
+	run->files = all;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *more = all[i].more;
+		all[i].more = NULL;
+		if (!more)
+			continue;
+		all[run->n_files++] = *more;
+		free(more);
+	}
+	return TAUT_OK;
 }
 
 /* --- ranks --------------------------------------------------------------- */
@@ -301,16 +392,15 @@ static const char *missing_note(struct run *run)
 
 static taut_status gather_notes(struct run *run)
 {
-	size_t n = 1, room = 0;
+	size_t n = 1 + run->lines.count, room = 0;
 	for (size_t i = 0; i < run->n_files; i++)
 		n += run->files[i].n_notes + run->files[i].n_left_out;
-	n += run->problems.count;
 	const char **notes = TAUT_ARENA_ARRAY(run->arena, const char *, n);
 	const char *missing = missing_note(run);
 	if (!notes || !missing)
 		return TAUT_ENOMEM;
-	for (size_t i = 0; i < run->problems.count; i++)
-		notes[room++] = run->problems.data[i];
+	for (size_t i = 0; i < run->lines.count; i++)
+		notes[room++] = run->lines.data[i];
 	if (*missing)
 		notes[room++] = missing;
 	for (size_t i = 0; i < run->n_files; i++) {
@@ -344,7 +434,9 @@ static taut_status gather(struct run *run)
 	}
 	run->public.traces = traces;
 	run->public.n_traces = (uint32_t)n;
-	return gather_notes(run);
+	taut_status status =
+		tauti_flight_compare(traces, n, run->arena, &run->lines);
+	return status == TAUT_OK ? gather_notes(run) : status;
 }
 
 static struct run *create_run(void)
@@ -359,19 +451,34 @@ static struct run *create_run(void)
 	return NULL;
 }
 
+static void free_file(struct file *file)
+{
+	taut_arena_destroy(file->arena);
+	taut_names_destroy(file->names);
+	free(file->notes);
+	free(file->left_out);
+}
+
+static void free_more(struct file *file)
+{
+	while (file->more) {
+		struct file *more = file->more;
+		file->more = more->more;
+		free_file(more);
+		free(more);
+	}
+}
+
 void taut_run_close(struct taut_run *public)
 {
 	struct run *run = (struct run *)public;
 	if (!run)
 		return;
 	for (size_t i = 0; i < run->n_files; i++) {
-		struct file *file = &run->files[i];
-		taut_arena_destroy(file->arena);
-		taut_names_destroy(file->names);
-		free(file->notes);
-		free(file->left_out);
+		free_more(&run->files[i]);
+		free_file(&run->files[i]);
 	}
-	taut_vec_free(&run->problems);
+	taut_vec_free(&run->lines);
 	free(run->files);
 	taut_arena_destroy(run->arena);
 	free(run);
@@ -412,12 +519,115 @@ out:
 	return status;
 }
 
+/* --- execution traces ---------------------------------------------------- */
+
+static taut_status is_et(
+	const struct tauti_input *input, bool *ret_is, struct taut_error *err)
+{
+	struct tauti_stream *stream = NULL;
+	const char *head;
+	size_t len;
+	taut_status status =
+		tauti_stream_open_file(input->path, NULL, &stream, err);
+	*ret_is = false;
+	if (status == TAUT_OK)
+		status = tauti_stream_peek(stream, &head, &len, err);
+	if (status == TAUT_OK)
+		*ret_is = tauti_et_probe(head, len);
+	tauti_stream_close(stream);
+	return status == TAUT_EFORMAT ? TAUT_OK : status; /* told later */
+}
+
+static int32_t rank_of(const struct file *file)
+{
+	return file->rank_given >= 0 ? file->rank_given :
+				       tauti_rank_of_path(file->input->path);
+}
+
+/* An execution trace by itself, which nobody has taken yet. */
+static bool is_lone_et(const struct file *file)
+{
+	return file->n_inputs == 1 && file->et == file->input;
+}
+
+/* The one file of the execution trace's rank, or the only one there is; NULL:
+ * there is none, or it cannot be told. */
+static struct file *find_partner(struct run *run, const struct file *et)
+{
+	struct file *same = NULL, *only = NULL;
+	size_t n_same = 0, n = 0;
+	int32_t rank = rank_of(et);
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *file = &run->files[i];
+		if (!file->n_inputs || is_lone_et(file))
+			continue;
+		only = file;
+		n++;
+		if (rank >= 0 && rank_of(file) == rank) {
+			same = file;
+			n_same++;
+		}
+	}
+	if (!n_same && n == 1 && (rank < 0 || rank_of(only) < 0))
+		same = only;
+	return n_same <= 1 && same && !same->et ? same : NULL;
+}
+
+static taut_status find_ets(struct run *run, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	for (size_t i = 0; i < run->n_files; i++) {
+		struct file *file = &run->files[i];
+		for (size_t k = 0; k < file->n_inputs && !file->et; k++) {
+			bool et = false;
+			status = is_et(&file->input[k], &et, err);
+			if (status != TAUT_OK)
+				return status;
+			if (et)
+				file->et = &file->input[k];
+		}
+	}
+	return status;
+}
+
+/* Execution traces add to the trace of their rank and are none themselves. */
+static taut_status pair_ets(struct run *run, struct taut_error *err)
+{
+	size_t kept = 0;
+	if (run->n_inputs < 2)
+		return TAUT_OK;
+	taut_status status = find_ets(run, err);
+	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
+		struct file *et = &run->files[i], *partner;
+		if (!is_lone_et(et))
+			continue;
+		partner = find_partner(run, et);
+		if (partner) {
+			partner->et = et->input;
+			et->n_inputs = 0;
+		}
+	}
+	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
+		if (is_lone_et(&run->files[i]))
+			run->files[i].et = NULL; /* refused, as any other */
+		if (run->files[i].n_inputs)
+			run->files[kept++] = run->files[i];
+	}
+	if (status == TAUT_OK)
+		run->n_files = kept;
+	return status;
+}
+
 static uint64_t total_bytes(const struct run *run)
 {
 	uint64_t total = 0;
-	for (size_t i = 0; i < run->n_files; i++)
-		for (size_t k = 0; k < run->files[i].n_inputs; k++)
-			total += run->files[i].input[k].bytes;
+	for (size_t i = 0; i < run->n_files; i++) {
+		const struct file *file = &run->files[i];
+		for (size_t k = 0; k < file->n_inputs; k++)
+			total += file->input[k].bytes;
+		if (file->n_inputs == 1 && file->et)
+			total += file->et->bytes;
+	}
 	return total;
 }
 
@@ -440,16 +650,16 @@ static taut_status ask_recordings(struct run *run, const char *const *paths,
 	taut_status status = TAUT_OK;
 	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
 		status = tauti_recording_problems(
-			paths[i], run->arena, &run->problems, err);
+			paths[i], run->arena, &run->lines, err);
 	return status;
 }
 
 static taut_status nothing_found(
 	const struct run *run, const char *path, struct taut_error *err)
 {
-	if (run->problems.count)
+	if (run->lines.count)
 		return taut_error_set(err, TAUT_EFORMAT, -1,
-			"%s; nothing was recorded", run->problems.data[0]);
+			"%s; nothing was recorded", run->lines.data[0]);
 	return taut_error_set(err, TAUT_EFORMAT, -1,
 		"%s: no trace of a known format in this folder (%zu files "
 		"looked at)",
@@ -463,9 +673,13 @@ static taut_status open_run(struct run *run, const char *const *paths,
 	taut_status status =
 		list_files(run, paths, n_paths, options->ranks, err);
 	if (status == TAUT_OK)
+		status = pair_ets(run, err);
+	if (status == TAUT_OK)
 		status = ask_recordings(run, paths, n_paths, err);
 	if (status == TAUT_OK)
 		status = read_all(run, options, err);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status != TAUT_OK)
 		return status;
 	run->public.path =
@@ -529,6 +743,8 @@ static taut_status open_memory(struct run *run, const char *name,
 		status = reader_finish(&r, run->files, err);
 	reader_fini(&r);
 	tauti_stream_close(stream);
+	if (status == TAUT_OK)
+		status = spread_ranks(run, err);
 	if (status == TAUT_OK)
 		status = settle_ranks(run, err);
 	if (status == TAUT_OK && gather(run) != TAUT_OK)

@@ -307,9 +307,13 @@ static void test_recording(void **state)
 		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\","
 		"\"name\":\"op\",\"pid\":100,\"tid\":100,\"ts\":5,"
 		"\"dur\":1}],\"baseTimeNanoseconds\":1700000000000000000}");
-	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "wait", 100, 2, 1, 4);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "wait", 100, 5, 0, 4);
 	wl_write(&w, name_file(&f, "rank1/torch.tautlog"));
-	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 1, 1, 4);
+	w = wl_begin(1, 2);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 1, 4, 4);
+	/* before the profiler began, and after it had ended */
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 1, 3, 3);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 7, 1, 5);
 	wl_write(&w, name_file(&f, "rank1/a-loader.tautlog"));
 
 	struct taut_run *run = open_folder(&f);
@@ -320,11 +324,13 @@ static void test_recording(void **state)
 	assert_int_equal(t->rank, 1);
 	assert_int_equal(t->world_size, 2);
 	assert_int_equal(t->n_lanes, 2);
-	assert_int_equal(t->lane_begin[1], 3);
+	assert_int_equal(t->n_events, 3);
 	assert_int_equal(t->base_ns, WL_EPOCH_NS + 1000);
-	assert_string_equal(taut_trace_name(t, 2), "op");
-	assert_int_equal(t->start_ns[2], 4000);
-	assert_int_equal(t->kind[3], TAUT_KIND_LOAD);
+	assert_string_equal(taut_trace_name(t, 0), "op");
+	assert_int_equal(t->start_ns[0], 4000);
+	assert_int_equal(t->kind[1], TAUT_KIND_LOAD_WAIT);
+	assert_int_equal(t->kind[2], TAUT_KIND_LOAD);
+	assert_int_equal(t->correlation[2], 4);
 	assert_int_equal(run->n_notes, 3);
 	assert_non_null(strstr(run->notes[0], "recording.json: rank 0: was"));
 	assert_non_null(strstr(run->notes[1], "and A"));

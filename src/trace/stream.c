@@ -333,6 +333,20 @@ taut_status tauti_stream_read(struct tauti_stream *s, char *to, size_t room,
 	return status;
 }
 
+const char *tauti_stream_hand_over(struct tauti_stream *s)
+{
+	struct stat about;
+	if (s->fd < 0 || s->gzip || fstat(s->fd, &about) != 0 ||
+		!S_ISREG(about.st_mode))
+		return NULL;
+	uint64_t rest = (uint64_t)about.st_size > s->taken ?
+		(uint64_t)about.st_size - s->taken : 0;
+	s->taken += rest;
+	if (s->meter)
+		tauti_meter_add(s->meter, rest);
+	return s->name;
+}
+
 const char *tauti_stream_name(const struct tauti_stream *s)
 {
 	return s->name;

@@ -99,7 +99,7 @@ class Usage(command.Case):
                     self.assertTrue(line.isprintable(), repr(line))
 
     def test_formats_of_convert(self):
-        self.refused(2, "convert", EXAMPLE, says="--to: expected perfetto or csv")
+        self.refused(2, "convert", EXAMPLE, says="--to: expected perfetto, csv or chakra")
         self.refused(
             2, "convert", EXAMPLE, "--to", "cvs", says="did you mean csv"
         )

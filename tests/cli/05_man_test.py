@@ -66,7 +66,7 @@ class Manual(command.Case):
 
     def test_formats_of_convert(self):
         shown = self.done("help", "convert")
-        for name in ["perfetto", "csv"]:
+        for name in ["perfetto", "csv", "chakra"]:
             self.assertIn(name + ":", shown)
             self.assertIn(f".It {name}\n", page("convert"))
 

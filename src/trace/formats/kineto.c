@@ -80,7 +80,7 @@ static enum step execution_trace(struct kineto *k)
 	k->builder->other_kind = true;
 	taut_error_set(k->err, TAUT_EFORMAT, -1,
 		"%s: is a PyTorch execution trace (schema %s), which holds no "
-		"times; give the Kineto trace of the same run",
+		"times; give the Kineto trace of the same run beside it",
 		path_of(k), k->schema);
 	return STEP_ERROR;
 }

@@ -170,8 +170,7 @@ static bool is_text(struct tauti_text text, const char *literal)
 	       memcmp(text.at, literal, text.len) == 0;
 }
 
-/* The framework's name of a C++ type; NULL: not the type of a tensor. */
-static const char *dtype_of(struct tauti_text type)
+const char *tauti_kineto_dtype(struct tauti_text type)
 {
 	static const char *const types[][2] = {
 		{ "float", "Float" },
@@ -206,7 +205,7 @@ static int64_t tensor_elements(const struct tauti_window *w,
 	if (!i || tauti_token_byte(w, i) != '[')
 		return -1;
 	if (tauti_token_byte(w, i + 1) == ']') /* a number, or not said */
-		return dtype_of(type) ? 1 : -1;
+		return tauti_kineto_dtype(type) ? 1 : -1;
 	return shape_elements(w, &i, 2);
 }
 
@@ -229,7 +228,7 @@ static bool take_tensors(struct kineto *k, const struct kineto_args *args,
 {
 	const struct tauti_window *w = &k->window;
 	unsigned input = input_of(name);
-	const char *dtype = dtype_of(type_of(w, args, input));
+	const char *dtype = tauti_kineto_dtype(type_of(w, args, input));
 	if (comm->in_elements < 0)
 		comm->in_elements = tensor_elements(w, args, input);
 	if (comm->out_elements < 0 && input)

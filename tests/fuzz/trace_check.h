@@ -1,0 +1,122 @@
+/* trace_check.h - any bytes through one format's reader, and what trace.h
+ * promises of every outcome. */
+#ifndef TAUT_TESTS_FUZZ_TRACE_CHECK_H
+#define TAUT_TESTS_FUZZ_TRACE_CHECK_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "trace/builder.h"
+#include "trace/format.h"
+#include "trace/formats/flight.h"
+#include "trace/stream.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
+
+#define MUST(condition) \
+	do { \
+		if (!(condition)) { \
+			fprintf(stderr, "broken: %s\n", #condition); \
+			abort(); \
+		} \
+	} while (0)
+
+static inline void check_row(const struct taut_trace *t, size_t i)
+{
+	MUST(t->kind[i] < TAUT_KIND_COUNT);
+	MUST(t->name[i] < taut_names_count(t->names));
+	MUST(t->start_ns[i] >= 0 && t->dur_ns[i] >= 0);
+	MUST(t->start_ns[i] <= INT64_MAX - t->dur_ns[i]);
+	MUST(t->lane[i] < t->n_lanes);
+	for (const char *c = taut_trace_name(t, i); *c; c++)
+		MUST((unsigned char)*c >= ' ');
+}
+
+static inline void check_trace(const struct taut_trace *t)
+{
+	MUST(t->lane_begin[0] == 0);
+	MUST(t->lane_begin[t->n_lanes] == t->n_events);
+	for (size_t i = 0; i < t->n_events; i++)
+		check_row(t, i);
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		MUST(t->lanes[l].name < taut_names_count(t->names));
+		for (uint32_t i = t->lane_begin[l] + 1;
+			i < t->lane_begin[l + 1]; i++)
+			MUST(t->start_ns[i - 1] <= t->start_ns[i]);
+	}
+	for (size_t i = 0; i < t->n_syncs; i++)
+		MUST(taut_trace_sync(t, t->syncs[i].event) == &t->syncs[i]);
+	for (size_t i = 0; i < t->n_copies; i++)
+		MUST(taut_trace_copy(t, t->copies[i].event) ==
+			&t->copies[i]);
+	for (size_t i = 0; i < t->n_comms; i++) {
+		MUST(taut_trace_comm(t, t->comms[i].event) == &t->comms[i]);
+		MUST(t->comms[i].collective < taut_names_count(t->names));
+		MUST(t->comms[i].group_name < taut_names_count(t->names));
+		MUST(t->comms[i].dtype < taut_names_count(t->names));
+	}
+}
+
+/* Two dumps that are alike, but for their rank. */
+static inline void check_compare(struct taut_trace trace, const char *format)
+{
+	struct taut_arena *arena = taut_arena_create();
+	tauti_lines lines = { 0 };
+	MUST(arena);
+	trace.format = format;
+	struct taut_trace both[] = { trace, trace };
+	both[1].rank = trace.rank + 1;
+	MUST(tauti_flight_compare(both, 2, arena, &lines) == TAUT_OK);
+	for (size_t i = 0; i < lines.count; i++)
+		MUST(!strchr(lines.data[i], '\n'));
+	taut_vec_free(&lines);
+	taut_arena_destroy(arena);
+}
+
+static inline taut_status read_as(const struct tauti_format *format,
+	struct tauti_stream *stream, struct tauti_builder *builder,
+	struct taut_error *err)
+{
+	const char *head;
+	size_t len;
+	taut_status status = tauti_stream_peek(stream, &head, &len, err);
+	if (status != TAUT_OK)
+		return status;
+	if (!len || !format->probe(head, len))
+		return taut_error_set(err, TAUT_EFORMAT, 0, "not wanted");
+	return format->read(stream, builder, err);
+}
+
+/* Reads data where the format wants it, checks every rank of it. window 0:
+ * the usual. */
+static inline taut_status check_bytes(const struct tauti_format *format,
+	const uint8_t *data, size_t size, size_t window)
+{
+	struct tauti_builder builder;
+	struct tauti_stream *stream = NULL;
+	struct taut_error err = { 0 };
+	struct taut_trace trace;
+	MUST(tauti_builder_init(&builder, "t") == TAUT_OK);
+	builder.window_bytes = window;
+	taut_status status =
+		tauti_stream_open_memory("t", data, size, &stream, &err);
+	if (status == TAUT_OK)
+		status = read_as(format, stream, &builder, &err);
+	tauti_stream_close(stream);
+	for (struct tauti_builder *b = &builder; b && status == TAUT_OK;
+		b = b->next) {
+		MUST(tauti_builder_finish(b, &trace, &err) == TAUT_OK);
+		check_trace(&trace);
+		check_compare(trace, format->name);
+	}
+	if (status != TAUT_OK) {
+		MUST(status == TAUT_EFORMAT || status == TAUT_EIO);
+		MUST(err.message[0] && !strchr(err.message, '\n'));
+	}
+	tauti_builder_fini(&builder);
+	return status;
+}
+
+#endif /* TAUT_TESTS_FUZZ_TRACE_CHECK_H */

@@ -1,0 +1,250 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs in one process: how steps are found, what injection leaves as it was,
+and recordings that the script itself asks for."""
+
+import os
+import textwrap
+import unittest
+
+from torch_case import (
+    PYTHON,
+    ROOT,
+    Case,
+    clean_environment,
+    main,
+    recording_environment,
+    run,
+)
+
+KIND_LOAD, KIND_LOAD_WAIT = 14, 15
+
+# A loop of 14 steps around what a test puts into it.
+LOOP = """
+import sys, torch
+torch.set_num_threads(1)
+torch.manual_seed(0)
+model = torch.nn.Linear(4, 4)
+{before}
+for step in range(14):
+    model(torch.ones(2, 4)).sum().backward()
+{body}
+print([p.sum().item() for p in model.parameters()])
+"""
+
+
+class PlainTest(Case):
+    def script(self, text, steps="3:5", **more):
+        """What it prints when it is recorded; no warning is among it."""
+        path = self.folder / "script.py"
+        path.write_text(textwrap.dedent(text))
+        environment = recording_environment(self.run_folder, steps, **more)
+        recorded = run([PYTHON, str(path)], environment)
+        self.assertEqual((recorded.returncode, recorded.stderr), (0, ""))
+        return recorded.stdout
+
+    def loop(self, before, body, **more):
+        return self.script(LOOP.format(before=before, body=textwrap.indent(body, "    ")), **more)
+
+    # --- steps ------------------------------------------------------------
+
+    def test_two_optimisers(self):
+        """The first to step counts; a step within a step does not."""
+        self.loop(
+            "class Own(torch.optim.SGD):\n"
+            "    def step(self, closure=None):\n"
+            "        return super().step(closure)\n"
+            "torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "a = Own(model.parameters(), lr=0.1)\n"
+            "b = torch.optim.Adam(model.parameters())",
+            "b.step() if step else None\na.step()\nb.step()",
+        )
+        self.assertEqual(self.process()["steps_seen"], 14)
+        names = [e["name"] for e in self.events()]
+        self.assertEqual(self.steps_of(), [3, 4])
+        self.assertEqual(names.count("Optimizer.step#Adam.step"), 4)
+
+    def test_optimiser_is_replaced(self):
+        self.loop(
+            "a = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "if step == 7:\n    del a\n    a = torch.optim.Adam(model.parameters())\na.step()",
+            steps="9:11",
+        )
+        self.assertEqual(self.process()["steps_seen"], 14)
+        self.assertEqual(self.steps_of(), [9, 10])
+
+    def test_closure_and_scheduler(self):
+        self.loop(
+            "a = torch.optim.LBFGS(model.parameters(), lr=0.01)\n"
+            "s = torch.optim.lr_scheduler.StepLR(a, 3)\n"
+            "def again():\n"
+            "    a.zero_grad()\n"
+            "    loss = model(torch.ones(2, 4)).square().sum()\n"
+            "    loss.backward()\n"
+            "    return loss",
+            "a.step(again)\ns.step()",
+        )
+        self.assertEqual((self.process()["steps_seen"], self.steps_of()), (14, [3, 4]))
+
+    def test_scaler_leaves_steps_out(self):
+        self.loop(
+            "a = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+            "scaler = torch.amp.GradScaler('cpu', init_scale=4.0)",
+            "scaler.scale(torch.zeros(1))\n"
+            "if step % 3 == 0:\n    model.weight.grad.fill_(float('inf'))\n"
+            "scaler.step(a)\nscaler.update()\na.zero_grad()",
+        )
+        self.assertEqual((self.process()["steps_seen"], self.steps_of()), (14, [3, 4]))
+
+    # --- loaders ----------------------------------------------------------
+
+    def test_spawned_workers(self):
+        ended = self.job("--workers", "1", "--spawn")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        (log,) = self.logs(0, "torch")
+        (loader,) = self.logs(0, "loader")
+        waits = [s.correlation for s in log.spans if s.kind == KIND_LOAD_WAIT]
+        made = [s.correlation for s in loader.spans if s.kind == KIND_LOAD]
+        self.assertEqual(waits, [9, 10, 11, 12])
+        self.assertTrue(set(waits) <= set(made), made)
+        # The worker is a Python of its own, and no rank.
+        self.assertEqual(self.process()["recorded"], [8, 12])
+
+    def test_no_workers(self):
+        self.assertEqual(self.job().returncode, 0)
+        (log,) = self.logs(0, "torch")
+        waits = [s for s in log.spans if s.kind == KIND_LOAD_WAIT]
+        self.assertEqual([s.correlation for s in waits], [0] * 4)
+        self.assertEqual(self.logs(0, "loader"), [])
+
+    # --- without the library ----------------------------------------------
+
+    def test_no_library(self):
+        more = {"TAUT_RECORD_LIB": "/nowhere/libtaut-record.so"}
+        self.assertEqual(self.job(**more).returncode, 0)
+        state = self.process()["state"]
+        self.assertTrue(state.startswith("recorded steps 8:12; no event log: "), state)
+        self.assertEqual(self.steps_of(), [8, 9, 10, 11])
+
+    def test_bad_steps(self):
+        self.assertEqual(self.job(steps="4:4").returncode, 0)
+        self.assertIn("steps are A:B with A < B", self.process()["state"])
+
+    def test_first_steps(self):
+        self.assertEqual(self.job(steps="0:2").returncode, 0)
+        self.assertEqual((self.process()["recorded"], self.steps_of()), ([1, 2], [1]))
+
+    # --- injection --------------------------------------------------------
+
+    def test_own_sitecustomize(self):
+        """It runs, under its name, and its import errors are its own."""
+        mine = self.folder / "mine"
+        mine.mkdir()
+        (mine / "sitecustomize.py").write_text("import builtins\nbuiltins.mine = __file__\n")
+        environment = recording_environment(self.run_folder)
+        environment["PYTHONPATH"] += os.pathsep + str(mine)
+        code = (
+            "import sys, sitecustomize, torch; print(mine == sitecustomize.__file__); "
+            "print([p for p in sys.path if 'inject' in p], 'taut' in sys.modules)"
+        )
+        result = run([PYTHON, "-c", code], environment)
+        self.assertEqual((result.stdout, result.stderr), ("True\n[] False\n", ""))
+
+        (mine / "sitecustomize.py").write_text("import no_such_module\n")
+        bare = run([PYTHON, "-c", "1"], clean_environment(PYTHONPATH=str(mine)))
+        result = run([PYTHON, "-c", "1"], environment)
+        self.assertIn("no_such_module", bare.stderr)
+        self.assertEqual((result.returncode, result.stderr), (bare.returncode, bare.stderr))
+
+    def test_no_sitecustomize(self):
+        code = "import sys\ntry:\n    import sitecustomize\nexcept ImportError as e:\n    print(e)"
+        bare = run([PYTHON, "-c", code], clean_environment())
+        for more in ({}, {"PYTHONSAFEPATH": "1"}):
+            environment = recording_environment(self.run_folder, **more)
+            result = run([PYTHON, "-c", code], environment)
+            self.assertEqual((result.stdout, result.stderr), (bare.stdout, bare.stderr))
+
+    def test_framework_that_fails(self):
+        """A torch of the user's that cannot be imported, then another that can."""
+        bad = self.folder / "bad"
+        bad.mkdir()
+        (bad / "torch.py").write_text("raise ImportError('not today')\n")
+        code = """
+            import sys
+            sys.path.insert(0, %r)
+            try:
+                import torch
+            except ImportError as error:
+                print(error, 'torch' in sys.modules)
+            sys.path.pop(0)
+            import importlib
+            importlib.invalidate_caches()
+            import torch
+            print(torch.__spec__.loader is torch.__loader__, sorted(vars(torch.__loader__)))
+        """
+        out = self.script(code % str(bad))
+        self.assertEqual(out, "not today False\nTrue ['name', 'path']\n")
+
+    def test_module_called_taut(self):
+        """The job's own module of that name is the one that it gets."""
+        (self.folder / "taut.py").write_text("mine = True\n")
+        out = self.script("import torch, taut\nprint(taut.mine)")
+        self.assertEqual(out, "True\n")
+
+    def test_does_nothing_elsewhere(self):
+        """A Python without a framework writes nothing and loads nothing."""
+        code = "import sys, json; print(sorted(n for n in sys.modules if 'taut' in n))"
+        result = run([PYTHON, "-c", code], recording_environment(self.run_folder))
+        self.assertEqual((result.stdout, result.stderr), ("[]\n", ""))
+        self.assertEqual(self.processes(), [])
+
+    # --- what a script asks for itself ------------------------------------
+
+    def by_itself(self, text):
+        path = self.folder / "script.py"
+        path.write_text(textwrap.dedent(text))
+        library = os.environ["TAUT_RECORD_LIB"]
+        python_path = str(ROOT / "python")
+        environment = clean_environment(PYTHONPATH=python_path, TAUT_RECORD_LIB=library)
+        result = run([PYTHON, str(path), str(self.run_folder)], environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_block(self):
+        self.by_itself(
+            LOOP.format(
+                before="import taut\na = torch.optim.SGD(model.parameters(), lr=0.1)",
+                body="    if step == 5:\n        block = taut.record(sys.argv[1]).__enter__()\n"
+                "    a.step()\n"
+                "    if step == 8:\n        block.__exit__(None, None, None)",
+            )
+        )
+        self.assertEqual(self.steps_of()[:4], [0, 1, 2, 3])
+        told = self.process()
+        self.assertEqual((told["recorded"], told["state"]), ([0, 4], "recorded steps 0:4"))
+
+    def test_block_of_steps_by_hand(self):
+        self.by_itself(
+            """
+            import sys, torch, taut
+            with taut.record(sys.argv[1], steps="4:6"):
+                for step in range(9):
+                    torch.ones(3) + step
+                    taut.step()
+            """
+        )
+        self.assertEqual((self.process()["recorded"], self.steps_of()), ([4, 6], [4, 5]))
+
+    def test_step_by_hand_under_record(self):
+        """`import taut` finds the recording that is going on."""
+        environment = recording_environment(self.run_folder, "3:5")
+        environment["PYTHONPATH"] += os.pathsep + str(ROOT / "python")
+        code = LOOP.format(
+            before="import taut\na = torch.optim.SGD(model.parameters(), lr=0.1)",
+            body="    a.step()\n    a.step()\n    taut.step()",
+        )
+        result = run([PYTHON, "-c", code], environment)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertEqual(self.steps_of(), [3, 4])
+
+
+if __name__ == "__main__":
+    main()
