@@ -187,6 +187,10 @@ class Adapter(_adapter.Adapter):
     # --- the window -------------------------------------------------------
 
     def start(self, discard):
+        # Each stop of the profiler may crash the job (docs/recording.md), so
+        # none is made for a window that nobody wants.
+        if discard:
+            return
         self.part = os.path.join(
             self.job.run, "processes", "%s.tensorflow.part" % self.job.file.name
         )
@@ -195,8 +199,7 @@ class Adapter(_adapter.Adapter):
         )
         with without_lines(_OWN_LINES):
             self.start_profiler(self.part, options)
-        if not discard:
-            self.tell_job()
+        self.tell_job()
         self.begin_mark()
 
     def begin_mark(self):
