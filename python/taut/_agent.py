@@ -14,7 +14,7 @@ import re
 import sys
 import time
 
-from . import _log
+from . import _log, _nccl
 from ._clocks import Clocks
 from ._process import ProcessFile, StepTimes
 
@@ -221,10 +221,12 @@ class Job:
         self.phase = RECORDS
         self.tell("records steps %d:%s" % (self.first, self.end_step or ""))
         self.leader.start(False)
+        _nccl.record(True)
 
     def _stop(self, state):
         """Ends the window and brings what was recorded where it belongs."""
         self.phase = ENDED
+        _nccl.record(False)
         self._tell_ranks(self.leader.ranks())
         if self.ranks:
             self._move_log()
@@ -276,6 +278,7 @@ class Job:
     def give_up(self, why):
         """Ends a recording that cannot go on. What it had is thrown away."""
         was, self.phase = self.phase, ENDED
+        _nccl.record(False)
         self.next_change = float("inf")
         if was in (DISCARDS, RECORDS):
             try:

@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 from torch_case import EventLog  # noqa: E402
 
-from taut import _adapter, _agent, _clocks  # noqa: E402
+from taut import _adapter, _agent, _clocks, _nccl  # noqa: E402
 
 
 class Adapter(_adapter.Adapter):
@@ -85,6 +85,25 @@ class AgentTest(unittest.TestCase):
         told = self.process()
         self.assertEqual((told["state"], told["recorded"]), ("recorded steps 4:6", [4, 6]))
         self.assertEqual(told["steps_seen"], 8)
+
+    @unittest.skipIf(
+        not os.environ.get("TAUT_NCCL_LIB") or os.environ.get("TAUT_NCCL_SANITIZED") == "1",
+        "no plugin of NCCL, or one with a sanitizer",
+    )
+    def test_switch_of_the_nccl_plugin(self):
+        """It is on in the window, not in the one that is thrown away, and off again."""
+        os.environ["NCCL_PROFILER_PLUGIN"] = os.environ["TAUT_NCCL_LIB"]
+        self.addCleanup(os.environ.pop, "NCCL_PROFILER_PLUGIN")
+        word = _nccl._find()
+        adapter, seen = Adapter(), []
+        job = self.job(adapter)
+        for _ in range(8):
+            adapter.step_ended()
+            seen.append(word[0])
+        job.end()
+        self.assertEqual(seen, [0, 0, 0, 1, 1, 0, 0, 0])
+        os.environ["NCCL_PROFILER_PLUGIN"] = "/of/the/user/libnccl-profiler.so"
+        self.assertIsNone(_nccl._find())
 
     def test_adapter_that_fails(self):
         """Wherever it does, the job does not notice and the file says it."""
