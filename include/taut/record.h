@@ -49,6 +49,9 @@ TAUT_API uint32_t taut_log_text(struct taut_log *log, const char *text);
 
 TAUT_API void taut_log_lane(
 	struct taut_log *log, int64_t lane, const char *name);
+/* The same of a lane that chunks are on. */
+TAUT_API void taut_log_chunk_lane(
+	struct taut_log *log, int64_t lane, const char *name);
 /* kind: enum taut_kind of taut/trace.h. lane: the thread (gettid) or any
  * number that taut_log_lane() names. */
 TAUT_API void taut_log_span(struct taut_log *log, uint32_t name, uint32_t kind,

@@ -36,22 +36,32 @@ class Steps:
         self.stepped = None
 
     def watch(self):
-        """Every class of optimisers, when its first instance is made: what its
-        step() is then, whoever wrapped or replaced it before."""
+        """Every class of optimisers, when an instance is made: what its step()
+        is then, whoever wrapped or replaced it before. Instances that are older
+        than this tell their steps by PyTorch's own hook."""
         watcher = self
         base = torch.optim.Optimizer
-        patch = base._patch_step_function
+        patch = getattr(base, "_patch_step_function", None)
+        if patch is not None:
 
-        @functools.wraps(patch)
-        def _patch_step_function(self):
-            patch(self)
-            try:
-                watcher.wrap(type(self))
-            except Exception:
-                pass
+            @functools.wraps(patch)
+            def _patch_step_function(self):
+                patch(self)
+                try:
+                    watcher.wrap(type(self))
+                except Exception:
+                    pass
 
-        base._patch_step_function = _patch_step_function
+            base._patch_step_function = _patch_step_function
+        module = sys.modules.get("torch.optim.optimizer")
+        register = getattr(module, "register_optimizer_step_post_hook", None)
+        if register:
+            register(self.hooked)
         self.watch_scaler()
+
+    def hooked(self, optimizer, args, kwargs):
+        if not self.depth and not torch.compiler.is_compiling():
+            self.count(optimizer)
 
     def wrap(self, cls):
         step = cls.step

@@ -45,11 +45,15 @@ struct tauti_log_header {
 	/* the rest of header_bytes is zero */
 };
 
+/* Two of enum taut_kind, for writers, who are below trace.h; a test compares. */
+enum { TAUTI_LOG_KIND_COMM = 12, TAUTI_LOG_KIND_CHUNK = 13 };
+
 enum tauti_log_type {
 	TAUTI_LOG_UNUSED,
 	TAUTI_LOG_TEXT,  /* id = name, n = u.text.bytes; the next (n + 127) / 128
 	                    slots hold the bytes. Id 0 is the empty text */
-	TAUTI_LOG_LANE,  /* name of lane `lane`, for the report */
+	TAUTI_LOG_LANE,  /* name of lane `lane`, for the report; kind is
+	                    TAUTI_LOG_KIND_CHUNK if chunks are on it, else 0 */
 	TAUTI_LOG_SPAN,  /* an event without arguments */
 	TAUTI_LOG_COMM,  /* an event with arguments: u.comm */
 	TAUTI_LOG_CHUNK, /* one chunk of a collective: u.chunk; kind is 0 */

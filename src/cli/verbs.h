@@ -10,8 +10,12 @@ extern const struct verb verb_replay;
 extern const struct verb verb_convert;
 
 #define ABOUT_RUN \
-	"A RUN is a trace file or a folder of them, one per rank: what the " \
-	"profiler of PyTorch wrote, .json or .json.gz. All that is given is " \
-	"one job."
+	"A RUN is what taut record wrote, or a trace file or a folder of them, " \
+	"one per rank, as other tools write them: profiles of PyTorch (Kineto), " \
+	"of TensorFlow and JAX (XPlane, trace.json.gz) and of MXNet, Nsight " \
+	"Systems exports (.sqlite), timelines of Horovod, BytePS and " \
+	"ByteScheduler, Chakra execution traces, dumps of PyTorch's flight " \
+	"recorder and of NCCL's profiler plugins; all perhaps gzip. All that is " \
+	"given is one job."
 
 #endif /* TAUT_CLI_VERBS_H */

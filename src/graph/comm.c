@@ -47,6 +47,9 @@ static const struct {
 	{ "send", TAUT_COLL_SENDRECV },
 	{ "recv", TAUT_COLL_SENDRECV },
 	{ "reduce", TAUT_COLL_REDUCE },
+	{ "pushpull", TAUT_COLL_PUSHPULL },
+	{ "push", TAUT_COLL_PUSH },
+	{ "pull", TAUT_COLL_PULL },
 };
 
 /* "all_reduce" and "AllReduce" are one word: letters only, lower case. */
@@ -69,7 +72,8 @@ const char *taut_coll_kind_name(enum taut_coll_kind kind)
 {
 	static const char *const names[TAUT_COLL_KINDS] = {
 		"all-reduce", "all-gather", "reduce-scatter", "broadcast",
-		"reduce", "all-to-all", "send/recv", "barrier", "other",
+		"reduce", "all-to-all", "send/recv", "barrier", "push-pull",
+		"push", "pull", "other",
 	};
 	return (unsigned)kind < TAUT_COLL_KINDS ? names[kind] : "other";
 }
@@ -131,21 +135,37 @@ static int by_order(const void *a, const void *b)
 	return x->row < y->row ? -1 : x->row > y->row;
 }
 
+/* Rows of a lane that are communication, and those that are neither that nor
+ * inside of one: Gloo copies tensors with operators of the framework. */
+static void count_comms(const struct tauti_rank *rank, uint32_t lane,
+	uint32_t *ret_comm, uint32_t *ret_other)
+{
+	const struct taut_trace *t = rank->trace;
+	int64_t end = INT64_MIN; /* of the communication before */
+
+	*ret_comm = *ret_other = 0;
+	for (uint32_t i = t->lane_begin[lane]; i < t->lane_begin[lane + 1];
+		i++)
+		if (rank->comm_of[i] != TAUT_NONE) {
+			(*ret_comm)++;
+			if (tauti_row_end(t, i) > end)
+				end = tauti_row_end(t, i);
+		} else if (tauti_row_end(t, i) > end) {
+			(*ret_other)++;
+		}
+}
+
 /* A lane of communication alone is treated like a stream. */
 static void find_comm_lanes(struct tauti_rank *rank)
 {
 	const struct taut_trace *t = rank->trace;
 
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
-		uint32_t other = 0, comm = 0;
+		uint32_t other, comm;
 
 		if (t->lanes[l].kind == TAUT_LANE_OTHER || l == rank->main_lane)
 			continue;
-		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++)
-			if (rank->comm_of[i] != TAUT_NONE)
-				comm++;
-			else
-				other++;
+		count_comms(rank, l, &comm, &other);
 		rank->comm_lane[l] = comm && (!other ||
 			(t->lanes[l].kind == TAUT_LANE_THREAD && other < comm));
 	}
@@ -217,8 +237,8 @@ static bool is_comm_row(const struct tauti_rank *rank, const uint8_t *is_comm,
 
 	if (t->kind[row] == TAUT_KIND_COMM)
 		return !rank->shadow_lane[t->lane[row]];
-	return is_told(t, row) || (is_comm[t->name[row]] && (t->kind[row] == TAUT_KIND_KERNEL ||
-		on_worker(rank, row)));
+	return is_told(t, row) || (is_comm[t->name[row]] &&
+		(t->kind[row] == TAUT_KIND_KERNEL || on_worker(rank, row)));
 }
 
 static bool add_comm(struct tauti_rank *rank, uint32_t row)

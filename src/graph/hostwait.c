@@ -29,6 +29,11 @@ static const struct {
 	{ "ThreadSynchronize", WAIT_DEVICE }, { "Free", WAIT_DEVICE },
 	{ "StreamSynchronize", WAIT_ONE }, { "EventSynchronize", WAIT_EVENT },
 	{ "Memcpy", WAIT_COPY },
+	/* MXNet's engine is the device of its C interface. */
+	{ "MXNDArrayWaitAll", WAIT_DEVICE },
+	{ "MXNDArraySyncCopyToCPU", WAIT_EVENT },
+	{ "MXNDArrayWaitToRead", WAIT_EVENT },
+	{ "MXNDArrayWaitToWrite", WAIT_EVENT },
 };
 
 static enum wait_kind wait_kind_of(const char *name)

@@ -98,14 +98,22 @@ static taut_status assign_keys(struct matcher *m, struct taut_names *names)
 	return TAUT_OK;
 }
 
-/* Sequence numbers serve a sequence only if all its operations have one. The
- * two sides of a send/recv count for themselves: there order is all. */
+/* The two sides of a send/recv count for themselves, and there order is all,
+ * unless the recorder counts messages (kind COMM): equal numbers are one. */
+static bool counts_alike(
+	const struct tauti_rank *rank, const struct tauti_comm *c)
+{
+	return c->seq >= 0 && (!is_pair(c) ||
+		rank->trace->kind[c->row] == TAUT_KIND_COMM);
+}
+
+/* Sequence numbers serve a sequence only if all its operations have one. */
 static void find_unnumbered(struct matcher *m, uint8_t *unnumbered)
 {
 	for (uint32_t i = 0; i < m->n_ranks; i++)
 		for (size_t k = 0; k < m->ranks[i].comms.count; k++)
-			if (m->ranks[i].comms.data[k].seq < 0 ||
-				is_pair(&m->ranks[i].comms.data[k]))
+			if (!counts_alike(&m->ranks[i],
+				&m->ranks[i].comms.data[k]))
 				unnumbered[m->ranks[i].comms.data[k].key] = 1;
 }
 

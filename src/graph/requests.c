@@ -54,7 +54,8 @@ static bool add_call(struct tauti_rank *rank, uint32_t row, uint32_t device,
 	return taut_vec_push(&rank->calls, call);
 }
 
-/* A call posts what begins within it, and waits for what ends within it. */
+/* A call posts what begins after it has begun and ends after it has ended,
+ * and waits for what ends within it. */
 static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 {
 	const struct taut_trace *t = rank->trace;
@@ -62,7 +63,7 @@ static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 
 	if (rank->call_of[row] != TAUT_NONE)
 		return true;
-	if (start <= c->start && end >= c->start && end < c->end) {
+	if (start <= c->start && end < c->end && c->launch == TAUT_NONE) {
 		c->launch = row;
 		rank->launch_of[c->row] = row;
 		return add_call(rank, row, c->row, TAUT_NONE);

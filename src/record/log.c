@@ -390,7 +390,8 @@ uint32_t taut_log_text(struct taut_log *log, const char *text)
 	return id;
 }
 
-void taut_log_lane(struct taut_log *log, int64_t lane, const char *name)
+static void name_lane(
+	struct taut_log *log, int64_t lane, const char *name, uint32_t kind)
 {
 	uint32_t id = taut_log_text(log, name);
 	struct tauti_log_record *record = take_record(log);
@@ -399,7 +400,18 @@ void taut_log_lane(struct taut_log *log, int64_t lane, const char *name)
 		return;
 	record->name = id;
 	record->lane = lane;
+	record->kind = kind;
 	finish(record, TAUTI_LOG_LANE);
+}
+
+void taut_log_lane(struct taut_log *log, int64_t lane, const char *name)
+{
+	name_lane(log, lane, name, 0);
+}
+
+void taut_log_chunk_lane(struct taut_log *log, int64_t lane, const char *name)
+{
+	name_lane(log, lane, name, TAUTI_LOG_KIND_CHUNK);
 }
 
 static struct tauti_log_record *take_event(struct taut_log *log,

@@ -34,15 +34,20 @@ struct tauti_format {
 		struct tauti_builder *builder, struct taut_error *err);
 };
 
+extern const struct tauti_format tauti_format_byteps;
+extern const struct tauti_format tauti_format_bytescheduler;
+extern const struct tauti_format tauti_format_horovod;
 extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_chakra;
 extern const struct tauti_format tauti_format_chakra_json;
 extern const struct tauti_format tauti_format_study;
 extern const struct tauti_format tauti_format_log;
+extern const struct tauti_format tauti_format_mxnet;
 extern const struct tauti_format tauti_format_flight;
 extern const struct tauti_format tauti_format_nccl_inspector;
 extern const struct tauti_format tauti_format_nccl_profile;
 extern const struct tauti_format tauti_format_nsight;
+extern const struct tauti_format tauti_format_xplane;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

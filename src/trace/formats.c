@@ -11,6 +11,12 @@
 static const struct tauti_format *const formats[] = {
 	&tauti_format_log,
 	&tauti_format_nsight,
+	&tauti_format_xplane, /* before JSON: a first plane of 123 bytes begins
+	                         with a newline and '{' */
+	&tauti_format_byteps,
+	&tauti_format_bytescheduler,
+	&tauti_format_horovod,
+	&tauti_format_mxnet,
 	&tauti_format_flight,
 	&tauti_format_nccl_inspector,
 	&tauti_format_nccl_profile,
@@ -36,6 +42,8 @@ static const struct stranger {
 	{ "compressed with xz; decompress it first", 0, 6, "\xfd"
 							   "7zXZ" },
 	{ "compressed with bzip2; decompress it first", 0, 3, "BZh" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x02" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x04" },
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },
@@ -65,13 +73,12 @@ static taut_status refuse(struct tauti_stream *stream, const char *head,
 	const char *name = tauti_stream_name(stream);
 	if (len == 0)
 		return taut_error_set(err, TAUT_EFORMAT, 0,
-			"%s: is empty%s; expected a PyTorch profiler trace "
-			"(JSON)",
+			"%s: is empty%s; expected a trace of a known format",
 			name,
 			tauti_stream_is_gzip(stream) ? " after inflating" : "");
 	return taut_error_set(err, TAUT_EFORMAT, 0,
-		"%s: byte 0: is %s; expected a PyTorch profiler trace "
-		"(JSON, perhaps gzip)",
+		"%s: byte 0: is %s; expected a trace of a known format "
+		"(taut help report lists them)",
 		name, describe(head, len));
 }
 

@@ -19,6 +19,8 @@ struct tauti_stream {
 	const char *name;
 	int fd; /* -1: memory */
 	struct tauti_meter *meter;
+	const uint8_t *memory; /* all of it, or NULL */
+	size_t memory_len;
 	const uint8_t *next; /* input that nobody took yet */
 	size_t left;
 	bool ended; /* there is no input behind `left` */
@@ -132,8 +134,8 @@ taut_status tauti_stream_open_memory(const char *name, const void *bytes,
 	if (!s)
 		return taut_error_set(
 			err, TAUT_ENOMEM, -1, "%s: no memory to read", name);
-	s->next = bytes;
-	s->left = len;
+	s->memory = s->next = bytes;
+	s->memory_len = s->left = len;
 	s->taken = len;
 	taut_status status = start(s, err);
 	if (status != TAUT_OK) {
@@ -142,6 +144,24 @@ taut_status tauti_stream_open_memory(const char *name, const void *bytes,
 	}
 	*ret_stream = s;
 	return TAUT_OK;
+}
+
+taut_status tauti_stream_rewind(
+	struct tauti_stream *s, struct taut_error *err)
+{
+	if (s->fd >= 0 && lseek(s->fd, 0, SEEK_SET) != 0)
+		return taut_error_set(err, TAUT_EIO, -1,
+			"%s: cannot be read twice, which this format needs: "
+			"%s; give it as a file",
+			s->name, strerror(errno));
+	s->next = s->memory;
+	s->taken = s->left = s->memory_len;
+	s->meter = NULL; /* the bytes are not new */
+	s->ended = s->done = s->cut = s->tail = s->peeked = false;
+	s->head_len = s->head_taken = 0;
+	free(s->gzip);
+	s->gzip = NULL;
+	return start(s, err);
 }
 
 void tauti_stream_close(struct tauti_stream *s)

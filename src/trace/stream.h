@@ -41,6 +41,10 @@ TAUT_NODISCARD taut_status tauti_stream_peek(struct tauti_stream *stream,
 /* The path, for a reader that opens the file itself, after which the stream
  * counts as taken whole. NULL: memory, gzip or no plain file; read it here. */
 const char *tauti_stream_hand_over(struct tauti_stream *stream);
+/* Back to the start, for a format that must look twice. TAUT_EIO: the input
+ * is no file (a pipe) and cannot be read again. */
+TAUT_NODISCARD taut_status tauti_stream_rewind(
+	struct tauti_stream *stream, struct taut_error *err);
 
 const char *tauti_stream_name(const struct tauti_stream *stream);
 bool tauti_stream_is_gzip(const struct tauti_stream *stream);

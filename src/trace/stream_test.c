@@ -105,6 +105,33 @@ static void test_cut_anywhere(void **state)
 	assert_int_equal(most, strlen(text)); /* all but the trailer */
 }
 
+static void test_rewind(void **state)
+{
+	(void)state;
+	struct bytes b = { .len = 0 };
+	add_member(&b, "first, ");
+	add_member(&b, "second");
+	memcpy(b.data + b.len, "garbage", 7);
+	struct tauti_stream *s = open_bytes(b.data, b.len + 7);
+	const char *head;
+	size_t len;
+	for (int i = 0; i < 3; i++) {
+		assert_int_equal(tauti_stream_peek(
+			s, &head, &len, NULL), TAUT_OK);
+		assert_int_equal(len, 13);
+		if (i > 0)
+			assert_string_equal(drain(s, 3), "first, second");
+		assert_int_equal(tauti_stream_rewind(s, NULL), TAUT_OK);
+		assert_false(tauti_stream_has_tail(s));
+	}
+	tauti_stream_close(s);
+	s = open_bytes("plain", 5);
+	assert_string_equal(drain(s, 64), "plain");
+	assert_int_equal(tauti_stream_rewind(s, NULL), TAUT_OK);
+	assert_string_equal(drain(s, 2), "plain");
+	tauti_stream_close(s);
+}
+
 static void test_corrupt_is_refused(void **state)
 {
 	(void)state;
@@ -200,6 +227,7 @@ int main(void)
 		cmocka_unit_test(test_members_are_one_text),
 		cmocka_unit_test(test_padding_and_tails),
 		cmocka_unit_test(test_cut_anywhere),
+		cmocka_unit_test(test_rewind),
 		cmocka_unit_test(test_corrupt_is_refused),
 		cmocka_unit_test(test_peek_leaves_the_bytes),
 		cmocka_unit_test(test_files),

@@ -72,6 +72,16 @@ class Unchanged(Record):
                 self.assertIsNone(self.recording()["signal"])
                 shutil.rmtree(self.run_folder)
 
+    def test_a_caller_that_waits_for_nobody(self):
+        ignore = lambda: signal.signal(signal.SIGCHLD, signal.SIG_IGN)
+        show = "sed -n 's/^SigIgn/&/p' /proc/self/status; exit 3"
+        with_us = self.record("sh", "-c", show, preexec_fn=ignore)
+        without = subprocess.run(
+            ["sh", "-c", show], stdout=subprocess.PIPE, preexec_fn=ignore
+        )
+        self.assertEqual(with_us.returncode, 3)
+        self.assertEqual(with_us.stdout, without.stdout)
+
     def test_death_by_a_signal(self):
         for number in [signal.SIGKILL, signal.SIGTERM, signal.SIGSEGV]:
             with self.subTest(number=number):
@@ -97,27 +107,26 @@ class Unchanged(Record):
         for line in own.decode().splitlines():
             self.assertTrue(line.startswith("taut: "), line)
 
-    def test_signals_files_and_group(self):
-        """Masks, dispositions, open files, process group, limits."""
+    def test_signals_and_files(self):
+        """Masks, dispositions, open files, limits."""
         code = (
-            "sed -n 's/^Sig[BIC]/&/p; s/^NSpgid/&/p' /proc/self/status;"
+            "sed -n 's/^Sig[BIC]/&/p' /proc/self/status;"
             "ls /proc/self/fd | wc -l; ulimit -a; umask; nice;"
             "test -e /proc/self/fd/0 && echo has stdin; true"
         )
-        script = 'trap "" USR1 CHLD PIPE; "$@" <&-'
+        script = 'trap "" USR1 PIPE; "$@" <&-'
         words, _ = self.start("sh", "-c", code)
         shell = ["sh", "-c", script, "sh"]
-        with_us = subprocess.run(
-            [*shell, *words], stdout=subprocess.PIPE, process_group=0
-        )
-        without = subprocess.run(
-            [*shell, "sh", "-c", code], stdout=subprocess.PIPE, process_group=0
-        )
+        with_us = subprocess.run([*shell, *words], capture_output=True)
+        without = subprocess.run([*shell, "sh", "-c", code], capture_output=True)
         self.assertIn(b"SigIgn", without.stdout)
-        strip = lambda text: [
-            line for line in text.splitlines() if not line.startswith(b"NSpgid")
-        ]
-        self.assertEqual(strip(with_us.stdout), strip(without.stdout))
+        self.assertEqual(with_us.stdout, without.stdout)
+        self.assertEqual(with_us.returncode, without.returncode)
+
+    def test_process_group(self):
+        code = "import os; print(os.getpgrp(), os.getsid(0))"
+        result = self.record(*PYTHON, code)
+        self.assertEqual(result.stdout.split(), [b"%d" % os.getpgrp(), b"%d" % os.getsid(0)])
 
     def test_words_of_the_command_are_its_own(self):
         for dashes in [["--"], []]:
@@ -144,8 +153,16 @@ class Signals(Record):
         "numbers = [signal.SIGINT, signal.SIGTERM, signal.SIGHUP]\n"
         "signal.pthread_sigmask(signal.SIG_BLOCK, numbers)\n"
         "print('ready', flush=True)\n"
-        "print(signal.sigwait(numbers).name, flush=True)\n"
-        "print(signal.sigtimedwait(numbers, 0.5), flush=True)\n"
+        "print(signal.Signals(signal.sigtimedwait(numbers, 20)[0]).name)\n"
+        "sys.exit(5)\n"
+    )
+    # Out of the terminal's reach: what comes is from us.
+    APART = (
+        "import os, signal, sys\n"
+        "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGINT])\n"
+        "os.setpgid(0, 0)\n"
+        "print('ready', flush=True)\n"
+        "print(signal.sigtimedwait([signal.SIGINT], 0.5), flush=True)\n"
         "sys.exit(5)\n"
     )
 
@@ -157,21 +174,22 @@ class Signals(Record):
                     self.assertEqual(process.stdout.readline(), "ready\n")
                     process.send_signal(number)
                     rest = process.stdout.read()
-                self.assertEqual(rest, f"{number.name}\nNone\n")
+                self.assertEqual(rest, f"{number.name}\n")
                 self.assertEqual(process.returncode, 5)
                 self.assertEqual(self.recording()["exit_status"], 5)
                 shutil.rmtree(self.run_folder)
 
     def test_a_job_that_an_interrupt_kills(self):
-        words, options = self.start("sh", "-c", "echo ready; exec sleep 60")
+        words, options = self.start("sh", "-c", "echo ready; exec sleep 20")
         with subprocess.Popen(words, **options) as process:
             process.stdout.readline()
             process.send_signal(signal.SIGINT)
         self.assertEqual(process.returncode, -signal.SIGINT)
         self.assertEqual(self.recording()["signal"], signal.SIGINT)
 
-    def test_the_terminal_interrupts_once(self):
-        words, _ = self.start(*PYTHON, self.WAITS)
+    def on_a_terminal(self, code):
+        """What a job says that is interrupted from the keyboard."""
+        words, _ = self.start(*PYTHON, code)
         pid, terminal = pty.fork()
         if not pid:
             os.execv(words[0], words)
@@ -186,7 +204,12 @@ class Signals(Record):
             pass  # the terminal's way to say that nobody is left
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 5)
-        self.assertIn(b"SIGINT\r\nNone\r\n", output)
+        return output
+
+    def test_the_terminal_interrupts_once(self):
+        self.assertIn(b"SIGINT\r\n", self.on_a_terminal(self.WAITS))
+        shutil.rmtree(self.run_folder)
+        self.assertIn(b"None\r\n", self.on_a_terminal(self.APART))
 
 
 class Environment(Record):
@@ -233,6 +256,51 @@ class Environment(Record):
         env = self.environment("--no-mpi", "--no-nccl", LD_PRELOAD="")
         self.assertNotIn("taut", env.get("LD_PRELOAD", ""))
         self.assertNotIn("NCCL_PROFILER_PLUGIN", env)
+
+    def beside(self, name):
+        """The command in a folder of its own, with recorders beside it."""
+        if SANITIZED:
+            self.skipTest("a recorder with a sanitizer")
+        folder = self.folder / name
+        folder.mkdir()
+        shutil.copy(os.environ["TAUT"], folder / "taut")
+        for library in ["record", "mpi", "nccl"]:
+            copy = folder / f"libtaut-{library}.so"
+            shutil.copy(os.environ["TAUT_RECORD_LIB"], copy)
+        return folder
+
+    def environment_of(self, folder, **more):
+        result = subprocess.run(
+            [folder / "taut", "record", "-o", self.folder / "RUN", "env", "-0"],
+            capture_output=True,
+            text=True,
+            env={**os.environ, **more},
+        )
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.run_folder = self.folder / "RUN"
+        return dict(line.split("=", 1) for line in result.stdout.split("\0") if line)
+
+    def test_recorders_come_before_the_users_own(self):
+        folder = self.beside("bin")
+        theirs = folder / "libtaut-record.so"
+        env = self.environment_of(folder, LD_PRELOAD=str(theirs))
+        self.assertEqual(env["LD_PRELOAD"], f"{folder}/libtaut-mpi.so:{theirs}")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], f"{folder}/libtaut-nccl.so")
+        self.assertEqual(env["TAUT_RECORD_LIB"], str(theirs))
+        shutil.rmtree(self.run_folder)
+        env = self.environment_of(folder, NCCL_PROFILER_PLUGIN="/their.so")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], "/their.so")
+        problems = self.recording()["problems"]
+        self.assertRegex(problems[0], r"NCCL_PROFILER_PLUGIN is /their.so: what NCCL")
+
+    def test_a_path_that_cannot_be_preloaded(self):
+        folder = self.beside("a folder")
+        env = self.environment_of(folder, LD_PRELOAD="")
+        self.assertEqual(env["LD_PRELOAD"], "")
+        self.assertEqual(env["NCCL_PROFILER_PLUGIN"], f"{folder}/libtaut-nccl.so")
+        self.assertRegex(
+            self.recording()["problems"][0], "LD_PRELOAD cannot name this path"
+        )
 
     def test_open_mpi_takes_it_to_other_hosts(self):
         name = "OMPI_MCA_mca_base_env_list"

@@ -2,11 +2,20 @@
  * as JSON. How much of it is held at once must make no difference. */
 #include "tests/fuzz/trace_check.h"
 
+static void check_both(
+	const struct tauti_format *format, const uint8_t *data, size_t size)
+{
+	MUST(check_bytes(format, data, size, 64) ==
+		check_bytes(format, data, size, 0));
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	for (size_t i = 0; i < size; i++)
 		if (data[i] < 0x20 && !strchr("\t\n\r", data[i] ? data[i] : 1))
 			return 0; /* depends on the window: see kineto.c */
-	MUST(check_bytes(data, size, 64) == check_bytes(data, size, 0));
+	check_both(&tauti_format_flight, data, size);
+	check_both(&tauti_format_nccl_inspector, data, size);
+	check_both(&tauti_format_nccl_profile, data, size);
 	return 0;
 }

@@ -3,7 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size >= 16 && memcmp(data, "SQLite format 3", 16) == 0)
-		check_bytes(data, size, 0);
+	check_bytes(&tauti_format_nsight, data, size, 0);
 	return 0;
 }

@@ -1,10 +1,9 @@
-/* pickle.c - any bytes as a pickle, and as a pickled dump of PyTorch's flight
- * recorder. */
+/* pickle.c - any bytes as a pickled dump of PyTorch's flight recorder. */
 #include "tests/fuzz/trace_check.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	if (size > 3 && data[0] == 0x80)
-		check_bytes(data, size, 0);
+	if (size && data[0] == 0x80)
+		check_bytes(&tauti_format_flight, data, size, 0);
 	return 0;
 }

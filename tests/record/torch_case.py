@@ -84,6 +84,13 @@ def run(command, environment, **options):
     )
 
 
+def record(command, folder, steps=STEPS, **options):
+    """`taut record` of the command into the folder, which it makes."""
+    shutil.rmtree(folder)
+    words = [os.environ["TAUT"], "record", "--steps", steps, "--out", str(folder), "--"]
+    return run(words + command, clean_environment(), **options)
+
+
 def taut(*args):
     """The command's standard output; it must succeed."""
     words = [os.environ["TAUT"], *map(str, args)]
@@ -148,6 +155,10 @@ class Case(unittest.TestCase):
     def process(self):
         (found,) = self.processes()
         return found
+
+    def told(self):
+        """What the parent says."""
+        return json.loads((self.run_folder / "recording.json").read_text())
 
     def trace(self, rank=0):
         path = self.run_folder / ("rank%d" % rank) / "torch.pt.trace.json.gz"

@@ -5,7 +5,7 @@ results as without a recording, and a recording that the report understands."""
 import json
 import unittest
 
-from torch_case import Case, clean_environment, main, recording_environment, run, taut, torchrun
+from torch_case import Case, clean_environment, main, record, run, taut, torchrun
 
 KIND_LOAD, KIND_LOAD_WAIT = 14, 15
 # Of the job's model: weights and biases, 4 bytes each, last layer first.
@@ -21,10 +21,12 @@ class DdpTest(Case):
         words = ["--kind", "ddp", "--workers", "2"]
         bare = run(torchrun(2, *words), clean_environment())
         self.assertEqual(bare.returncode, 0, bare.stderr)
-        recorded = run(torchrun(2, *words), recording_environment(self.run_folder))
+        recorded = record(torchrun(2, *words), self.run_folder)
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
         self.assertIn("weights ", bare.stdout)
         self.assertEqual(recorded.stdout, bare.stdout)
+        told = self.told()
+        self.assertEqual((told["ranks"], told["missing"], told["complete"]), ([0, 1], [], True))
 
         self.check_processes()
         self.assertEqual(self.left_over(), [])

@@ -4,7 +4,7 @@
 import json
 import unittest
 
-from torch_case import Case, clean_environment, main, recording_environment, run, taut, torchrun
+from torch_case import Case, clean_environment, main, record, run, taut, torchrun
 
 BLOCKS = ["blocks.%d.%s" % (i, n) for i in range(3) for n in ("weight", "bias")]
 OUTER = ["first.weight", "first.bias", "last.weight", "last.bias"]
@@ -17,10 +17,12 @@ class FsdpTest(Case):
         words = ["--kind", kind, "--steps", "13"]
         bare = run(torchrun(2, *words), clean_environment())
         self.assertEqual(bare.returncode, 0, bare.stderr)
-        recorded = run(torchrun(2, *words), recording_environment(self.run_folder))
+        recorded = record(torchrun(2, *words), self.run_folder)
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
         self.assertIn("weights ", bare.stdout)
         self.assertEqual(recorded.stdout, bare.stdout)
+        told = self.told()
+        self.assertEqual((told["ranks"], told["missing"], told["complete"]), ([0, 1], [], True))
         for rank in range(2):
             self.assertEqual(self.steps_of(rank), [8, 9, 10, 11])
             (log,) = self.logs(rank, "torch")

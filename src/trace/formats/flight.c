@@ -18,7 +18,6 @@
 
 #define BYTES_MAX ((size_t)1 << 30)
 #define SIZES_MAX 4096	   /* of the sizes of one operation */
-#define UNFINISHED_MAX 8   /* notes */
 #define GROUPS_MAX 4096
 
 enum state { SCHEDULED, STARTED, COMPLETED };
@@ -41,7 +40,7 @@ struct flight {
 	const struct tauti_value *root;
 	TAUT_VEC(struct group) groups;
 	int64_t latest_ns; /* of all times in the dump */
-	uint64_t discovered, untimed, unfinished;
+	uint64_t discovered, untimed;
 };
 
 /* One entry, read out. */
@@ -304,19 +303,6 @@ static void set_times(
 		row->flags |= TAUT_EVENT_CUT;
 }
 
-static taut_status note_unfinished(struct flight *f, const struct entry *e)
-{
-	const struct group *g = e->group;
-	const char *how = e->state == STARTED ?
-		"started, never completed" : "scheduled, never started";
-	if (f->unfinished++ >= UNFINISHED_MAX)
-		return TAUT_OK;
-	return tauti_builder_note(f->builder,
-		"%.60s %" PRId64 " of group %.40s%s%.60s%s: %s", e->name,
-		e->seq, g->name, *g->desc ? " (" : "", g->desc,
-		*g->desc ? ")" : "", how) == TAUT_OK ? TAUT_OK : no_memory(f);
-}
-
 static taut_status add_entry(
 	struct flight *f, const struct tauti_value *value)
 {
@@ -342,10 +328,7 @@ static taut_status add_entry(
 	if (!intern(f, e.name, strlen(e.name), &row->name))
 		return no_memory(f);
 	set_times(f, &e, row);
-	status = add_comm(f, &e, row);
-	if (status == TAUT_OK && !e.finished)
-		status = note_unfinished(f, &e);
-	return status;
+	return add_comm(f, &e, row);
 }
 
 /* --- the whole dump ------------------------------------------------------ */
@@ -402,30 +385,18 @@ static taut_status tell_groups(struct flight *f)
 	return TAUT_OK;
 }
 
-static taut_status tell_notes(
+/* What the notes on all dumps together are made of; see flight_compare.c. */
+static taut_status tell_times(
 	struct flight *f, const struct tauti_value *entries)
 {
-	struct tauti_builder *b = f->builder;
 	const struct tauti_value *first = tauti_tree_item(entries, 0);
 	int64_t before = tauti_tree_int(tauti_tree_get(first, "record_id"), 0);
-	bool ok = true;
-	if (f->unfinished > UNFINISHED_MAX)
-		ok = tauti_builder_note(b, "%" PRIu64 " more are unfinished",
-			f->unfinished - UNFINISHED_MAX) == TAUT_OK;
-	if (ok && before > 0)
-		ok = tauti_builder_note(b, "%" PRId64 " operations before the "
-			"first one here are no longer in the recorder's "
-			"buffer", before) == TAUT_OK;
-	if (ok && f->discovered)
-		ok = tauti_builder_note(b, "a flight recorder's dump: when an "
-			"operation started and completed is when a watching "
-			"thread noticed, which is later than it was; only when "
-			"it was enqueued is exact") == TAUT_OK;
-	if (ok && f->untimed)
-		ok = tauti_builder_note(b, "a flight recorder's dump: %" PRIu64
-			" operations have ended, and when is not recorded",
-			f->untimed) == TAUT_OK;
-	return ok ? TAUT_OK : no_memory(f);
+	char value[96];
+	int len = snprintf(value, sizeof value,
+		"%" PRIu64 " %" PRIu64 " %" PRId64, f->discovered, f->untimed,
+		before > 0 ? before : 0);
+	return tauti_builder_fact(f->builder, TAUTI_FLIGHT_TIMES, value,
+		(size_t)len) == TAUT_OK ? TAUT_OK : no_memory(f);
 }
 
 static taut_status read_dump(struct flight *f)
@@ -452,7 +423,7 @@ static taut_status read_dump(struct flight *f)
 		return status;
 	take_status(f);
 	status = tell_groups(f);
-	return status == TAUT_OK ? tell_notes(f, entries) : status;
+	return status == TAUT_OK ? tell_times(f, entries) : status;
 }
 
 /* --- pickle and JSON ----------------------------------------------------- */
@@ -470,7 +441,11 @@ static taut_status read_bytes(struct flight *f, struct tauti_stream *stream,
 		if (status != TAUT_OK || len < room)
 			break;
 		char *more = room < BYTES_MAX ? realloc(bytes, room * 2) : NULL;
-		if (!more)
+		if (room >= BYTES_MAX)
+			status = taut_error_set(f->err, TAUT_EFORMAT, -1,
+				"%s: larger than 1 GiB, which no flight "
+				"recorder's dump is", f->builder->path);
+		else if (!more)
 			status = no_memory(f);
 		bytes = more ? more : bytes;
 		room *= 2;
@@ -538,18 +513,27 @@ static taut_status read_flight(struct tauti_stream *stream,
 	return status;
 }
 
-/* A pickle of protocol 2 to 5 of a dict; or JSON with such keys early. */
+static bool has_any(const char *head, size_t len, const char *const *keys)
+{
+	for (; *keys; keys++)
+		if (memmem(head, len, *keys, strlen(*keys)))
+			return true;
+	return false;
+}
+
+/* A pickle of protocol 2 to 5, or JSON, with such keys early. */
 static bool probe(const char *head, size_t len)
 {
-	static const char *const keys[] = { "\"collective_seq_id\"",
-		"\"pg_status\"", "\"pg_config\"", "\"comm_lib_version\"" };
+	static const char *const pickled[] = { "version", "pg_config",
+		"pg_status", "entries", NULL };
+	static const char *const quoted[] = { "\"collective_seq_id\"",
+		"\"pg_status\"", "\"pg_config\"", "\"comm_lib_version\"",
+		NULL };
 	if (len > 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
-		return true;
-	for (size_t i = 0; i < 4 && len && *head == '{'; i++)
-		if (memmem(head, len, keys[i], strlen(keys[i])))
-			return !memmem(head, len, "\"traceEvents\"", 13) &&
-				!memmem(head, len, "\"schemaVersion\"", 15);
-	return false;
+		return has_any(head, len, pickled);
+	return len && *head == '{' && has_any(head, len, quoted) &&
+		!memmem(head, len, "\"traceEvents\"", 13) &&
+		!memmem(head, len, "\"schemaVersion\"", 15);
 }
 
 const struct tauti_format tauti_format_flight = {

@@ -16,9 +16,14 @@ TAUT_BEGIN_DECLS
  * the last operation of each state, -1 where there is none. */
 #define TAUTI_FLIGHT_GROUP "flight.group."
 
-/* Which rank is behind in which group, and where ranks called different
- * things; a line each, in the arena, is added to lines. Traces that are no
- * dumps are passed by. TAUT_ENOMEM. */
+/* The fact "discovered untimed before": operations whose completion was
+ * noticed; that ended without a time; that the buffer held no longer. */
+#define TAUTI_FLIGHT_TIMES "flight.times"
+
+/* Which rank is behind in which group, where ranks called different things,
+ * what never completed on which ranks, and how far the times can be trusted:
+ * lines, in the arena, are added to lines. Traces that are no dumps are passed
+ * by. TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_flight_compare(
 	const struct taut_trace *traces, size_t n_traces,
 	struct taut_arena *arena, tauti_lines *lines);

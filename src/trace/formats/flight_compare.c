@@ -12,20 +12,32 @@ struct view {
 	const struct taut_trace *trace;
 	const char *group, *desc;
 	long long last[3]; /* enqueued, started, completed */
+	const char *ranks; /* of the group, as text; "": not told */
 };
 
 /* One collective of one rank. */
 struct call {
 	const char *group, *what;
-	int64_t seq, elements;
+	int64_t seq;
 	int32_t rank;
 };
+
+/* One operation of one rank that never completed. */
+struct stuck {
+	const char *group, *desc, *name, *how;
+	int64_t seq; /* -1: between two ranks */
+	int32_t rank;
+};
+
+#define STUCK_MAX 12 /* lines */
 
 struct comparison {
 	struct taut_arena *arena;
 	tauti_lines *lines;
 	TAUT_VEC(struct view) views;
 	TAUT_VEC(struct call) calls;
+	TAUT_VEC(struct stuck) stuck;
+	unsigned long long discovered, untimed, before; /* of all dumps */
 };
 
 static int by_group(const void *a, const void *b)
@@ -51,13 +63,31 @@ static int by_seq(const void *a, const void *b)
 
 /* --- gathering ----------------------------------------------------------- */
 
+static const char *ranks_of(const struct taut_trace *t, const char *group)
+{
+	for (size_t i = 0; i < t->n_comms; i++)
+		if (strcmp(taut_names_text(t->names, t->comms[i].group_name),
+			group) == 0)
+			return taut_names_text(
+				t->names, t->comms[i].group_ranks);
+	return "";
+}
+
 static bool add_views(struct comparison *c, const struct taut_trace *t)
 {
 	size_t prefix = strlen(TAUTI_FLIGHT_GROUP);
 	for (size_t i = 0; i < t->n_facts; i++) {
 		const struct taut_fact *fact = &t->facts[i];
 		struct view view = { .trace = t };
+		unsigned long long a, b, lost;
 		int used = 0;
+		if (strcmp(fact->key, TAUTI_FLIGHT_TIMES) == 0 &&
+			sscanf(fact->value, "%llu %llu %llu", &a, &b, &lost) ==
+				3) {
+			c->discovered += a;
+			c->untimed += b;
+			c->before += lost;
+		}
 		if (strncmp(fact->key, TAUTI_FLIGHT_GROUP, prefix) != 0 ||
 			sscanf(fact->value, "%lld %lld %lld%n", &view.last[0],
 				&view.last[1], &view.last[2], &used) != 3)
@@ -65,10 +95,39 @@ static bool add_views(struct comparison *c, const struct taut_trace *t)
 		view.group = fact->key + prefix;
 		view.desc = fact->value + used;
 		view.desc += *view.desc == ' ';
+		view.ranks = ranks_of(t, view.group);
 		if (!taut_vec_push(&c->views, view))
 			return false;
 	}
 	return true;
+}
+
+static const struct view *view_of(const struct comparison *c,
+	const struct taut_trace *t, const char *group)
+{
+	for (size_t i = c->views.count; i-- > 0;)
+		if (c->views.data[i].trace == t &&
+			strcmp(c->views.data[i].group, group) == 0)
+			return &c->views.data[i];
+	return NULL;
+}
+
+static bool add_stuck(struct comparison *c, const struct taut_trace *t,
+	const struct taut_comm_args *args)
+{
+	struct stuck stuck = {
+		.group = taut_names_text(t->names, args->group_name),
+		.desc = taut_names_text(t->names, args->group_desc),
+		.name = taut_trace_name(t, args->event),
+		.seq = args->seq, .rank = t->rank,
+		.how = "never completed",
+	};
+	const struct view *view = view_of(c, t, stuck.group);
+	if (view && args->seq >= 0)
+		stuck.how = args->seq <= view->last[1] ?
+			"started, never completed" :
+			"scheduled, never started";
+	return taut_vec_push(&c->stuck, stuck);
 }
 
 static bool add_calls(struct comparison *c, const struct taut_trace *t)
@@ -78,9 +137,63 @@ static bool add_calls(struct comparison *c, const struct taut_trace *t)
 		struct call call = {
 			taut_names_text(t->names, args->group_name),
 			taut_names_text(t->names, args->collective),
-			args->seq, args->in_elements, t->rank };
+			args->seq, t->rank };
 		if (args->seq >= 0 && !taut_vec_push(&c->calls, call))
 			return false;
+		if (t->flags[args->event] & TAUT_EVENT_CUT &&
+			!add_stuck(c, t, args))
+			return false;
+	}
+	return true;
+}
+
+/* Is rank in "[0, 1, 12]"? */
+static bool has_rank(const char *ranks, int32_t rank)
+{
+	while (*ranks) {
+		char *end;
+		long long r = strtoll(ranks, &end, 10);
+		if (end == ranks)
+			end++; /* no digit */
+		else if (r == rank)
+			return true;
+		ranks = end;
+	}
+	return false;
+}
+
+/* Its buffer held every operation that it ever scheduled. */
+static bool is_complete(const struct taut_trace *t)
+{
+	unsigned long long before;
+	for (size_t i = 0; i < t->n_facts; i++)
+		if (strcmp(t->facts[i].key, TAUTI_FLIGHT_TIMES) == 0 &&
+			sscanf(t->facts[i].value, "%*u %*u %llu", &before) ==
+				1)
+			return before == 0;
+	return false;
+}
+
+/* A member of a group that never scheduled anything there has no entry of
+ * it. views are those found, by group; more are added behind them. */
+static bool add_absent(struct comparison *c, const struct taut_trace *traces,
+	size_t n_traces)
+{
+	size_t n = c->views.count;
+	for (size_t i = 0; i < n; i++) {
+		struct view view = c->views.data[i];
+		if (i && strcmp(c->views.data[i - 1].group, view.group) == 0)
+			continue;
+		for (size_t k = 0; k < n_traces; k++) {
+			view.trace = &traces[k];
+			view.last[0] = view.last[1] = view.last[2] = -1;
+			if (strcmp(traces[k].format, "flight") == 0 &&
+				has_rank(view.ranks, traces[k].rank) &&
+				is_complete(&traces[k]) &&
+				!view_of(c, &traces[k], view.group) &&
+				!taut_vec_push(&c->views, view))
+				return false;
+		}
 	}
 	return true;
 }
@@ -123,9 +236,23 @@ static const char *what_of(
 	return "collective";
 }
 
+/* The calls are sorted. */
+static long long first_of(const struct comparison *c, const char *group)
+{
+	for (size_t i = 0; i < c->calls.count; i++)
+		if (strcmp(c->calls.data[i].group, group) == 0)
+			return c->calls.data[i].seq;
+	return 0;
+}
+
 static bool say(struct comparison *c, const char *line)
 {
 	return line && taut_vec_push(c->lines, line);
+}
+
+static const char *plural(const char *ranks)
+{
+	return strpbrk(ranks, ",-") ? "s" : "";
 }
 
 /* The first state in which ranks differ: who was not scheduled cannot have
@@ -146,17 +273,19 @@ static bool compare_group(
 		}
 		if (most < 0 || least == most || (state && least < 0))
 			continue;
-		long long seq = least + 1;
+		long long seq = least < 0 ? first_of(c, views->group) :
+					    least + 1;
 		list_ranks(views, n, state, seq, true, late, sizeof late);
 		list_ranks(views, n, state, seq, false, others,
 			sizeof others);
 		return say(c, taut_arena_printf(c->arena,
-			"rank %s never %s %.60s %lld of group %.40s%s%.60s%s, "
-			"which rank %s %s: the job hangs there, unless the "
+			"rank%s %s never %s %.60s %lld of group %.40s%s%.60s%s, "
+			"which rank%s %s %s: the job hangs there, unless the "
 			"dumps were written at different times",
-			late, did[state], what_of(c, views->group, seq), seq,
+			plural(late), late, did[state], what_of(c, views->group, seq), seq,
 			views->group, *views->desc ? " (" : "", views->desc,
-			*views->desc ? ")" : "", others, did[state]));
+			*views->desc ? ")" : "", plural(others), others,
+			did[state]));
 	}
 	return true;
 }
@@ -183,11 +312,90 @@ static bool compare_calls(struct comparison *c)
 	return true;
 }
 
+/* --- what never completed ------------------------------------------------ */
+
+static int same_but_rank(const struct stuck *x, const struct stuck *y)
+{
+	int order = strcmp(x->group, y->group);
+	if (!order)
+		order = x->seq < y->seq ? -1 : x->seq > y->seq;
+	if (!order)
+		order = strcmp(x->name, y->name);
+	return order ? order : strcmp(x->how, y->how);
+}
+
+static int by_operation(const void *a, const void *b)
+{
+	const struct stuck *x = a, *y = b;
+	int order = same_but_rank(x, y);
+	return order ? order : x->rank < y->rank ? -1 : x->rank > y->rank;
+}
+
+static bool say_stuck(struct comparison *c, const struct stuck *s, size_t n)
+{
+	char ranks[160], seq[32] = "";
+	size_t len = 0;
+	for (size_t i = 0, end; i < n && len + 32 < sizeof ranks; i = end) {
+		for (end = i + 1; end < n &&
+			s[end].rank - s[i].rank == (int32_t)(end - i); end++)
+			;
+		len += (size_t)snprintf(ranks + len, sizeof ranks - len,
+			end - i > 2 ? "%s%d-%d" : end - i > 1 ? "%s%d, %d" :
+			"%s%d", i ? ", " : "", (int)s[i].rank,
+			(int)s[end - 1].rank);
+	}
+	if (s->seq >= 0)
+		snprintf(seq, sizeof seq, " %" PRId64, s->seq);
+	return say(c, taut_arena_printf(c->arena,
+		"%.60s%s of group %.40s%s%.60s%s: %s on rank%s %s", s->name,
+		seq, s->group, *s->desc ? " (" : "", s->desc,
+		*s->desc ? ")" : "", s->how, plural(ranks), ranks));
+}
+
+static bool tell_stuck(struct comparison *c)
+{
+	size_t lines = 0, count = c->stuck.count;
+	if (count)
+		qsort(c->stuck.data, count, sizeof *c->stuck.data,
+			by_operation);
+	for (size_t i = 0, n; i < count; i += n, lines++) {
+		for (n = 1; i + n < count && same_but_rank(&c->stuck.data[i],
+			&c->stuck.data[i + n]) == 0; n++)
+			;
+		if (lines < STUCK_MAX &&
+			!say_stuck(c, &c->stuck.data[i], n))
+			return false;
+	}
+	return lines <= STUCK_MAX || say(c, taut_arena_printf(c->arena,
+		"%zu more operations never completed", lines - STUCK_MAX));
+}
+
+static bool tell_times(struct comparison *c)
+{
+	if (c->discovered && !say(c, taut_arena_printf(c->arena,
+		"flight recorder: when %llu operations started and completed "
+		"is when a watching thread noticed, which is later than it "
+		"was; only when they were enqueued is exact", c->discovered)))
+		return false;
+	if (c->untimed && !say(c, taut_arena_printf(c->arena,
+		"flight recorder: %llu operations have ended, and when is not "
+		"recorded", c->untimed)))
+		return false;
+	return !c->before || say(c, taut_arena_printf(c->arena,
+		"flight recorder: %llu earlier operations were no longer in "
+		"the recorders' buffers", c->before));
+}
+
+static void sort_views(struct comparison *c)
+{
+	if (c->views.count)
+		qsort(c->views.data, c->views.count, sizeof *c->views.data,
+			by_group);
+}
+
 static bool compare(struct comparison *c)
 {
 	struct view *views = c->views.data;
-	if (c->views.count)
-		qsort(views, c->views.count, sizeof *views, by_group);
 	if (c->calls.count)
 		qsort(c->calls.data, c->calls.count, sizeof *c->calls.data,
 			by_seq);
@@ -198,7 +406,7 @@ static bool compare(struct comparison *c)
 		if (n > 1 && !compare_group(c, views + i, n))
 			return false;
 	}
-	return compare_calls(c);
+	return compare_calls(c) && tell_stuck(c) && tell_times(c);
 }
 
 taut_status tauti_flight_compare(const struct taut_trace *traces,
@@ -210,8 +418,12 @@ taut_status tauti_flight_compare(const struct taut_trace *traces,
 		if (strcmp(traces[i].format, "flight") == 0)
 			ok = add_views(&c, &traces[i]) &&
 				add_calls(&c, &traces[i]);
+	sort_views(&c);
+	ok = ok && add_absent(&c, traces, n_traces);
+	sort_views(&c);
 	ok = ok && compare(&c);
 	taut_vec_free(&c.views);
 	taut_vec_free(&c.calls);
+	taut_vec_free(&c.stuck);
 	return ok ? TAUT_OK : TAUT_ENOMEM;
 }

@@ -3,91 +3,10 @@
 
 #include <string.h>
 
+#include "trace/formats/chrome_event.h"
 #include "trace/json/items.h"
 #include "trace/json/number.h"
 #include "trace/json/string.h"
-
-struct event { /* tokens of the values; 0: absent */
-	char phase;
-	uint32_t category, name, pid, tid, ts, dur, args;
-};
-
-/* The first four bytes of a key with its quote, as a number. */
-#define KEY(a, b, c, d) \
-	((uint32_t)(a) | (uint32_t)(b) << 8 | (uint32_t)(c) << 16 | \
-		(uint32_t)(d) << 24)
-
-static inline void take_field(const struct tauti_window *w, const char *key,
-	uint32_t value, struct event *e)
-{
-	uint32_t head;
-	memcpy(&head, key, sizeof head);
-	switch (head) {
-	case KEY('"', 'p', 'h', '"'):
-		e->phase = tauti_token_at(w, value)[1];
-		break;
-	case KEY('"', 't', 's', '"'):
-		e->ts = value;
-		break;
-	case KEY('"', 'd', 'u', 'r'):
-		if (key[4] == '"')
-			e->dur = value;
-		break;
-	case KEY('"', 'p', 'i', 'd'):
-		if (key[4] == '"')
-			e->pid = value;
-		break;
-	case KEY('"', 't', 'i', 'd'):
-		if (key[4] == '"')
-			e->tid = value;
-		break;
-	case KEY('"', 'c', 'a', 't'):
-		if (key[4] == '"')
-			e->category = value;
-		break;
-	case KEY('"', 'n', 'a', 'm'):
-		if (TAUTI_TOKEN_IS(key, "\"name\""))
-			e->name = value;
-		break;
-	case KEY('"', 'a', 'r', 'g'):
-		if (TAUTI_TOKEN_IS(key, "\"args\""))
-			e->args = value;
-		break;
-	}
-}
-
-/* Moves *i behind the event, or to the token that does not fit. */
-static bool read_fields(
-	const struct tauti_window *w, uint32_t *ret_i, struct event *e)
-{
-	uint32_t i = *ret_i + 1;
-	bool whole = false;
-	if (tauti_token_byte(w, i) == '}') {
-		*ret_i = i + 1;
-		return true;
-	}
-	for (;;) {
-		if (tauti_token_byte(w, i) != '"')
-			break;
-		const char *key = tauti_token_at(w, i++);
-		if (tauti_token_byte(w, i) != ':')
-			break;
-		uint32_t value = ++i;
-		if (!tauti_token_skip(w, &i))
-			break;
-		char next = tauti_token_byte(w, i);
-		if (next != ',' && next != '}')
-			break;
-		take_field(w, key, value, e);
-		i++;
-		if (next == '}') {
-			whole = true;
-			break;
-		}
-	}
-	*ret_i = i;
-	return whole;
-}
 
 /* --- categories ---------------------------------------------------------- */
 
@@ -251,7 +170,7 @@ static bool read_time(struct kineto *k, uint32_t token, int64_t limit,
 }
 
 static bool read_times(
-	struct kineto *k, const struct event *e, struct tauti_row *row)
+	struct kineto *k, const struct tauti_chrome_event *e, struct tauti_row *row)
 {
 	unsigned start_digits, dur_digits = 0;
 	if (!e->ts || !read_time(k, e->ts, TAUTI_TIME_LIMIT_NS,
@@ -446,7 +365,7 @@ static enum kineto_result lose(
 }
 
 static enum kineto_result complete_event(
-	struct kineto *k, const struct event *e, uint32_t begin)
+	struct kineto *k, const struct tauti_chrome_event *e, uint32_t begin)
 {
 	struct tauti_row row = { .args = TAUT_NONE };
 	struct kineto_args args = { .seen = 0 };
@@ -504,11 +423,11 @@ static void see_time(struct tauti_lane *lane, int64_t ns)
 }
 
 static enum kineto_result begin_event(
-	struct kineto *k, const struct event *e, uint32_t begin)
+	struct kineto *k, const struct tauti_chrome_event *e, uint32_t begin)
 {
 	struct tauti_builder *b = k->builder;
 	uint32_t row_number = (uint32_t)b->n_rows;
-	struct event start = *e;
+	struct tauti_chrome_event start = *e;
 	start.dur = start.args = 0;
 	uint64_t lost = b->lost[TAUTI_LOST_TIME] + b->lost[TAUTI_LOST_PLACE];
 	enum kineto_result result = complete_event(k, &start, begin);
@@ -524,7 +443,7 @@ static enum kineto_result begin_event(
 }
 
 static enum kineto_result end_event(
-	struct kineto *k, const struct event *e, uint32_t begin)
+	struct kineto *k, const struct tauti_chrome_event *e, uint32_t begin)
 {
 	struct place pid, tid;
 	int64_t end_ns;
@@ -571,7 +490,7 @@ void tauti_kineto_close_open(struct kineto *k)
 /* --- metadata ------------------------------------------------------------ */
 
 static enum kineto_result name_lane(
-	struct kineto *k, const struct event *e)
+	struct kineto *k, const struct tauti_chrome_event *e)
 {
 	struct place pid, tid;
 	struct kineto_args args;
@@ -601,8 +520,8 @@ static bool is_thread_name(struct kineto *k, uint32_t name)
 enum kineto_result tauti_kineto_event(struct kineto *k, uint32_t *ret_i)
 {
 	uint32_t begin = *ret_i;
-	struct event e = { 0 };
-	if (!read_fields(&k->window, ret_i, &e))
+	struct tauti_chrome_event e = { 0 };
+	if (!tauti_chrome_fields(&k->window, ret_i, &e))
 		return KINETO_BROKEN;
 	k->builder->events_seen++;
 	switch (e.phase) {

@@ -257,14 +257,14 @@ static void test_refusals(void **state)
 {
 	(void)state;
 	assert_string_equal(refusal(""),
-		"t.json: is empty; expected a PyTorch profiler trace (JSON)");
+		"t.json: is empty; expected a trace of a known format");
 	assert_string_equal(refusal("just text"),
-		"t.json: byte 0: is text that is not JSON; expected a PyTorch "
-		"profiler trace (JSON, perhaps gzip)");
+		"t.json: byte 0: is text that is not JSON; expected a trace "
+		"of a known format (taut help report lists them)");
 	assert_string_equal(refusal("\x0a\x05\x01zz"),
 		"t.json: byte 0: is binary (a protobuf, such as Chakra or "
-		"XPlane?); expected a PyTorch profiler trace (JSON, perhaps "
-		"gzip)");
+		"XPlane?); expected a trace of a known format (taut help "
+		"report lists them)");
 	assert_string_equal(refusal("{\"schema\":\"1.0.1\",\"pid\":3,"
 				    "\"nodes\":[{\"id\":1}]}"),
 		"t.json: is a PyTorch execution trace (schema 1.0.1), which "

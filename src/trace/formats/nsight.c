@@ -8,7 +8,7 @@
 
 static bool probe(const char *head, size_t len)
 {
-	return len >= 16 && memcmp(head, "SQLite format 3", 16) == 0;
+	return len >= 15 && memcmp(head, "SQLite format 3", 15) == 0;
 }
 
 /* --- processes and rows -------------------------------------------------- */

@@ -121,6 +121,12 @@ taut_status tauti_nsight_open(struct nsight *n, struct tauti_stream *stream)
 	sqlite3_exec(n->db, "PRAGMA cell_size_check=ON", NULL, NULL, NULL);
 	int code = sqlite3_exec(n->db, "SELECT 1 FROM sqlite_master", NULL,
 		NULL, NULL);
+	/* A damaged schema can ask for any amount of memory; a sound one
+	 * asks for next to none. */
+	if ((code & 0xff) == SQLITE_NOMEM)
+		return taut_error_set(n->err, TAUT_EFORMAT, -1,
+			"%s: an SQLite database whose schema is damaged",
+			n->builder->path);
 	return code == SQLITE_OK ? TAUT_OK :
 		fault(n, code, "cannot be read as an SQLite database");
 }

@@ -123,6 +123,15 @@ void tauti_feed_fini(struct tauti_feed *f)
 	f->held = 0;
 }
 
+taut_status tauti_feed_rewind(struct tauti_feed *f, struct taut_error *err)
+{
+	f->at = f->buffer;
+	f->held = 0;
+	f->offset = 0;
+	f->ended = false;
+	return tauti_stream_rewind(f->stream, err);
+}
+
 static taut_status grow(struct tauti_feed *f, size_t n, struct taut_error *err)
 {
 	size_t capacity = f->capacity;

@@ -109,6 +109,10 @@ void tauti_feed_fini(struct tauti_feed *feed);
 TAUT_NODISCARD taut_status tauti_feed_want(
 	struct tauti_feed *feed, size_t n, struct taut_error *err);
 
+/* Back to the start of the stream; as tauti_stream_rewind(). */
+TAUT_NODISCARD taut_status tauti_feed_rewind(
+	struct tauti_feed *feed, struct taut_error *err);
+
 static inline void tauti_feed_take(struct tauti_feed *feed, size_t n)
 {
 	feed->at += n;

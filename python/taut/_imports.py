@@ -1,0 +1,57 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Something to do at the end of the import of a module, whenever that is."""
+
+import sys
+
+_waiting = {}  # name -> list of calls
+
+
+class _Finder:
+    """Finds nothing itself; makes the loader that others find tell us."""
+
+    def find_spec(self, name, path=None, target=None):
+        calls = _waiting.pop(name, None)
+        if calls is None:
+            return None
+        for finder in list(sys.meta_path):
+            find = None if finder is self else getattr(finder, "find_spec", None)
+            spec = find(name, path, target) if find else None
+            if spec is not None:
+                _watch(spec.loader, calls)
+                return spec
+        _waiting[name] = calls
+        return None
+
+
+def _watch(loader, calls):
+    def exec_module(module):
+        try:
+            del loader.exec_module  # only this once
+        except AttributeError:
+            pass
+        loader.exec_module(module)
+        _call(calls, module)
+
+    try:
+        loader.exec_module = exec_module
+    except (AttributeError, TypeError):
+        pass  # no loader of files: nothing of ours
+
+
+def _call(calls, module):
+    for call in calls:
+        try:
+            call(module)
+        except Exception:
+            pass  # the job's import must not fail for us
+
+
+def when_imported(name, call):
+    """Calls call(module) once: now, where the module is there already."""
+    module = sys.modules.get(name)
+    if module is not None:
+        _call([call], module)
+        return
+    if not any(isinstance(finder, _Finder) for finder in sys.meta_path):
+        sys.meta_path.insert(0, _Finder())
+    _waiting.setdefault(name, []).append(call)

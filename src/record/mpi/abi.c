@@ -1,0 +1,185 @@
+/* abi.c - the MPI library below: where it is, and how its things look. */
+#include <dlfcn.h>
+#include <link.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "record/mpi/mpi.h"
+
+enum { MOST_LIBRARIES = 64, PATH_BYTES = 512 };
+
+struct libraries {
+	char path[MOST_LIBRARIES][PATH_BYTES];
+	int n;
+};
+
+static int note_library(struct dl_phdr_info *info, size_t size, void *to)
+{
+	struct libraries *all = to;
+	const char *slash = strrchr(info->dlpi_name, '/');
+	size_t len = strlen(info->dlpi_name);
+
+	(void)size;
+	if (strstr(slash ? slash : info->dlpi_name, "mpi") &&
+		len < PATH_BYTES && all->n < MOST_LIBRARIES)
+		memcpy(all->path[all->n++], info->dlpi_name, len + 1);
+	return 0;
+}
+
+static bool is_ours(const void *at)
+{
+	Dl_info it, me;
+
+	return dladdr(at, &it) && dladdr((void *)&tauti_mpi, &me) &&
+		it.dli_fbase == me.dli_fbase;
+}
+
+/* A library that was opened for one user alone (Python's modules are) is not
+ * in the order of search. */
+static void *hidden_symbol(const char *name)
+{
+	struct libraries *all = calloc(1, sizeof *all);
+	void *found = NULL;
+
+	if (!all)
+		return NULL;
+	dl_iterate_phdr(note_library, all);
+	for (int i = 0; i < all->n && !found; i++) {
+		void *library = dlopen(all->path[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!library)
+			continue;
+		found = dlsym(library, name);
+		if (found && is_ours(found))
+			found = NULL;
+		dlclose(library); /* it stays: somebody else has it open */
+	}
+	free(all);
+	return found;
+}
+
+void *tauti_mpi_symbol(const char *name)
+{
+	void *found = dlsym(RTLD_NEXT, name);
+
+	return found ? found : hidden_symbol(name);
+}
+
+/* An object of data. The program may have a copy of its own, which is the
+ * one that counts then. */
+static tauti_mpi_handle object(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	return (tauti_mpi_handle)(found ? found : hidden_symbol(name));
+}
+
+/* --- how its things look ----------------------------------------------------- */
+
+static const struct tauti_mpi_abi mpich = {
+	.name = "MPICH",
+	.handle_bytes = 4,
+	.status_bytes = 20, .source_at = 8, .tag_at = 12,
+	.any_source = -2, .any_tag = -1, .proc_null = -1,
+	.comm_type_shared = 1,
+	.status_ignore = 1, .in_place = UINTPTR_MAX,
+	.comm_world = 0x44000000, .comm_self = 0x44000001,
+	.comm_null = 0x04000000, .request_null = 0x2c000000,
+	.message_null = 0x2c000000, .byte = 0x4c00010d,
+	.int64 = 0x4c000809, .errors_return = 0x54000001,
+};
+
+/* Handles are addresses of objects in the library. */
+static struct tauti_mpi_abi open_mpi = {
+	.name = "Open MPI",
+	.handle_bytes = sizeof(void *),
+	.status_bytes = 24, .source_at = 0, .tag_at = 4,
+	.any_source = -1, .any_tag = -1, .proc_null = -2,
+	.comm_type_shared = 0,
+	.status_ignore = 0, .in_place = 1,
+};
+
+static const struct tauti_mpi_abi *find_open_mpi(void)
+{
+	open_mpi.comm_world = object("ompi_mpi_comm_world");
+	open_mpi.comm_self = object("ompi_mpi_comm_self");
+	open_mpi.comm_null = object("ompi_mpi_comm_null");
+	open_mpi.request_null = object("ompi_request_null");
+	open_mpi.message_null = object("ompi_message_null");
+	open_mpi.byte = object("ompi_mpi_byte");
+	open_mpi.int64 = object("ompi_mpi_int64_t");
+	open_mpi.errors_return = object("ompi_mpi_errors_return");
+	return open_mpi.comm_world && open_mpi.comm_null &&
+		open_mpi.request_null && open_mpi.byte ? &open_mpi : NULL;
+}
+
+static bool resolve(struct tauti_mpi_real *real)
+{
+	const struct {
+		const char *name;
+		void *at;
+	} all[] = {
+		{ "PMPI_Comm_rank", &real->comm_rank },
+		{ "PMPI_Comm_size", &real->comm_size },
+		{ "PMPI_Comm_test_inter", &real->comm_test_inter },
+		{ "PMPI_Comm_group", &real->comm_group },
+		{ "PMPI_Comm_remote_group", &real->comm_remote_group },
+		{ "PMPI_Group_size", &real->group_size },
+		{ "PMPI_Group_translate_ranks",
+			&real->group_translate_ranks },
+		{ "PMPI_Group_free", &real->group_free },
+		{ "PMPI_Type_size", &real->type_size },
+		{ "PMPI_Type_get_name", &real->type_get_name },
+		{ "PMPI_Type_get_envelope", &real->type_get_envelope },
+		{ "PMPI_Get_count", &real->get_count },
+		{ "PMPI_Test_cancelled", &real->test_cancelled },
+		{ "PMPI_Get_library_version", &real->get_library_version },
+		{ "PMPI_Comm_get_parent", &real->comm_get_parent },
+		{ "PMPI_Query_thread", &real->query_thread },
+		{ "PMPI_Comm_dup", &real->comm_dup },
+		{ "PMPI_Comm_free", &real->comm_free },
+		{ "PMPI_Comm_set_errhandler", &real->comm_set_errhandler },
+		{ "PMPI_Allgather", &real->allgather },
+		{ "PMPI_Send", &real->send },
+		{ "PMPI_Recv", &real->recv },
+	};
+	bool whole = true;
+
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		void *found = tauti_mpi_symbol(all[i].name);
+
+		memcpy(all[i].at, &found, sizeof found);
+		whole = whole && found;
+	}
+	return whole;
+}
+
+/* The library says of itself who it is; MPICH's binary interface is also
+ * that of its children. */
+static bool is_mpich(const struct tauti_mpi_real *real)
+{
+	static const char *const names[] = { "MPICH", "Intel(R) MPI",
+		"MVAPICH", "ParaStation" };
+	char text[8192];
+	int len = 0;
+
+	text[0] = '\0';
+	if (real->get_library_version(text, &len))
+		return false;
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (strstr(text, names[i]))
+			return true;
+	return false;
+}
+
+const struct tauti_mpi_abi *tauti_mpi_detect(struct tauti_mpi_real *real)
+{
+	if (!resolve(real))
+		return NULL;
+	if (object("ompi_mpi_comm_world"))
+		return find_open_mpi();
+	/* MPI 5's own interface looks different, and its library says so. */
+	if (object("MPI_Abi_get_version") && !object("MPII_Version_ABI"))
+		return NULL;
+	return is_mpich(real) ? &mpich : NULL;
+}

@@ -1,0 +1,91 @@
+/* window.c - a process that trains with a framework is recorded in the steps
+ * that the framework's agent chose. The agent tells them in a small file,
+ * RUN/processes/HOST-PID.window: from, to (0: not yet), in nanoseconds. */
+#include <fcntl.h>
+#include <stdio.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
+#include <unistd.h>
+
+#include "record/mpi/mpi.h"
+
+enum { LOOK_EVERY_NS = 250000000, LOOK_SOON_NS = 5000000 };
+
+static void name_file(const char *run)
+{
+	char host[256];
+
+	if (gethostname(host, sizeof host))
+		host[0] = '\0';
+	host[sizeof host - 1] = '\0';
+	for (char *at = host; *at; at++)
+		if (*at == '/')
+			*at = '_';
+	snprintf(tauti_mpi.window.path, sizeof tauti_mpi.window.path,
+		"%s/processes/%s-%d.", run, *host ? host : "localhost",
+		(int)getpid());
+}
+
+static bool is_there(const char *suffix, char *path, size_t size)
+{
+	struct stat about;
+	int n = snprintf(path, size, "%s%s", tauti_mpi.window.path, suffix);
+
+	return n > 0 && (size_t)n < size && !stat(path, &about) &&
+		about.st_size >= 2 * (off_t)sizeof(int64_t);
+}
+
+static const int64_t *map_file(const char *path)
+{
+	int fd = open(path, O_RDONLY | O_CLOEXEC);
+	void *at;
+
+	if (fd < 0)
+		return NULL;
+	at = mmap(NULL, 2 * sizeof(int64_t), PROT_READ, MAP_SHARED, fd, 0);
+	close(fd);
+	return at == MAP_FAILED ? NULL : at;
+}
+
+static void look(void)
+{
+	char path[sizeof tauti_mpi.window.path + 16];
+
+	if (!tauti_mpi.window.follows)
+		tauti_mpi.window.follows =
+			is_there("json", path, sizeof path);
+	if (tauti_mpi.window.follows && !tauti_mpi.window.times &&
+		is_there("window", path, sizeof path))
+		tauti_mpi.window.times = map_file(path);
+}
+
+/* Not each call looks at the disk. */
+void tauti_mpi_window_look(int64_t now_ns)
+{
+	const int64_t *times;
+
+	tauti_mpi_lock();
+	times = tauti_mpi.window.times;
+
+	if (!times && now_ns >= tauti_mpi.window.next_look_ns) {
+		look();
+		tauti_mpi.window.next_look_ns = now_ns +
+			(tauti_mpi.window.follows ? LOOK_SOON_NS :
+			LOOK_EVERY_NS);
+		times = tauti_mpi.window.times;
+	}
+	if (times)
+		tauti_mpi.writes =
+			__atomic_load_n(&times[0], __ATOMIC_RELAXED) > 0 &&
+			!__atomic_load_n(&times[1], __ATOMIC_RELAXED);
+	else if (tauti_mpi.window.follows)
+		tauti_mpi.writes = false;
+	tauti_mpi_unlock();
+}
+
+void tauti_mpi_window_begin(const char *run)
+{
+	name_file(run);
+	tauti_mpi_window_look(taut_log_now());
+}

@@ -1,0 +1,7 @@
+/* horovod.c - any bytes as a Horovod timeline. */
+#include "tests/fuzz/any_trace.h"
+
+int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
+{
+	return check_any_trace(&tauti_format_horovod, data, size);
+}

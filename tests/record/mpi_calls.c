@@ -1,0 +1,460 @@
+/* mpi_calls.c - what an MPI program may do, one part a word, so that a test
+ * can count what the interposer saw. Every part says on rank 0 what it did,
+ * and is checked by the program itself: a wrapper that changes anything
+ * fails here. */
+#include <mpi.h>
+
+#include <pthread.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+static int rank, size;
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
+	MPI_Abort(MPI_COMM_WORLD, 9);
+}
+
+/* Ten laps of one token. */
+static void ring(void)
+{
+	int token = 0, before = (rank + size - 1) % size;
+	int after = (rank + 1) % size;
+	MPI_Status status;
+
+	for (int lap = 0; lap < 10; lap++) {
+		if (rank == 0) {
+			token += 1;
+			MPI_Send(&token, 1, MPI_INT, after, lap % 3,
+				MPI_COMM_WORLD);
+			MPI_Recv(&token, 1, MPI_INT, before, lap % 3,
+				MPI_COMM_WORLD, &status);
+		} else {
+			MPI_Recv(&token, 1, MPI_INT, before, lap % 3,
+				MPI_COMM_WORLD, &status);
+			token += 1;
+			MPI_Send(&token, 1, MPI_INT, after, lap % 3,
+				MPI_COMM_WORLD);
+		}
+		check(status.MPI_SOURCE == before &&
+			status.MPI_TAG == lap % 3, "status");
+	}
+	check(token == (rank ? 9 * size + rank + 1 : 10 * size), "token");
+}
+
+static void rooted(void)
+{
+	double *all = calloc((size_t)size * 4, sizeof *all), mine[4] = { rank };
+	int *counts = calloc((size_t)size * 2, sizeof *counts);
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = i + 1 < 4 ? i + 1 : 4;
+		counts[size + i] = 4 * i;
+	}
+	MPI_Bcast(mine, 4, MPI_DOUBLE, 1, MPI_COMM_WORLD);
+	check(mine[0] == 1, "bcast");
+	MPI_Reduce(mine, all, 4, MPI_DOUBLE, MPI_SUM, 0, MPI_COMM_WORLD);
+	MPI_Gather(mine, 2, MPI_DOUBLE, all, 2, MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	MPI_Gatherv(mine, counts[rank], MPI_DOUBLE, all, counts, counts + size,
+		MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	MPI_Scatter(all, 2, MPI_DOUBLE, mine, 2, MPI_DOUBLE, 0,
+		MPI_COMM_WORLD);
+	MPI_Scatterv(all, counts, counts + size, MPI_DOUBLE, mine,
+		counts[rank], MPI_DOUBLE, 0, MPI_COMM_WORLD);
+	free(all);
+	free(counts);
+}
+
+static void everyone(void)
+{
+	float *a = calloc((size_t)size * 8, sizeof *a);
+	float *b = calloc((size_t)size * 8, sizeof *b);
+	int *counts = calloc((size_t)size * 2, sizeof *counts), sum = 0;
+
+	for (int i = 0; i < size; i++) {
+		counts[i] = 2;
+		counts[size + i] = 2 * i;
+	}
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	check(sum == size * (size - 1) / 2, "allreduce");
+	MPI_Allreduce(MPI_IN_PLACE, a, 8, MPI_FLOAT, MPI_MAX, MPI_COMM_WORLD);
+	MPI_Allgather(a, 3, MPI_FLOAT, b, 3, MPI_FLOAT, MPI_COMM_WORLD);
+	MPI_Allgather(MPI_IN_PLACE, 0, MPI_DATATYPE_NULL, b, 3, MPI_FLOAT,
+		MPI_COMM_WORLD);
+	MPI_Allgatherv(a, 2, MPI_FLOAT, b, counts, counts + size, MPI_FLOAT,
+		MPI_COMM_WORLD);
+	MPI_Alltoall(a, 2, MPI_FLOAT, b, 2, MPI_FLOAT, MPI_COMM_WORLD);
+	MPI_Alltoallv(a, counts, counts + size, MPI_FLOAT, b, counts,
+		counts + size, MPI_FLOAT, MPI_COMM_WORLD);
+	MPI_Reduce_scatter(a, b, counts, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Reduce_scatter_block(a, b, 3, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Scan(a, b, 5, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	MPI_Exscan(a, b, 5, MPI_FLOAT, MPI_SUM, MPI_COMM_WORLD);
+	free(a);
+	free(b);
+	free(counts);
+}
+
+static void types(void)
+{
+	MPI_Datatype three;
+	double buf[16] = { 0 };
+
+	MPI_Type_contiguous(3, MPI_FLOAT, &three);
+	MPI_Type_commit(&three);
+	MPI_Bcast(buf, 2, three, 0, MPI_COMM_WORLD);
+	MPI_Type_free(&three);
+	MPI_Bcast(buf, 3, MPI_C_DOUBLE_COMPLEX, 0, MPI_COMM_WORLD);
+	MPI_Bcast(buf, 3, MPI_INT64_T, 0, MPI_COMM_WORLD);
+	MPI_Bcast(buf, 3, MPI_UNSIGNED_SHORT, 0, MPI_COMM_WORLD);
+	MPI_Bcast(buf, 3, MPI_BYTE, 0, MPI_COMM_WORLD);
+	MPI_Bcast(buf, 3, MPI_DOUBLE_INT, 0, MPI_COMM_WORLD);
+}
+
+/* Both neighbours at once, waited for in each of the ways. */
+static void nonblocking(void)
+{
+	int after = (rank + 1) % size, before = (rank + size - 1) % size;
+	int in[40], out[40], flag, n, where[4];
+	MPI_Request r[4];
+
+	for (int way = 0; way < 8; way++) {
+		out[0] = rank * 100 + way;
+		MPI_Irecv(in, 40, MPI_INT, before, way, MPI_COMM_WORLD, &r[0]);
+		MPI_Irecv(in + 20, 1, MPI_INT, after, way, MPI_COMM_WORLD,
+			&r[1]);
+		MPI_Isend(out, 2, MPI_INT, after, way, MPI_COMM_WORLD, &r[2]);
+		MPI_Issend(out, 1, MPI_INT, before, way, MPI_COMM_WORLD,
+			&r[3]);
+		if (way == 0) {
+			MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+		} else if (way == 1) {
+			for (int i = 3; i >= 0; i--)
+				MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+		} else if (way == 2) {
+			for (int i = 0; i < 4; i++)
+				MPI_Waitany(4, r, &n, MPI_STATUS_IGNORE);
+			MPI_Waitany(4, r, &n, MPI_STATUS_IGNORE);
+			check(n == MPI_UNDEFINED, "waitany");
+		} else if (way == 3) {
+			for (int done = 0; done < 4; done += n)
+				MPI_Waitsome(4, r, &n, where,
+					MPI_STATUSES_IGNORE);
+		} else if (way == 4) {
+			for (int i = 0; i < 4; i++)
+				for (flag = 0; !flag;)
+					MPI_Test(&r[i], &flag,
+						MPI_STATUS_IGNORE);
+		} else if (way == 5) {
+			for (flag = 0; !flag;)
+				MPI_Testall(4, r, &flag, MPI_STATUSES_IGNORE);
+		} else if (way == 6) {
+			for (int done = 0; done < 4; done += flag)
+				MPI_Testany(4, r, &n, &flag,
+					MPI_STATUS_IGNORE);
+		} else {
+			for (int done = 0; done < 4; done += n)
+				MPI_Testsome(4, r, &n, where,
+					MPI_STATUSES_IGNORE);
+		}
+		check(in[0] == before * 100 + way &&
+			in[20] == after * 100 + way, "message");
+	}
+}
+
+static void icollectives(void)
+{
+	MPI_Request r[3];
+	double a[8] = { rank }, b[8], c[32];
+
+	MPI_Iallreduce(a, b, 8, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD, &r[0]);
+	MPI_Ibcast(c, 4, MPI_DOUBLE, 0, MPI_COMM_WORLD, &r[1]);
+	MPI_Ibarrier(MPI_COMM_WORLD, &r[2]);
+	MPI_Waitall(3, r, MPI_STATUSES_IGNORE);
+	check(b[0] == size * (size - 1) / 2, "iallreduce");
+}
+
+static void persistent(void)
+{
+	int after = (rank + 1) % size, before = (rank + size - 1) % size;
+	int in = -1, out;
+	MPI_Request r[2];
+
+	MPI_Recv_init(&in, 1, MPI_INT, before, 5, MPI_COMM_WORLD, &r[0]);
+	MPI_Send_init(&out, 1, MPI_INT, after, 5, MPI_COMM_WORLD, &r[1]);
+	for (int i = 0; i < 6; i++) {
+		out = rank + 10 * i;
+		if (i % 2) {
+			MPI_Startall(2, r);
+		} else {
+			MPI_Start(&r[1]);
+			MPI_Start(&r[0]);
+		}
+		MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+		check(in == before + 10 * i, "persistent");
+	}
+	MPI_Request_free(&r[0]);
+	MPI_Request_free(&r[1]);
+}
+
+static void subcomms(void)
+{
+	MPI_Comm half, copy, line, pair;
+	MPI_Group group, world;
+	int period = 1, sum, other, first[2] = { 0, 1 };
+
+	MPI_Comm_split(MPI_COMM_WORLD, rank % 2, -rank, &half);
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, half);
+	MPI_Comm_dup(half, &copy);
+	MPI_Bcast(&sum, 1, MPI_INT, 0, copy);
+	/* the same members again, under another name */
+	MPI_Bcast(&sum, 1, MPI_INT, 0, half);
+	MPI_Comm_rank(copy, &other);
+	if (other == 0)
+		MPI_Send(&rank, 1, MPI_INT, 1, 3, copy);
+	else if (other == 1)
+		MPI_Recv(&sum, 1, MPI_INT, 0, 3, copy, MPI_STATUS_IGNORE);
+	MPI_Cart_create(MPI_COMM_WORLD, 1, &size, &period, 0, &line);
+	MPI_Barrier(line);
+	MPI_Comm_group(MPI_COMM_WORLD, &world);
+	MPI_Group_incl(world, 2, first, &group);
+	if (rank < 2) {
+		for (int i = 0; i < 2; i++) {
+			MPI_Comm_create_group(
+				MPI_COMM_WORLD, group, 1, &pair);
+			MPI_Barrier(pair);
+			MPI_Comm_free(&pair);
+		}
+	}
+	MPI_Group_free(&group);
+	MPI_Group_free(&world);
+	MPI_Comm_free(&line);
+	MPI_Comm_free(&copy);
+	MPI_Comm_free(&half);
+}
+
+enum { EACH = 4 };
+
+static void send_some(int n, int tag)
+{
+	for (int i = 0; i < n; i++)
+		MPI_Send(&rank, 1, MPI_INT, 0, tag, MPI_COMM_WORLD);
+}
+
+/* Two receives of anything, then two and one more of s alone; seen to be done
+ * in the opposite order. */
+static void wild_and_known(int s)
+{
+	MPI_Request r[EACH + 1];
+	int in[EACH + 1];
+
+	for (int i = 0; i < EACH; i++)
+		MPI_Irecv(&in[i], 1, MPI_INT, i < 2 ? MPI_ANY_SOURCE : s, 1,
+			MPI_COMM_WORLD, &r[i]);
+	MPI_Irecv(&in[EACH], 1, MPI_INT, s, MPI_ANY_TAG, MPI_COMM_WORLD,
+		&r[EACH]);
+	MPI_Send(&rank, 1, MPI_INT, s, 0, MPI_COMM_WORLD);
+	for (int i = EACH; i >= 0; i--) {
+		MPI_Wait(&r[i], MPI_STATUS_IGNORE);
+		check(in[i] == s, "wild");
+	}
+}
+
+/* Rank 0 takes what comes: blocking, posted early, beside receives that know
+ * their source, and probed. */
+static void any_source(void)
+{
+	MPI_Request *early = malloc(sizeof *early * (size_t)(EACH * size));
+	int got, *in = calloc((size_t)(EACH * size), sizeof *in);
+	int all = EACH * (size - 1);
+	MPI_Message message;
+	MPI_Status status;
+
+	if (rank > 0) {
+		send_some(EACH, 1);
+		MPI_Barrier(MPI_COMM_WORLD);
+		send_some(EACH, 1);
+		MPI_Recv(&got, 1, MPI_INT, 0, 0, MPI_COMM_WORLD, &status);
+		send_some(EACH, 1);
+		send_some(1, 2);
+		MPI_Barrier(MPI_COMM_WORLD);
+		send_some(EACH, 1);
+	}
+	for (int i = 0; rank == 0 && i < all; i++) {
+		MPI_Recv(&got, 1, MPI_INT, MPI_ANY_SOURCE, 1, MPI_COMM_WORLD,
+			&status);
+		check(got == status.MPI_SOURCE, "source");
+	}
+	for (int i = 0; rank == 0 && i < all; i++)
+		MPI_Irecv(&in[i], 1, MPI_INT, MPI_ANY_SOURCE, MPI_ANY_TAG,
+			MPI_COMM_WORLD, &early[i]);
+	if (rank == 0)
+		MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = all - 1; rank == 0 && i >= 0; i--)
+		MPI_Wait(&early[i], MPI_STATUS_IGNORE);
+	for (int s = 1; rank == 0 && s < size; s++)
+		wild_and_known(s);
+	if (rank == 0)
+		MPI_Barrier(MPI_COMM_WORLD);
+	for (int i = 0; rank == 0 && i < all; i++) {
+		MPI_Mprobe(MPI_ANY_SOURCE, MPI_ANY_TAG, MPI_COMM_WORLD,
+			&message, &status);
+		MPI_Mrecv(&got, 1, MPI_INT, &message, MPI_STATUS_IGNORE);
+		check(got == status.MPI_SOURCE, "probed source");
+	}
+	free(early);
+	free(in);
+}
+
+struct worker {
+	int number;
+	MPI_Comm comm;
+};
+
+static void *work(void *context)
+{
+	struct worker *w = context;
+	int in, out = w->number, sum;
+
+	for (int i = 0; i < 200; i++) {
+		MPI_Sendrecv(&out, 1, MPI_INT, (rank + 1) % size, w->number,
+			&in, 1, MPI_INT, (rank + size - 1) % size, w->number,
+			MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+		check(in == w->number, "thread's message");
+		if (i % 20 == 0)
+			MPI_Allreduce(&out, &sum, 1, MPI_INT, MPI_SUM,
+				w->comm);
+	}
+	return NULL;
+}
+
+static void threads(void)
+{
+	struct worker w[3];
+	pthread_t thread[3];
+
+	for (int i = 0; i < 3; i++) {
+		w[i].number = i;
+		MPI_Comm_dup(MPI_COMM_WORLD, &w[i].comm);
+	}
+	for (int i = 0; i < 3; i++)
+		pthread_create(&thread[i], NULL, work, &w[i]);
+	for (int i = 0; i < 3; i++) {
+		pthread_join(thread[i], NULL);
+		MPI_Comm_free(&w[i].comm);
+	}
+}
+
+static void steps(void)
+{
+	int sum;
+
+	for (int i = 0; i < 6; i++) {
+		MPI_Pcontrol(1);
+		MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM,
+			MPI_COMM_WORLD);
+		MPI_Pcontrol(0);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
+}
+
+static void killed(void)
+{
+	int sum;
+
+	MPI_Allreduce(&rank, &sum, 1, MPI_INT, MPI_SUM, MPI_COMM_WORLD);
+	if (rank == 1)
+		raise(SIGKILL);
+	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+static void nobody(void)
+{
+	MPI_Request r[2];
+	MPI_Status status;
+	int in = 7, flag;
+
+	MPI_Send(&in, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD);
+	MPI_Recv(&in, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &status);
+	check(status.MPI_SOURCE == MPI_PROC_NULL, "nobody");
+	MPI_Irecv(&in, 1, MPI_INT, (rank + 1) % size, 99, MPI_COMM_WORLD,
+		&r[0]);
+	MPI_Isend(&in, 1, MPI_INT, MPI_PROC_NULL, 0, MPI_COMM_WORLD, &r[1]);
+	MPI_Cancel(&r[0]);
+	MPI_Wait(&r[0], &status);
+	MPI_Test_cancelled(&status, &flag);
+	check(flag, "cancelled");
+	MPI_Wait(&r[1], MPI_STATUS_IGNORE);
+	check(MPI_Wait(&r[1], MPI_STATUS_IGNORE) == MPI_SUCCESS, "null");
+}
+
+/* Computes while a message is under way, so that there is a step to replay. */
+static void stencil(void)
+{
+	enum { CELLS = 20000, STEPS = 30 };
+	int after = (rank + 1) % size, before = (rank + size - 1) % size;
+	static double cells[CELLS];
+	double sum = 0;
+	MPI_Request r[4];
+
+	for (int i = 0; i < STEPS; i++) {
+		MPI_Irecv(&cells[0], 1, MPI_DOUBLE, before, 0, MPI_COMM_WORLD,
+			&r[0]);
+		MPI_Irecv(&cells[CELLS - 1], 1, MPI_DOUBLE, after, 1,
+			MPI_COMM_WORLD, &r[1]);
+		MPI_Isend(&cells[CELLS - 2], 1, MPI_DOUBLE, after, 0,
+			MPI_COMM_WORLD, &r[2]);
+		MPI_Isend(&cells[1], 1, MPI_DOUBLE, before, 1, MPI_COMM_WORLD,
+			&r[3]);
+		for (int k = 2; k < CELLS - 2; k++)
+			cells[k] = 0.25 * (cells[k - 1] + 2 * cells[k] +
+				cells[k + 1]) + 1e-3;
+		MPI_Waitall(4, r, MPI_STATUSES_IGNORE);
+		MPI_Allreduce(&cells[3], &sum, 1, MPI_DOUBLE, MPI_SUM,
+			MPI_COMM_WORLD);
+	}
+	check(sum > 0, "stencil");
+}
+
+static const struct {
+	const char *word;
+	void (*part)(void);
+} parts[] = {
+	{ "ring", ring }, { "rooted", rooted }, { "everyone", everyone },
+	{ "types", types }, { "nonblocking", nonblocking },
+	{ "icollectives", icollectives }, { "persistent", persistent },
+	{ "subcomms", subcomms }, { "any_source", any_source },
+	{ "threads", threads }, { "steps", steps }, { "killed", killed },
+	{ "nobody", nobody }, { "stencil", stencil },
+};
+
+/* mpi_calls STATUS PART...: ends with STATUS. */
+int main(int argc, char **argv)
+{
+	int level, wanted = MPI_THREAD_SINGLE;
+
+	for (int i = 2; i < argc; i++)
+		if (!strcmp(argv[i], "threads"))
+			wanted = MPI_THREAD_MULTIPLE;
+	MPI_Init_thread(&argc, &argv, wanted, &level);
+	if (level < wanted)
+		return 77;
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+	for (int i = 2; i < argc; i++)
+		for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+			if (!strcmp(argv[i], parts[k].word)) {
+				parts[k].part();
+				if (rank == 0)
+					printf("%s done\n", argv[i]);
+			}
+	MPI_Finalize();
+	return atoi(argv[1]);
+}
