@@ -13,6 +13,7 @@ static const struct tauti_format *const formats[] = {
 	&tauti_format_nsight,
 	&tauti_format_xplane, /* before JSON: a first plane of 123 bytes begins
 	                         with a newline and '{' */
+	&tauti_format_tftrace,
 	&tauti_format_byteps,
 	&tauti_format_bytescheduler,
 	&tauti_format_horovod,
