@@ -131,6 +131,8 @@ struct taut_trace {
 	const char *path;  /* where it was read */
 	const char *format; /* "kineto" */
 	const char *host;  /* "" when not known */
+	const char *clock; /* traces with equal ones have one clock; "" when not
+	                      known */
 	int32_t rank;      /* set for every opened trace */
 	int32_t world_size; /* -1 when not known */
 	int64_t base_ns;   /* start_ns[i] + base_ns is the writer's own clock */

@@ -220,6 +220,29 @@ static bool same_host(const struct aligner *a, uint32_t x, uint32_t y)
 		!strcmp(host, a->ranks[y].trace->host);
 }
 
+static bool same_clock(const struct aligner *a, uint32_t x, uint32_t y)
+{
+	const char *clock = a->ranks[x].trace->clock;
+
+	return clock && *clock && a->ranks[y].trace->clock &&
+		!strcmp(clock, a->ranks[y].trace->clock);
+}
+
+/* What is known of a rank's clock holds for all that have the same one. */
+static void spread_clock(struct aligner *a, uint32_t rank)
+{
+	a->settled[rank] = true;
+	for (uint32_t r = 0; r < a->n_ranks; r++) {
+		if (a->settled[r] || !same_clock(a, r, rank))
+			continue;
+		a->rows[r] = a->rows[rank];
+		a->rows[r].trace = r;
+		a->rows[r].samples++;
+		a->by_pairs[r] = a->by_pairs[rank];
+		a->settled[r] = true;
+	}
+}
+
 /* The settled rank that shares most collectives with this one; one of its own
  * host before all others. */
 static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
@@ -475,6 +498,9 @@ static bool settle_exchanged(struct aligner *a, uint32_t *shared)
 			refine(a, r, find_anchor(a, r, shared));
 			a->settled[r] = true;
 		}
+	for (uint32_t r = 0; r < a->n_ranks; r++)
+		if (a->settled[r])
+			spread_clock(a, r);
 	return any;
 }
 
@@ -522,7 +548,7 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	if (ok && n_ranks && settle_exchanged(&a, shared))
 		settle_hosts(&a);
 	else if (ok && n_ranks)
-		a.settled[0] = true;
+		spread_clock(&a, 0);
 	while (ok && progress) {
 		progress = false;
 		for (uint32_t r = 0; r < n_ranks; r++) {
@@ -532,7 +558,8 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 			if (anchor == TAUT_NONE)
 				continue;
 			settle(&a, r, anchor);
-			a.settled[r] = progress = true;
+			spread_clock(&a, r);
+			progress = true;
 		}
 	}
 	if (ok && any(a.by_pairs, n_ranks))

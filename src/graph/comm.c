@@ -246,6 +246,7 @@ static bool add_comm(struct tauti_rank *rank, uint32_t row)
 	const struct taut_trace *t = rank->trace;
 	struct tauti_comm c = {
 		.row = row, .said_by = TAUT_NONE, .launch = TAUT_NONE,
+		.waiter = TAUT_NONE,
 		.kind = tauti_coll_kind(taut_trace_name(t, row)),
 		.start = t->start_ns[row], .end = tauti_row_end(t, row),
 		.order_at = t->start_ns[row],

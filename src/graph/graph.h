@@ -60,6 +60,8 @@ struct tauti_comm {
 	uint32_t row;      /* kernel, or event of a communication thread */
 	uint32_t said_by;  /* row whose arguments describe it; or TAUT_NONE */
 	uint32_t launch;   /* row of the host call; or TAUT_NONE */
+	uint32_t waiter;   /* row of the host call that waited for it; or
+	                      TAUT_NONE */
 	enum taut_coll_kind kind;
 	int64_t start, end;
 	int64_t order_at;  /* its place among the rank's operations */

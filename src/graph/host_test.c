@@ -243,6 +243,57 @@ static void test_post(void **state)
 	finish(g, run);
 }
 
+/* One call that waits for two: both hold it up, the later one in fact. */
+static void test_wait_for_several(void **state)
+{
+	static const int64_t ends[] = { 60, 90 };
+	struct wl w = wl_begin(0, 1);
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t wait;
+
+	(void)state;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 0, 45, 0);
+	for (int i = 0; i < 2; i++) {
+		r = wl_comm(&w, "allreduce", 5000 + i, 10, ends[i] - 10, i, 16);
+		r->correlation = 8;
+	}
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "MPI_Waitall", 100, 50,
+		41, 8);
+	run = open_logs(&w, 1);
+	g = build(run);
+	wait = find_op(g, 0, TAUT_OP_RETURN, "MPI_Waitall", 0);
+	assert_int_equal(g->start_ns[wait], 90 * US);
+	for (int i = 0; i < 2; i++)
+		assert_true(has_edge(g, find_op(g, 0, TAUT_OP_TRANSFER,
+			"allreduce", i), wait));
+	finish(g, run);
+}
+
+/* Ranks of one clock stay together, whatever their messages seem to say. */
+static void test_one_clock(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	strcpy(w[1].header.clock, w[0].header.clock);
+	for (int i = 0; i < 2; i++) {
+		r = wl_comm(&w[i], i ? "recv" : "send", 100, i ? 0 : 500, 20,
+			-1, 16);
+		r->u.comm.src = 0;
+		r->u.comm.dst = 1;
+	}
+	run = open_logs(w, 2);
+	g = build(run);
+	assert_true(g->clocks[1].offset_us == 0);
+	assert_true(g->clocks[1].uncertainty_us == 0);
+	finish(g, run);
+}
+
 /* Four batches by one worker, two under way; the main thread waits for the
  * third, and the worker is asked for the fourth when the second was taken. */
 static void test_loader(void **state)
@@ -489,6 +540,8 @@ int main(void)
 		cmocka_unit_test(test_messages_out_of_order),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_post),
+		cmocka_unit_test(test_wait_for_several),
+		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_compared_clocks),
 		cmocka_unit_test(test_ring_alone),

@@ -54,6 +54,23 @@ static bool add_call(struct tauti_rank *rank, uint32_t row, uint32_t device,
 	return taut_vec_push(&rank->calls, call);
 }
 
+/* One call may wait for several: it waits for the last to end, and the others
+ * are edges (tauti_posts). */
+static bool add_waiter(struct tauti_rank *rank, uint32_t row,
+	struct tauti_comm *c)
+{
+	struct tauti_call *call;
+
+	c->waiter = row;
+	if (rank->call_of[row] == TAUT_NONE)
+		return add_call(rank, row, TAUT_NONE, c->row);
+	call = &rank->calls.data[rank->call_of[row]];
+	if (call->waited != TAUT_NONE && c->end >
+		tauti_row_end(rank->trace, call->waited))
+		call->waited = c->row;
+	return true;
+}
+
 /* A call posts what begins after it has begun and ends after it has ended,
  * and waits for what ends within it. */
 static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
@@ -61,16 +78,14 @@ static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 	const struct taut_trace *t = rank->trace;
 	int64_t start = t->start_ns[row], end = tauti_row_end(t, row);
 
-	if (rank->call_of[row] != TAUT_NONE)
-		return true;
-	if (start <= c->start && end < c->end && c->launch == TAUT_NONE) {
-		c->launch = row;
-		rank->launch_of[c->row] = row;
-		return add_call(rank, row, c->row, TAUT_NONE);
-	}
 	if (start >= c->start && end >= c->end && start <= c->end)
-		return add_call(rank, row, TAUT_NONE, c->row);
-	return true;
+		return add_waiter(rank, row, c);
+	if (start > c->start || end >= c->end || c->launch != TAUT_NONE ||
+		rank->call_of[row] != TAUT_NONE)
+		return true;
+	c->launch = row;
+	rank->launch_of[c->row] = row;
+	return add_call(rank, row, c->row, TAUT_NONE);
 }
 
 taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err)
@@ -124,20 +139,40 @@ static uint32_t running_at(const struct tauti_rank *rank, int64_t at)
 	return lo > begin ? lo - 1 : TAUT_NONE;
 }
 
+/* Where no call is known to have posted it, the main thread did. */
+static bool add_post(struct tauti_rank *rank, const struct tauti_comm *c)
+{
+	struct tauti_edge edge = { running_at(rank, c->start), c->arrive, 0,
+		TAUT_EDGE_LAUNCH | TAUT_EDGE_FROM_START };
+
+	if (c->launch != TAUT_NONE || edge.from == TAUT_NONE)
+		return true;
+	edge.lag = c->start - rank->ops.data[edge.from].start;
+	return taut_vec_push(&rank->edges, edge);
+}
+
+static bool add_wait(struct tauti_rank *rank, const struct tauti_comm *c)
+{
+	struct tauti_edge edge = { c->arrive + 1, TAUT_NONE, 0,
+		TAUT_EDGE_SYNC };
+	const struct tauti_call *call;
+
+	if (c->waiter == TAUT_NONE || rank->call_of[c->waiter] == TAUT_NONE)
+		return true;
+	call = &rank->calls.data[rank->call_of[c->waiter]];
+	if (call->waited == c->row || call->return_op == TAUT_NONE)
+		return true;
+	edge.to = call->return_op;
+	return taut_vec_push(&rank->edges, edge);
+}
+
 taut_status tauti_posts(struct tauti_rank *rank, struct taut_error *err)
 {
 	for (size_t i = 0; i < rank->comms.count; i++) {
 		const struct tauti_comm *c = &rank->comms.data[i];
-		struct tauti_edge edge = { TAUT_NONE, c->arrive, 0,
-			TAUT_EDGE_LAUNCH | TAUT_EDGE_FROM_START };
 
-		if (!is_request(rank, c) || c->launch != TAUT_NONE)
-			continue;
-		edge.from = running_at(rank, c->start);
-		if (edge.from == TAUT_NONE)
-			continue;
-		edge.lag = c->start - rank->ops.data[edge.from].start;
-		if (!taut_vec_push(&rank->edges, edge))
+		if (is_request(rank, c) &&
+			(!add_post(rank, c) || !add_wait(rank, c)))
 			return taut_error_set(err, TAUT_ENOMEM, -1,
 				"%s: no memory for requests",
 				rank->trace->path);

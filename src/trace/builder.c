@@ -11,7 +11,7 @@ taut_status tauti_builder_init(struct tauti_builder *b, const char *path)
 	memset(b, 0, sizeof *b);
 	b->path = path;
 	b->rank = b->world_size = -1;
-	b->host = "";
+	b->host = b->clock = "";
 	b->arena = taut_arena_create();
 	b->names = taut_names_create();
 	if (b->arena && b->names)
@@ -330,6 +330,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 {
 	trace->path = b->path;
 	trace->host = b->host;
+	trace->clock = b->clock;
 	trace->rank = b->rank;
 	trace->world_size = b->world_size;
 	trace->base_ns = first_ns;

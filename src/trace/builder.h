@@ -77,6 +77,7 @@ struct tauti_builder {
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
 	int32_t rank, world_size; /* -1: not said */
 	const char *host;	  /* "": not said */
+	const char *clock;	  /* the same */
 	uint64_t events_seen;
 	uint64_t lost[TAUTI_LOST_COUNT];
 	uint64_t lost_at[TAUTI_LOST_COUNT]; /* byte of the first */

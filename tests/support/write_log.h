@@ -36,6 +36,7 @@ static inline struct wl wl_begin(int32_t rank, int32_t world)
 	w.header.opened_ns = w.header.closed_ns = 1;
 	strcpy(w.header.source, "test");
 	snprintf(w.header.host, sizeof w.header.host, "host%d", rank);
+	snprintf(w.header.clock, sizeof w.header.clock, "boot/host%d", rank);
 	return w;
 }
 

@@ -358,22 +358,36 @@ static taut_status add_record(struct log *log,
 
 /* --- the whole ----------------------------------------------------------- */
 
+/* A text of the header, where there is one and nobody said it before. */
+static bool take_text(
+	struct log *log, char *text, size_t size, const char **ret_text)
+{
+	size_t len = strnlen(text, size);
+	const char *copy;
+
+	if (**ret_text || !len)
+		return true;
+	clean(text, len);
+	copy = taut_arena_strndup(log->b->arena, text, len);
+	if (copy)
+		*ret_text = copy;
+	return copy != NULL;
+}
+
 /* What the header tells of the rank; what another source said stays. */
 static taut_status take_header(struct log *log)
 {
 	struct tauti_log_header *h = &log->header;
 	struct tauti_builder *b = log->b;
-	size_t len = strnlen(h->host, sizeof h->host);
 
 	if (b->rank < 0)
 		b->rank = rank_or_none(h->rank);
 	if (b->world_size < 0)
 		b->world_size = rank_or_none(h->world_size);
-	if (*b->host || !len)
-		return TAUT_OK;
-	clean(h->host, len);
-	b->host = taut_arena_strndup(b->arena, h->host, len);
-	return b->host ? TAUT_OK : TAUT_ENOMEM;
+	if (!take_text(log, h->host, sizeof h->host, &b->host) ||
+		!take_text(log, h->clock, sizeof h->clock, &b->clock))
+		return TAUT_ENOMEM;
+	return TAUT_OK;
 }
 
 static taut_status note_state(struct log *log)

@@ -48,6 +48,7 @@ static void test_events(void **state)
 	assert_int_equal(t->rank, 3);
 	assert_int_equal(t->world_size, 4);
 	assert_string_equal(t->host, "host3");
+	assert_string_equal(t->clock, "boot/host3");
 	assert_int_equal(t->n_events, 4);
 	assert_int_equal(t->base_ns, WL_EPOCH_NS);
 	/* lanes 77 and 100 are threads, 200 stands beside them */
