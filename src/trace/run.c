@@ -190,11 +190,44 @@ static taut_status reader_init(struct reader *r,
 	return status == TAUT_OK ? status : no_memory(input->path, err);
 }
 
+/* Logs alone are a trace where they tell what a rank did: not only when it
+ * took batches, nor that a clock was compared. */
+static bool tells_of_work(struct tauti_builder *b)
+{
+	for (size_t i = 0; i < b->n_rows; i++)
+		switch (tauti_builder_row_at(b, (uint32_t)i)->kind) {
+		case TAUT_KIND_LOAD:
+		case TAUT_KIND_LOAD_WAIT:
+		case TAUT_KIND_CHUNK:
+		case TAUT_KIND_OVERHEAD:
+			break;
+		default:
+			return true;
+		}
+	return false;
+}
+
+/* A rank that died before its profile was written leaves such logs. */
+static taut_status leave_out_logs(struct reader *r, struct taut_error *err)
+{
+	const char *line = taut_arena_printf(r->builder.arena,
+		"%s: tells nothing of what the rank did", r->main->path);
+	if (!line || !taut_vec_push(&r->left_out, line))
+		return no_memory(r->main->path, err);
+	r->format = NULL;
+	return TAUT_OK;
+}
+
 /* Turns what was read into the file's trace, if there is one. */
 static taut_status reader_finish(
 	struct reader *r, struct file *file, struct taut_error *err)
 {
 	taut_status status = TAUT_OK;
+	if (r->format && r->format->adds && r->main->in_folder &&
+		!tells_of_work(&r->builder))
+		status = leave_out_logs(r, err);
+	if (status != TAUT_OK)
+		return status;
 	file->left_out = r->left_out.data;
 	file->n_left_out = r->left_out.count;
 	r->left_out.data = NULL;

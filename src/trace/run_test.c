@@ -341,6 +341,27 @@ static void test_recording(void **state)
 	cleanup(&f);
 }
 
+/* A rank that died in its recording is missing; the others are there. */
+static void test_rank_without_its_profile(void **state)
+{
+	(void)state;
+	struct folder f;
+	struct wl w = wl_begin(1, 2);
+	setup(&f);
+	put_folder(&f, "rank0");
+	put(&f, "rank0/torch.json", TRACE(RANK(0), "a"));
+	put_folder(&f, "rank1");
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "wait", 100, 5, 0, 4);
+	wl_write(&w, name_file(&f, "rank1/torch.tautlog"));
+	struct taut_run *run = open_folder(&f);
+	assert_int_equal(run->n_traces, 1);
+	assert_int_equal(run->traces[0].rank, 0);
+	assert_non_null(strstr(run->notes[run->n_notes - 1],
+		"rank1/torch.tautlog: tells nothing of what the rank did"));
+	taut_run_close(run);
+	cleanup(&f);
+}
+
 static void test_recording_of_nothing(void **state)
 {
 	(void)state;
@@ -370,6 +391,7 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_threads_and_progress),
 		cmocka_unit_test(test_recording),
+		cmocka_unit_test(test_rank_without_its_profile),
 		cmocka_unit_test(test_recording_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
