@@ -48,7 +48,7 @@ extern const struct tauti_format tauti_format_nccl_inspector;
 extern const struct tauti_format tauti_format_nccl_profile;
 extern const struct tauti_format tauti_format_nsight;
 extern const struct tauti_format tauti_format_xplane;
-extern const struct tauti_format tauti_format_tftrace; /* refuses */
+extern const struct tauti_format tauti_format_tftrace;
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

@@ -281,7 +281,7 @@ static taut_status settle(struct xplane *x, enum xplane_walk walk)
 	return TAUT_OK;
 }
 
-static void fini(struct xplane *x)
+void tauti_xplane_fini(struct xplane *x)
 {
 	for (size_t i = 0; i < x->planes.count; i++) {
 		taut_vec_free(&x->planes.data[i].metas);
@@ -326,7 +326,7 @@ static taut_status read_xplane(struct tauti_stream *stream,
 		&x.feed, stream, builder->window_bytes, x.err);
 	if (status == TAUT_OK)
 		status = read_both(&x);
-	fini(&x);
+	tauti_xplane_fini(&x);
 	return status;
 }
 
@@ -355,32 +355,4 @@ const struct tauti_format tauti_format_xplane = {
 	.name = "xplane",
 	.probe = probe_xplane,
 	.read = read_xplane,
-};
-
-/* --- the same profile as JSON ---------------------------------------------- */
-
-/* What TensorFlow writes before the events of a trace.json.gz. */
-static bool probe_tftrace(const char *head, size_t len)
-{
-	static const char begin[] = "{\"displayTimeUnit\":\"ns\",\"metadata\":"
-				    "{\"highres-ticks\":true}";
-	return len >= sizeof begin - 1 &&
-	       memcmp(head, begin, sizeof begin - 1) == 0;
-}
-
-static taut_status refuse_tftrace(struct tauti_stream *stream,
-	struct tauti_builder *builder, struct taut_error *err)
-{
-	(void)stream;
-	builder->other_kind = true;
-	return taut_error_set(err, TAUT_EFORMAT, 0,
-		"%s: is TensorFlow's trace.json, a part of its profile for "
-		"viewers; give the .xplane.pb beside it",
-		builder->path);
-}
-
-const struct tauti_format tauti_format_tftrace = {
-	.name = "tftrace",
-	.probe = probe_tftrace,
-	.read = refuse_tftrace,
 };

@@ -5,6 +5,7 @@
  *     xplane_event.c  second pass: one event
  *     xplane_comm.c   collectives, sends and receives, when all is read
  *     xplane_step.c   steps, when all is read
+ *     tftrace.c       the same profile as JSON: its own walk, then as above
  *
  * The names of a plane's events stand behind its events, and both are as
  * large as the recording: so the file is read twice, and only names, lines
@@ -196,6 +197,15 @@ bool tauti_xplane_stat(const struct xplane *x,
 	const struct xplane_plane *plane, const struct tauti_field *field,
 	struct xplane_stats *stats);
 
+/* What a name says. The stat's may be none that something is taken from. */
+enum xplane_stat tauti_xplane_stat_of(struct tauti_text name);
+void tauti_xplane_name_plane(
+	struct xplane_plane *plane, struct tauti_text text);
+/* Sets all of *meta but the id. False: no memory. */
+bool tauti_xplane_name_event(struct xplane *x,
+	const struct xplane_plane *plane, struct tauti_text name,
+	struct xplane_meta *meta);
+
 /* --- second pass ---------------------------------------------------------- */
 
 /* Sets the lane of the line's events. False: no memory. */
@@ -203,6 +213,11 @@ bool tauti_xplane_begin_line(struct xplane *x);
 /* One event of the line. False: no memory. */
 bool tauti_xplane_event(
 	struct xplane *x, const struct tauti_field *field, uint64_t offset);
+
+/* The row of an event of x->plane and x->line; start and duration are set.
+ * False: no memory. */
+bool tauti_xplane_place(struct xplane *x, struct tauti_row *row,
+	const struct xplane_meta *meta, const struct xplane_stats *stats);
 
 /* --- when all is read. False: no memory ----------------------------------- */
 
@@ -212,5 +227,7 @@ bool tauti_xplane_add_half(struct xplane *x, const struct tauti_row *row,
 	bool done, const struct xplane_stats *stats);
 bool tauti_xplane_settle_steps(struct xplane *x, uint32_t *ret_main_lane);
 bool tauti_xplane_settle_comms(struct xplane *x, uint32_t main_lane);
+
+void tauti_xplane_fini(struct xplane *x);
 
 #endif /* TAUT_TRACE_XPLANE_H */

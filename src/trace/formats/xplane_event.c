@@ -321,11 +321,21 @@ static bool device_event(struct xplane *x, struct tauti_row *row,
 	return keep(x, row);
 }
 
+bool tauti_xplane_place(struct xplane *x, struct tauti_row *row,
+	const struct xplane_meta *meta, const struct xplane_stats *stats)
+{
+	row->lane = x->lane;
+	row->name = meta->name;
+	return x->plane->role == XPLANE_DEVICE ?
+		device_event(x, row, meta, stats) :
+		host_event(x, row, meta, stats);
+}
+
 bool tauti_xplane_event(
 	struct xplane *x, const struct tauti_field *field, uint64_t offset)
 {
 	struct event e = { .stats.seen = 0 };
-	struct tauti_row row = { .args = TAUT_NONE, .lane = x->lane };
+	struct tauti_row row = { .args = TAUT_NONE };
 	if (!read_fields(x, field, &e)) {
 		tauti_builder_lose(x->builder, TAUTI_LOST_BROKEN, offset);
 		return true;
@@ -342,8 +352,5 @@ bool tauti_xplane_event(
 		tauti_builder_lose(x->builder, TAUTI_LOST_TIME, offset);
 		return true;
 	}
-	row.name = meta->name;
-	return x->plane->role == XPLANE_DEVICE ?
-		device_event(x, &row, meta, &e.stats) :
-		host_event(x, &row, meta, &e.stats);
+	return tauti_xplane_place(x, &row, meta, &e.stats);
 }

@@ -37,7 +37,7 @@ static const struct {
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
 
-static enum xplane_stat stat_of(struct tauti_text name)
+enum xplane_stat tauti_xplane_stat_of(struct tauti_text name)
 {
 	for (size_t i = 0; i < COUNT(stat_names); i++)
 		if (tauti_tf_is(name, stat_names[i].name))
@@ -225,21 +225,28 @@ static bool is_device_comm(struct tauti_text name)
 	       tauti_tf_starts(name, "rccl");
 }
 
-static bool add_event_meta(struct xplane *x, struct xplane_plane *plane,
-	int64_t id, struct tauti_text name)
+bool tauti_xplane_name_event(struct xplane *x,
+	const struct xplane_plane *plane, struct tauti_text name,
+	struct xplane_meta *meta)
 {
 	struct tauti_text op;
-	struct xplane_meta meta = { .id = id };
-	meta.class = (uint8_t)tauti_tf_class(name, &op);
-	meta.device_kind = (uint8_t)tauti_tf_device_kind(name);
-	meta.name = tauti_text_name(x->builder->names, name.at, name.len);
-	meta.op = tauti_text_name(x->builder->names, op.at, op.len);
-	if (meta.class == TF_COLLECTIVE)
-		meta.collective = tauti_tf_collective((struct tauti_text){
+	meta->class = (uint8_t)tauti_tf_class(name, &op);
+	meta->device_kind = (uint8_t)tauti_tf_device_kind(name);
+	meta->name = tauti_text_name(x->builder->names, name.at, name.len);
+	meta->op = tauti_text_name(x->builder->names, op.at, op.len);
+	if (meta->class == TF_COLLECTIVE)
+		meta->collective = tauti_tf_collective((struct tauti_text){
 			name.at + op.len + 1, name.len - op.len - 1 });
 	if (plane->role == XPLANE_DEVICE && is_device_comm(name))
 		x->device_comm = true;
-	return meta.name != TAUT_NONE && meta.op != TAUT_NONE &&
+	return meta->name != TAUT_NONE && meta->op != TAUT_NONE;
+}
+
+static bool add_event_meta(struct xplane *x, struct xplane_plane *plane,
+	int64_t id, struct tauti_text name)
+{
+	struct xplane_meta meta = { .id = id };
+	return tauti_xplane_name_event(x, plane, name, &meta) &&
 	       taut_vec_push(&plane->metas, meta);
 }
 
@@ -249,7 +256,7 @@ static bool add_stat_meta(struct xplane *x, struct xplane_plane *plane,
 	struct xplane_stat_meta meta = {
 		.id = id,
 		.text = tauti_text_name(x->builder->names, name.at, name.len),
-		.stat = (uint8_t)stat_of(name),
+		.stat = (uint8_t)tauti_xplane_stat_of(name),
 	};
 	return meta.text != TAUT_NONE && taut_vec_push(&plane->stats, meta);
 }
@@ -328,10 +335,9 @@ static enum xplane_walk read_line(
 	return walk;
 }
 
-static void name_plane(struct xplane *x, struct xplane_plane *plane,
-	uint32_t name)
+void tauti_xplane_name_plane(
+	struct xplane_plane *plane, struct tauti_text text)
 {
-	struct tauti_text text = text_of(x, name);
 	if (tauti_tf_starts(text, "/host:") &&
 		!tauti_tf_is(text, "/host:metadata"))
 		plane->role = XPLANE_HOST;
@@ -380,7 +386,7 @@ static enum xplane_walk plane_field(struct xplane *x,
 	case 2:
 		walk = read_name(x, f, &name);
 		if (walk == XPLANE_ON)
-			name_plane(x, plane, name);
+			tauti_xplane_name_plane(plane, text_of(x, name));
 		return walk;
 	case 3:
 		return read_line(x, plane, x->feed.offset + f->value);

@@ -542,16 +542,6 @@ static const char *refused(const struct bytes *space)
 	return err.message;
 }
 
-static void test_trace_json_is_told(void **state)
-{
-	(void)state;
-	assert_string_equal(
-		refusal("{\"displayTimeUnit\":\"ns\",\"metadata\":"
-			"{\"highres-ticks\":true},\n\"traceEvents\":[{}]}"),
-		"t.json: is TensorFlow's trace.json, a part of its profile "
-		"for viewers; give the .xplane.pb beside it");
-}
-
 static void test_nothing_to_read(void **state)
 {
 	(void)state;
@@ -631,7 +621,6 @@ int main(void)
 		cmocka_unit_test(test_collectives_of_a_device),
 		cmocka_unit_test(test_sends_and_receives),
 		cmocka_unit_test(test_cut_anywhere),
-		cmocka_unit_test(test_trace_json_is_told),
 		cmocka_unit_test(test_nothing_to_read),
 		cmocka_unit_test(test_events_that_are_lost),
 		cmocka_unit_test(test_memory_that_runs_out),

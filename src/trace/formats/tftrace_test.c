@@ -1,0 +1,2 @@
+/* t */
+int main(void){return 0;}
