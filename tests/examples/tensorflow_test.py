@@ -56,5 +56,25 @@ class Server(Common, unittest.TestCase):
         self.assertEqual(len(steps), 6)
 
 
+class Json(unittest.TestCase):
+    """The same profile as trace.json.gz, which tells no clock and no host."""
+    OTHER = {"run", "notes", "hosts", "clock", "clock_origin_ns", "graph"}
+
+    def report(self, path):
+        done = subprocess.run([TAUT, "report", "--json",
+                               os.path.join(EXAMPLES, path)],
+                              check=True, capture_output=True, text=True)
+        return {key: value for key, value in json.loads(done.stdout).items()
+                if key not in self.OTHER}
+
+    def test_same(self):
+        for xplane, other in (
+                ("mirrored/rank0.xplane.pb.gz", "mirrored0.trace.json.gz"),
+                ("server/rank3.xplane.pb.gz", "server3.trace.json.gz")):
+            told = self.report(xplane)
+            self.assertTrue(told["breakdown"])
+            self.assertEqual(told, self.report("json/" + other))
+
+
 if __name__ == "__main__":
     unittest.main(verbosity=2)

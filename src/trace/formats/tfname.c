@@ -16,6 +16,7 @@ static const struct {
 	{ "MemoryAllocation", TF_POINT },
 	{ "MemoryDeallocation", TF_POINT },
 	{ "ThreadpoolListener::Record", TF_POINT },
+	{ "ThreadpoolListener::Region", TF_POINT }, /* the next two, joined */
 	{ "ThreadpoolListener::StartRegion", TF_POINT },
 	{ "ThreadpoolListener::StopRegion", TF_POINT },
 	{ "taut_collective", TF_SHAPE },

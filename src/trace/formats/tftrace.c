@@ -210,13 +210,33 @@ static bool join_halves(struct tftrace *t, struct xplane_stats *stats)
 	return id != TAUT_NONE;
 }
 
+/* Of a host's range that a step or a run of a function begins with, the
+ * writer appends its number to the name: "train 6". */
+static struct tauti_text without_number(
+	struct tauti_text name, const struct xplane_stats *stats)
+{
+	struct tauti_text step = stats->text[XSTAT_STEP_NAME];
+	uint32_t at = name.len;
+	if (!step.at || step.len != name.len ||
+		memcmp(step.at, name.at, name.len) != 0)
+		return name;
+	while (at > 0 && is_digit(name.at[at - 1]))
+		at--;
+	if (at > 1 && at < name.len && name.at[at - 1] == ' ')
+		name.len = at - 1;
+	return name;
+}
+
 /* NULL: no memory. */
 static const struct xplane_meta *meta_of(struct tauti_chrome *c,
-	struct tftrace *t, const struct xplane_plane *plane, uint32_t token)
+	struct tftrace *t, const struct xplane_stats *stats, uint32_t token)
 {
+	const struct xplane_plane *plane = t->x.plane;
 	struct xplane_meta meta = { .id = 0 };
-	struct tauti_text text;
-	uint32_t name = tauti_chrome_name(c, token);
+	struct tauti_text text = tauti_chrome_string(c, token);
+	if (plane->role == XPLANE_HOST)
+		text = without_number(text, stats);
+	uint32_t name = tauti_chrome_text(c, text);
 	if (name == TAUT_NONE)
 		return NULL;
 	uint32_t at = tauti_lanes_add(&t->names, TAUTI_ROLE_OTHER,
@@ -334,7 +354,7 @@ static bool see_event(struct tauti_chrome *c, struct tftrace *t,
 	if (!go_to(t, place) || !read_args(c, e->args, &stats, &name) ||
 		!join_halves(t, &stats))
 		return false;
-	const struct xplane_meta *meta = meta_of(c, t, t->x.plane, name);
+	const struct xplane_meta *meta = meta_of(c, t, &stats, name);
 	if (!meta || !tauti_xplane_place(&t->x, &row, meta, &stats))
 		return false;
 	place->run_id = t->x.run_id;
