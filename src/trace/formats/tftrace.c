@@ -10,6 +10,7 @@
 #include "trace/formats/chrome.h"
 #include "trace/formats/xplane.h"
 #include "trace/json/string.h"
+#include "trace/stream.h"
 
 struct place { /* a line of a plane */
 	uint32_t plane;
@@ -399,9 +400,32 @@ static const struct tauti_chrome_face face = {
 	.finish = tftrace_finish,
 };
 
+/* TensorBoard sends its own page a part of the events at a time, without
+ * those that would be too short to see. */
+static bool is_part(struct tauti_stream *stream)
+{
+	const char *head;
+	size_t len;
+	return tauti_stream_peek(stream, &head, &len, NULL) == TAUT_OK &&
+	       tauti_head_holds(head, len < 400 ? len : 400,
+		       "\"returnedEventsSize\"");
+}
+
+static taut_status refuse_part(
+	struct tauti_builder *builder, struct taut_error *err)
+{
+	builder->other_kind = true;
+	return taut_error_set(err, TAUT_EFORMAT, 0,
+		"%s: is what TensorBoard's page asks for, a part of a "
+		"profile; give the .xplane.pb that it is of",
+		builder->path);
+}
+
 static taut_status read_tftrace(struct tauti_stream *stream,
 	struct tauti_builder *builder, struct taut_error *err)
 {
+	if (is_part(stream))
+		return refuse_part(builder, err);
 	struct tftrace t = { .x.builder = builder, .x.err = err };
 	taut_status status =
 		tauti_chrome_read(stream, builder, &face, &t, err);

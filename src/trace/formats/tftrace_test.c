@@ -159,6 +159,13 @@ static void test_is_told_by_its_beginning(void **state)
 	assert_string_equal(refusal(HEAD TAIL),
 		"t.json: of its 1 events none is of a kind that a trace.json "
 		"of TensorFlow or JAX has");
+	assert_string_equal(
+		refusal("{\"displayTimeUnit\":\"ns\",\"metadata\":"
+			"{\"highres-ticks\":true}, \"codeLink\":\"\","
+			"\"returnedEventsSize\":1,\"traceEvents\":[" HOST
+			X("701", "7", "1", "1", "a", "") TAIL),
+		"t.json: is what TensorBoard's page asks for, a part of a "
+		"profile; give the .xplane.pb that it is of");
 	assert_string_equal(refusal(HEAD),
 		"t.json: ends at byte 75, before its first whole event; "
 		"expected a trace.json of TensorFlow or JAX");
