@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.profiler import profiler_v2
 
-from . import _adapter
+from . import _adapter, _tensorflow_stop
 from ._imports import when_imported
 from ._quiet import without_lines
 
@@ -187,7 +187,7 @@ class Adapter(_adapter.Adapter):
     # --- the window -------------------------------------------------------
 
     def start(self, discard):
-        # Each stop of the profiler may crash the job (docs/recording.md), so
+        # A window that is not collected leaves its events behind, so
         # none is made for a window that nobody wants.
         if discard:
             return
@@ -226,7 +226,7 @@ class Adapter(_adapter.Adapter):
         try:
             if getattr(profiler_v2, "_profiler", None) is not None:
                 with without_lines(_OWN_LINES):
-                    profiler_v2.stop(save=bool(folder))
+                    _tensorflow_stop.stop(bool(folder))
             if folder:
                 self.keep(part, folder)
         finally:

@@ -35,6 +35,7 @@ PYTHON = find_python()
 def environment(**more):
     own = {k: v for k, v in os.environ.items() if not k.startswith("TAUT_RECORD")}
     own.pop("PYTHONPATH", None)
+    own.pop("MALLOC_PERTURB_", None)  # the profiler reads what it never wrote
     own.update(PYTHONDONTWRITEBYTECODE="1", CUDA_VISIBLE_DEVICES="", **more)
     return own
 
@@ -169,6 +170,15 @@ class OneProcess(Case):
 
     def test_functions(self):
         self.check_job("function")
+
+    def test_a_profiler_that_crashes(self):
+        """TensorFlow's does, now and then, when it collects: the job goes on."""
+        told = self.record("8:11", JOB, "--kind", "crash")
+        self.assertEqual(told, run([PYTHON, JOB]).stdout)
+        (process,) = self.processes()
+        self.assertIn("profiler crashed when it was to collect", process["state"])
+        self.assertEqual(process["steps_seen"], 14)
+        self.assertFalse(self.recording()["complete"])
 
     def test_a_job_that_profiles_itself(self):
         own = self.folder / "own"

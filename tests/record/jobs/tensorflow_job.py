@@ -3,7 +3,8 @@
 
 kinds: eager     a loop without tf.function, an optimiser of Keras
        function  two tf.functions that train and one that does not
-       profiler  as function, and profiles itself"""
+       profiler  as function, and profiles itself
+       crash     as function; the profiler crashes when it is to collect"""
 
 import argparse
 import os
@@ -50,6 +51,16 @@ def function_step():
 def other_step():
     return train(second)
 
+
+def crash(save=True):
+    if save:
+        os.abort()
+
+
+if options.kind == "crash":
+    from tensorflow.python.profiler import profiler_v2
+
+    profiler_v2.stop = crash
 
 for i in range(options.steps):
     if options.kind == "eager":
