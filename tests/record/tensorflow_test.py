@@ -4,6 +4,7 @@
 MultiWorkerMirroredStrategy, and a parameter server with its workers and chief;
 jobs in one process, for how steps are found."""
 
+import functools
 import glob
 import json
 import os
@@ -97,9 +98,28 @@ class Case(unittest.TestCase):
         self.assertEqual(left, [])
 
 
+def loses_events(test):
+    """TensorFlow's profiler reads memory that it never wrote, and now and then
+    an event is not in what it collects (docs/recording.md): of three recordings
+    one must be whole."""
+
+    @functools.wraps(test)
+    def again(self):
+        for _ in range(2):
+            try:
+                return test(self)
+            except AssertionError as fault:
+                print("recorded again: %s" % fault)
+                shutil.rmtree(self.run_folder)
+        return test(self)
+
+    return again
+
+
 class Mirrored(Case):
     PARAMETERS = 256 * 512 + 512 + 512 * 512 + 512 + 512 * 10 + 10
 
+    @loses_events
     def test_recording_and_results(self):
         words = [EXAMPLES / "cluster.py", "--workers", "2", EXAMPLES / "mirrored.py"]
         bare = run([PYTHON, *words])
@@ -128,6 +148,7 @@ class Mirrored(Case):
 
 
 class Server(Case):
+    @loses_events
     def test_recording(self):
         self.record(
             "8:14",
