@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -379,6 +380,63 @@ static void killed(void)
 	MPI_Barrier(MPI_COMM_WORLD);
 }
 
+/* Two groups; arguments that mean nothing on one side are not there. */
+static void groups(void)
+{
+	int low = rank == 0, one = rank, in[4] = { -1, -1, -1, -1 };
+	int counts[4] = { 1, 1, 1, 1 }, places[4] = { 0, 1, 2, 3 };
+	MPI_Comm local, inter;
+
+	MPI_Comm_split(MPI_COMM_WORLD, low, rank, &local);
+	MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, low ? 1 : 0, 5, &inter);
+	/* Rank 0 is the root: rank 0 of its group, as rank 1 is of the other. */
+	MPI_Gatherv(low ? NULL : &one, low ? 0 : 1, MPI_INT, low ? in : NULL,
+		low ? counts : NULL, low ? places : NULL, MPI_INT,
+		low ? MPI_ROOT : 0, inter);
+	check(!low || (in[0] == 1 && in[2] == 3 && in[3] == -1), "gathered");
+	MPI_Scatterv(low ? in : NULL, low ? counts : NULL,
+		low ? places : NULL, MPI_INT, low ? NULL : &one, low ? 0 : 1,
+		MPI_INT, low ? MPI_ROOT : 0, inter);
+	check(one == rank, "scattered");
+	in[1] = -1;
+	counts[1] = low ? 1 : 1 << 20; /* the other group is one alone */
+	MPI_Allgatherv(&one, 1, MPI_INT, in, counts, places, MPI_INT, inter);
+	check(in[0] == (low ? 1 : 0) && in[1] == (low ? 2 : -1), "all gathered");
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&local);
+}
+
+static void *talk(void *context)
+{
+	int in, out = 1;
+
+	while (!__atomic_load_n((int *)context, __ATOMIC_ACQUIRE))
+		MPI_Sendrecv(&out, 1, MPI_INT, rank, 3, &in, 1, MPI_INT, rank,
+			3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return NULL;
+}
+
+/* Children that end in order, while a thread is anywhere in a call. */
+static void children_of_threads(void)
+{
+	pthread_t thread;
+	int over = 0, status;
+
+	pthread_create(&thread, NULL, talk, &over);
+	for (int i = 0; rank == 0 && i < 300; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(20);
+			exit(3);
+		}
+		waitpid(child, &status, 0);
+		check(WIFEXITED(status) && WEXITSTATUS(status) == 3, "child");
+	}
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
+}
+
 static void nobody(void)
 {
 	MPI_Request r[2];
@@ -499,7 +557,8 @@ static const struct {
 	{ "icollectives", icollectives }, { "persistent", persistent },
 	{ "subcomms", subcomms }, { "any_source", any_source },
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
-	{ "nobody", nobody }, { "large", large },
+	{ "nobody", nobody }, { "large", large }, { "groups", groups },
+	{ "threads_fork", children_of_threads },
 	{ "window", window }, { "stencil", stencil },
 };
 
@@ -509,7 +568,7 @@ int main(int argc, char **argv)
 	int level, wanted = MPI_THREAD_SINGLE;
 
 	for (int i = 2; i < argc; i++)
-		if (!strcmp(argv[i], "threads"))
+		if (!strncmp(argv[i], "threads", 7))
 			wanted = MPI_THREAD_MULTIPLE;
 	for (int i = 2; i < argc; i++)
 		if (!strcmp(argv[i], "window"))

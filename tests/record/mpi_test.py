@@ -404,6 +404,19 @@ class Common:
             self.assertEqual(len(log.comms("MPI_Allreduce")), 30)
             self.assertEqual(len({e.lane for e in log.comms("MPI_Allreduce")}), 3)
 
+    def test_children_of_threads_end(self):
+        run = self.run_parts("threads_fork", n=2, fails=True)  # the log is full
+        self.assertEqual(run.done.returncode, 0, run.done.stderr)
+        self.assertEqual(run.done.stdout, "threads_fork done\n")
+
+    def test_intercommunicators(self):
+        run = self.run_parts("groups")
+        self.assertEqual(len(run.comms("MPI_Gatherv")), RANKS)
+        sizes = {log.rank: log.comms("MPI_Allgatherv")[0] for log in run.logs.values()}
+        self.assertEqual(
+            [sizes[rank].comm.out_elements for rank in range(RANKS)], [3, 1, 1, 1]
+        )
+
     def test_steps_of_pcontrol(self):
         run = self.run_parts("steps", env={"TAUT_RECORD_STEPS": "2:4"})
         for log in run.logs.values():

@@ -34,7 +34,7 @@ struct tauti_mpi_abi {
 	const char *name;
 	uint32_t handle_bytes;               /* in memory: 4 or 8 */
 	uint32_t status_bytes, source_at, tag_at; /* of an MPI_Status */
-	int any_source, any_tag, proc_null, comm_type_shared;
+	int any_source, any_tag, proc_null, root, comm_type_shared;
 	uintptr_t status_ignore, in_place;   /* pointers */
 	tauti_mpi_handle comm_world, comm_self, comm_null, request_null,
 		message_null, byte, int64, errors_return;
@@ -45,6 +45,7 @@ struct tauti_mpi_real {
 	int (*comm_rank)(tauti_mpi_handle comm, int *rank);
 	int (*comm_size)(tauti_mpi_handle comm, int *size);
 	int (*comm_test_inter)(tauti_mpi_handle comm, int *flag);
+	int (*comm_remote_size)(tauti_mpi_handle comm, int *size);
 	int (*comm_group)(tauti_mpi_handle comm, tauti_mpi_handle *group);
 	int (*comm_remote_group)(
 		tauti_mpi_handle comm, tauti_mpi_handle *group);
@@ -156,6 +157,7 @@ struct tauti_mpi_state {
 	const struct tauti_mpi_abi *abi;
 	struct tauti_mpi_real real;
 	int32_t rank, world_size, local_rank;
+	pid_t pid;    /* who records; a child of it does not */
 	bool on;      /* from the end of MPI_Init to MPI_Finalize */
 	bool writes;  /* inside the window */
 	bool locks;   /* MPI_THREAD_MULTIPLE */
