@@ -406,6 +406,55 @@ static void groups(void)
 	MPI_Comm_free(&local);
 }
 
+/* Errors that come back, of receives that are too small; then others that
+ * have the same requests. */
+static void errors(void)
+{
+	int after = (rank + 1) % size, before = (rank + size - 1) % size;
+	int in[2], out[2] = { rank, rank }, n, flag = 0, rc = 0;
+	MPI_Request r;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int way = 0; way < 8; way++) {
+		int large = way % 2; /* is there room? */
+
+		MPI_Irecv(in, 1 + large, MPI_INT, before, way, MPI_COMM_WORLD,
+			&r);
+		MPI_Send(out, 2, MPI_INT, after, way, MPI_COMM_WORLD);
+		if (way / 2 == 0)
+			rc = MPI_Waitany(1, &r, &n, MPI_STATUS_IGNORE);
+		if (way / 2 == 1)
+			rc = MPI_Waitsome(1, &r, &n, &flag,
+				MPI_STATUSES_IGNORE);
+		for (flag = 0; way / 2 == 2 && !flag && r != MPI_REQUEST_NULL;)
+			rc = MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
+		for (flag = 0; way / 2 == 3 && !flag && r != MPI_REQUEST_NULL;)
+			rc = MPI_Testany(1, &r, &n, &flag, MPI_STATUS_IGNORE);
+		check((rc == MPI_SUCCESS) == large, "error");
+		check(r == MPI_REQUEST_NULL, "request");
+	}
+}
+
+/* Prepared in step 0, and started in step 1. */
+static void prepared(void)
+{
+	double in = 1, out = 0;
+	MPI_Request r;
+
+	(void)in, (void)out, (void)r;
+	MPI_Pcontrol(1);
+#if MPI_VERSION >= 4
+	MPI_Allreduce_init(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+		MPI_INFO_NULL, &r);
+	MPI_Pcontrol(1);
+	MPI_Start(&r);
+	MPI_Wait(&r, MPI_STATUS_IGNORE);
+	MPI_Request_free(&r);
+	check(out == size, "prepared");
+#endif
+	MPI_Pcontrol(0);
+}
+
 static void *talk(void *context)
 {
 	int in, out = 1;
@@ -558,6 +607,7 @@ static const struct {
 	{ "subcomms", subcomms }, { "any_source", any_source },
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
 	{ "nobody", nobody }, { "large", large }, { "groups", groups },
+	{ "errors", errors }, { "prepared", prepared },
 	{ "threads_fork", children_of_threads },
 	{ "window", window }, { "stencil", stencil },
 };

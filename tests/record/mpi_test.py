@@ -409,6 +409,16 @@ class Common:
         self.assertEqual(run.done.returncode, 0, run.done.stderr)
         self.assertEqual(run.done.stdout, "threads_fork done\n")
 
+    def test_errors_that_come_back(self):
+        """Each receive has its own times, whatever became of those before it."""
+        run = self.run_parts("errors", fails=True)
+        self.assertEqual(run.done.returncode, 0, run.done.stderr)
+        for log in run.logs.values():
+            received = sorted(log.comms("MPI_Irecv"), key=lambda e: e.start_ns)
+            self.assertEqual([e.comm.seq >> 20 for e in received], list(range(8)))
+            for one, other in zip(received, received[1:]):
+                self.assertLessEqual(one.end_ns, other.start_ns)
+
     def test_intercommunicators(self):
         run = self.run_parts("groups")
         self.assertEqual(len(run.comms("MPI_Gatherv")), RANKS)
@@ -591,6 +601,14 @@ class OpenMpi(Common, unittest.TestCase):
 
 class Mpich(Common, unittest.TestCase):
     flavour = "mpich"
+
+    def test_collectives_prepared_outside_of_the_window(self):
+        run = self.run_parts("prepared", env={"TAUT_RECORD_STEPS": "1:2"})
+        reduced = run.comms("MPI_Allreduce_init")
+        self.assertEqual(
+            [(e.comm.dtype, e.comm.in_elements) for e in reduced],
+            [("Double", 1)] * RANKS,
+        )
 
 
 class WithoutMpi(unittest.TestCase):

@@ -82,6 +82,17 @@ static void ended(const char *name, const struct tauti_mpi_span *span,
 	tauti_mpi_unlock();
 }
 
+/* After an error, only some have ended: those whose request is gone. */
+static void all_ended(const char *name, const struct tauti_mpi_span *span,
+	struct several *s, const void *requests, int rc)
+{
+	for (int i = 0; rc && i < s->n; i++)
+		if (tauti_mpi_load(requests, (size_t)i) !=
+			tauti_mpi.abi->request_null)
+			s->handles[i] = tauti_mpi.abi->request_null;
+	ended(name, span, s, NULL, s->n);
+}
+
 /* --- one ---------------------------------------------------------------------- */
 
 TAUTI_MPI_WRAP(Wait, (request, status), void *request, void *status)
@@ -113,23 +124,22 @@ TAUTI_MPI_WRAP(Test, (request, flag, status),
 	told = several_init(&s, &span, 1, request, status, true);
 	rc = next(request, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
-		ended("MPI_Test", &span, &s, NULL, 1);
+	if (told && (rc || *flag))
+		all_ended("MPI_Test", &span, &s, request, rc);
 	several_fini(&s);
 	return rc;
 }
 
 /* --- all ------------------------------------------------------------------------ */
 
-/* After an error, only some have ended: those whose request is gone. */
-static void all_ended(const char *name, const struct tauti_mpi_span *span,
-	struct several *s, const void *requests, int rc)
+/* An error that the program gets back, of a call that tells no place or not
+ * all: those whose request is gone have ended, or their successors with the
+ * same request would be taken for them. */
+static void failed(const char *name, const struct tauti_mpi_span *span,
+	struct several *s, const void *requests)
 {
-	for (int i = 0; rc && i < s->n; i++)
-		if (tauti_mpi_load(requests, (size_t)i) !=
-			tauti_mpi.abi->request_null)
-			s->handles[i] = tauti_mpi.abi->request_null;
-	ended(name, span, s, NULL, s->n);
+	s->statuses = NULL;
+	all_ended(name, span, s, requests, 1);
 }
 
 TAUTI_MPI_WRAP(Waitall, (n, requests, statuses),
@@ -162,7 +172,7 @@ TAUTI_MPI_WRAP(Testall, (n, requests, flag, statuses),
 	told = several_init(&s, &span, n, requests, statuses, false);
 	rc = next(n, requests, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
+	if (told && (rc || *flag))
 		all_ended("MPI_Testall", &span, &s, requests, rc);
 	several_fini(&s);
 	return rc;
@@ -182,7 +192,9 @@ TAUTI_MPI_WRAP(Waitany, (n, requests, where, status),
 	told = several_init(&s, &span, n, requests, status, true);
 	rc = next(n, requests, where, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc)
+	if (told && rc)
+		failed("MPI_Waitany", &span, &s, requests);
+	else if (told)
 		ended("MPI_Waitany", &span, &s, where, 1);
 	several_fini(&s);
 	return rc;
@@ -200,7 +212,9 @@ TAUTI_MPI_WRAP(Testany, (n, requests, where, flag, status),
 	told = several_init(&s, &span, n, requests, status, true);
 	rc = next(n, requests, where, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
+	if (told && rc)
+		failed("MPI_Testany", &span, &s, requests);
+	else if (told && *flag)
 		ended("MPI_Testany", &span, &s, where, 1);
 	several_fini(&s);
 	return rc;
@@ -223,7 +237,9 @@ TAUTI_MPI_WRAP(Testany, (n, requests, where, flag, status),
 			false); \
 		rc = next(n, requests, n_out, where, s.statuses); \
 		tauti_mpi_leave(&span); \
-		if (told && !rc && *n_out > 0) \
+		if (told && rc) \
+			failed("MPI_" #name, &span, &s, requests); \
+		else if (told && *n_out > 0) \
 			ended("MPI_" #name, &span, &s, where, *n_out); \
 		several_fini(&s); \
 		return rc; \
