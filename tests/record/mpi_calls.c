@@ -340,6 +340,37 @@ static void *work(void *context)
 	return NULL;
 }
 
+/* Sends that end with a wait, whose requests go from thread to thread. */
+static void *hand_round(void *context)
+{
+	struct worker *w = context;
+	int in, out = w->number;
+	MPI_Request r[2];
+
+	for (int i = 0; i < 1500; i++) {
+		MPI_Issend(&out, 1, MPI_INT, (rank + 1) % size, w->number,
+			MPI_COMM_WORLD, &r[0]);
+		MPI_Irecv(&in, 1, MPI_INT, (rank + size - 1) % size, w->number,
+			MPI_COMM_WORLD, &r[1]);
+		MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+		check(in == w->number, "thread's message");
+	}
+	return NULL;
+}
+
+static void threads_requests(void)
+{
+	struct worker w[4];
+	pthread_t thread[4];
+
+	for (int i = 0; i < 4; i++) {
+		w[i].number = i;
+		pthread_create(&thread[i], NULL, hand_round, &w[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+}
+
 static void threads(void)
 {
 	struct worker w[3];
@@ -608,6 +639,7 @@ static const struct {
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
 	{ "nobody", nobody }, { "large", large }, { "groups", groups },
 	{ "errors", errors }, { "prepared", prepared },
+	{ "threads_requests", threads_requests },
 	{ "threads_fork", children_of_threads },
 	{ "window", window }, { "stencil", stencil },
 };

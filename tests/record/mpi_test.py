@@ -404,6 +404,12 @@ class Common:
             self.assertEqual(len(log.comms("MPI_Allreduce")), 30)
             self.assertEqual(len({e.lane for e in log.comms("MPI_Allreduce")}), 3)
 
+    def test_requests_that_go_from_thread_to_thread(self):
+        run = self.run_parts("threads_requests", n=2)
+        sent = run.comms("MPI_Issend")
+        self.assertEqual(len(sent), 2 * 4 * 1500)
+        self.assertEqual([e for e in sent if not e.correlation], [])
+
     def test_children_of_threads_end(self):
         run = self.run_parts("threads_fork", n=2, fails=True)  # the log is full
         self.assertEqual(run.done.returncode, 0, run.done.stderr)

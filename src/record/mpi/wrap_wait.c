@@ -8,13 +8,33 @@ enum { ON_STACK = 32, STATUS_ROOM = 64 };
 /* What a call on several requests needs: their handles, which the call takes
  * away, and statuses where the program wants none. */
 struct several {
-	tauti_mpi_handle on_stack[ON_STACK], *handles;
+	struct waited {
+		tauti_mpi_handle request;
+		uint64_t serial; /* 0: of no other thread's */
+	} on_stack[ON_STACK], *handles;
 	_Alignas(8) char room[ON_STACK * STATUS_ROOM];
 	char *own_room;
 	void *statuses; /* the program's, ours, or none */
 	uint32_t stride;
 	int n;
 };
+
+/* While they are the caller's. */
+static void look_up(struct several *s, const void *requests)
+{
+	tauti_mpi_lock();
+	for (int i = 0; i < s->n; i++) {
+		struct waited *at = &s->handles[i];
+
+		at->request = tauti_mpi_load(requests, (size_t)i);
+		at->serial = tauti_mpi.locks ?
+			tauti_mpi_op_newest(
+				tauti_mpi_clean(at->request)) : 0;
+		if (tauti_mpi.locks && !at->serial)
+			at->request = tauti_mpi.abi->request_null;
+	}
+	tauti_mpi_unlock();
+}
 
 static bool several_init(struct several *s,
 	const struct tauti_mpi_span *span, int n, const void *requests,
@@ -33,8 +53,7 @@ static bool several_init(struct several *s,
 		s->handles = malloc((size_t)n * sizeof *s->handles);
 	if (!s->handles)
 		return false;
-	for (int i = 0; i < n; i++)
-		s->handles[i] = tauti_mpi_load(requests, (size_t)i);
+	look_up(s, requests);
 	if (statuses && (uintptr_t)statuses != tauti_mpi.abi->status_ignore)
 		return true;
 	if (n_statuses > ON_STACK)
@@ -75,7 +94,8 @@ static void ended(const char *name, const struct tauti_mpi_span *span,
 		int at = where ? where[i] : i;
 
 		if (at >= 0 && at < s->n)
-			ours |= tauti_mpi_completed(span, s->handles[at],
+			ours |= tauti_mpi_completed(span,
+				s->handles[at].request, s->handles[at].serial,
 				status_at(s, i), correlation);
 	}
 	tauti_mpi_write_runtime(name, span, ours ? correlation : 0);
@@ -89,7 +109,7 @@ static void all_ended(const char *name, const struct tauti_mpi_span *span,
 	for (int i = 0; rc && i < s->n; i++)
 		if (tauti_mpi_load(requests, (size_t)i) !=
 			tauti_mpi.abi->request_null)
-			s->handles[i] = tauti_mpi.abi->request_null;
+			s->handles[i].request = tauti_mpi.abi->request_null;
 	ended(name, span, s, NULL, s->n);
 }
 
