@@ -215,7 +215,7 @@ class Signals(Record):
         if not pid:
             os.execv(words[0], words)
         output = b""
-        while b"ready" not in output:
+        while b"ready\r\n" not in output:
             output += os.read(terminal, 1000)
         os.close(terminal)
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 5)
