@@ -121,7 +121,14 @@ static bool has_ended(struct record_job *job)
 	return true;
 }
 
-/* What the terminal sends, it sends to the job as well. */
+/* What the terminal sends, it sends to the job as well; but when it hangs up,
+ * it tells the leader of the session alone. */
+static bool is_for_us_alone(int number, const siginfo_t *info)
+{
+	return info->si_code != SI_KERNEL ||
+		(number == SIGHUP && getsid(0) == getpid());
+}
+
 static void wait_for_end(const struct signals *signals, struct record_job *job)
 {
 	while (!has_ended(job)) {
@@ -129,7 +136,7 @@ static void wait_for_end(const struct signals *signals, struct record_job *job)
 		int number = sigwaitinfo(&signals->waited, &info);
 
 		if (number > 0 && number != SIGCHLD &&
-			info.si_code != SI_KERNEL)
+			is_for_us_alone(number, &info))
 			kill(job->pid, number);
 	}
 	job->ended_ns = now_ns();

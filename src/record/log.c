@@ -40,8 +40,8 @@ struct taut_log {
 	const uint32_t *mine;
 	bool wiped;
 	pid_t pid;
+	uint32_t n_texts; /* atomic */
 	pthread_mutex_t lock; /* of what follows, and of the header's texts */
-	uint32_t n_texts;
 	struct text texts[TABLE_SLOTS];
 };
 
@@ -338,27 +338,42 @@ static void finish(struct tauti_log_record *record, enum tauti_log_type type)
 	__atomic_store_n(&record->type, (uint32_t)type, __ATOMIC_RELEASE);
 }
 
-static uint32_t write_text(
-	struct taut_log *log, struct text *place, const char *text, size_t len)
+/* 0: no room; else the text's id, and the slot it is in. */
+static uint32_t append_text(
+	struct taut_log *log, const char *text, size_t len, uint64_t *ret_slot)
 {
 	uint64_t n = 1 + (len + TAUTI_LOG_RECORD_BYTES - 1) /
 		TAUTI_LOG_RECORD_BYTES;
 	struct tauti_log_record *record;
-	uint64_t slot;
+	uint32_t id;
 
-	if (log->n_texts == TAUTI_LOG_MOST_TEXTS || !take_slots(log, n, &slot))
+	if (__atomic_load_n(&log->n_texts, __ATOMIC_RELAXED) >=
+			TAUTI_LOG_MOST_TEXTS ||
+		!take_slots(log, n, ret_slot))
 		return 0;
-	record = &log->records[slot];
-	record->name = ++log->n_texts;
+	id = __atomic_add_fetch(&log->n_texts, 1, __ATOMIC_RELAXED);
+	record = &log->records[*ret_slot];
+	record->name = id;
 	record->u.text.bytes = (uint32_t)len;
 	/* Before the bytes, which a reader would take for records if the
 	 * process ended here; nobody knows the id yet. */
 	finish(record, TAUTI_LOG_TEXT);
 	memcpy(record + 1, text, len);
+	return id;
+}
+
+static uint32_t write_text(
+	struct taut_log *log, struct text *place, const char *text, size_t len)
+{
+	uint64_t slot;
+	uint32_t id = append_text(log, text, len, &slot);
+
+	if (!id)
+		return 0;
 	place->slot = (uint32_t)slot;
 	place->bytes = (uint32_t)len;
-	place->id = log->n_texts;
-	return place->id;
+	place->id = id;
+	return id;
 }
 
 static uint32_t find_or_write(
@@ -388,6 +403,14 @@ uint32_t taut_log_text(struct taut_log *log, const char *text)
 	id = find_or_write(log, (uint32_t)tauti_hash(text, len), text, len);
 	pthread_mutex_unlock(&log->lock);
 	return id;
+}
+
+uint32_t tauti_log_text_anew(struct taut_log *log, const char *text)
+{
+	size_t len = strnlen(text, TAUTI_LOG_TEXT_BYTES);
+	uint64_t slot;
+
+	return len ? append_text(log, text, len, &slot) : 0;
 }
 
 static void name_lane(

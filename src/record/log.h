@@ -4,7 +4,7 @@
 
 #include <stddef.h>
 
-#include <taut/base.h>
+#include <taut/record.h>
 
 TAUT_BEGIN_DECLS
 
@@ -19,6 +19,10 @@ TAUT_BEGIN_DECLS
  * container or a namespace that has a name of its own counts as a host of its
  * own, the host's name. size is at least 64. */
 void tauti_log_clock_name(char *out, size_t size);
+
+/* As taut_log_text(), for those who may not wait: locks nothing, and writes
+ * the text again if it is there, so that it may have several ids. */
+uint32_t tauti_log_text_anew(struct taut_log *log, const char *text);
 
 TAUT_END_DECLS
 #endif /* TAUT_RECORD_LOG_H */

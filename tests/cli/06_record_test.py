@@ -206,10 +206,36 @@ class Signals(Record):
         self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 5)
         return output
 
+    def test_the_terminal_hangs_up(self):
+        """The kernel tells the leader of the session alone, which the job would
+        be without us."""
+        proof = self.folder / "proof"
+        words, _ = self.start(*PYTHON, HANGS_UP, proof)
+        pid, terminal = pty.fork()
+        if not pid:
+            os.execv(words[0], words)
+        output = b""
+        while b"ready\r\n" not in output:
+            output += os.read(terminal, 1000)
+        os.close(terminal)
+        self.assertEqual(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), 5)
+        self.assertEqual(proof.read_text(), "SIGHUP")
+
     def test_the_terminal_interrupts_once(self):
         self.assertIn(b"SIGINT\r\n", self.on_a_terminal(self.WAITS))
         shutil.rmtree(self.run_folder)
         self.assertIn(b"None\r\n", self.on_a_terminal(self.APART))
+
+
+HANGS_UP = (
+    "import pathlib, signal, sys\n"
+    "signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGHUP])\n"
+    "print('ready', flush=True)\n"
+    "info = signal.sigtimedwait([signal.SIGHUP], 10)\n"
+    "said = signal.Signals(info.si_signo).name if info else 'nothing'\n"
+    "pathlib.Path(sys.argv[1]).write_text(said)\n"
+    "sys.exit(5)\n"
+)
 
 
 class Environment(Record):

@@ -13,6 +13,7 @@
 #include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 static int rank, size;
@@ -339,6 +340,37 @@ static void *work(void *context)
 	return NULL;
 }
 
+/* Sends that end with a wait, whose requests go from thread to thread. */
+static void *hand_round(void *context)
+{
+	struct worker *w = context;
+	int in, out = w->number;
+	MPI_Request r[2];
+
+	for (int i = 0; i < 1500; i++) {
+		MPI_Issend(&out, 1, MPI_INT, (rank + 1) % size, w->number,
+			MPI_COMM_WORLD, &r[0]);
+		MPI_Irecv(&in, 1, MPI_INT, (rank + size - 1) % size, w->number,
+			MPI_COMM_WORLD, &r[1]);
+		MPI_Waitall(2, r, MPI_STATUSES_IGNORE);
+		check(in == w->number, "thread's message");
+	}
+	return NULL;
+}
+
+static void threads_requests(void)
+{
+	struct worker w[4];
+	pthread_t thread[4];
+
+	for (int i = 0; i < 4; i++) {
+		w[i].number = i;
+		pthread_create(&thread[i], NULL, hand_round, &w[i]);
+	}
+	for (int i = 0; i < 4; i++)
+		pthread_join(thread[i], NULL);
+}
+
 static void threads(void)
 {
 	struct worker w[3];
@@ -377,6 +409,112 @@ static void killed(void)
 	if (rank == 1)
 		raise(SIGKILL);
 	MPI_Barrier(MPI_COMM_WORLD);
+}
+
+/* Two groups; arguments that mean nothing on one side are not there. */
+static void groups(void)
+{
+	int low = rank == 0, one = rank, in[4] = { -1, -1, -1, -1 };
+	int counts[4] = { 1, 1, 1, 1 }, places[4] = { 0, 1, 2, 3 };
+	MPI_Comm local, inter;
+
+	MPI_Comm_split(MPI_COMM_WORLD, low, rank, &local);
+	MPI_Intercomm_create(local, 0, MPI_COMM_WORLD, low ? 1 : 0, 5, &inter);
+	/* Rank 0 is the root: rank 0 of its group, as rank 1 is of the other. */
+	MPI_Gatherv(low ? NULL : &one, low ? 0 : 1, MPI_INT, low ? in : NULL,
+		low ? counts : NULL, low ? places : NULL, MPI_INT,
+		low ? MPI_ROOT : 0, inter);
+	check(!low || (in[0] == 1 && in[2] == 3 && in[3] == -1), "gathered");
+	MPI_Scatterv(low ? in : NULL, low ? counts : NULL,
+		low ? places : NULL, MPI_INT, low ? NULL : &one, low ? 0 : 1,
+		MPI_INT, low ? MPI_ROOT : 0, inter);
+	check(one == rank, "scattered");
+	in[1] = -1;
+	counts[1] = low ? 1 : 1 << 20; /* the other group is one alone */
+	MPI_Allgatherv(&one, 1, MPI_INT, in, counts, places, MPI_INT, inter);
+	check(in[0] == (low ? 1 : 0) && in[1] == (low ? 2 : -1), "all gathered");
+	MPI_Comm_free(&inter);
+	MPI_Comm_free(&local);
+}
+
+/* Errors that come back, of receives that are too small; then others that
+ * have the same requests. */
+static void errors(void)
+{
+	int after = (rank + 1) % size, before = (rank + size - 1) % size;
+	int in[2], out[2] = { rank, rank }, n, flag = 0, rc = 0;
+	MPI_Request r;
+
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int way = 0; way < 8; way++) {
+		int large = way % 2; /* is there room? */
+
+		MPI_Irecv(in, 1 + large, MPI_INT, before, way, MPI_COMM_WORLD,
+			&r);
+		MPI_Send(out, 2, MPI_INT, after, way, MPI_COMM_WORLD);
+		if (way / 2 == 0)
+			rc = MPI_Waitany(1, &r, &n, MPI_STATUS_IGNORE);
+		if (way / 2 == 1)
+			rc = MPI_Waitsome(1, &r, &n, &flag,
+				MPI_STATUSES_IGNORE);
+		for (flag = 0; way / 2 == 2 && !flag && r != MPI_REQUEST_NULL;)
+			rc = MPI_Test(&r, &flag, MPI_STATUS_IGNORE);
+		for (flag = 0; way / 2 == 3 && !flag && r != MPI_REQUEST_NULL;)
+			rc = MPI_Testany(1, &r, &n, &flag, MPI_STATUS_IGNORE);
+		check((rc == MPI_SUCCESS) == large, "error");
+		check(r == MPI_REQUEST_NULL, "request");
+	}
+}
+
+/* Prepared in step 0, and started in step 1. */
+static void prepared(void)
+{
+	double in = 1, out = 0;
+	MPI_Request r;
+
+	(void)in, (void)out, (void)r;
+	MPI_Pcontrol(1);
+#if MPI_VERSION >= 4
+	MPI_Allreduce_init(&in, &out, 1, MPI_DOUBLE, MPI_SUM, MPI_COMM_WORLD,
+		MPI_INFO_NULL, &r);
+	MPI_Pcontrol(1);
+	MPI_Start(&r);
+	MPI_Wait(&r, MPI_STATUS_IGNORE);
+	MPI_Request_free(&r);
+	check(out == size, "prepared");
+#endif
+	MPI_Pcontrol(0);
+}
+
+static void *talk(void *context)
+{
+	int in, out = 1;
+
+	while (!__atomic_load_n((int *)context, __ATOMIC_ACQUIRE))
+		MPI_Sendrecv(&out, 1, MPI_INT, rank, 3, &in, 1, MPI_INT, rank,
+			3, MPI_COMM_WORLD, MPI_STATUS_IGNORE);
+	return NULL;
+}
+
+/* Children that end in order, while a thread is anywhere in a call. */
+static void children_of_threads(void)
+{
+	pthread_t thread;
+	int over = 0, status;
+
+	pthread_create(&thread, NULL, talk, &over);
+	for (int i = 0; rank == 0 && i < 300; i++) {
+		pid_t child = fork();
+
+		if (!child) {
+			alarm(20);
+			exit(3);
+		}
+		waitpid(child, &status, 0);
+		check(WIFEXITED(status) && WEXITSTATUS(status) == 3, "child");
+	}
+	__atomic_store_n(&over, 1, __ATOMIC_RELEASE);
+	pthread_join(thread, NULL);
 }
 
 static void nobody(void)
@@ -499,7 +637,10 @@ static const struct {
 	{ "icollectives", icollectives }, { "persistent", persistent },
 	{ "subcomms", subcomms }, { "any_source", any_source },
 	{ "threads", threads }, { "steps", steps }, { "killed", killed },
-	{ "nobody", nobody }, { "large", large },
+	{ "nobody", nobody }, { "large", large }, { "groups", groups },
+	{ "errors", errors }, { "prepared", prepared },
+	{ "threads_requests", threads_requests },
+	{ "threads_fork", children_of_threads },
 	{ "window", window }, { "stencil", stencil },
 };
 
@@ -509,7 +650,7 @@ int main(int argc, char **argv)
 	int level, wanted = MPI_THREAD_SINGLE;
 
 	for (int i = 2; i < argc; i++)
-		if (!strcmp(argv[i], "threads"))
+		if (!strncmp(argv[i], "threads", 7))
 			wanted = MPI_THREAD_MULTIPLE;
 	for (int i = 2; i < argc; i++)
 		if (!strcmp(argv[i], "window"))

@@ -404,6 +404,35 @@ class Common:
             self.assertEqual(len(log.comms("MPI_Allreduce")), 30)
             self.assertEqual(len({e.lane for e in log.comms("MPI_Allreduce")}), 3)
 
+    def test_requests_that_go_from_thread_to_thread(self):
+        run = self.run_parts("threads_requests", n=2)
+        sent = run.comms("MPI_Issend")
+        self.assertEqual(len(sent), 2 * 4 * 1500)
+        self.assertEqual([e for e in sent if not e.correlation], [])
+
+    def test_children_of_threads_end(self):
+        run = self.run_parts("threads_fork", n=2, fails=True)  # the log is full
+        self.assertEqual(run.done.returncode, 0, run.done.stderr)
+        self.assertEqual(run.done.stdout, "threads_fork done\n")
+
+    def test_errors_that_come_back(self):
+        """Each receive has its own times, whatever became of those before it."""
+        run = self.run_parts("errors", fails=True)
+        self.assertEqual(run.done.returncode, 0, run.done.stderr)
+        for log in run.logs.values():
+            received = sorted(log.comms("MPI_Irecv"), key=lambda e: e.start_ns)
+            self.assertEqual([e.comm.seq >> 20 for e in received], list(range(8)))
+            for one, other in zip(received, received[1:]):
+                self.assertLessEqual(one.end_ns, other.start_ns)
+
+    def test_intercommunicators(self):
+        run = self.run_parts("groups")
+        self.assertEqual(len(run.comms("MPI_Gatherv")), RANKS)
+        sizes = {log.rank: log.comms("MPI_Allgatherv")[0] for log in run.logs.values()}
+        self.assertEqual(
+            [sizes[rank].comm.out_elements for rank in range(RANKS)], [3, 1, 1, 1]
+        )
+
     def test_steps_of_pcontrol(self):
         run = self.run_parts("steps", env={"TAUT_RECORD_STEPS": "2:4"})
         for log in run.logs.values():
@@ -578,6 +607,14 @@ class OpenMpi(Common, unittest.TestCase):
 
 class Mpich(Common, unittest.TestCase):
     flavour = "mpich"
+
+    def test_collectives_prepared_outside_of_the_window(self):
+        run = self.run_parts("prepared", env={"TAUT_RECORD_STEPS": "1:2"})
+        reduced = run.comms("MPI_Allreduce_init")
+        self.assertEqual(
+            [(e.comm.dtype, e.comm.in_elements) for e in reduced],
+            [("Double", 1)] * RANKS,
+        )
 
 
 class WithoutMpi(unittest.TestCase):

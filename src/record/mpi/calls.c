@@ -154,7 +154,9 @@ static bool is_done_already(tauti_mpi_handle request)
 
 	if (request == tauti_mpi.abi->request_null || is_shared(request))
 		return true;
-	if (!tauti_mpi_op_find(request, false))
+	/* With several threads, the one that had it before may not have come
+	 * to say so. */
+	if (tauti_mpi.locks || !tauti_mpi_op_find(request, false))
 		return false;
 	if (t->n_shared < TAUTI_MPI_SHARED)
 		t->shared[t->n_shared++] = request;
@@ -462,11 +464,16 @@ static void drop(struct tauti_mpi_op *op)
 }
 
 bool tauti_mpi_completed(const struct tauti_mpi_span *span,
-	tauti_mpi_handle request, const void *status, uint32_t correlation)
+	tauti_mpi_handle request, uint64_t serial, const void *status,
+	uint32_t correlation)
 {
-	struct tauti_mpi_op *op = tauti_mpi_op_find(
-		tauti_mpi_clean(request), false);
+	struct tauti_mpi_op *oldest = tauti_mpi_op_find(
+		tauti_mpi_clean(request), false), *op = oldest;
 
+	while (op && serial && op->serial != serial)
+		op = op->next;
+	if (!op)
+		op = oldest; /* a request of many operations */
 	if (!op)
 		return false;
 	if (op->with)
@@ -493,7 +500,7 @@ void tauti_mpi_request_freed(
 			tauti_mpi_op_free(op->with);
 		tauti_mpi_op_free(op);
 	}
-	tauti_mpi_completed(span, handle, NULL, 0);
+	tauti_mpi_completed(span, handle, 0, NULL, 0);
 	tauti_mpi_unlock();
 }
 

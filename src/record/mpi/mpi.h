@@ -34,7 +34,7 @@ struct tauti_mpi_abi {
 	const char *name;
 	uint32_t handle_bytes;               /* in memory: 4 or 8 */
 	uint32_t status_bytes, source_at, tag_at; /* of an MPI_Status */
-	int any_source, any_tag, proc_null, comm_type_shared;
+	int any_source, any_tag, proc_null, root, comm_type_shared;
 	uintptr_t status_ignore, in_place;   /* pointers */
 	tauti_mpi_handle comm_world, comm_self, comm_null, request_null,
 		message_null, byte, int64, errors_return;
@@ -45,6 +45,7 @@ struct tauti_mpi_real {
 	int (*comm_rank)(tauti_mpi_handle comm, int *rank);
 	int (*comm_size)(tauti_mpi_handle comm, int *size);
 	int (*comm_test_inter)(tauti_mpi_handle comm, int *flag);
+	int (*comm_remote_size)(tauti_mpi_handle comm, int *size);
 	int (*comm_group)(tauti_mpi_handle comm, tauti_mpi_handle *group);
 	int (*comm_remote_group)(
 		tauti_mpi_handle comm, tauti_mpi_handle *group);
@@ -128,6 +129,7 @@ enum tauti_mpi_what { TAUTI_MPI_SEND, TAUTI_MPI_RECV, TAUTI_MPI_COLLECTIVE };
 /* One operation between its call and its completion. */
 struct tauti_mpi_op {
 	tauti_mpi_handle request; /* or message, of a matched probe */
+	uint64_t serial; /* of what was entered in the table; not 0 */
 	struct tauti_mpi_op *next; /* in its chain, or of the free ones */
 	struct tauti_mpi_op *order_next; /* in comm->first.., as posted */
 	struct tauti_mpi_op *with; /* the other half of a send-receive */
@@ -156,6 +158,7 @@ struct tauti_mpi_state {
 	const struct tauti_mpi_abi *abi;
 	struct tauti_mpi_real real;
 	int32_t rank, world_size, local_rank;
+	pid_t pid;    /* who records; a child of it does not */
 	bool on;      /* from the end of MPI_Init to MPI_Finalize */
 	bool writes;  /* inside the window */
 	bool locks;   /* MPI_THREAD_MULTIPLE */
@@ -258,6 +261,10 @@ void tauti_mpi_op_enter(struct tauti_mpi_op *op, tauti_mpi_handle request);
 /* The oldest that is under way with that request, or its template. */
 struct tauti_mpi_op *tauti_mpi_op_find(
 	tauti_mpi_handle request, bool is_template);
+/* The newest one's serial; 0: none. Before a request is given up it is that
+ * of its owner; after that another thread may have it, and enter its own
+ * before the old one has left. */
+uint64_t tauti_mpi_op_newest(tauti_mpi_handle request);
 void tauti_mpi_op_leave(struct tauti_mpi_op *op);
 /* The lowest lane of requests on which nothing is under way. */
 void tauti_mpi_op_take_lane(struct tauti_mpi_op *op);
@@ -351,9 +358,11 @@ void tauti_mpi_probed(tauti_mpi_handle comm, int src, int tag,
 void tauti_mpi_mrecv(const char *name, const struct tauti_mpi_span *span,
 	tauti_mpi_handle message, int64_t n, tauti_mpi_handle type,
 	const void *status, tauti_mpi_handle request, bool begins);
-/* A wait or test saw the end of a request. True: it was one of ours. */
+/* A wait or test saw the end of a request. serial: 0, or as it was before the
+ * call. True: it was one of ours. */
 bool tauti_mpi_completed(const struct tauti_mpi_span *span,
-	tauti_mpi_handle request, const void *status, uint32_t correlation);
+	tauti_mpi_handle request, uint64_t serial, const void *status,
+	uint32_t correlation);
 void tauti_mpi_request_freed(
 	const struct tauti_mpi_span *span, tauti_mpi_handle request);
 void tauti_mpi_request_cancelled(tauti_mpi_handle request);

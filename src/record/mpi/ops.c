@@ -68,6 +68,7 @@ void tauti_mpi_op_enter(struct tauti_mpi_op *op, tauti_mpi_handle request)
 	size_t chain = chain_of(request);
 
 	op->request = request;
+	op->serial = ++t->n_entered;
 	op->in_table = true;
 	op->next = NULL;
 	if (t->last[chain])
@@ -87,6 +88,18 @@ struct tauti_mpi_op *tauti_mpi_op_find(
 		op->is_template != is_template))
 		op = op->next;
 	return op;
+}
+
+uint64_t tauti_mpi_op_newest(tauti_mpi_handle request)
+{
+	const struct tauti_mpi_op *op =
+		tauti_mpi.tables->first[chain_of(request)];
+	uint64_t serial = 0;
+
+	for (; op; op = op->next)
+		if (op->request == request && !op->is_template)
+			serial = op->serial;
+	return serial;
 }
 
 void tauti_mpi_op_leave(struct tauti_mpi_op *op)

@@ -177,6 +177,7 @@ void tauti_mpi_start(int64_t init_begin_ns)
 	if (!tauti_mpi.abi || was_spawned() || !know_the_world() ||
 		!tauti_mpi_ops_init())
 		return;
+	tauti_mpi.pid = getpid();
 	tauti_mpi.log = open_log(run);
 	if (!tauti_mpi.log)
 		return;
@@ -224,8 +225,10 @@ void tauti_mpi_end(void)
 }
 
 /* Other threads may be in the middle of a record: the log stays open, and
- * says what happened. */
+ * says what happened. A child has nothing to say; and the lock that it has may
+ * be held by a thread that it has not. */
 __attribute__((destructor)) static void at_exit(void)
 {
-	tauti_mpi_stop("ended without MPI_Finalize");
+	if (tauti_mpi.pid == getpid())
+		tauti_mpi_stop("ended without MPI_Finalize");
 }

@@ -34,6 +34,7 @@ struct tauti_mpi_tables {
 	uint32_t n_fresh; /* ops[n_fresh..] were never used */
 	struct tauti_mpi_op *first[TAUTI_MPI_OP_CHAINS];
 	struct tauti_mpi_op *last[TAUTI_MPI_OP_CHAINS];
+	uint64_t n_entered;
 	uint64_t lanes[TAUTI_MPI_LANE_WORDS]; /* bits: taken */
 	int64_t lane_end_ns[TAUTI_MPI_OPS];   /* of the last one on it */
 	uint32_t n_named;                     /* lanes below are named */

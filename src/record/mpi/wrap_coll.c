@@ -13,12 +13,40 @@ static int size_of(tauti_mpi_handle comm)
 	return n;
 }
 
+static bool is_inter(tauti_mpi_handle comm)
+{
+	int inter = 0;
+
+	tauti_mpi.real.comm_test_inter(comm, &inter);
+	return inter;
+}
+
+/* With whom data is exchanged: of an intercommunicator, the other group. As
+ * many counts do arrays of them have. */
+static int peers_of(tauti_mpi_handle comm)
+{
+	int n = 0;
+
+	if (!is_inter(comm))
+		return size_of(comm);
+	tauti_mpi.real.comm_remote_size(comm, &n);
+	return n;
+}
+
 static int rank_in(tauti_mpi_handle comm)
 {
 	int rank = -1;
 
 	tauti_mpi.real.comm_rank(comm, &rank);
 	return rank;
+}
+
+/* Are the root's arguments there? In an intercommunicator root is a rank of
+ * the other group, and the root itself passes MPI_ROOT. */
+static bool is_root(tauti_mpi_handle comm, int root)
+{
+	return is_inter(comm) ? root == tauti_mpi.abi->root :
+		rank_in(comm) == root;
 }
 
 static bool is_in_place(const void *buf)
@@ -68,10 +96,11 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 	rc = next call; \
 	tauti_mpi_leave(&span)
 
-#define DESCRIBE(word, describe) \
+/* What is prepared now may be started in the window. */
+#define DESCRIBE(word, describe, always) \
 	struct tauti_mpi_coll c = { .collective = word, .comm = comm, \
 		.in = -1, .out = -1, .root = -1 }; \
-	if (tauti_mpi.writes) { \
+	if (always || tauti_mpi.writes) { \
 		describe; \
 	}
 
@@ -83,7 +112,7 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 \
 		RUN(span, fits, args); \
 		if (span.outer && !rc) { \
-			DESCRIBE(word, describe) \
+			DESCRIBE(word, describe, false) \
 			tauti_mpi_collective("MPI_" #name, &span, &c); \
 		} \
 		return rc; \
@@ -97,7 +126,7 @@ static int64_t unless_in_place(const void *buf, int64_t n)
 \
 		RUN(span, fits, args); \
 		if (span.outer && !rc) { \
-			DESCRIBE(word, describe) \
+			DESCRIBE(word, describe, persistent) \
 			tauti_mpi_icollective("MPI_" #name, &span, &c, \
 				tauti_mpi_load(request, 0), persistent); \
 		} \
@@ -178,7 +207,7 @@ BOTH(REDUCE_SCATTER_BLOCK, Reduce_scatter_block, Ireduce_scatter_block)
 	THREE(plain, begins, prepares, "allgather", FITS(n_in) && FITS(n_out), \
 		sizes(&c, is_in_place(in) ? n_out : n_in, \
 			is_in_place(in) ? out_type : in_type, \
-			(int64_t)n_out * size_of(comm), out_type), \
+			(int64_t)n_out * peers_of(comm), out_type), \
 		(in, n_in, in_type, out, n_out, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
 		count n_out, handle out_type, handle comm)
@@ -188,7 +217,7 @@ BOTH(ALLGATHER, Allgather, Iallgather)
 	THREE(plain, begins, prepares, "allgather", FITS(n_in), \
 		sizes(&c, is_in_place(in) ? OWN(counts, comm) : n_in, \
 			is_in_place(in) ? out_type : in_type, \
-			sum_of(counts, size_of(comm)), out_type), \
+			sum_of(counts, peers_of(comm)), out_type), \
 		(in, n_in, in_type, out, counts, places, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
 		const count *counts, const count *places, handle out_type, \
@@ -198,8 +227,8 @@ ALLGATHERV(int, Allgatherv, Iallgatherv, Allgatherv_init)
 #define ALLTOALL(count, plain, begins, prepares) \
 	THREE(plain, begins, prepares, "alltoall", FITS(n_in) && FITS(n_out), \
 		sizes(&c, unless_in_place(in, \
-				(int64_t)n_in * size_of(comm)), in_type, \
-			(int64_t)n_out * size_of(comm), out_type), \
+				(int64_t)n_in * peers_of(comm)), in_type, \
+			(int64_t)n_out * peers_of(comm), out_type), \
 		(in, n_in, in_type, out, n_out, out_type, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
 		count n_out, handle out_type, handle comm)
@@ -208,8 +237,8 @@ BOTH(ALLTOALL, Alltoall, Ialltoall)
 #define ALLTOALLV(count, plain, begins, prepares) \
 	THREE(plain, begins, prepares, "alltoall", true, \
 		sizes(&c, is_in_place(in) ? -1 : \
-				sum_of(in_counts, size_of(comm)), in_type, \
-			sum_of(out_counts, size_of(comm)), out_type), \
+				sum_of(in_counts, peers_of(comm)), in_type, \
+			sum_of(out_counts, peers_of(comm)), out_type), \
 		(in, in_counts, in_places, in_type, out, out_counts, \
 			out_places, out_type, comm), \
 		const void *in, const count *in_counts, const count *in_places, \
@@ -235,9 +264,9 @@ static int64_t bytes_of(const int *counts, const void *types, int n)
 #define ALLTOALLW(count, plain, begins, prepares) \
 	THREE(plain, begins, prepares, "alltoall", true, \
 		sizes(&c, is_in_place(in) ? -1 : \
-				bytes_of(in_counts, in_types, size_of(comm)), \
+				bytes_of(in_counts, in_types, peers_of(comm)), \
 			tauti_mpi.abi->byte, \
-			bytes_of(out_counts, out_types, size_of(comm)), \
+			bytes_of(out_counts, out_types, peers_of(comm)), \
 			tauti_mpi.abi->byte), \
 		(in, in_counts, in_places, in_types, out, out_counts, \
 			out_places, out_types, comm), \
@@ -251,8 +280,8 @@ ALLTOALLW(int, Alltoallw, Ialltoallw, Alltoallw_init)
 	THREE(plain, begins, prepares, "gather", FITS(n_in) && FITS(n_out), \
 		(sizes(&c, is_in_place(in) ? n_out : n_in, \
 			is_in_place(in) ? out_type : in_type, \
-			rank_in(comm) == root ? \
-				(int64_t)n_out * size_of(comm) : -1, \
+			is_root(comm, root) ? \
+				(int64_t)n_out * peers_of(comm) : -1, \
 			out_type), c.root = root), \
 		(in, n_in, in_type, out, n_out, out_type, root, comm), \
 		const void *in, count n_in, handle in_type, void *out, \
@@ -263,8 +292,8 @@ BOTH(GATHER, Gather, Igather)
 	THREE(plain, begins, prepares, "gather", FITS(n_in), \
 		(sizes(&c, is_in_place(in) ? OWN(counts, comm) : n_in, \
 			is_in_place(in) ? out_type : in_type, \
-			rank_in(comm) == root ? \
-				sum_of(counts, size_of(comm)) : -1, \
+			is_root(comm, root) ? \
+				sum_of(counts, peers_of(comm)) : -1, \
 			out_type), c.root = root), \
 		(in, n_in, in_type, out, counts, places, out_type, root, \
 			comm), \
@@ -275,8 +304,8 @@ GATHERV(int, Gatherv, Igatherv, Gatherv_init)
 
 #define SCATTER(count, plain, begins, prepares) \
 	THREE(plain, begins, prepares, "scatter", FITS(n_in) && FITS(n_out), \
-		(sizes(&c, rank_in(comm) == root ? \
-				(int64_t)n_in * size_of(comm) : -1, in_type, \
+		(sizes(&c, is_root(comm, root) ? \
+				(int64_t)n_in * peers_of(comm) : -1, in_type, \
 			is_in_place(out) ? n_in : n_out, \
 			is_in_place(out) ? in_type : out_type), \
 			c.root = root), \
@@ -287,8 +316,8 @@ BOTH(SCATTER, Scatter, Iscatter)
 
 #define SCATTERV(count, plain, begins, prepares) \
 	THREE(plain, begins, prepares, "scatter", FITS(n_out), \
-		(sizes(&c, rank_in(comm) == root ? \
-				sum_of(counts, size_of(comm)) : -1, in_type, \
+		(sizes(&c, is_root(comm, root) ? \
+				sum_of(counts, peers_of(comm)) : -1, in_type, \
 			is_in_place(out) ? OWN(counts, comm) : n_out, \
 			is_in_place(out) ? in_type : out_type), \
 			c.root = root), \

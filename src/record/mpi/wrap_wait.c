@@ -8,13 +8,33 @@ enum { ON_STACK = 32, STATUS_ROOM = 64 };
 /* What a call on several requests needs: their handles, which the call takes
  * away, and statuses where the program wants none. */
 struct several {
-	tauti_mpi_handle on_stack[ON_STACK], *handles;
+	struct waited {
+		tauti_mpi_handle request;
+		uint64_t serial; /* 0: of no other thread's */
+	} on_stack[ON_STACK], *handles;
 	_Alignas(8) char room[ON_STACK * STATUS_ROOM];
 	char *own_room;
 	void *statuses; /* the program's, ours, or none */
 	uint32_t stride;
 	int n;
 };
+
+/* While they are the caller's. */
+static void look_up(struct several *s, const void *requests)
+{
+	tauti_mpi_lock();
+	for (int i = 0; i < s->n; i++) {
+		struct waited *at = &s->handles[i];
+
+		at->request = tauti_mpi_load(requests, (size_t)i);
+		at->serial = tauti_mpi.locks ?
+			tauti_mpi_op_newest(
+				tauti_mpi_clean(at->request)) : 0;
+		if (tauti_mpi.locks && !at->serial)
+			at->request = tauti_mpi.abi->request_null;
+	}
+	tauti_mpi_unlock();
+}
 
 static bool several_init(struct several *s,
 	const struct tauti_mpi_span *span, int n, const void *requests,
@@ -33,8 +53,7 @@ static bool several_init(struct several *s,
 		s->handles = malloc((size_t)n * sizeof *s->handles);
 	if (!s->handles)
 		return false;
-	for (int i = 0; i < n; i++)
-		s->handles[i] = tauti_mpi_load(requests, (size_t)i);
+	look_up(s, requests);
 	if (statuses && (uintptr_t)statuses != tauti_mpi.abi->status_ignore)
 		return true;
 	if (n_statuses > ON_STACK)
@@ -75,11 +94,23 @@ static void ended(const char *name, const struct tauti_mpi_span *span,
 		int at = where ? where[i] : i;
 
 		if (at >= 0 && at < s->n)
-			ours |= tauti_mpi_completed(span, s->handles[at],
+			ours |= tauti_mpi_completed(span,
+				s->handles[at].request, s->handles[at].serial,
 				status_at(s, i), correlation);
 	}
 	tauti_mpi_write_runtime(name, span, ours ? correlation : 0);
 	tauti_mpi_unlock();
+}
+
+/* After an error, only some have ended: those whose request is gone. */
+static void all_ended(const char *name, const struct tauti_mpi_span *span,
+	struct several *s, const void *requests, int rc)
+{
+	for (int i = 0; rc && i < s->n; i++)
+		if (tauti_mpi_load(requests, (size_t)i) !=
+			tauti_mpi.abi->request_null)
+			s->handles[i].request = tauti_mpi.abi->request_null;
+	ended(name, span, s, NULL, s->n);
 }
 
 /* --- one ---------------------------------------------------------------------- */
@@ -113,23 +144,22 @@ TAUTI_MPI_WRAP(Test, (request, flag, status),
 	told = several_init(&s, &span, 1, request, status, true);
 	rc = next(request, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
-		ended("MPI_Test", &span, &s, NULL, 1);
+	if (told && (rc || *flag))
+		all_ended("MPI_Test", &span, &s, request, rc);
 	several_fini(&s);
 	return rc;
 }
 
 /* --- all ------------------------------------------------------------------------ */
 
-/* After an error, only some have ended: those whose request is gone. */
-static void all_ended(const char *name, const struct tauti_mpi_span *span,
-	struct several *s, const void *requests, int rc)
+/* An error that the program gets back, of a call that tells no place or not
+ * all: those whose request is gone have ended, or their successors with the
+ * same request would be taken for them. */
+static void failed(const char *name, const struct tauti_mpi_span *span,
+	struct several *s, const void *requests)
 {
-	for (int i = 0; rc && i < s->n; i++)
-		if (tauti_mpi_load(requests, (size_t)i) !=
-			tauti_mpi.abi->request_null)
-			s->handles[i] = tauti_mpi.abi->request_null;
-	ended(name, span, s, NULL, s->n);
+	s->statuses = NULL;
+	all_ended(name, span, s, requests, 1);
 }
 
 TAUTI_MPI_WRAP(Waitall, (n, requests, statuses),
@@ -162,7 +192,7 @@ TAUTI_MPI_WRAP(Testall, (n, requests, flag, statuses),
 	told = several_init(&s, &span, n, requests, statuses, false);
 	rc = next(n, requests, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
+	if (told && (rc || *flag))
 		all_ended("MPI_Testall", &span, &s, requests, rc);
 	several_fini(&s);
 	return rc;
@@ -182,7 +212,9 @@ TAUTI_MPI_WRAP(Waitany, (n, requests, where, status),
 	told = several_init(&s, &span, n, requests, status, true);
 	rc = next(n, requests, where, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc)
+	if (told && rc)
+		failed("MPI_Waitany", &span, &s, requests);
+	else if (told)
 		ended("MPI_Waitany", &span, &s, where, 1);
 	several_fini(&s);
 	return rc;
@@ -200,7 +232,9 @@ TAUTI_MPI_WRAP(Testany, (n, requests, where, flag, status),
 	told = several_init(&s, &span, n, requests, status, true);
 	rc = next(n, requests, where, flag, s.statuses);
 	tauti_mpi_leave(&span);
-	if (told && !rc && *flag)
+	if (told && rc)
+		failed("MPI_Testany", &span, &s, requests);
+	else if (told && *flag)
 		ended("MPI_Testany", &span, &s, where, 1);
 	several_fini(&s);
 	return rc;
@@ -223,7 +257,9 @@ TAUTI_MPI_WRAP(Testany, (n, requests, where, flag, status),
 			false); \
 		rc = next(n, requests, n_out, where, s.statuses); \
 		tauti_mpi_leave(&span); \
-		if (told && !rc && *n_out > 0) \
+		if (told && rc) \
+			failed("MPI_" #name, &span, &s, requests); \
+		else if (told && *n_out > 0) \
 			ended("MPI_" #name, &span, &s, where, *n_out); \
 		several_fini(&s); \
 		return rc; \

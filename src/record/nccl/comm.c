@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "record/log.h"
 #include "record/nccl/recorder.h"
 
 enum {
@@ -110,19 +111,31 @@ static void introduce(struct tauti_nccl_recorder *r,
 		memory_order_relaxed);
 	tell(r, comm, hash, rank);
 	atomic_store_explicit(&comm->group, taut_log_text(r->log, text),
-		memory_order_relaxed);
+		memory_order_release);
 }
 
 void tauti_nccl_comm_learn(struct tauti_nccl_recorder *r,
-	struct tauti_nccl_comm *comm, uint64_t hash, const char *name, int rank)
+	struct tauti_nccl_comm *comm, uint64_t hash, const char *name, int rank,
+	struct taut_log_comm *args)
 {
+	char text[32];
+
 	if (!hash)
 		hash = atomic_load_explicit(&comm->hash, memory_order_relaxed);
-	if (!hash || atomic_load_explicit(&comm->group, memory_order_relaxed) ||
-		!tauti_words_try_lock(&r->words))
+	if (hash && !atomic_load_explicit(&comm->group, memory_order_relaxed) &&
+		tauti_words_try_lock(&r->words)) {
+		introduce(r, comm, hash, name, rank);
+		tauti_words_unlock(&r->words);
+	}
+	args->group = atomic_load_explicit(&comm->group, memory_order_acquire);
+	args->group_ranks = atomic_load_explicit(
+		&comm->group_ranks, memory_order_relaxed);
+	if (args->group || !hash)
 		return;
-	introduce(r, comm, hash, name, rank);
-	tauti_words_unlock(&r->words);
+	/* Somebody else is at it, and may take long: without its group, a
+	 * collective would not be known to be that of the other ranks. */
+	snprintf(text, sizeof text, "0x%llx", (unsigned long long)hash);
+	args->group = tauti_log_text_anew(r->log, text);
 }
 
 /* --- beginning -------------------------------------------------------------------*/

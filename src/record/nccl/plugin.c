@@ -79,9 +79,13 @@ void tauti_plugin_end(void)
 	pthread_mutex_unlock(&plugin.lock);
 }
 
+/* A child has nothing to end, and would wait for threads that it has not. */
 __attribute__((destructor)) static void at_exit(void)
 {
-	tauti_plugin_end();
+	struct tauti_nccl_recorder *r = atomic_load(&plugin.recorder);
+
+	if (r && r->pid == getpid())
+		tauti_plugin_end();
 }
 
 /* --- the beginning --------------------------------------------------------------------*/

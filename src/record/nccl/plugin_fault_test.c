@@ -330,6 +330,45 @@ static void *work(void *context)
 	return NULL;
 }
 
+/* A thread may lose its processor while it writes a new text. What others do
+ * in that time has its texts all the same. */
+static void texts_wait_for_nobody(void **state)
+{
+	const struct tauti_log_record *c;
+	struct tauti_nccl_recorder *r;
+	struct read_log log;
+	struct host h;
+	void *coll, *op;
+
+	(void)state;
+	init(&h, 6);
+	r = tauti_plugin_enter();
+	assert_true(tauti_words_try_lock(&r->words));
+	for (uint64_t i = 0; i < 2; i++) {
+		coll = host_coll(&h, i, 4, 8, 7, 0, 1, 1, 2);
+		host_stop(&h, coll);
+		op = host_op(&h, coll, getpid(), 0, 2, 1);
+		host_stop(&h, host_step(&h, op, 0));
+		host_stop(&h, op);
+	}
+	tauti_words_unlock(&r->words);
+	tauti_plugin_leave();
+	log = finish();
+	for (uint64_t i = 0; i < 2; i++) {
+		c = read_log_nth(&log, TAUTI_LOG_COMM, i);
+		assert_string_equal(read_log_name(&log, c->u.comm.group),
+			"0xabc123");
+		assert_string_equal(read_log_name(&log, c->u.comm.collective),
+			"allreduce");
+		assert_string_equal(read_log_name(&log, c->u.comm.dtype),
+			"Float");
+		assert_true(strlen(read_log_name(&log, c->name)) > 0);
+		c = read_log_nth(&log, TAUTI_LOG_CHUNK, i);
+		assert_string_equal(read_log_name(&log, c->name), "send");
+	}
+	read_log_close(&log);
+}
+
 static void threads_do_not_disturb_each_other(void **state)
 {
 	struct host hosts[2];
@@ -433,6 +472,7 @@ int main(void)
 		TEST(no_memory_is_never_an_error),
 		TEST(callbacks_do_not_allocate),
 		TEST(children_leave_the_log_alone),
+		TEST(texts_wait_for_nobody),
 		TEST(threads_do_not_disturb_each_other),
 		TEST(ends_do_not_wait_for_callbacks),
 	};

@@ -227,9 +227,11 @@ void tauti_nccl_comm_end(struct tauti_nccl_recorder *r, void *context);
 /* Another kernel is about to be launched. */
 void tauti_nccl_comm_launch(struct tauti_nccl_recorder *r, void *context);
 /* Introduces it in the log, at the first event that is recorded: a log with
- * records says that there was one. hash 0: as init() told. */
+ * records says that there was one. hash 0: as init() told. Sets the group of
+ * args, and its ranks if they are known by now. */
 void tauti_nccl_comm_learn(struct tauti_nccl_recorder *r,
-	struct tauti_nccl_comm *comm, uint64_t hash, const char *name, int rank);
+	struct tauti_nccl_comm *comm, uint64_t hash, const char *name, int rank,
+	struct taut_log_comm *args);
 enum tauti_nccl_sweep { /* which tasks are written */
 	TAUTI_NCCL_OVER,      /* of which nothing more can come */
 	TAUTI_NCCL_MAKE_ROOM, /* that look as if, or at least the oldest */

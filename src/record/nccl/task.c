@@ -127,9 +127,8 @@ static void describe(struct tauti_nccl_recorder *r,
 		&r->words, tauti_nccl_collective_name(func));
 	args->dtype = info->dtype ? tauti_words_id(&r->words,
 		tauti_nccl_dtype_name(info->dtype)) : 0;
-	args->group = atomic_load_explicit(&comm->group, memory_order_relaxed);
-	args->group_ranks = atomic_load_explicit(
-		&comm->group_ranks, memory_order_relaxed);
+	tauti_nccl_comm_learn(r, comm, info->comm_hash, info->comm_name,
+		info->rank, args);
 	args->group_size = comm->n_ranks;
 	args->seq = seq;
 	set_elements(args, comm, func, info->count);
@@ -203,11 +202,8 @@ void *tauti_nccl_task_start(struct tauti_nccl_recorder *r, void *context,
 	}
 	seq = !info->is_pair ? (int64_t)(info->seq & INT64_MAX) :
 		count_pair(comm, info);
-	if (tauti_nccl_is_on(r)) {
-		tauti_nccl_comm_learn(r, comm, info->comm_hash,
-			info->comm_name, info->rank);
+	if (tauti_nccl_is_on(r))
 		handle = begin(r, context, comm, info, seq);
-	}
 	tauti_nccl_sweep(r, comm, TAUTI_NCCL_OVER);
 	tauti_pool_unshare(comm);
 	return handle;

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "record/log.h"
 
 /* A few microseconds at most, which is what it takes to write a text. */
 enum { TRIES = 256 };
@@ -80,7 +81,7 @@ uint32_t tauti_words_id(struct tauti_words *words, const char *text)
 	if (word && atomic_load_explicit(&word->hash, memory_order_acquire))
 		return word->id;
 	if (!tauti_words_try_lock(words))
-		return 0;
+		return tauti_log_text_anew(words->log, cut);
 	id = add(words, cut, hash);
 	tauti_words_unlock(words);
 	return id;

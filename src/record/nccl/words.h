@@ -2,7 +2,8 @@
  *
  * Threads: any, all at once. The log's own lock is taken only by the thread
  *          that has `writing`, so nobody ever waits for it: who has a new text
- *          while another thread writes, and goes on writing, gets no id. */
+ *          while another thread writes, and goes on writing (it may have lost
+ *          its processor), writes the text once more, with an id of its own. */
 #ifndef TAUT_RECORD_NCCL_WORDS_H
 #define TAUT_RECORD_NCCL_WORDS_H
 
@@ -32,7 +33,7 @@ struct tauti_words {
 
 /* words is zero. Writes nothing. */
 void tauti_words_init(struct tauti_words *words, struct taut_log *log);
-/* 0: no room, or see above. */
+/* 0: no room. */
 uint32_t tauti_words_id(struct tauti_words *words, const char *text);
 
 /* The right to write lanes and facts into the log, which locks. */
