@@ -75,6 +75,7 @@ struct tauti_builder {
 	int64_t base_ns;     /* added to every start of this source */
 	size_t first_row;    /* of this source; see tauti_builder_source() */
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
+	uint32_t log_numbers; /* correlations of the logs before this one */
 	int32_t rank, world_size; /* -1: not said */
 	const char *host;	  /* "": not said */
 	const char *clock;	  /* the same */
@@ -110,7 +111,7 @@ static inline struct tauti_row *tauti_builder_row_at(
 /* Several files make one trace: call this between two of them. What the one
  * before said of its own times (base_ns, nano_unpadded) is put into its rows,
  * which are on the common clock of the files from then on; ids of its own
- * (correlations) are kept apart from those of the next by the caller. */
+ * (correlations) are kept apart from those of the next by the reader. */
 void tauti_builder_next_source(struct tauti_builder *builder);
 /* Drops the rows of other sources that lie wholly before the first instant or
  * behind the last one of the source with the rows [begin, end). */

@@ -341,6 +341,41 @@ static void test_recording(void **state)
 	cleanup(&f);
 }
 
+/* Every recorder of a rank counts from one: its numbers are no other's. */
+static void test_numbers_of_recorders(void **state)
+{
+	static const char *const logs[] = { "rank0/mpi.tautlog",
+		"rank0/nccl.tautlog" };
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put_folder(&f, "rank0");
+	put(&f, "rank0/torch.json",
+		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cuda_runtime\","
+		"\"name\":\"cudaLaunchKernel\",\"pid\":100,\"tid\":100,"
+		"\"ts\":5,\"dur\":1,\"args\":{\"correlation\":1}}],"
+		"\"baseTimeNanoseconds\":1700000000000000000}");
+	for (int i = 0; i < 2; i++) {
+		struct wl w = wl_begin(0, 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "wait", 200 + i,
+			5, 1, 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "wait", 200 + i,
+			6, 1, 1);
+		wl_write(&w, name_file(&f, logs[i]));
+	}
+	struct taut_run *run = open_folder(&f);
+	const struct taut_trace *t = &run->traces[0];
+	assert_int_equal(t->n_events, 5);
+	assert_int_equal(t->correlation[0], 1);
+	for (size_t i = 1; i < 5; i += 2) {
+		assert_int_not_equal(t->correlation[i], 1);
+		assert_int_equal(t->correlation[i], t->correlation[i + 1]);
+	}
+	assert_int_not_equal(t->correlation[1], t->correlation[3]);
+	taut_run_close(run);
+	cleanup(&f);
+}
+
 static void test_recording_of_nothing(void **state)
 {
 	(void)state;
@@ -370,6 +405,7 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_threads_and_progress),
 		cmocka_unit_test(test_recording),
+		cmocka_unit_test(test_numbers_of_recorders),
 		cmocka_unit_test(test_recording_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
