@@ -351,16 +351,12 @@ static bool describe_lane(struct tauti_rank *rank, uint32_t lane,
 	return ok;
 }
 
-/* Does host call `row` enqueue c? Its kind and its size must agree. */
+/* Could host call `row`, of its kind, enqueue c? Their sizes must agree. */
 static bool enqueues(const struct taut_trace *t, uint32_t row,
 	const struct tauti_comm *c)
 {
 	const struct taut_comm_args *a, *b;
 
-	if (t->kind[row] != TAUT_KIND_OP || t->start_ns[row] > c->start ||
-		strncmp(taut_trace_name(t, row), "c10d::", 6) ||
-		tauti_coll_kind(taut_trace_name(t, row)) != c->kind)
-		return false;
 	a = taut_trace_comm(t, row);
 	b = taut_trace_comm(t, c->row);
 	return !a || !b || a->in_elements < 0 || b->in_elements < 0 ||
@@ -377,13 +373,42 @@ static bool add_call(struct tauti_rank *rank, const struct tauti_comm *c)
 	return taut_vec_push(&rank->calls, call);
 }
 
+struct calls { /* of one kind, by time */
+	TAUT_VEC(uint32_t) rows; /* TAUT_NONE: taken */
+	size_t first;            /* all before are taken */
+};
+
+/* The first that enqueues c, of the first thousand that are left. */
+static uint32_t take_call(const struct taut_trace *t, struct calls *calls,
+	const struct tauti_comm *c)
+{
+	enum { MAX_LOOK = 1000 };
+	uint32_t *rows = calls->rows.data;
+	size_t n = calls->rows.count;
+
+	while (calls->first < n && rows[calls->first] == TAUT_NONE)
+		calls->first++;
+	if (n > calls->first + MAX_LOOK)
+		n = calls->first + MAX_LOOK;
+	for (size_t k = calls->first; k < n; k++) {
+		uint32_t row = rows[k];
+
+		if (row == TAUT_NONE || !enqueues(t, row, c))
+			continue;
+		if (t->start_ns[row] > c->start)
+			break;
+		rows[k] = TAUT_NONE;
+		return row;
+	}
+	return TAUT_NONE;
+}
+
 /* The library's own threads take calls in their order: each event belongs to
  * the first call of its kind and size that no other event has taken. */
 static bool pair_worker_comms(struct tauti_rank *rank)
 {
 	const struct taut_trace *t = rank->trace;
-	TAUT_VEC(uint32_t) calls = { 0 };
-	size_t first = 0;
+	struct calls calls[TAUT_COLL_KINDS] = { 0 };
 	bool ok = true;
 
 	if (rank->main_lane == TAUT_NONE)
@@ -392,26 +417,19 @@ static bool pair_worker_comms(struct tauti_rank *rank)
 		ok && i < t->lane_begin[rank->main_lane + 1]; i++)
 		if (t->kind[i] == TAUT_KIND_OP &&
 			!strncmp(taut_trace_name(t, i), "c10d::", 6))
-			ok = taut_vec_push(&calls, i);
+			ok = taut_vec_push(&calls[tauti_coll_kind(
+				taut_trace_name(t, i))].rows, i);
 	for (size_t i = 0; ok && i < rank->comms.count; i++) {
 		struct tauti_comm *c = &rank->comms.data[i];
 
 		if (t->kind[c->row] == TAUT_KIND_KERNEL ||
 			t->kind[c->row] == TAUT_KIND_COMM)
 			continue;
-		while (first < calls.count && calls.data[first] == TAUT_NONE)
-			first++;
-		for (size_t k = first; k < calls.count; k++) {
-			if (calls.data[k] == TAUT_NONE ||
-				!enqueues(t, calls.data[k], c))
-				continue;
-			c->launch = calls.data[k];
-			calls.data[k] = TAUT_NONE;
-			ok = add_call(rank, c);
-			break;
-		}
+		c->launch = take_call(t, &calls[c->kind], c);
+		ok = c->launch == TAUT_NONE || add_call(rank, c);
 	}
-	taut_vec_free(&calls);
+	for (int k = 0; k < TAUT_COLL_KINDS; k++)
+		taut_vec_free(&calls[k].rows);
 	return ok;
 }
 

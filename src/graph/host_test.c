@@ -149,6 +149,36 @@ static void test_nothing_but_communication(void **state)
 	finish(g, run);
 }
 
+/* Two groups of one name, whose members differ at the end of a long list. */
+static void test_long_groups(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct taut_run *run;
+	struct taut_graph *g;
+	char ranks[700];
+
+	(void)state;
+	memset(ranks, '1', sizeof ranks);
+	ranks[sizeof ranks - 1] = '\0';
+	for (int i = 0; i < 2; i++) {
+		struct tauti_log_record *r;
+		uint32_t text;
+
+		ranks[sizeof ranks - 2] = (char)('1' + i);
+		text = wl_text(&w[i], ranks);
+		wl_event(&w[i], TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 0,
+			5, 0);
+		r = wl_comm(&w[i], "allreduce", 100, 10, 20, 0, 16);
+		r->u.comm.group_ranks = text;
+		r->u.comm.group_size = 1;
+	}
+	run = open_logs(w, 2);
+	g = build(run);
+	for (uint32_t i = 0; i < g->n_collectives; i++)
+		assert_int_equal(g->collectives[i].n_members, 1);
+	finish(g, run);
+}
+
 /* Two messages, of two tags, are taken in the opposite order: their numbers
  * tell which is which. */
 static void test_messages_out_of_order(void **state)
@@ -537,6 +567,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_blocking_collective),
 		cmocka_unit_test(test_nothing_but_communication),
+		cmocka_unit_test(test_long_groups),
 		cmocka_unit_test(test_messages_out_of_order),
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_post),

@@ -44,23 +44,45 @@ static uint32_t lane_ordinal(const struct tauti_rank *r, uint32_t lane,
 	return ordinals[lane];
 }
 
+/* The name of the list of ranks that a group was given, which may be long. */
+static uint32_t ranks_text(const struct taut_trace *t,
+	const struct tauti_comm *c)
+{
+	const struct taut_comm_args *a = c->said_by == TAUT_NONE ? NULL :
+		taut_trace_comm(t, c->said_by);
+
+	return a ? a->group_ranks : 0;
+}
+
+static uint32_t group_key(const struct taut_trace *t,
+	const struct tauti_comm *c, struct taut_names *names)
+{
+	const char *group = taut_names_text(t->names, c->group);
+	const char *ranks = taut_names_text(t->names, ranks_text(t, c));
+	size_t room = strlen(group) + strlen(ranks) + 8;
+	char *text = malloc(room);
+	uint32_t key = TAUT_NONE;
+
+	if (text)
+		key = taut_names_add(names, text, (size_t)snprintf(text, room,
+			"group %s %s", group, ranks));
+	free(text);
+	return key;
+}
+
 static uint32_t key_of(const struct tauti_rank *r, struct tauti_comm *c,
 	uint32_t ordinal, struct taut_names *names)
 {
 	const struct taut_trace *t = r->trace;
-	const struct taut_comm_args *a = c->said_by == TAUT_NONE ? NULL :
-		taut_trace_comm(t, c->said_by);
 	char text[512];
 	int n;
 
 	c->named = c->group || is_pair(c);
+	if (c->group && !is_pair(c))
+		return group_key(t, c, names);
 	if (is_pair(c))
 		n = snprintf(text, sizeof text, "p2p %s %d>%d",
 			taut_names_text(t->names, c->group), c->src, c->dst);
-	else if (c->group)
-		n = snprintf(text, sizeof text, "group %s %s",
-			taut_names_text(t->names, c->group),
-			a ? taut_names_text(t->names, a->group_ranks) : "");
 	else if (ordinal)
 		n = snprintf(text, sizeof text, "communication stream %u",
 			(unsigned)ordinal);
@@ -69,6 +91,14 @@ static uint32_t key_of(const struct tauti_rank *r, struct tauti_comm *c,
 	if (n >= (int)sizeof text)
 		n = (int)sizeof text - 1;
 	return taut_names_add(names, text, (size_t)n);
+}
+
+/* Most operations are in the group of the one before. */
+static bool same_group(const struct taut_trace *t, const struct tauti_comm *a,
+	const struct tauti_comm *b)
+{
+	return a->group && a->group == b->group && !is_pair(a) &&
+		!is_pair(b) && ranks_text(t, a) == ranks_text(t, b);
 }
 
 static taut_status assign_keys(struct matcher *m, struct taut_names *names)
@@ -86,8 +116,10 @@ static taut_status assign_keys(struct matcher *m, struct taut_names *names)
 			struct tauti_comm *c = &r->comms.data[k];
 			uint32_t lane = r->trace->lane[c->row];
 
-			c->key = key_of(r, c, lane_ordinal(r, lane, ordinals,
-				&n), names);
+			c->named = true;
+			c->key = k && same_group(r->trace, c, c - 1) ?
+				c[-1].key : key_of(r, c, lane_ordinal(r, lane,
+					ordinals, &n), names);
 			if (c->key == TAUT_NONE) {
 				free(ordinals);
 				return TAUT_ENOMEM;
@@ -305,7 +337,7 @@ static void tell(struct matcher *m, struct taut_names *names,
 	if (a->step != INT64_MIN)
 		snprintf(step, sizeof step, "in step %lld", (long long)a->step);
 	snprintf(m->out->unmatched, sizeof m->out->unmatched,
-		"%s: collective %lld %s is %s on rank %d, but %s %s",
+		"%.200s: collective %lld %s is %s on rank %d, but %s %s",
 		taut_names_text(names, a->key), (long long)a->order + 1, step,
 		taut_coll_kind_name(comm_of(m, a)->kind),
 		m->ranks[a->rank].trace->rank, b ?

@@ -45,15 +45,20 @@ static void free_one(struct tauti_builder *b)
 	b->names = NULL;
 }
 
-void tauti_builder_fini(struct tauti_builder *b)
+static void free_list(struct tauti_builder *next)
 {
-	free_one(b);
-	for (struct tauti_builder *next = b->next; next;) {
+	while (next) {
 		struct tauti_builder *after = next->next;
 		free_one(next);
 		free(next);
 		next = after;
 	}
+}
+
+void tauti_builder_fini(struct tauti_builder *b)
+{
+	free_one(b);
+	free_list(b->next);
 	b->next = NULL;
 }
 
@@ -140,6 +145,20 @@ static int64_t unpad(int64_t ns, unsigned digits)
 	return digits > 3 ? ns : ns - part + part / unit[digits];
 }
 
+/* Nothing is known yet of the source that is read next. */
+static void begin_source(struct tauti_builder *b)
+{
+	b->first_row = b->n_rows;
+	b->first_note = b->notes.count;
+	for (struct tauti_builder *next = b->next; next; next = next->next)
+		b->last = next;
+	b->base_ns = 0;
+	b->nano_unpadded = false;
+	b->events_seen = b->bytes_read = 0;
+	b->truncated = false;
+	memset(b->lost, 0, sizeof b->lost);
+}
+
 void tauti_builder_next_source(struct tauti_builder *b)
 {
 	for (size_t i = b->first_row; i < b->n_rows; i++) {
@@ -150,9 +169,12 @@ void tauti_builder_next_source(struct tauti_builder *b)
 		}
 		row->start_ns += b->base_ns;
 	}
-	b->first_row = b->n_rows;
-	b->base_ns = 0;
-	b->nano_unpadded = false;
+	b->before.events_seen += b->events_seen;
+	b->before.bytes_read += b->bytes_read;
+	b->before.truncated |= b->truncated;
+	for (int i = 0; i < TAUTI_LOST_COUNT; i++)
+		b->before.events_lost += b->lost[i];
+	begin_source(b);
 }
 
 static void shorten(struct tauti_builder *b, size_t n_rows)
@@ -193,9 +215,12 @@ void tauti_builder_keep_around(
 
 void tauti_builder_drop_source(struct tauti_builder *b)
 {
+	struct tauti_builder **behind = b->last ? &b->last->next : &b->next;
 	shorten(b, b->first_row);
-	b->base_ns = 0;
-	b->nano_unpadded = false;
+	b->notes.count = b->first_note;
+	free_list(*behind);
+	*behind = NULL;
+	begin_source(b);
 }
 
 static int64_t first_time(struct tauti_builder *b)
@@ -352,11 +377,10 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->copies = c->copies;
 	trace->chunks = c->chunks;
 	trace->names = b->names;
-	trace->bytes_read = b->bytes_read;
-	trace->events_seen = b->events_seen;
-	for (int i = 0; i < TAUTI_LOST_COUNT; i++)
-		trace->events_lost += b->lost[i];
-	trace->truncated = b->truncated;
+	trace->bytes_read = b->before.bytes_read;
+	trace->events_seen = b->before.events_seen;
+	trace->events_lost = b->before.events_lost;
+	trace->truncated = b->before.truncated;
 }
 
 taut_status tauti_builder_finish(struct tauti_builder *b,

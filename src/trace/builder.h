@@ -73,16 +73,23 @@ struct tauti_builder {
 
 	/* What the format learns of the whole. */
 	int64_t base_ns;     /* added to every start of this source */
-	size_t first_row;    /* of this source; see tauti_builder_source() */
+	size_t first_row;    /* of this source; see tauti_builder_next_source() */
+	size_t first_note;   /* the same */
+	struct tauti_builder *last; /* of next, before this source; or NULL */
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
+	uint32_t log_numbers; /* correlations of the logs before this one */
 	int32_t rank, world_size; /* -1: not said */
 	const char *host;	  /* "": not said */
 	const char *clock;	  /* the same */
-	uint64_t events_seen;
+	uint64_t events_seen; /* from here on: of this source */
 	uint64_t lost[TAUTI_LOST_COUNT];
 	uint64_t lost_at[TAUTI_LOST_COUNT]; /* byte of the first */
 	uint64_t bytes_read;
 	bool truncated;
+	struct { /* of the sources before */
+		uint64_t events_seen, events_lost, bytes_read;
+		bool truncated;
+	} before;
 	/* With TAUT_EFORMAT: the input is whole and of another kind. */
 	bool other_kind;
 
@@ -110,13 +117,14 @@ static inline struct tauti_row *tauti_builder_row_at(
 /* Several files make one trace: call this between two of them. What the one
  * before said of its own times (base_ns, nano_unpadded) is put into its rows,
  * which are on the common clock of the files from then on; ids of its own
- * (correlations) are kept apart from those of the next by the caller. */
+ * (correlations) are kept apart from those of the next by the reader. */
 void tauti_builder_next_source(struct tauti_builder *builder);
 /* Drops the rows of other sources that lie wholly before the first instant or
  * behind the last one of the source with the rows [begin, end). */
 void tauti_builder_keep_around(
 	struct tauti_builder *builder, size_t begin, size_t end);
-/* Takes back the rows of the source that is being read. */
+/* Takes back what the source that is being read has said of events: its rows,
+ * its notes, its further ranks. */
 void tauti_builder_drop_source(struct tauti_builder *builder);
 
 /* Adds what the recorder learned; copies both texts. */

@@ -44,7 +44,9 @@ static const struct stranger {
 							   "7zXZ" },
 	{ "compressed with bzip2; decompress it first", 0, 3, "BZh" },
 	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x02" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x03" },
 	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x04" },
+	{ "a Python pickle, and no flight recorder's dump", 0, 2, "\x80\x05" },
 	{ "an ELF program", 0, 4, "\x7f"
 				  "ELF" },
 	{ "an HTML page", 0, 9, "<!DOCTYPE" },

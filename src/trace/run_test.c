@@ -362,6 +362,79 @@ static void test_rank_without_its_profile(void **state)
 	cleanup(&f);
 }
 
+/* Every recorder of a rank counts from one: its numbers are no other's. */
+static void test_numbers_of_recorders(void **state)
+{
+	static const char *const logs[] = { "rank0/mpi.tautlog",
+		"rank0/nccl.tautlog" };
+	(void)state;
+	struct folder f;
+	setup(&f);
+	put_folder(&f, "rank0");
+	put(&f, "rank0/torch.json",
+		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cuda_runtime\","
+		"\"name\":\"cudaLaunchKernel\",\"pid\":100,\"tid\":100,"
+		"\"ts\":5,\"dur\":1,\"args\":{\"correlation\":1}}],"
+		"\"baseTimeNanoseconds\":1700000000000000000}");
+	for (int i = 0; i < 2; i++) {
+		struct wl w = wl_begin(0, 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "wait", 200 + i,
+			5, 1, 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "wait", 200 + i,
+			6, 1, 1);
+		wl_write(&w, name_file(&f, logs[i]));
+	}
+	struct taut_run *run = open_folder(&f);
+	const struct taut_trace *t = &run->traces[0];
+	assert_int_equal(t->n_events, 5);
+	assert_int_equal(t->correlation[0], 1);
+	for (size_t i = 1; i < 5; i += 2) {
+		assert_int_not_equal(t->correlation[i], 1);
+		assert_int_equal(t->correlation[i], t->correlation[i + 1]);
+	}
+	assert_int_not_equal(t->correlation[1], t->correlation[3]);
+	taut_run_close(run);
+	cleanup(&f);
+}
+
+/* A file is judged by itself, whatever was read before it. */
+static void test_sources_stand_alone(void **state)
+{
+	static const char whole[] =
+		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\","
+		"\"name\":\"op\",\"pid\":100,\"tid\":100,\"ts\":5,"
+		"\"dur\":1}],\"baseTimeNanoseconds\":1700000000000000000}";
+	(void)state;
+	struct folder f;
+	struct wl w = wl_begin(0, 1);
+	setup(&f);
+	put_folder(&f, "rank0");
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "own", 100, 5, 1, 0);
+	w.header.reserved++; /* never came */
+	wl_write(&w, name_file(&f, "rank0/a.tautlog"));
+	assert_int_equal(
+		truncate(f.files[f.n - 1], (off_t)wl_bytes(&w) - 128), 0);
+	put(&f, "rank0/other", "{\"traceEvents\":[{\"ph\":\"X\",\"cat\":"
+		"\"a game\",\"name\":\"op\",\"pid\":1,\"tid\":1,"
+		"\"ts\":5,\"dur\":1}]}");
+
+	struct taut_run *run = open_folder(&f);
+	assert_string_equal(run->traces[0].format, "event log");
+	assert_int_equal(run->traces[0].n_events, 1);
+	assert_true(run->traces[0].truncated);
+	taut_run_close(run);
+	put(&f, "rank0/torch.json", whole);
+	run = open_folder(&f);
+	assert_string_equal(run->traces[0].format, "kineto");
+	assert_int_equal(run->traces[0].n_events, 2);
+	assert_int_equal(run->traces[0].events_seen, 2);
+	assert_int_equal(run->traces[0].bytes_read,
+		wl_bytes(&w) - 128 + strlen(whole));
+	assert_true(run->traces[0].truncated);
+	taut_run_close(run);
+	cleanup(&f);
+}
+
 static void test_recording_of_nothing(void **state)
 {
 	(void)state;
@@ -392,6 +465,8 @@ int main(void)
 		cmocka_unit_test(test_threads_and_progress),
 		cmocka_unit_test(test_recording),
 		cmocka_unit_test(test_rank_without_its_profile),
+		cmocka_unit_test(test_numbers_of_recorders),
+		cmocka_unit_test(test_sources_stand_alone),
 		cmocka_unit_test(test_recording_of_nothing),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

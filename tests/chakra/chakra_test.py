@@ -221,6 +221,23 @@ def ignore_file_limit():
 
 
 @unittest.skipUnless(SAMPLES.is_dir(), "no traces beside the checkout")
+class Large(unittest.TestCase):
+    """No step of reading takes time that grows with the square."""
+
+    def test_many_nodes_that_wait_for_one_thread(self):
+        count = 200_000
+        nodes = [{"Id": i + 1, "Name": "n", "NodeType": 4, "runtime": 5,
+                  "data_deps": [1] if i else [], "is_cpu_op": True}
+                 for i in range(count)]
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "fan.0.json"
+            path.write_text(json.dumps({"workload_graph": nodes}))
+            done = subprocess.run([TAUT, "report", path, "--json"],
+                                  capture_output=True, timeout=30)
+        step = json.loads(done.stdout)["steps"][0]
+        self.assertAlmostEqual(step["measured_ms"], count * 5 / 1000)
+
+
 class Samples(unittest.TestCase):
     @classmethod
     def setUpClass(cls):

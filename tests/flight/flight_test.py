@@ -112,6 +112,18 @@ class Dumps(unittest.TestCase):
         self.assertIn("nccl:all_reduce 2 of group 0 (default_pg): started, "
                       "never completed on rank 2\n", notes)
 
+    def test_more_ranks_than_a_line_holds(self):
+        every = json.dumps(list(range(100)))
+        for rank in range(100):
+            self.write(rank, dump([
+                entry(1, "completed"),
+                entry(2, "completed" if rank % 2 else "started")], every))
+        line = next(n for n in self.report()["notes"]
+                    if n.startswith("nccl:all_reduce 2 "))
+        listed = line.split(" on ranks ")[1]
+        self.assertTrue(listed.startswith("0, 2, 4, 6, "), line)
+        self.assertTrue(listed.endswith(" ..."), line)
+
     def test_a_rank_that_came_to_nothing_of_a_group(self):
         for rank in range(3):
             made = dump([entry(1, "completed")], "[0, 1, 2]")

@@ -67,6 +67,7 @@ taut_status tauti_chakra_find_waits(struct chakra *c)
 struct ready {
 	int64_t at;
 	uint32_t node;
+	bool wake; /* its lane gets free: it is time to look who waits there */
 };
 
 struct runner {
@@ -78,6 +79,10 @@ struct runner {
 	bool *done;
 	struct ready *heap; /* the earliest on top */
 	size_t n_heap;
+	/* Who could begin but for the lane: by lane a pairing heap, the smallest
+	 * place on top; while there is one, the lane's end wakes for it. */
+	uint32_t *waiting; /* by lane */
+	uint32_t *child, *sibling; /* by node */
 };
 
 static bool is_before(const struct ready *a, const struct ready *b)
@@ -166,22 +171,73 @@ static void run_node(struct runner *r, uint32_t index)
 		if (end > next->start_ns)
 			next->start_ns = end;
 		if (--r->left[r->next[k]] == 0)
-			push(r, (struct ready){ next->start_ns, r->next[k] });
+			push(r, (struct ready){
+				next->start_ns, r->next[k], false });
 	}
+}
+
+static uint32_t join(struct runner *r, uint32_t a, uint32_t b)
+{
+	if (a == TAUT_NONE || b == TAUT_NONE)
+		return a == TAUT_NONE ? b : a;
+	uint32_t top = a < b ? a : b, under = a < b ? b : a;
+	r->sibling[under] = r->child[top];
+	r->child[top] = under;
+	return top;
+}
+
+/* The heap without its top: pairs are joined, and then joined up. */
+static uint32_t without_top(struct runner *r, uint32_t top)
+{
+	uint32_t next = r->child[top], pairs = TAUT_NONE, all = TAUT_NONE;
+	while (next != TAUT_NONE) {
+		uint32_t a = next, b = r->sibling[a];
+		next = b == TAUT_NONE ? b : r->sibling[b];
+		a = join(r, a, b);
+		r->sibling[a] = pairs;
+		pairs = a;
+	}
+	while (pairs != TAUT_NONE) {
+		uint32_t a = pairs;
+		pairs = r->sibling[a];
+		all = join(r, all, a);
+	}
+	return all;
+}
+
+static void wake(struct runner *r, uint32_t lane, int64_t at)
+{
+	if (r->waiting[lane] != TAUT_NONE)
+		push(r, (struct ready){ at, r->waiting[lane], true });
+}
+
+static void wait_for_lane(struct runner *r, uint32_t lane, struct ready item)
+{
+	int64_t free_at = r->free_at[lane];
+	r->child[item.node] = r->sibling[item.node] = TAUT_NONE;
+	r->waiting[lane] = join(r, r->waiting[lane], item.node);
+	if (r->waiting[lane] == item.node)
+		wake(r, lane, free_at > item.at ? free_at : item.at);
 }
 
 static void run_ready(struct runner *r)
 {
 	while (r->n_heap) {
 		struct ready item = pop(r);
-		struct chakra_node *node = &r->c->nodes.data[item.node];
-		int64_t free_at = r->free_at[node->lane];
-		if (free_at > item.at) { /* the lane was taken since */
-			push(r, (struct ready){ free_at, item.node });
+		uint32_t lane = r->c->nodes.data[item.node].lane;
+		uint32_t first = r->waiting[lane];
+		bool is_free = r->free_at[lane] <= item.at;
+		if (!item.wake && (!is_free || first != TAUT_NONE)) {
+			wait_for_lane(r, lane, item);
 			continue;
 		}
-		node->start_ns = item.at;
+		if (item.wake && (!is_free || first != item.node))
+			continue; /* the lane was taken since */
+		if (item.wake)
+			r->waiting[lane] = without_top(r, first);
+		r->c->nodes.data[item.node].start_ns = item.at;
 		run_node(r, item.node);
+		wake(r, lane, r->free_at[lane]);
 	}
 }
 
@@ -191,7 +247,7 @@ static void run_all(struct runner *r)
 	size_t n = r->c->nodes.count;
 	for (size_t i = 0; i < n; i++)
 		if (!r->left[i])
-			push(r, (struct ready){ 0, (uint32_t)i });
+			push(r, (struct ready){ 0, (uint32_t)i, false });
 	run_ready(r);
 	for (size_t i = 0; i < n; i++) {
 		if (r->done[i])
@@ -199,7 +255,7 @@ static void run_all(struct runner *r)
 		r->c->circles++;
 		r->done[i] = true; /* is not pushed a second time */
 		push(r, (struct ready){
-			r->c->nodes.data[i].start_ns, (uint32_t)i });
+			r->c->nodes.data[i].start_ns, (uint32_t)i, false });
 		run_ready(r);
 	}
 }
@@ -221,18 +277,24 @@ taut_status tauti_chakra_schedule(struct chakra *c)
 	size_t n = c->nodes.count;
 	size_t waits = c->data_deps.count ? c->data_deps.count :
 					    c->ctrl_deps.count;
+	size_t n_lanes = c->builder->lanes.all.count;
 	struct runner r = {
 		.c = c,
 		.left = calloc(n + 1, sizeof *r.left),
 		.first = calloc(n + 2, sizeof *r.first),
 		.next = malloc((waits + 1) * sizeof *r.next),
-		.free_at = calloc(
-			c->builder->lanes.all.count + 1, sizeof *r.free_at),
+		.free_at = calloc(n_lanes + 1, sizeof *r.free_at),
 		.done = calloc(n + 1, sizeof *r.done),
-		.heap = malloc((n + 1) * sizeof *r.heap),
+		/* each node, and a wake when it waits and when it has run */
+		.heap = malloc((3 * n + 1) * sizeof *r.heap),
+		.waiting = malloc((n_lanes + 1) * sizeof *r.waiting),
+		.child = malloc((n + 1) * sizeof *r.child),
+		.sibling = malloc((n + 1) * sizeof *r.sibling),
 	};
 	taut_status status = TAUT_ENOMEM;
-	if (r.left && r.first && r.next && r.free_at && r.done && r.heap) {
+	if (r.left && r.first && r.next && r.free_at && r.done && r.heap &&
+		r.waiting && r.child && r.sibling) {
+		memset(r.waiting, 0xff, n_lanes * sizeof *r.waiting);
 		status = TAUT_EFORMAT;
 		if (fits(c)) {
 			status = TAUT_OK;
@@ -247,6 +309,9 @@ taut_status tauti_chakra_schedule(struct chakra *c)
 	free(r.free_at);
 	free(r.done);
 	free(r.heap);
+	free(r.waiting);
+	free(r.child);
+	free(r.sibling);
 	if (status == TAUT_EFORMAT)
 		return taut_error_set(c->err, status, -1,
 			"%s: its durations add up to more than 79 years",

@@ -415,7 +415,8 @@ static taut_status read_dump(struct flight *f)
 	for (uint32_t i = 0;
 		status == TAUT_OK && tauti_tree_item(entries, i); i++)
 		status = add_entry(f, tauti_tree_item(entries, i));
-	if (status == TAUT_OK && !f->builder->n_rows)
+	if (status == TAUT_OK &&
+		f->builder->n_rows == f->builder->first_row)
 		return taut_error_set(f->err, TAUT_EFORMAT, -1,
 			"%s: a flight recorder's dump without an operation",
 			f->builder->path);

@@ -221,7 +221,7 @@ static void list_ranks(const struct view *views, size_t n, int state,
 			"%s%d", len ? ", " : "", (int)views[i].trace->rank,
 			(int)views[end - 1].trace->rank);
 		i = end;
-		if (len + 32 >= room)
+		if (len + 32 >= room && i < n)
 			snprintf(out + len, room - len, " ...");
 	}
 }
@@ -282,7 +282,8 @@ static bool compare_group(
 			"rank%s %s never %s %.60s %lld of group %.40s%s%.60s%s, "
 			"which rank%s %s %s: the job hangs there, unless the "
 			"dumps were written at different times",
-			plural(late), late, did[state], what_of(c, views->group, seq), seq,
+			plural(late), late, did[state],
+			what_of(c, views->group, seq), seq,
 			views->group, *views->desc ? " (" : "", views->desc,
 			*views->desc ? ")" : "", plural(others), others,
 			did[state]));
@@ -335,7 +336,11 @@ static bool say_stuck(struct comparison *c, const struct stuck *s, size_t n)
 {
 	char ranks[160], seq[32] = "";
 	size_t len = 0;
-	for (size_t i = 0, end; i < n && len + 32 < sizeof ranks; i = end) {
+	for (size_t i = 0, end; i < n; i = end) {
+		if (len + 36 >= sizeof ranks) {
+			snprintf(ranks + len, sizeof ranks - len, " ...");
+			break;
+		}
 		for (end = i + 1; end < n &&
 			s[end].rank - s[i].rank == (int32_t)(end - i); end++)
 			;

@@ -385,8 +385,8 @@ static taut_status add_notes(
 /* Some event is of a kind that PyTorch's profiler writes. */
 static bool has_known_kind(struct tauti_builder *b)
 {
-	for (uint32_t i = 0; i < b->n_rows; i++)
-		if (tauti_builder_row_at(b, i)->kind != TAUT_KIND_OTHER)
+	for (size_t i = b->first_row; i < b->n_rows; i++)
+		if (tauti_builder_row_at(b, (uint32_t)i)->kind != TAUT_KIND_OTHER)
 			return true;
 	return false;
 }

@@ -25,6 +25,7 @@ struct log {
 	struct tauti_log_record batch[BATCH];
 	size_t n, at;             /* of batch */
 	uint64_t record;          /* number of the next one */
+	uint32_t numbers; /* the highest correlation of its own */
 	uint64_t unreadable;
 	bool cut; /* the file ends inside of a record */
 };
@@ -186,6 +187,18 @@ static bool sane_kind(const struct tauti_log_record *r)
 	}
 }
 
+/* Each recorder counts for itself: a log's numbers stand below those of the
+ * logs before, from the top down, while those of a profiler go up from 1.
+ * Batches are the same ones in all logs. */
+static uint32_t correlate(struct log *log, uint32_t kind, uint32_t number)
+{
+	if (!number || kind == TAUT_KIND_LOAD || kind == TAUT_KIND_LOAD_WAIT)
+		return number;
+	if (number > log->numbers)
+		log->numbers = number;
+	return UINT32_MAX - log->b->log_numbers - number;
+}
+
 static struct tauti_row *add_row(struct log *log,
 	const struct tauti_log_record *r, uint8_t kind, enum tauti_role role)
 {
@@ -203,7 +216,7 @@ static struct tauti_row *add_row(struct log *log,
 	if (kind == TAUT_KIND_STEP)
 		row->sequence = r->correlation;
 	else
-		row->correlation = r->correlation;
+		row->correlation = correlate(log, kind, r->correlation);
 	return row;
 }
 
@@ -460,6 +473,7 @@ static taut_status read_log(struct tauti_stream *stream,
 			status = take_header(log);
 		if (status == TAUT_OK)
 			status = read_records(log, err);
+		builder->log_numbers += log->numbers;
 		if (status == TAUT_OK)
 			status = note_state(log);
 		if (status == TAUT_OK)

@@ -227,7 +227,7 @@ static taut_status finish(
 {
 	struct tauti_builder *b = in->builder;
 	bool ok = true;
-	if (!b->n_rows)
+	if (b->n_rows == b->first_row)
 		return taut_error_set(in->err, TAUT_EFORMAT,
 			(int64_t)values->offset,
 			"%s: NCCL Inspector output without an operation that "

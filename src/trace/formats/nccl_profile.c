@@ -304,12 +304,12 @@ static taut_status add_value(
 static void place_timeless(struct tauti_builder *b)
 {
 	int64_t first_ns = INT64_MAX;
-	for (uint32_t i = 0; i < b->n_rows; i++) {
+	for (uint32_t i = (uint32_t)b->first_row; i < b->n_rows; i++) {
 		int64_t at = tauti_builder_row_at(b, i)->start_ns;
 		if (at && at < first_ns)
 			first_ns = at;
 	}
-	for (uint32_t i = 0; i < b->n_rows; i++) {
+	for (uint32_t i = (uint32_t)b->first_row; i < b->n_rows; i++) {
 		struct tauti_row *row = tauti_builder_row_at(b, i);
 		if (!row->start_ns)
 			row->start_ns = first_ns == INT64_MAX ? 0 : first_ns;
@@ -333,7 +333,7 @@ static taut_status finish(
 {
 	struct tauti_builder *b = p->builder;
 	bool ok = true;
-	if (!b->n_rows)
+	if (b->n_rows == b->first_row)
 		return taut_error_set(p->err, TAUT_EFORMAT,
 			(int64_t)values->offset, "%s: a dump of NCCL's "
 			"profiler without an event that could be read",

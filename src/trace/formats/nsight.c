@@ -101,9 +101,11 @@ static taut_status read_tables(struct nsight *n)
 
 static taut_status says_nothing(struct nsight *n)
 {
-	for (size_t i = 0; i < n->processes.count; i++)
-		if (n->processes.data[i].builder->n_rows)
+	for (size_t i = 0; i < n->processes.count; i++) {
+		const struct tauti_builder *b = n->processes.data[i].builder;
+		if (b->n_rows > b->first_row)
 			return TAUT_OK;
+	}
 	return taut_error_set(n->err, TAUT_EFORMAT, -1,
 		"%s: an Nsight Systems export without a kernel, runtime call "
 		"or NVTX range that could be read%s", n->builder->path,

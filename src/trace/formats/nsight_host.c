@@ -318,7 +318,7 @@ static taut_status name_thread(struct nsight *n, int64_t tid, int64_t name_id,
 /* Operators on the threads of the autograd engine ran backward. */
 static void mark_backward(struct tauti_builder *b)
 {
-	for (uint32_t i = 0; i < b->n_rows; i++) {
+	for (uint32_t i = (uint32_t)b->first_row; i < b->n_rows; i++) {
 		struct tauti_row *row = tauti_builder_row_at(b, i);
 		const char *thread = taut_names_text(
 			b->names, b->lanes.all.data[row->lane].name);

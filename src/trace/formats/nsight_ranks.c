@@ -124,8 +124,9 @@ static taut_status read_base(struct nsight *n, int64_t *ret_base_ns)
 
 static bool is_utc(struct tauti_builder *b)
 {
-	return b->n_rows &&
-		tauti_builder_row_at(b, 0)->start_ns > IN_2001_NS;
+	return b->n_rows > b->first_row &&
+		tauti_builder_row_at(b, (uint32_t)b->first_row)->start_ns >
+			IN_2001_NS;
 }
 
 /* --- ranks --------------------------------------------------------------- */
