@@ -190,6 +190,37 @@ static taut_status reader_init(struct reader *r,
 	return status == TAUT_OK ? status : no_memory(input->path, err);
 }
 
+/* Beyond taking batches: a graph can begin there. */
+static bool has_host_work(const struct taut_trace *t)
+{
+	for (uint32_t l = 0; l < t->n_lanes; l++) {
+		if (t->lanes[l].kind != TAUT_LANE_THREAD)
+			continue;
+		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++)
+			if (t->kind[i] != TAUT_KIND_LOAD &&
+				t->kind[i] != TAUT_KIND_LOAD_WAIT)
+				return true;
+	}
+	return false;
+}
+
+/* What a process leaves that was killed before the framework's trace was
+ * written. The other ranks of the folder can be explained without it. */
+static taut_status leave_out_log(struct file *file, struct taut_error *err)
+{
+	const char **lines = realloc(file->left_out,
+		(file->n_left_out + 1) * sizeof *lines);
+	const char *line = taut_arena_printf(file->arena, "%s: the log of a "
+		"process that has recorded nothing else", file->input->path);
+	if (lines)
+		file->left_out = lines;
+	if (!lines || !line)
+		return no_memory(file->input->path, err);
+	file->left_out[file->n_left_out++] = line;
+	file->is_trace = false;
+	return TAUT_OK;
+}
+
 /* Turns what was read into the file's trace, if there is one. */
 static taut_status reader_finish(
 	struct reader *r, struct file *file, struct taut_error *err)
@@ -212,6 +243,9 @@ static taut_status reader_finish(
 	if (status == TAUT_OK)
 		status = take_others(
 			file, r->builder.next, r->format->name, err);
+	if (status == TAUT_OK && r->format->adds && r->main->in_folder &&
+		!file->more && !has_host_work(&file->trace))
+		status = leave_out_log(file, err);
 	return status;
 }
 
@@ -658,8 +692,10 @@ static taut_status nothing_found(
 	const struct run *run, const char *path, struct taut_error *err)
 {
 	if (run->lines.count)
-		return taut_error_set(err, TAUT_EFORMAT, -1,
-			"%s; nothing was recorded", run->lines.data[0]);
+		return taut_error_set(err, TAUT_EFORMAT, -1, "%s%s",
+			run->lines.data[0],
+			strstr(run->lines.data[0], "nothing was recorded") ?
+				"" : "; nothing was recorded");
 	return taut_error_set(err, TAUT_EFORMAT, -1,
 		"%s: no trace of a known format in this folder (%zu files "
 		"looked at)",
