@@ -199,6 +199,7 @@ class Adapter(_adapter.Adapter):
             record_shapes=True,
             profile_memory=os.environ.get("TAUT_RECORD_MEMORY") == "1",
         )
+        self.kineto.is_started = True
         with self.others.ours():
             if self.kineto.level is not None:
                 self.profiler.prepare_trace()
@@ -263,6 +264,7 @@ class Adapter(_adapter.Adapter):
                     pass
 
     def forked(self):
+        self.kineto.forked()
         if self.profiler is None:
             return
         # The child inherits a profiler that nobody will stop.
@@ -289,12 +291,28 @@ class _Kineto:
 
     def __init__(self):
         self.level = None
+        self.is_started = False
         try:
             folder = os.path.join(os.path.dirname(torch.__file__), "lib")
             lib = ctypes.CDLL(os.path.join(folder, "libtorch_cpu.so"))
             self.level = ctypes.c_int.in_dll(lib, self.VARIABLE)
         except (OSError, ValueError):
             pass
+
+    def forked(self):
+        """Kineto's first use starts a thread that a fork does not copy, and its
+        destructor waits in the child for that thread, for ever. So a child that
+        calls exit() ends without the destructors that it has from its parent:
+        C's streams are flushed, then it is gone."""
+        if not self.is_started:
+            return
+        self.is_started = False  # a child of the child inherits what is set here
+        libc = ctypes.CDLL(None)
+        last, flush = libc._exit, libc.fflush
+        # The last one set is called first; both get what they expect: _exit()
+        # the status, fflush() NULL.
+        if not libc.on_exit(last, None):
+            libc.__cxa_atexit(flush, None, None)
 
     @contextlib.contextmanager
     def quiet(self):

@@ -346,6 +346,15 @@ static const char *say_end(
 		*state ? ": " : "", state);
 }
 
+/* So begin the states of processes that gave up; tell_missing() says it. */
+static const char *without_prefix(const char *state)
+{
+	static const char prefix[] = "not recorded: ";
+
+	return strncmp(state, prefix, strlen(prefix)) ? state :
+		state + strlen(prefix);
+}
+
 static const char *why_not(
 	struct gather *g, const struct record_process *process)
 {
@@ -360,13 +369,13 @@ static const char *why_not(
 		return process->steps_seen == 0 ?
 			taut_arena_printf(g->arena,
 				"no optimiser step was made: %s",
-				process->state) :
+				without_prefix(process->state)) :
 			taut_arena_printf(g->arena, "the job ended after %lld "
 				"step%s; recording begins at step %u (--steps)",
 				(long long)process->steps_seen,
 				process->steps_seen == 1 ? "" : "s",
 				g->plan->first);
-	return *process->state ? process->state : "it gave no reason";
+	return *process->state ? without_prefix(process->state) : "it gave no reason";
 }
 
 static taut_status judge_rank(struct gather *g, int32_t number)

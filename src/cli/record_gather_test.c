@@ -41,7 +41,7 @@ static void make_run(void)
 		"\"framework\": \"torch\", \"world_size\": 4, \"steps_seen\": "
 		"20, \"recorded\": [10, 14], \"ended_ns\": 7}";
 	static const char third[] = "{\"host\": \"b\", \"pid\": 6, \"rank\": 2,"
-		"\"framework\": \"torch\", \"state\": \"why\", "
+		"\"framework\": \"torch\", \"state\": \"not recorded: why\", "
 		"\"steps_seen\": 20, \"ended_ns\": 7}";
 	struct tauti_log_header header = { .magic = TAUTI_LOG_MAGIC,
 		.header_bytes = 4096, .record_bytes = 128, .capacity = 4,

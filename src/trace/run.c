@@ -691,8 +691,10 @@ static taut_status nothing_found(
 	const struct run *run, const char *path, struct taut_error *err)
 {
 	if (run->lines.count)
-		return taut_error_set(err, TAUT_EFORMAT, -1,
-			"%s; nothing was recorded", run->lines.data[0]);
+		return taut_error_set(err, TAUT_EFORMAT, -1, "%s%s",
+			run->lines.data[0],
+			strstr(run->lines.data[0], "nothing was recorded") ?
+				"" : "; nothing was recorded");
 	return taut_error_set(err, TAUT_EFORMAT, -1,
 		"%s: no trace of a known format in this folder (%zu files "
 		"looked at)",

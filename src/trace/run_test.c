@@ -315,6 +315,11 @@ static void test_recording(void **state)
 	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 1, 3, 3);
 	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 101, 7, 1, 5);
 	wl_write(&w, name_file(&f, "rank1/a-loader.tautlog"));
+	/* of a rank that was killed while it recorded */
+	put_folder(&f, "rank0");
+	w = wl_begin(0, 2);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "wait", 90, 5, 0, 4);
+	wl_write(&w, name_file(&f, "rank0/torch.tautlog"));
 
 	struct taut_run *run = open_folder(&f);
 	assert_int_equal(run->n_traces, 1);
@@ -331,7 +336,8 @@ static void test_recording(void **state)
 	assert_int_equal(t->kind[1], TAUT_KIND_LOAD_WAIT);
 	assert_int_equal(t->kind[2], TAUT_KIND_LOAD);
 	assert_int_equal(t->correlation[2], 4);
-	assert_int_equal(run->n_notes, 3);
+	assert_int_equal(run->n_notes, 4);
+	assert_non_null(strstr(run->notes[3], "rank0/torch.tautlog: tells"));
 	assert_non_null(strstr(run->notes[0], "recording.json: rank 0: was"));
 	assert_non_null(strstr(run->notes[1], "and A"));
 	assert_non_null(strstr(run->notes[2], "1 of the job's 2 ranks"));

@@ -141,6 +141,22 @@ class PlainTest(Case):
         waits = [s.correlation for s in log.spans if s.kind == KIND_LOAD_WAIT]
         self.assertEqual(waits, [3, 4, 1, 2])
 
+    def test_forks_that_exit(self):
+        """A copy of the process in or behind the window ends as it would."""
+        said = self.loop(
+            "import ctypes, os\nstop = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "stop.step()\n"
+            "if step in (3, 8):\n"
+            "    child = os.fork()\n"
+            "    if not child:\n"
+            "        print('child')\n"
+            "        ctypes.CDLL(None).printf(b'of C\\n')\n"
+            "        sys.exit(5)\n"
+            "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n",
+        )
+        self.assertEqual(said.splitlines()[:-1], ["child", "of C", "5"] * 2)
+        self.assertEqual(self.steps_of(), [3, 4])
+
     def test_no_workers(self):
         self.assertEqual(self.job().returncode, 0)
         (log,) = self.logs(0, "torch")
