@@ -60,9 +60,10 @@ int64_t tauti_nccl_lane(struct tauti_nccl_recorder *r,
 
 /* --- names ----------------------------------------------------------------------*/
 
-/* "[0, 1, 2, 3]"; 0: not known, or too many. */
+/* "[0, 1, 2, 3]"; 0: not known, or too many. write: how a text is written. */
 static uint32_t list_ranks(struct tauti_nccl_recorder *r,
-	const struct tauti_nccl_comm *comm)
+	const struct tauti_nccl_comm *comm,
+	uint32_t (*write)(struct taut_log *log, const char *text))
 {
 	char text[8 * MOST_LISTED];
 	int len = 0;
@@ -73,7 +74,7 @@ static uint32_t list_ranks(struct tauti_nccl_recorder *r,
 		len += snprintf(text + len, sizeof text - (size_t)len, "%s%d",
 			i ? ", " : "[", i);
 	snprintf(text + len, sizeof text - (size_t)len, "]");
-	return taut_log_text(r->log, text);
+	return write(r->log, text);
 }
 
 static void copy_name(struct tauti_nccl_comm *comm, const char *name)
@@ -107,8 +108,8 @@ static void introduce(struct tauti_nccl_recorder *r,
 		copy_name(comm, name);
 	snprintf(text, sizeof text, "0x%llx", (unsigned long long)hash);
 	atomic_store_explicit(&comm->hash, hash, memory_order_relaxed);
-	atomic_store_explicit(&comm->group_ranks, list_ranks(r, comm),
-		memory_order_relaxed);
+	atomic_store_explicit(&comm->group_ranks, list_ranks(r, comm,
+		taut_log_text), memory_order_relaxed);
 	tell(r, comm, hash, rank);
 	atomic_store_explicit(&comm->group, taut_log_text(r->log, text),
 		memory_order_release);
@@ -136,6 +137,7 @@ void tauti_nccl_comm_learn(struct tauti_nccl_recorder *r,
 	 * collective would not be known to be that of the other ranks. */
 	snprintf(text, sizeof text, "0x%llx", (unsigned long long)hash);
 	args->group = tauti_log_text_anew(r->log, text);
+	args->group_ranks = list_ranks(r, comm, tauti_log_text_anew);
 }
 
 /* --- beginning -------------------------------------------------------------------*/

@@ -358,6 +358,8 @@ static void texts_wait_for_nobody(void **state)
 		c = read_log_nth(&log, TAUTI_LOG_COMM, i);
 		assert_string_equal(read_log_name(&log, c->u.comm.group),
 			"0xabc123");
+		assert_string_equal(read_log_name(&log, c->u.comm.group_ranks),
+			"[0, 1, 2, 3]");
 		assert_string_equal(read_log_name(&log, c->u.comm.collective),
 			"allreduce");
 		assert_string_equal(read_log_name(&log, c->u.comm.dtype),
