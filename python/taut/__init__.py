@@ -13,12 +13,12 @@ A job that `taut record` runs needs neither: its steps end with its optimiser's.
 import sys as _sys
 
 
-def _the_agent():
-    """In a job of `taut record` the agent is there already, as _taut._agent."""
-    agent = _sys.modules.get("_taut._agent")
-    if agent is None:
-        from . import _agent as agent
-    return agent
+def _the_recorder():
+    """In a job of `taut record` the recorder is there already, as _taut._recorder."""
+    recorder = _sys.modules.get("_taut._recorder")
+    if recorder is None:
+        from . import _recorder as recorder
+    return recorder
 
 
 def record(out, steps=None):
@@ -26,9 +26,9 @@ def record(out, steps=None):
     which `taut report` reads. With steps, a text "A:B", only those of its steps
     are, counted from 0 at its beginning. In a job that `taut record` runs, it
     does nothing: that recording goes on."""
-    return _the_agent().Block(out, steps)
+    return _the_recorder().Block(out, steps)
 
 
 def step():
     """Ends a step. From the first call on, optimisers end none."""
-    _the_agent().step_by_hand()
+    _the_recorder().step_by_hand()

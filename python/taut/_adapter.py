@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""What a framework's adapter does for the agent: the contract, and what several
+"""What a framework's adapter does for the recorder: the contract, and what several
 adapters share.
 
 An adapter is a module _<framework>.py with a class Adapter(job). It is made at
 the end of the framework's import, in the importing thread. It must find the end
-of each step and then call step_ended(); all else is called by the agent, in the
+of each step and then call step_ended(); all else is called by the recorder, in the
 thread that ended the step or, for a recording that is cut, at exit. Whatever
 an adapter raises ends the recording, never the job."""
 
@@ -43,7 +43,7 @@ class Adapter:
     output = ""
 
     def __init__(self, job):
-        self.job = job  # the agent sets it anew; None: nothing to record
+        self.job = job  # the recorder sets it anew; None: nothing to record
 
     def step_ended(self):
         """A training step of this process has ended."""

@@ -335,7 +335,7 @@ class Adapter(_adapter.Adapter):
         Steps(self.step_ended).watch()
         self.stores.watch()
 
-    # --- what the agent asks ----------------------------------------------
+    # --- what the recorder asks ----------------------------------------------
 
     def ranks(self):
         found = self.stores.ranks()

@@ -170,7 +170,7 @@ class Adapter(_adapter.Adapter):
         profiler_v2.start = started
         tf.profiler.experimental.start = started
 
-    # --- what the agent asks ----------------------------------------------
+    # --- what the recorder asks ----------------------------------------------
 
     def ranks(self):
         if self.cluster:

@@ -141,7 +141,7 @@ class Adapter(_adapter.Adapter):
         Steps(self.step_ended).watch()
         self.loader.watch_workers()
 
-    # --- what the agent asks ----------------------------------------------
+    # --- what the recorder asks ----------------------------------------------
 
     def ranks(self):
         dist = sys.modules.get("torch.distributed")

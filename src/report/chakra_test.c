@@ -1,5 +1,5 @@
 /* chakra_test.c - two ranks made by hand, to Chakra and back. That other
- * programs can run what is written is tests/chakra/chakra_test.py's to show. */
+ * programs can run what is written is tests/formats/chakra_test.py's to show. */
 #include "tests/support/renderer.h"
 
 #include "report/tables.h"

@@ -562,7 +562,7 @@ static void large(void)
 	check(got == other, "large message");
 }
 
-/* As the agent of a framework: before MPI_Init it says that it is here and
+/* As the recorder of a framework: before MPI_Init it says that it is here and
  * that its window is not open yet. */
 static int64_t *frame;
 

@@ -446,7 +446,7 @@ class Common:
             self.assertEqual(log.comms("MPI_Barrier"), [])
 
     def test_window_of_a_framework(self):
-        """Where an agent chooses the steps, its file opens and shuts ours."""
+        """Where a recorder chooses the steps, its file opens and shuts ours."""
         run = self.run_parts("window")
         for log in run.logs.values():
             self.assertEqual([e.comm.seq for e in log.comms()], [2, 3, 4])

@@ -59,10 +59,10 @@ class _Waiter:
 
     def imported(self, name, module):
         try:
-            agent = self.load()
+            recorder = self.load()
         except Exception:
             return
-        agent.framework_imported(name, module)
+        recorder.framework_imported(name, module)
 
     def load(self):
         """Our package, from beside this file and under a name of its own, so
@@ -76,9 +76,9 @@ class _Waiter:
             )
             sys.modules["_taut"] = module_from_spec(spec)
             spec.loader.exec_module(sys.modules["_taut"])
-        from _taut import _agent
+        from _taut import _recorder
 
-        return _agent
+        return _recorder
 
 
 def _begin():

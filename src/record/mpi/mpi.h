@@ -169,7 +169,7 @@ struct tauti_mpi_state {
 	struct tauti_mpi_comm *comms[TAUTI_MPI_COMM_CHAINS];
 	struct tauti_mpi_tables *tables;
 	struct {
-		bool follows; /* an agent of a framework chooses the steps */
+		bool follows; /* a framework's recorder chooses the steps */
 		const int64_t *times; /* mapped: from, to; NULL: not there */
 		int64_t next_look_ns;
 		char path[4096]; /* without its last word */

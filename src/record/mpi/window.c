@@ -1,5 +1,5 @@
 /* window.c - a process that trains with a framework is recorded in the steps
- * that the framework's agent chose. The agent tells them in a small file,
+ * that the framework's recorder chose. The recorder tells them in a small file,
  * RUN/processes/HOST-PID.window: from, to (0: not yet), in nanoseconds. */
 #include <fcntl.h>
 #include <stdio.h>

@@ -12,8 +12,8 @@ import tarfile
 import tempfile
 import unittest
 
-import schema
-import simulate
+import chakra_schema as schema
+import chakra_simulate as simulate
 
 TAUT = os.environ.get("TAUT", "build/taut")
 ROOT = pathlib.Path(__file__).resolve().parents[2]

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""The agent without a framework: an adapter made here ends the steps."""
+"""The recorder without a framework: an adapter made here ends the steps."""
 
 import json
 import os
@@ -14,7 +14,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 from torch_case import EventLog  # noqa: E402
 
-from taut import _adapter, _agent, _clocks, _nccl  # noqa: E402
+from taut import _adapter, _recorder, _clocks, _nccl  # noqa: E402
 
 
 class Adapter(_adapter.Adapter):
@@ -48,15 +48,15 @@ class Adapter(_adapter.Adapter):
         self.call("stop", folder and os.path.basename(folder))
 
 
-class AgentTest(unittest.TestCase):
+class RecorderTest(unittest.TestCase):
     def setUp(self):
-        holder = tempfile.TemporaryDirectory(prefix="taut-agent-")
+        holder = tempfile.TemporaryDirectory(prefix="taut-recorder-")
         self.addCleanup(holder.cleanup)
         self.run_folder = pathlib.Path(holder.name)
         (self.run_folder / "processes").mkdir()
 
     def job(self, adapter, steps=(4, 6)):
-        adapter.job = job = _agent.Job(str(self.run_folder), steps)
+        adapter.job = job = _recorder.Job(str(self.run_folder), steps)
         job.add(adapter)
         return job
 
