@@ -407,6 +407,32 @@ static void ring(struct wl *w, int round)
 	}
 }
 
+/* Numbers begin again with an epoch: how many are under way is not told. */
+static void test_loader_of_two_epochs(void **state)
+{
+	static const uint32_t numbers[] = { 3, 4, 1, 2 };
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t load;
+
+	(void)state;
+	for (int64_t k = 0; k < 4; k++) {
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 500,
+			k * 20, 15, numbers[k]);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100,
+			k * 20 + 10, 8, numbers[k]);
+	}
+	run = open_logs(&w, 1);
+	g = build(run);
+	load = find_op(g, 0, TAUT_OP_HOST, "batch", 3);
+	assert_true(has_edge(g, load, find_op(g, 0, TAUT_OP_RETURN, "take", 3)));
+	for (int k = 0; k < 4; k++)
+		assert_false(has_edge(g, find_op(g, 0, TAUT_OP_RETURN, "take",
+			k), load));
+	finish(g, run);
+}
+
 /* Four clocks that are off and drift apart, each compared with rank 0's at
  * both ends: with comparisons that are off by nothing the clocks come out;
  * with ones that are off by 15 us, within what they state, no receive ends
@@ -574,6 +600,7 @@ int main(void)
 		cmocka_unit_test(test_wait_for_several),
 		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_loader_of_two_epochs),
 		cmocka_unit_test(test_compared_clocks),
 		cmocka_unit_test(test_ring_alone),
 		cmocka_unit_test(test_nccl_beside_its_kernels),

@@ -150,12 +150,17 @@ static uint32_t taken_before(const struct loader *l, int64_t at)
 	return lo ? l->takes.data[lo - 1].number : 0;
 }
 
-/* The most batches that were under way; 0: the recording does not tell. */
+/* The most batches that were under way; 0: the recording does not tell, for
+ * instance where numbers begin again with an epoch. */
 static uint32_t under_way(const struct loader *l)
 {
 	const struct taut_trace *t = l->rank->trace;
 	uint32_t most = 0;
 
+	for (size_t i = 1; i < l->takes.count; i++)
+		if (t->start_ns[l->takes.data[i].row] <
+			t->start_ns[l->takes.data[i - 1].row])
+			return 0;
 	for (size_t i = 0; i < l->loads.count; i++) {
 		uint32_t taken = taken_before(
 			l, t->start_ns[l->loads.data[i].row]);
