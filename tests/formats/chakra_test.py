@@ -220,7 +220,6 @@ def ignore_file_limit():
     signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
 
 
-@unittest.skipUnless(SAMPLES.is_dir(), "no traces beside the checkout")
 class Large(unittest.TestCase):
     """No step of reading takes time that grows with the square."""
 
@@ -238,6 +237,7 @@ class Large(unittest.TestCase):
         self.assertAlmostEqual(step["measured_ms"], count * 5 / 1000)
 
 
+@unittest.skipUnless(SAMPLES.is_dir(), "no traces beside the checkout")
 class Samples(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
