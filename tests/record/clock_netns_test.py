@@ -12,6 +12,7 @@ import time
 import unittest
 
 from cluster import Cluster
+from record_lib import Offset, Options
 
 LIMIT_NS = 20_000
 SECONDS = 2.0
@@ -22,25 +23,6 @@ HOSTS = [
     (40_000_000, 80_000),
     (250_000, -10_000),
 ]
-
-
-class Offset(ctypes.Structure):
-    _fields_ = [
-        ("at_ns", ctypes.c_int64),
-        ("offset_ns", ctypes.c_int64),
-        ("half_width_ns", ctypes.c_int64),
-        ("answers", ctypes.c_uint32),
-    ]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [
-        ("source", ctypes.c_char_p),
-        ("rank", ctypes.c_int32),
-        ("world_size", ctypes.c_int32),
-        ("local_rank", ctypes.c_int32),
-        ("capacity", ctypes.c_uint32),
-    ]
 
 
 def serve(lib):

@@ -15,6 +15,7 @@ import time
 import unittest
 
 from cluster import Cluster
+from record_lib import Offset, Options
 
 LIMIT_US = 20.0
 ROUNDS = 150
@@ -28,25 +29,6 @@ HOSTS = [
     (-35_000_000, 15_000),
     (400_000, 90_000),
 ]
-
-
-class Offset(ctypes.Structure):
-    _fields_ = [
-        ("at_ns", ctypes.c_int64),
-        ("offset_ns", ctypes.c_int64),
-        ("half_width_ns", ctypes.c_int64),
-        ("answers", ctypes.c_uint32),
-    ]
-
-
-class Options(ctypes.Structure):
-    _fields_ = [
-        ("source", ctypes.c_char_p),
-        ("rank", ctypes.c_int32),
-        ("world_size", ctypes.c_int32),
-        ("local_rank", ctypes.c_int32),
-        ("capacity", ctypes.c_uint32),
-    ]
 
 
 class Comm(ctypes.Structure):
