@@ -1,70 +1,8 @@
 /* v3.c - version 3 of the interface: see abi_v3.h. */
 #include "record/nccl/abi_v3.h"
-#include "record/nccl/plugin.h"
 
-static void *start_coll(void *context, const struct tauti_nccl_event_v3 *e)
-{
-	return tauti_plugin_start_task(context, &(struct tauti_nccl_task_info) {
-		.comm_name = e->u.coll.comm_name,
-		.comm_hash = e->u.coll.comm_hash,
-		.func = e->u.coll.func,
-		.dtype = e->u.coll.dtype,
-		.algo = e->u.coll.algo,
-		.proto = e->u.coll.proto,
-		.seq = e->u.coll.seq, .count = e->u.coll.count,
-		.rank = e->rank, .root = e->u.coll.root, .peer = -1,
-		.channels = e->u.coll.channels,
-	});
-}
-
-static void *start_pair(void *context, const struct tauti_nccl_event_v3 *e)
-{
-	return tauti_plugin_start_task(context, &(struct tauti_nccl_task_info) {
-		.is_pair = true,
-		.comm_name = e->u.p2p.comm_name,
-		.comm_hash = e->u.p2p.comm_hash,
-		.func = e->u.p2p.func,
-		.dtype = e->u.p2p.dtype,
-		.count = e->u.p2p.count,
-		.rank = e->rank, .root = -1, .peer = e->u.p2p.peer,
-	});
-}
-
-static int start(void *context, void **ret_handle,
-	const struct tauti_nccl_event_v3 *e)
-{
-	if (e->type == NCCL_COLL)
-		*ret_handle = start_coll(context, e);
-	else if (e->type == NCCL_P2P)
-		*ret_handle = start_pair(context, e);
-	else
-		*ret_handle = tauti_plugin_start_part(context, e->type,
-			&(struct tauti_nccl_part) {
-				.version = 3, .rank = e->rank,
-				.step = e->u.step.step, .parent = e->parent,
-				.op = &e->u.op,
-			});
-	return NCCL_SUCCESS;
-}
-
-static int init(void **ret_context, int *ret_mask)
-{
-	tauti_plugin_init(ret_context, &(struct tauti_nccl_comm_info) {
-		.version = 3, .n_nodes = -1, .n_ranks = -1, .rank = -1,
-		.mask = ret_mask,
-	});
-	return NCCL_SUCCESS;
-}
-
-static int finalize(void *context)
-{
-	tauti_plugin_finalize(context);
-	return NCCL_SUCCESS;
-}
-
-__attribute__((visibility("default"))) extern const struct tauti_nccl_v3
-	ncclProfiler_v3;
-const struct tauti_nccl_v3 ncclProfiler_v3 = {
-	TAUTI_NCCL_NAME, init, start, tauti_plugin_stop, tauti_plugin_state_v1,
-	finalize, TAUTI_NCCL_TAIL,
-};
+#define TAUTI_NCCL_VERSION 3
+#define TAUTI_NCCL_EVENT tauti_nccl_event_v3
+#define TAUTI_NCCL_INTERFACE tauti_nccl_v3
+#define TAUTI_NCCL_EXPORT ncclProfiler_v3
+#include "record/nccl/like_v2.h"
