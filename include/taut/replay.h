@@ -25,6 +25,60 @@
 
 TAUT_BEGIN_DECLS
 
+/* --- what operations share --------------------------------------------------
+ * Transfers that are under way together share links; a transfer that a host
+ * must copy or reduce shares its cores with what computes there. A flow is one
+ * transfer: it moves at a rate r, and takes r * weight from each resource that
+ * it uses. Rates are max-min fair: those of all flows rise together until a
+ * resource is full; the flows on it stay there, and the others rise on.
+ *
+ * A flow begins when the first of its operations starts. After latency_ns it
+ * moves `amount`, at rates that change whenever a flow begins or is done. Each
+ * of its operations ends when the flow is done, and its own duration after
+ * that: of such an operation dur_ns is what is left for it alone.
+ *
+ * On a lane with a core, operations advance at the speed
+ *     max(least_speed, 1 - sum over flows of rate * weight on it / capacity)
+ * and dur_ns is what they take at speed 1. They do not slow the flows.
+ *
+ * Rates and speeds are doubles, added in the order of the arrays; every end
+ * is rounded to a nanosecond once. The same input gives the same bytes. */
+struct taut_flow_use {
+	uint32_t resource;
+	double weight; /* of the resource, by unit of rate; > 0 */
+};
+
+struct taut_flow {
+	double amount; /* >= 0; 0: done after its latency */
+	int64_t latency_ns; /* >= 0 */
+	uint32_t first_use, n_uses; /* in uses; n_uses 0: rate 1 */
+};
+
+struct taut_sharing {
+	uint32_t n_resources, n_flows, n_uses;
+	const double *capacity;  /* by resource, a nanosecond; > 0 */
+	const struct taut_flow *flows;
+	const struct taut_flow_use *uses;
+	const uint32_t *flow_of; /* by op; TAUT_NONE: its time is its own */
+	const uint32_t *core_of; /* by lane of the graph: a resource, or
+	                            TAUT_NONE; NULL: no lane has one */
+	double least_speed;      /* above 0, at most 1 */
+};
+
+/* The other way round: what the flows moved and the operations did, from the
+ * times at which they were recorded (or replayed), given who shares what. A
+ * replay with the results gives these times back, to a nanosecond each.
+ * A flow is under way from the start of its first operation to the earliest
+ * end of any; what is longer stays with the operation. amount of the flows is
+ * not read; latency_ns is, and is cut where the flow was shorter.
+ * ret_amount: n_flows; ret_latency_ns: n_flows; ret_dur_ns: n_ops.
+ * TAUT_ENOMEM; TAUT_EINVAL: as taut_replay(). */
+TAUT_API TAUT_NODISCARD taut_status taut_sharing_measure(
+	const struct taut_graph *graph, const struct taut_sharing *sharing,
+	const int64_t *start_ns, const int64_t *dur_ns, double *ret_amount,
+	int64_t *ret_latency_ns, int64_t *ret_dur_ns,
+	struct taut_error *reterr);
+
 /* What to change without touching the graph; zero changes nothing. */
 struct taut_replay_edit {
 	const int64_t *dur_ns; /* n_ops, >= 0; NULL: the graph's */
@@ -32,6 +86,7 @@ struct taut_replay_edit {
 	const uint8_t *mute;   /* n_ops, 1: nobody waits for this op but the
 	                          next on its lane, as if the graph had no edge
 	                          out of it; NULL: none */
+	const struct taut_sharing *sharing; /* NULL: nothing is shared */
 	int unordered; /* 1: order[] is not wanted. Operations that concern
 	                  nobody but the next on their lane then run ahead of
 	                  their time; starts, ends and deciders are the same */
@@ -72,6 +127,14 @@ TAUT_API void taut_timeline_fini(struct taut_timeline *timeline);
 TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);
+
+/* The median step over ranks and steps, each from its begin to its end with
+ * what it put on a device, without a rank's first step where it has more: what
+ * a report calls the steady step. The times are by op: a timeline's, or the
+ * recorded ones. -1 where the graph has no steps. TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_steady_step(
+	const struct taut_graph *graph, const int64_t *start_ns,
+	const int64_t *end_ns, int64_t *ret_ns, struct taut_error *reterr);
 
 /* One line an op, in the order in which they were run:
  *     start end lane op name

@@ -1,0 +1,142 @@
+/* taut/cost.h - what things cost: where the hosts stand, what each transfer
+ * takes of their links and cores, and laws for sizes that were never measured.
+ *
+ * A recording measures; a law only carries a measurement to another size. So a
+ * changed transfer is the recorded one times law(new) / law(old), which keeps
+ * the scatter of the job itself, and a law alone is used where there is
+ * nothing like it in the recording.
+ *
+ * Rates are shares of the recorded link: a resource of capacity 1 is the link
+ * as it was, and `amount` is the nanoseconds that a transfer takes of it when
+ * it has it alone. No nominal bandwidth need be known for that.
+ *
+ * Owner:   taut_costs owns its tables and borrows from the graph.
+ * Threads: read-only once made; the laws are pure functions.
+ * Units:   nanoseconds, bytes. */
+#ifndef TAUT_COST_H
+#define TAUT_COST_H
+
+#include <taut/replay.h>
+
+TAUT_BEGIN_DECLS
+
+/* --- laws: how a collective is carried out ------------------------------------
+ * p ranks, S bytes (of one rank's input; of all-gather: of its output). */
+enum taut_algorithm {
+	TAUT_ALGO_AS_RECORDED, /* not known; taken for a ring */
+	TAUT_ALGO_RING,
+	TAUT_ALGO_TREE,            /* double binary tree, pipelined */
+	TAUT_ALGO_HALVING_DOUBLING, /* Rabenseifner */
+	TAUT_ALGO_HIERARCHICAL,    /* in a host, one ring over hosts, in a host */
+	TAUT_ALGO_BLUECONNECT,     /* reduce-scatter and all-gather by dimension */
+	TAUT_ALGO_SERVER,          /* push to and pull from parameter servers */
+	TAUT_ALGORITHMS
+};
+TAUT_API const char *taut_algorithm_name(enum taut_algorithm algorithm);
+
+struct taut_law_in {
+	enum taut_coll_kind kind;
+	enum taut_algorithm algorithm;
+	uint32_t ranks, hosts; /* hosts that the ranks are spread over evenly */
+	uint32_t servers;      /* of SERVER; 0: one a host */
+	double bytes;
+};
+/* What one collective asks of the busiest rank (or server). */
+struct taut_law {
+	double network_bytes; /* out of, and into, its host */
+	double local_bytes;   /* between ranks of one host */
+	double messages;      /* one after another: how often latency is paid */
+	double reduced_bytes; /* added up by a core */
+};
+TAUT_API struct taut_law taut_law(const struct taut_law_in *in);
+
+/* --- a line through measurements -------------------------------------------------
+ * y = alpha + beta x, by least absolute deviations, which one stray value does
+ * not move; standard errors by bootstrap with a fixed seed. alpha and beta are
+ * not below 0. With fewer than three different x, alpha is 0 and its error is
+ * as large as the least y. */
+struct taut_line {
+	double alpha, beta;
+	double alpha_error, beta_error; /* one standard error */
+	double scatter; /* median |y - line| / line */
+	uint32_t n;
+};
+TAUT_API TAUT_NODISCARD taut_status taut_line_fit(const double *x,
+	const double *y, uint32_t n, struct taut_line *ret_line,
+	struct taut_error *reterr);
+
+/* --- where things stand -----------------------------------------------------------*/
+struct taut_host {
+	double up, down; /* of the recorded rate of its link to the network: 1 */
+	double local;    /* between ranks of the host */
+};
+struct taut_site {
+	uint32_t n_hosts;
+	struct taut_host *hosts;
+	uint32_t n_ranks;
+	uint32_t *host_of; /* by rank (index in run->traces) */
+	double *core;      /* by rank: capacity of what computes; 1 */
+	double backbone;   /* all traffic between hosts passes it; 0: there is
+	                      none that could be full */
+};
+
+/* What one collective takes, by index in graph->collectives. */
+struct taut_transfer {
+	double amount;      /* ns of the busiest link, alone on it */
+	int64_t latency_ns; /* before anything moves */
+	double core;        /* of a core, while it moves at rate 1; >= 0 */
+	uint8_t on_network; /* members on several hosts: else it uses `local` */
+};
+
+/* Resources, uses and flows of all collectives of a graph; lanes of a rank's
+ * computation stand on its core. Owns its arrays; destroy it with
+ * taut_sharing_destroy(). */
+TAUT_API TAUT_NODISCARD taut_status taut_sharing_create(
+	const struct taut_graph *graph, const struct taut_site *site,
+	const struct taut_transfer *transfers,
+	struct taut_sharing **ret_sharing, struct taut_error *reterr);
+TAUT_API void taut_sharing_destroy(struct taut_sharing *sharing); /* NULL: fine */
+
+/* --- what a recording tells ---------------------------------------------------------*/
+struct taut_cost_class { /* transfers of one kind in groups of one size */
+	enum taut_coll_kind kind;
+	int32_t group_size;
+	int on_network;
+	struct taut_line line; /* amount + latency against law network_bytes (or
+	                          local_bytes) */
+	int64_t least_bytes, most_bytes; /* of one rank's input */
+	double rate_gbs;  /* 1 / beta: goodput of the link */
+};
+
+struct taut_costs {
+	const struct taut_graph *graph;
+	struct taut_site site;
+	struct taut_transfer *transfers; /* by collective, as recorded */
+	int64_t *dur_ns;  /* by op: at speed 1; of transfers what is left alone */
+	uint32_t n_classes;
+	struct taut_cost_class *classes;
+	uint32_t *class_of; /* by collective; TAUT_NONE: bytes are not known */
+	/* How much slower a rank computes while a transfer moves at rate 1:
+	 * from operations of one name and size that ran under transfers in some
+	 * places and alone in others. 0 where too few did; drag_error says how
+	 * far it may be off. */
+	double drag, drag_error;
+	uint32_t n_drag; /* operations compared */
+};
+/* Everything from the recording alone. With these, a replay gives back the
+ * recording to within a nanosecond an operation. */
+TAUT_API TAUT_NODISCARD taut_status taut_costs_create(
+	const struct taut_graph *graph, struct taut_costs **ret_costs,
+	struct taut_error *reterr);
+TAUT_API void taut_costs_destroy(struct taut_costs *costs); /* NULL is fine */
+
+/* How a transfer of the recording becomes one of another size, way or group:
+ * amounts by network_bytes (local_bytes), latencies by messages. like is the
+ * collective of the recording nearest to it; TAUT_NONE: the class's line alone.
+ * error: -1, 0 or 1 standard errors of the class's line. */
+TAUT_API struct taut_transfer taut_costs_transfer(
+	const struct taut_costs *costs, uint32_t like,
+	const struct taut_law_in *as, double error);
+
+TAUT_END_DECLS
+#endif /* TAUT_COST_H */

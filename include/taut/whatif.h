@@ -1,0 +1,76 @@
+/* taut/whatif.h - what would it give: a recorded job with changes, replayed.
+ *
+ * A change is one transformation with its parameters, written as
+ *     NAME[=VALUE][,KEY=VALUE]...        link=4gbit   slow=2,factor=1.3
+ * Changes are laid over each other in the order in which they are given.
+ * taut_transformations() is the table that the command's --list prints.
+ *
+ * Owner:   a prediction owns the changed graph, and borrows from the one below
+ *          and its run.
+ * Threads: any number of predictions may be made of one graph side by side.
+ * Units:   nanoseconds, bytes. */
+#ifndef TAUT_WHATIF_H
+#define TAUT_WHATIF_H
+
+#include <taut/cost.h>
+#include <taut/edit.h>
+
+TAUT_BEGIN_DECLS
+
+struct taut_parameter {
+	const char *name;   /* "" is the value itself: NAME=VALUE */
+	const char *form;   /* "RATE", "N", "PERCENT", "LIST", "fp16|bf16" */
+	const char *preset; /* value where none is given; NULL: must be given */
+	const char *help;
+};
+
+struct taut_transformation_info {
+	const char *name;       /* "link" */
+	const char *group;      /* "network", "compute", "data", "memory", "job" */
+	const char *summary;    /* one line */
+	const char *assumption; /* what must hold for the prediction to hold */
+	const char *source;     /* where the model is from */
+	const struct taut_parameter *parameters;
+	size_t n_parameters;
+};
+/* In the order of the help. */
+TAUT_API const struct taut_transformation_info *taut_transformations(
+	size_t *ret_n);
+
+struct taut_whatif_options { /* zero is every field's default */
+	unsigned threads;
+	int no_graph;    /* times alone: no changed graph */
+};
+
+struct taut_prediction {
+	/* The median steady step, as a report has it (taut_steady_step()): the
+	 * recording's, and the changed one with the interval in which it is
+	 * expected with 95 %: uncertain costs one at a time at both ends of their
+	 * range, and the scatter of the steps, added as variances. */
+	int64_t before_ns, after_ns, low_ns, high_ns;
+	double samples_factor; /* samples a step after / before: 2 for batch=2x */
+	/* Peak memory of the rank that needs most; -1 not known. */
+	int64_t memory_before, memory_after;
+	uint32_t n_notes;      /* assumptions taken on the way, one line each */
+	const char *const *notes;
+	uint32_t n_uncertain;  /* what the interval is made of */
+	const struct taut_uncertain {
+		const char *name;
+		int64_t low_ns, high_ns; /* the step at its ends */
+	} *uncertain;
+	/* The changed job with its replayed times (taut_graph_settle()): explain
+	 * and render it as if it had been recorded. NULL with no_graph. */
+	const struct taut_graph *graph;
+};
+
+/* TAUT_EINVAL: a change is none of the table or a value is not of its form
+ * (the line names the nearest or the form), or it does not apply to this
+ * recording (the line says what is missing). */
+TAUT_API TAUT_NODISCARD taut_status taut_predict(
+	const struct taut_graph *graph, const char *const *changes,
+	size_t n_changes, const struct taut_whatif_options *options,
+	struct taut_prediction **ret_prediction, struct taut_error *reterr);
+TAUT_API void taut_prediction_destroy(struct taut_prediction *prediction);
+
+TAUT_END_DECLS
+#endif /* TAUT_WHATIF_H */

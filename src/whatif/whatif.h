@@ -1,0 +1,130 @@
+/* whatif.h - what the files of this room share.
+ *
+ * predict.c runs a prediction: facts of the job, costs, each change in turn
+ * (apply), the changed graph with its sharing, a replay, the step time. To know
+ * how sure it is, it does all of that again with one uncertain cost at a time
+ * at either end of its range. A transformation is one file and one row of
+ * table.c; it only edits, and says what it assumed. */
+#ifndef TAUT_WHATIF_INTERNAL_H
+#define TAUT_WHATIF_INTERNAL_H
+
+#include <stdbool.h>
+
+#include <taut/whatif.h>
+
+#include "base/vec.h"
+
+/* --- parameters, read (params.c) ----------------------------------------------- */
+struct tauti_change { /* one change, split into texts; see params.c */
+	const struct tauti_transformation *is;
+	const char *const *values; /* beside is->info.parameters */
+	const char *text;          /* as given, for messages */
+};
+/* Each reads values[i]; TAUT_EINVAL names the change, the key and the form. */
+taut_status tauti_param_count(const struct tauti_change *c, size_t i,
+	uint32_t least, uint32_t most, uint32_t *ret, struct taut_error *err);
+taut_status tauti_param_number(const struct tauti_change *c, size_t i,
+	double least, double most, double *ret, struct taut_error *err);
+/* "2x", "0.5x", "+25%", "-10%": a factor; "" where values[i] is none of these
+ * is TAUT_EINVAL. *ret_is_factor false: it is an absolute value of its unit:
+ * bit/s ("4gbit", "1.5Gbit/s", "100mbit"), bytes ("25MB", "25MiB"), or
+ * nanoseconds ("10us", "1.5ms"). */
+enum tauti_unit { TAUTI_BITS_PER_S, TAUTI_BYTES, TAUTI_NS, TAUTI_PLAIN };
+taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
+	enum tauti_unit unit, bool *ret_is_factor, double *ret,
+	struct taut_error *err);
+/* Index among the words of the form "a|b|c". */
+taut_status tauti_param_word(const struct tauti_change *c, size_t i,
+	uint32_t *ret, struct taut_error *err);
+
+/* --- the job as a framework's user sees it (job.c) ------------------------------ */
+enum tauti_phase {
+	TAUTI_PHASE_NONE,     /* between phases, or not known */
+	TAUTI_PHASE_DATA,     /* the main thread gets its batch */
+	TAUTI_PHASE_FORWARD,
+	TAUTI_PHASE_BACKWARD,
+	TAUTI_PHASE_OPTIMIZER,
+};
+
+struct tauti_job_step { /* one rank, one step */
+	uint32_t rank, step; /* index in graph->steps */
+	uint32_t first_gradient, n_gradients; /* in gradients: collectives that
+	                        sum gradients, in the order of their arrival */
+};
+
+struct tauti_job {
+	uint8_t *phase; /* by op of the graph: enum tauti_phase, of host slices by
+	                   where they are, of device work by what launched it */
+	uint32_t *step_of; /* by op: index in graph->steps; TAUT_NONE outside */
+	uint32_t n_steps;
+	struct tauti_job_step *steps;
+	uint32_t *gradients; /* collective indices */
+	bool has_device;     /* computation is on streams, not host threads */
+};
+taut_status tauti_job_create(const struct taut_graph *graph,
+	struct tauti_job **ret_job, struct taut_error *err);
+void tauti_job_destroy(struct tauti_job *job);
+
+/* --- a prediction under way -------------------------------------------------------- */
+/* How a collective of the edit is carried out; zero: as recorded. */
+struct tauti_way {
+	uint8_t algorithm;  /* enum taut_algorithm */
+	uint32_t servers;
+	double wire;   /* bytes on the wire / bytes; 0: 1 */
+	double core;   /* cost on the cores / as recorded; 0: 1 */
+};
+
+/* What may be otherwise than assumed: each is tried at both ends. */
+enum tauti_doubt {
+	TAUTI_DOUBT_NONE,
+	TAUTI_DOUBT_LINE,   /* latency and rate of links, one standard error * 2 */
+	TAUTI_DOUBT_DRAG,   /* slow-down of computation under transfers */
+	TAUTI_DOUBT_MODEL,  /* the transformations' own: tauti_range() */
+	TAUTI_DOUBTS
+};
+
+struct tauti_whatif {
+	const struct taut_graph *graph;
+	const struct tauti_job *job;
+	const struct taut_costs *costs;
+	struct taut_edit *edit; /* dur_ns are those of costs->dur_ns */
+	struct taut_site site;  /* changed by transformations; hosts of ranks by
+	                           rank of the edit: grow with
+	                           tauti_whatif_add_host / _place_rank */
+	double latency;         /* of all links / as recorded; 1 */
+	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
+	                                    tauti_way_of(), which may be short */
+	double samples_factor;
+	enum tauti_doubt doubt;
+	int side;               /* of the doubt: -1 the faster, 1 the slower */
+	struct taut_arena *arena; /* until the prediction is made */
+	TAUT_VEC(const char *) notes; /* in arena; kept of the central run */
+};
+
+/* One line for the user, once for each distinct text. */
+taut_status tauti_note(struct tauti_whatif *w, struct taut_error *err,
+	const char *fmt, ...) TAUT_PRINTF(3, 4);
+/* A number of a model that may as well be anything from low (the faster) to
+ * high (the slower): central, or an end while the model is in doubt. */
+double tauti_range(const struct tauti_whatif *w, double low, double central,
+	double high);
+struct tauti_way tauti_way_of(const struct tauti_whatif *w, uint32_t collective);
+taut_status tauti_set_way(struct tauti_whatif *w, uint32_t collective,
+	const struct tauti_way *way, struct taut_error *err);
+/* "host": a new one like that of rank `like`. */
+taut_status tauti_add_host(struct tauti_whatif *w, uint32_t like,
+	uint32_t *ret_host, struct taut_error *err);
+/* After taut_edit_copy_rank(). */
+taut_status tauti_place_rank(struct tauti_whatif *w, uint32_t rank,
+	uint32_t host, double core, struct taut_error *err);
+
+/* --- transformations ------------------------------------------------------------------ */
+struct tauti_transformation {
+	struct taut_transformation_info info;
+	taut_status (*apply)(struct tauti_whatif *w,
+		const struct tauti_change *change, struct taut_error *err);
+};
+/* One row each, in the order of the help; NULL-terminated (table.c). */
+extern const struct tauti_transformation *const tauti_transformations[];
+
+#endif /* TAUT_WHATIF_INTERNAL_H */
