@@ -77,9 +77,30 @@ static void scale_cores(const struct taut_costs *costs, double drag,
 			transfers[i].core * (drag / costs->drag) : drag;
 }
 
-taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
-	struct taut_costs *ret_costs, struct taut_error *err)
+/* More latency, less to move, or the other way round. */
+static void shift_latencies(const struct taut_costs *costs, double errors,
+	struct taut_transfer *transfers)
 {
+	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
+		struct taut_transfer *t = &transfers[i];
+		const struct taut_line *line;
+		double whole = t->amount + (double)t->latency_ns, latency;
+
+		if (costs->class_of[i] == TAUT_NONE)
+			continue;
+		line = &costs->classes[costs->class_of[i]].line;
+		latency = (double)t->latency_ns + errors * line->alpha_error;
+		latency = fmin(fmax(latency, 0), whole);
+		t->latency_ns = (int64_t)latency;
+		t->amount = whole - (double)t->latency_ns;
+	}
+}
+
+taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
+	double latency_errors, struct taut_costs *ret_costs,
+	struct taut_error *err)
+{
+	double drag = fmax(0, costs->drag + drag_errors * costs->drag_error);
 	const struct taut_graph *g = costs->graph;
 	size_t n = (size_t)g->n_collectives + 1, ops = (size_t)g->n_ops + 1;
 	struct measured m = { malloc(n * sizeof *m.transfers),
@@ -90,7 +111,8 @@ taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
 	if (m.transfers && m.dur_ns && m.span_ns && m.latency_ns && m.amount) {
 		memcpy(m.transfers, costs->transfers,
 			g->n_collectives * sizeof *m.transfers);
-		scale_cores(costs, drag > 0 ? drag : 0, m.transfers);
+		scale_cores(costs, drag, m.transfers);
+		shift_latencies(costs, latency_errors, m.transfers);
 		status = measure(costs, &m, err);
 	} else {
 		status = no_memory(err);
@@ -106,7 +128,7 @@ taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
 	*ret_costs = *costs;
 	ret_costs->transfers = m.transfers;
 	ret_costs->dur_ns = m.dur_ns;
-	ret_costs->drag = drag > 0 ? drag : 0;
+	ret_costs->drag = drag;
 	return TAUT_OK;
 }
 

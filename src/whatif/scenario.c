@@ -142,17 +142,19 @@ static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 	struct tauti_way way = tauti_way_of(w, edited);
 	struct taut_law_in as = law_of(t, c, &way), was = as;
 	struct taut_transfer *to = &t->of[c];
-	bool line = w->doubt == TAUTI_DOUBT_LINE, same = like != TAUT_NONE;
+	bool same = like != TAUT_NONE, by_line = like == TAUT_NONE ||
+		w->costs->transfers[like].on_network != (as.hosts > 1);
 
 	if (same)
 		was = taut_costs_law_in(w->costs, like);
 	same = same && same_law(&as, &was);
 	t->changed |= !same;
-	if (same && !line)
+	if (same)
 		*to = w->costs->transfers[like];
 	else
-		*to = taut_costs_transfer(
-			w->costs, like, &as, line ? 2.0 * w->side : 0);
+		*to = taut_costs_transfer(w->costs, like, &as,
+			by_line && w->doubt == TAUTI_DOUBT_LINE ?
+			2.0 * w->side : 0);
 	to->core *= way.core;
 	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
 		return;
@@ -250,8 +252,9 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	struct taut_error *err)
 {
 	struct taut_costs varied;
-	double side = 2.0 * scenario->side * p->central->drag_error;
-	bool vary = scenario->doubt == TAUTI_DOUBT_DRAG;
+	double errors = 2.0 * scenario->side;
+	bool drag = scenario->doubt == TAUTI_DOUBT_DRAG;
+	bool vary = drag || scenario->doubt == TAUTI_DOUBT_LINE;
 	taut_status status = TAUT_OK;
 
 	*ret = (struct tauti_outcome){ 0 };
@@ -259,8 +262,8 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	p->w.side = scenario->side;
 	p->w.doubted = scenario->change;
 	if (vary)
-		status = tauti_costs_vary(p->central,
-			p->central->drag + side, &varied, err);
+		status = tauti_costs_vary(p->central, drag ? errors : 0,
+			drag ? 0 : errors, &varied, err);
 	if (status)
 		return status;
 	p->w.costs = vary ? &varied : p->central;
