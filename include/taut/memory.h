@@ -46,6 +46,19 @@ TAUT_API TAUT_NODISCARD taut_status taut_memory_create(
 	struct taut_error *reterr);
 TAUT_API void taut_memory_destroy(struct taut_memory *memory); /* NULL: fine */
 
+/* The blocks of a changed graph (taut_edit_build()): an operation asks for
+ * what the one that it is or is a copy of asked for, and the k-th copy of what
+ * gives back gives back what the k-th copy of what asked had. Blocks whose
+ * asking operation is gone are gone; those whose giving operation is gone stay.
+ * like: by op of graph, op of memory->graph or TAUT_NONE. rank_like: by trace
+ * of graph, trace of memory->graph. scale: by block of memory, its bytes times
+ * that; NULL: 1. peak_bytes of the ranks are those of the ranks that they are
+ * like. TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_memory_carry(
+	const struct taut_memory *memory, const struct taut_graph *graph,
+	const uint32_t *like, const uint32_t *rank_like, const double *scale,
+	struct taut_memory **ret_memory, struct taut_error *reterr);
+
 struct taut_memory_peak {
 	int64_t bytes; /* -1: nothing is known of this rank */
 	uint32_t op;   /* asked for the block with which it was reached, or

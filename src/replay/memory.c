@@ -9,11 +9,27 @@
 #include <stdlib.h>
 
 #include "base/vec.h"
+#include "replay/memory.h"
 
-struct owned_memory {
-	struct taut_memory memory; /* first: what the caller holds */
-	struct taut_arena *arena;
-};
+
+struct owned_memory *tauti_memory_new(void)
+{
+	struct taut_arena *arena = taut_arena_create();
+	struct owned_memory *owned = arena ?
+		TAUT_ARENA_ARRAY(arena, struct owned_memory, 1) : NULL;
+
+	if (owned)
+		owned->arena = arena;
+	else
+		taut_arena_destroy(arena);
+	return owned;
+}
+
+void tauti_memory_free(struct owned_memory *owned)
+{
+	if (owned)
+		taut_arena_destroy(owned->arena);
+}
 
 /* --- one rank's events ------------------------------------------------------ */
 
@@ -281,14 +297,10 @@ static bool build(struct owned_memory *owned, const struct taut_graph *graph)
 taut_status taut_memory_create(const struct taut_graph *graph,
 	struct taut_memory **ret_memory, struct taut_error *reterr)
 {
-	struct taut_arena *arena = taut_arena_create();
-	struct owned_memory *owned = arena ?
-		TAUT_ARENA_ARRAY(arena, struct owned_memory, 1) : NULL;
+	struct owned_memory *owned = tauti_memory_new();
 
-	if (owned)
-		owned->arena = arena;
 	if (!owned || !build(owned, graph)) {
-		taut_arena_destroy(arena);
+		tauti_memory_free(owned);
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"no memory for the allocations of the recording");
 	}
@@ -298,8 +310,7 @@ taut_status taut_memory_create(const struct taut_graph *graph,
 
 void taut_memory_destroy(struct taut_memory *memory)
 {
-	if (memory)
-		taut_arena_destroy(((struct owned_memory *)memory)->arena);
+	tauti_memory_free((struct owned_memory *)memory);
 }
 
 /* --- peaks -------------------------------------------------------------------- */

@@ -188,6 +188,60 @@ static void nothing_recorded(void **state)
 	end(&job);
 }
 
+/* a, b and c twice over: each of the two has its own 40 of b, and what a asked
+ * for goes with the c of the same turn. Halved, and b's gone. */
+static void blocks_are_carried(void **state)
+{
+	struct job job = begin();
+	struct taut_memory *carried;
+	struct taut_error err;
+	const uint32_t rank_like[] = { 0 };
+	const double scale[] = { 0.5, 0 };
+
+	(void)state;
+	memory_event(&job.w, 50, 100, 1100, 7, 0);
+	memory_event(&job.w, 150, 40, 1140, 8, 0);
+	memory_event(&job.w, 250, -40, 1100, 8, 0);
+	memory_event(&job.w, 310, -100, 1000, 7, 0);
+	open_job(&job);
+
+	uint32_t n = job.graph->n_ops, like[32], lane_begin[] = { 0, 2 * n };
+	uint32_t lane[32] = { 0 };
+	int64_t start_ns[32], end_ns[32];
+	struct taut_graph_lane lanes[] = { job.graph->lanes[0] };
+	struct taut_graph twice = *job.graph;
+	struct taut_memory_peak top;
+
+	assert_true(2 * n <= 32 && job.graph->n_lanes == 1);
+	for (uint32_t i = 0; i < 2 * n; i++) {
+		like[i] = i % n;
+		start_ns[i] = job.graph->start_ns[i % n] + (i < n ? 0 : 400000);
+		end_ns[i] = start_ns[i] + job.graph->dur_ns[i % n];
+	}
+	twice.n_ops = 2 * n;
+	twice.lane = lane;
+	twice.lanes = lanes;
+	twice.lane_begin = lane_begin;
+	assert_int_equal(taut_memory_carry(job.memory, &twice, like, rank_like,
+		NULL, &carried, &err), 0);
+	assert_int_equal(carried->n_blocks, 4);
+	assert_int_equal(carried->blocks[1].from_op,
+		carried->blocks[0].from_op + n);
+	assert_int_equal(carried->blocks[1].to_op,
+		carried->blocks[0].to_op + n);
+	assert_int_equal(taut_memory_peaks(carried, start_ns, end_ns, NULL,
+		&top, &err), 0);
+	assert_int_equal(top.bytes, 1140);
+	taut_memory_destroy(carried);
+	assert_int_equal(taut_memory_carry(job.memory, &twice, like, rank_like,
+		scale, &carried, &err), 0);
+	assert_int_equal(taut_memory_peaks(carried, start_ns, end_ns, NULL,
+		&top, &err), 0);
+	assert_int_equal(top.bytes, 1050);
+	taut_memory_destroy(carried);
+	end(&job);
+}
+
 static void no_memory_is_said(void **state)
 {
 	struct job job = begin();
@@ -219,6 +273,7 @@ int main(void)
 		cmocka_unit_test(what_was_there_before),
 		cmocka_unit_test(the_device_is_chosen),
 		cmocka_unit_test(nothing_recorded),
+		cmocka_unit_test(blocks_are_carried),
 		cmocka_unit_test(no_memory_is_said),
 	};
 
