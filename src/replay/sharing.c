@@ -252,7 +252,8 @@ static void run(struct share *s, struct taut_timeline *timeline)
 	timeline->n_run = 0;
 	timeline->makespan_ns = 0;
 	while (!s->no_memory) {
-		int64_t start_ns = ready_first_ns(&s->core.ready);
+		int64_t start_ns = max64(
+			ready_first_ns(&s->core.ready), s->clock_ns);
 		int64_t due_ns = due_first_ns(&s->due);
 		int64_t aim_ns = s->measure
 			? ready_first_ns(&s->measure->aims) : INT64_MAX;
@@ -263,7 +264,7 @@ static void run(struct share *s, struct taut_timeline *timeline)
 		}
 		if (next_ns == INT64_MAX)
 			break;
-		s->clock_ns = max64(s->clock_ns, next_ns);
+		s->clock_ns = next_ns;
 		if (aim_ns == next_ns)
 			aim(s, timeline);
 		else if (due_ns == next_ns)

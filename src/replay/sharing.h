@@ -66,7 +66,8 @@ struct busy {          /* an op on a core: it ends when own time is this */
 };
 
 struct vcore {
-	TAUT_VEC(struct beat) beats; /* by time; at least one */
+	TAUT_VEC(struct beat) beats; /* by time; the first is also what was
+	                                before it */
 	struct busy *busy;     /* binary heap by (own_end, op) */
 	uint32_t n_busy;       /* at most one a lane */
 	uint32_t resource;
