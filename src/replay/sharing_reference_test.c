@@ -35,9 +35,10 @@ struct reference {
 	uint32_t n_past;
 };
 
-static int64_t near(double ns)
+/* Up to a whole nanosecond, but for what sums of fractions are off by. */
+static int64_t up(double ns)
 {
-	return (int64_t)floor(ns + 0.500001);
+	return (int64_t)ceil(ns - 1e-6);
 }
 
 /* --- rates: fill by the smallest level, one resource at a time ---------------------*/
@@ -218,7 +219,7 @@ static void catch_up(struct reference *ref, uint32_t op, uint32_t core)
 		int64_t until_ns = ref->past[i].until_ns;
 		if (until_ns <= at_ns)
 			continue;
-		int64_t end_ns = at_ns + near(ref->left[op] / speed);
+		int64_t end_ns = at_ns + up(ref->left[op] / speed);
 		if (end_ns <= until_ns) {
 			end_op(ref, op, end_ns);
 			return;
@@ -279,11 +280,11 @@ static void settle(struct reference *ref)
 	for (uint32_t f = 0; f < ref->is->n_flows; f++) {
 		if (ref->stage[f] == MOVING)
 			ref->flow_due_ns[f] = ref->clock_ns +
-				near(ref->flow_left[f] / ref->rate[f]);
+				up(ref->flow_left[f] / ref->rate[f]);
 	}
 	for (uint32_t op = 0; op < ref->graph->n_ops; op++) {
 		if (ref->state[op] == ON_CORE)
-			ref->op_due_ns[op] = ref->clock_ns + near(ref->left[op]
+			ref->op_due_ns[op] = ref->clock_ns + up(ref->left[op]
 				/ ref->speed[core_of(ref, op)]);
 	}
 	ref->settled = 1;
