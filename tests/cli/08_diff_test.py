@@ -3,6 +3,7 @@
 
 import json
 import os
+import re
 
 import command
 from command import EXAMPLE, ROOT
@@ -104,6 +105,16 @@ class Diff(command.Case):
         for threads in ("1", "4"):
             again = self.done("diff", EXAMPLE, LATE, "--json", "--threads", threads)
             self.assertEqual(first, again)
+
+    def test_every_key_is_explained(self):
+        def keys_of(value):
+            if isinstance(value, dict):
+                return set(value).union(*map(keys_of, value.values()))
+            return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+        section = (ROOT / "docs" / "diff.md").read_text().split("## JSON")[1]
+        words = set(re.findall(r"\w+", section))
+        self.assertEqual(keys_of(self.diff(EXAMPLE, LATE)) - words, set())
 
     def test_two_are_expected(self):
         for words in ((EXAMPLE,), (EXAMPLE, LATE, EXAMPLE)):
