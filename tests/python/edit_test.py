@@ -157,7 +157,8 @@ class Document(unittest.TestCase):
         code = re.search(r"    from taut\.edit.*?(?=\n\n\S)", text, re.DOTALL).group()
         told = re.findall(r"print.*# (\d+)", code)
         out = io.StringIO()
-        with contextlib.chdir(ROOT), contextlib.redirect_stdout(out):
+        os.chdir(ROOT)
+        with contextlib.redirect_stdout(out):
             exec(textwrap.dedent(code), {})
         self.assertEqual(out.getvalue().split(), told)
         self.assertEqual(len(told), 3)
