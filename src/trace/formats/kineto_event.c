@@ -296,7 +296,8 @@ static bool add_args(struct kineto *k, struct tauti_row *row,
 			w, args, ARG_SEQUENCE, -1) + 1);
 		if (tauti_kineto_number(w, args, ARG_FWD_THREAD, 0) != 0)
 			row->flags |= TAUT_EVENT_BACKWARD;
-		return tauti_kineto_add_comm(k, row, args, name);
+		return tauti_kineto_add_comm(k, row, args, name) &&
+		       tauti_kineto_add_tensor(k, row, args, name);
 	case TAUT_KIND_ANNOTATION:
 	case TAUT_KIND_KERNEL:
 		return tauti_kineto_add_comm(k, row, args, name);
