@@ -3,7 +3,8 @@
  * A change is one transformation with its parameters, written as
  *     NAME[=VALUE][,KEY=VALUE]...        link=4gbit   slow=2,factor=1.3
  * Changes are laid over each other in the order in which they are given.
- * taut_transformations() is the table that the command's --list prints.
+ * A piece without '=' goes on with the value before it where that is a LIST.
+ * taut_transformation() is the table that the command's --list prints.
  *
  * Owner:   a prediction owns the changed graph, and borrows from the one below
  *          and its run.
@@ -20,7 +21,8 @@ TAUT_BEGIN_DECLS
 struct taut_parameter {
 	const char *name;   /* "" is the value itself: NAME=VALUE */
 	const char *form;   /* "RATE", "N", "PERCENT", "LIST", "fp16|bf16" */
-	const char *preset; /* value where none is given; NULL: must be given */
+	const char *preset; /* value where none is given; "": may be left out;
+	                       NULL: must be given */
 	const char *help;
 };
 
@@ -33,9 +35,8 @@ struct taut_transformation_info {
 	const struct taut_parameter *parameters;
 	size_t n_parameters;
 };
-/* In the order of the help. */
-TAUT_API const struct taut_transformation_info *taut_transformations(
-	size_t *ret_n);
+/* The ith in the order of the help; NULL behind the last one. */
+TAUT_API const struct taut_transformation_info *taut_transformation(size_t i);
 
 struct taut_whatif_options { /* zero is every field's default */
 	unsigned threads;

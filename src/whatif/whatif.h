@@ -17,9 +17,17 @@
 /* --- parameters, read (params.c) ----------------------------------------------- */
 struct tauti_change { /* one change, split into texts; see params.c */
 	const struct tauti_transformation *is;
-	const char *const *values; /* beside is->info.parameters */
+	const char *const *values; /* beside is->info.parameters; "": left out */
 	const char *text;          /* as given, for messages */
 };
+/* TAUT_EINVAL: no such change or key (names the nearest one), no value where
+ * one must be. Texts live in arena. */
+taut_status tauti_change_read(const char *text, struct taut_arena *arena,
+	struct tauti_change *ret_change, struct taut_error *err);
+bool tauti_param_given(const struct tauti_change *c, size_t i);
+/* TAUT_EINVAL: "link: latency: expected <expected>, found '4gbot'". */
+taut_status tauti_param_wrong(const struct tauti_change *c, size_t i,
+	const char *expected, struct taut_error *err);
 /* Each reads values[i]; TAUT_EINVAL names the change, the key and the form. */
 taut_status tauti_param_count(const struct tauti_change *c, size_t i,
 	uint32_t least, uint32_t most, uint32_t *ret, struct taut_error *err);
@@ -27,8 +35,8 @@ taut_status tauti_param_number(const struct tauti_change *c, size_t i,
 	double least, double most, double *ret, struct taut_error *err);
 /* "2x", "0.5x", "+25%", "-10%": a factor; "" where values[i] is none of these
  * is TAUT_EINVAL. *ret_is_factor false: it is an absolute value of its unit:
- * bit/s ("4gbit", "1.5Gbit/s", "100mbit"), bytes ("25MB", "25MiB"), or
- * nanoseconds ("10us", "1.5ms"). */
+ * bit/s ("4gbit", "1.5Gbit/s", "100mbit"), bytes ("25MB", "25MiB"),
+ * nanoseconds ("10us", "1.5ms"), or plain. Nothing is below 0; 0 may be. */
 enum tauti_unit { TAUTI_BITS_PER_S, TAUTI_BYTES, TAUTI_NS, TAUTI_PLAIN };
 taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
 	enum tauti_unit unit, bool *ret_is_factor, double *ret,
@@ -77,9 +85,9 @@ struct tauti_way {
 /* What may be otherwise than assumed: each is tried at both ends. */
 enum tauti_doubt {
 	TAUTI_DOUBT_NONE,
-	TAUTI_DOUBT_LINE,   /* latency and rate of links, one standard error * 2 */
+	TAUTI_DOUBT_LINE,   /* latency and rate of links, two standard errors */
 	TAUTI_DOUBT_DRAG,   /* slow-down of computation under transfers */
-	TAUTI_DOUBT_MODEL,  /* the transformations' own: tauti_range() */
+	TAUTI_DOUBT_MODEL,  /* a transformation's own: tauti_range() */
 	TAUTI_DOUBTS
 };
 
@@ -89,34 +97,48 @@ struct tauti_whatif {
 	const struct taut_costs *costs;
 	struct taut_edit *edit; /* dur_ns are those of costs->dur_ns */
 	struct taut_site site;  /* changed by transformations; hosts of ranks by
-	                           rank of the edit: grow with
-	                           tauti_whatif_add_host / _place_rank */
+	                           rank of the edit: its arrays, which are its
+	                           own, grow with tauti_add_host() and
+	                           tauti_place_rank() */
 	double latency;         /* of all links / as recorded; 1 */
+	double latency_add_ns;  /* and this much on each message over the network
+	                           after that; 0 */
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
-	                                    tauti_way_of(), which may be short */
+	                                    tauti_way_of(): may be short */
 	double samples_factor;
+	/* Peak memory of the rank that needs most, recorded and changed: set by
+	 * who knows it; -1. */
+	int64_t memory_before, memory_after;
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
+	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
+	uint32_t applying;      /* the change being applied, by place */
+	bool *ranged;           /* by place: asked for a range */
 	struct taut_arena *arena; /* until the prediction is made */
-	TAUT_VEC(const char *) notes; /* in arena; kept of the central run */
+	TAUT_VEC(const char *) notes; /* in arena; of the central run */
+	uint32_t hosts_room, ranks_room; /* of site's arrays */
 };
 
 /* One line for the user, once for each distinct text. */
 taut_status tauti_note(struct tauti_whatif *w, struct taut_error *err,
 	const char *fmt, ...) TAUT_PRINTF(3, 4);
 /* A number of a model that may as well be anything from low (the faster) to
- * high (the slower): central, or an end while the model is in doubt. */
+ * high (the slower): central, or an end while this change is in doubt. All
+ * ranges of one change go to the same end together. */
 double tauti_range(const struct tauti_whatif *w, double low, double central,
 	double high);
 struct tauti_way tauti_way_of(const struct tauti_whatif *w, uint32_t collective);
 taut_status tauti_set_way(struct tauti_whatif *w, uint32_t collective,
 	const struct tauti_way *way, struct taut_error *err);
-/* "host": a new one like that of rank `like`. */
+/* A new host like that of rank `like`. */
 taut_status tauti_add_host(struct tauti_whatif *w, uint32_t like,
 	uint32_t *ret_host, struct taut_error *err);
 /* After taut_edit_copy_rank(). */
 taut_status tauti_place_rank(struct tauti_whatif *w, uint32_t rank,
 	uint32_t host, double core, struct taut_error *err);
+
+/* Everything beside the edit as recorded; before the first change. */
+taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err);
 
 /* --- transformations ------------------------------------------------------------------ */
 struct tauti_transformation {

@@ -1,0 +1,307 @@
+/* predict.c - what changes would give: once as believed, then once at either
+ * end of each thing that may be otherwise. */
+#include <math.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "whatif/predict.h"
+
+enum { MOST_CHANGES = 64 };
+
+struct owned { /* what taut_prediction_destroy() frees */
+	struct taut_prediction prediction;
+	struct taut_arena *arena;
+	struct taut_graph *graph;
+};
+
+struct work {
+	const struct taut_graph *graph;
+	const struct taut_whatif_options *options;
+	struct owned *out;
+	struct tauti_predictor p;
+	struct tauti_job *job;
+	struct taut_costs *costs;
+	struct tauti_outcome central;
+	double up, down; /* sums of squares: how far it may be off */
+	TAUT_VEC(struct taut_uncertain) uncertain;
+	struct taut_error *err;
+};
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(
+		err, TAUT_ENOMEM, -1, "no memory for a prediction");
+}
+
+/* --- before --------------------------------------------------------------------- */
+
+static taut_status read_changes(struct work *k, const char *const *texts,
+	size_t n)
+{
+	struct tauti_change *changes = TAUT_ARENA_ARRAY(
+		k->out->arena, struct tauti_change, n + 1);
+	taut_status status = TAUT_OK;
+
+	if (n > MOST_CHANGES)
+		return taut_error_set(k->err, TAUT_EINVAL, -1,
+			"expected at most %d changes, found %zu", MOST_CHANGES,
+			n);
+	k->p.w.ranged = TAUT_ARENA_ARRAY(k->out->arena, bool, n + 1);
+	if (!changes || !k->p.w.ranged)
+		return no_memory(k->err);
+	for (size_t i = 0; !status && i < n; i++)
+		status = tauti_change_read(
+			texts[i], k->out->arena, &changes[i], k->err);
+	k->p.changes = changes;
+	k->p.n_changes = n;
+	return status;
+}
+
+static taut_status measure_before(struct work *k)
+{
+	const struct taut_graph *g = k->graph;
+	int64_t *end_ns = malloc(((size_t)g->n_ops + 1) * sizeof *end_ns);
+	taut_status status;
+
+	if (!end_ns)
+		return no_memory(k->err);
+	for (uint32_t op = 0; op < g->n_ops; op++)
+		end_ns[op] = g->start_ns[op] + g->dur_ns[op];
+	status = taut_steady_step(g, g->start_ns, end_ns,
+		&k->out->prediction.before_ns, k->err);
+	free(end_ns);
+	if (!status && k->out->prediction.before_ns < 0)
+		status = taut_error_set(k->err, TAUT_EINVAL, -1, "%s: the "
+			"recording has no steps to predict",
+			g->run && g->run->path ? g->run->path : "recording");
+	return status;
+}
+
+static taut_status prepare(struct work *k)
+{
+	struct tauti_whatif *w = &k->p.w;
+	taut_status status = measure_before(k);
+
+	if (!status)
+		status = tauti_job_create(k->graph, &k->job, k->err);
+	if (!status)
+		status = taut_costs_create(k->graph, &k->costs, k->err);
+	if (!status)
+		status = taut_edit_create(k->graph, &w->edit, k->err);
+	if (status)
+		return status;
+	w->graph = k->graph;
+	w->job = k->job;
+	w->costs = k->p.central = k->costs;
+	w->arena = k->out->arena;
+	k->p.start = taut_edit_mark(w->edit);
+	return TAUT_OK;
+}
+
+/* --- after ------------------------------------------------------------------------ */
+
+static taut_status find_central(struct work *k)
+{
+	static const struct tauti_scenario as_believed = { TAUTI_DOUBT_NONE, 0,
+		0 };
+	struct taut_prediction *out = &k->out->prediction;
+	taut_status status = tauti_scenario_run(
+		&k->p, &as_believed, &k->central, k->err);
+
+	if (status)
+		return status;
+	out->after_ns = k->central.step_ns;
+	out->samples_factor = k->p.w.samples_factor;
+	out->memory_before = k->p.w.memory_before;
+	out->memory_after = k->p.w.memory_after;
+	return TAUT_OK;
+}
+
+static double square(double x)
+{
+	return x * x;
+}
+
+static taut_status add_uncertain(struct work *k, const char *name,
+	int64_t low_ns, int64_t high_ns)
+{
+	double after = (double)k->out->prediction.after_ns;
+	struct taut_uncertain u = { name, low_ns, high_ns };
+
+	if (low_ns > high_ns)
+		u = (struct taut_uncertain){ name, high_ns, low_ns };
+	k->down += square(fmax(0, after - (double)u.low_ns));
+	k->up += square(fmax(0, (double)u.high_ns - after));
+	return taut_vec_push(&k->uncertain, u) ? TAUT_OK : no_memory(k->err);
+}
+
+static taut_status step_of(struct work *k, struct tauti_scenario scenario,
+	int64_t *ret_ns)
+{
+	struct tauti_outcome outcome;
+	taut_status status = tauti_scenario_run(
+		&k->p, &scenario, &outcome, k->err);
+
+	if (status)
+		return status;
+	*ret_ns = outcome.step_ns;
+	tauti_outcome_fini(&outcome);
+	return TAUT_OK;
+}
+
+static taut_status try_both(struct work *k, enum tauti_doubt doubt,
+	uint32_t change, const char *name)
+{
+	struct tauti_scenario scenario = { doubt, -1, change };
+	int64_t low, high;
+	taut_status status = step_of(k, scenario, &low);
+
+	scenario.side = 1;
+	if (!status)
+		status = step_of(k, scenario, &high);
+	return status ? status : add_uncertain(k, name, low, high);
+}
+
+static taut_status doubt_changes(struct work *k)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < k->p.n_changes; i++) {
+		const char *name;
+
+		if (!k->p.w.ranged[i])
+			continue;
+		name = taut_arena_printf(k->out->arena,
+			"what %s assumes", k->p.changes[i].text);
+		status = name ? try_both(k, TAUTI_DOUBT_MODEL, (uint32_t)i,
+			name) : no_memory(k->err);
+	}
+	return status;
+}
+
+static taut_status doubt_scatter(struct work *k)
+{
+	int64_t half, after = k->out->prediction.after_ns;
+	taut_status status = tauti_scatter(k->central.graph,
+		k->central.timeline.start_ns, k->central.timeline.end_ns,
+		&half, k->err);
+
+	if (status)
+		return status;
+	if (half >= 0)
+		return add_uncertain(k, "scatter of the steps", after - half,
+			after + half);
+	k->p.w.doubt = TAUTI_DOUBT_NONE;
+	return tauti_note(&k->p.w, k->err, "fewer than three steps were "
+		"recorded: the interval lacks their scatter");
+}
+
+static taut_status doubt_all(struct work *k)
+{
+	bool network = k->central.network_changed;
+	taut_status status = TAUT_OK;
+
+	if (network && k->costs->n_classes)
+		status = try_both(k, TAUTI_DOUBT_LINE, 0,
+			"latency and rate of the links");
+	if (!status && k->p.n_changes && k->costs->drag_error > 0)
+		status = try_both(k, TAUTI_DOUBT_DRAG, 0,
+			"computation slowed down by transfers");
+	if (!status)
+		status = doubt_changes(k);
+	return status ? status : doubt_scatter(k);
+}
+
+/* --- the whole ---------------------------------------------------------------------- */
+
+static void *keep(struct work *k, const void *from, size_t n, size_t size)
+{
+	void *to = taut_arena_calloc(k->out->arena, n + 1, size);
+
+	if (to && n)
+		memcpy(to, from, n * size);
+	return to;
+}
+
+static taut_status publish(struct work *k)
+{
+	struct taut_prediction *out = &k->out->prediction;
+
+	out->low_ns = out->after_ns - (int64_t)(sqrt(k->down) + 0.5);
+	if (out->low_ns < 0)
+		out->low_ns = 0;
+	out->high_ns = out->after_ns + (int64_t)(sqrt(k->up) + 0.5);
+	out->n_notes = (uint32_t)k->p.w.notes.count;
+	out->notes = keep(k, k->p.w.notes.data, out->n_notes,
+		sizeof *out->notes);
+	out->n_uncertain = (uint32_t)k->uncertain.count;
+	out->uncertain = keep(k, k->uncertain.data, out->n_uncertain,
+		sizeof *out->uncertain);
+	if (!out->notes || !out->uncertain)
+		return no_memory(k->err);
+	if (k->options && k->options->no_graph)
+		return TAUT_OK;
+	taut_graph_settle(k->central.graph, k->central.timeline.start_ns,
+		k->central.timeline.end_ns);
+	out->graph = k->out->graph = k->central.graph;
+	k->central.graph = NULL;
+	return TAUT_OK;
+}
+
+static taut_status predict(struct work *k, const char *const *changes,
+	size_t n_changes)
+{
+	taut_status status = read_changes(k, changes, n_changes);
+
+	if (!status)
+		status = prepare(k);
+	if (!status)
+		status = find_central(k);
+	if (!status)
+		status = doubt_all(k);
+	if (!status)
+		status = publish(k);
+	tauti_outcome_fini(&k->central);
+	taut_vec_free(&k->uncertain);
+	taut_vec_free(&k->p.w.notes);
+	taut_vec_free(&k->p.w.ways);
+	taut_edit_destroy(k->p.w.edit);
+	taut_costs_destroy(k->costs);
+	tauti_job_destroy(k->job);
+	return status;
+}
+
+taut_status taut_predict(const struct taut_graph *graph,
+	const char *const *changes, size_t n_changes,
+	const struct taut_whatif_options *options,
+	struct taut_prediction **ret_prediction, struct taut_error *reterr)
+{
+	struct taut_arena *arena = taut_arena_create();
+	struct owned *out = arena ?
+		TAUT_ARENA_ARRAY(arena, struct owned, 1) : NULL;
+	struct work k = { .graph = graph, .options = options, .out = out,
+		.err = reterr };
+	taut_status status;
+
+	if (!out) {
+		taut_arena_destroy(arena);
+		return no_memory(reterr);
+	}
+	out->arena = arena;
+	status = predict(&k, changes, n_changes);
+	if (status)
+		taut_prediction_destroy(&out->prediction);
+	else
+		*ret_prediction = &out->prediction;
+	return status;
+}
+
+void taut_prediction_destroy(struct taut_prediction *prediction)
+{
+	struct owned *owned = (struct owned *)prediction;
+
+	if (!owned)
+		return;
+	taut_graph_destroy(owned->graph);
+	taut_arena_destroy(owned->arena);
+}

@@ -1,0 +1,50 @@
+/* predict.h - what predict.c, scenario.c and doubt.c share. */
+#ifndef TAUT_WHATIF_PREDICT_H
+#define TAUT_WHATIF_PREDICT_H
+
+#include "whatif/whatif.h"
+
+struct tauti_predictor {
+	struct tauti_whatif w;
+	const struct tauti_change *changes;
+	size_t n_changes;
+	const struct taut_costs *central; /* as measured */
+	const struct taut_costs *laid; /* whose durations are in the edit, below
+	                                  the mark `clean`; NULL: none's */
+	uint32_t start, clean; /* marks of the edit */
+};
+
+/* One way in which it may turn out. */
+struct tauti_scenario {
+	enum tauti_doubt doubt;
+	int side;
+	uint32_t change; /* of MODEL */
+};
+
+struct tauti_outcome {
+	int64_t step_ns;
+	bool network_changed; /* any transfer is another than recorded */
+	struct taut_graph *graph; /* the caller's */
+	struct taut_timeline timeline;
+};
+
+/* Changes, built graph, sharing, replay, step. On failure there is nothing to
+ * fini. */
+taut_status tauti_scenario_run(struct tauti_predictor *p,
+	const struct tauti_scenario *scenario, struct tauti_outcome *ret,
+	struct taut_error *err);
+void tauti_outcome_fini(struct tauti_outcome *outcome);
+
+/* The costs were the drag another: transfers and durations measured anew. Its
+ * arrays are its own; the rest is borrowed from costs. */
+taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
+	struct taut_costs *ret_costs, struct taut_error *err);
+void tauti_costs_unvary(struct taut_costs *costs);
+
+/* Half the width of the 95 % interval that the scatter of the steps leaves of
+ * a median measured anew; -1: too few steps to tell. */
+taut_status tauti_scatter(const struct taut_graph *graph,
+	const int64_t *start_ns, const int64_t *end_ns, int64_t *ret_half_ns,
+	struct taut_error *err);
+
+#endif /* TAUT_WHATIF_PREDICT_H */

@@ -1,0 +1,285 @@
+/* scenario.c - one way in which the changed job may turn out: the changes laid
+ * over the recording, built, and replayed with what its transfers share. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "whatif/predict.h"
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(
+		err, TAUT_ENOMEM, -1, "no memory for a prediction");
+}
+
+/* --- the edit ------------------------------------------------------------------- */
+
+/* The edit as it is before the first change: durations at full speed. */
+static taut_status lay_costs(struct tauti_predictor *p, struct taut_error *err)
+{
+	const struct taut_graph *g = p->w.graph;
+	const struct taut_costs *costs = p->w.costs;
+	taut_status status = TAUT_OK;
+
+	if (p->laid == costs) {
+		taut_edit_undo(p->w.edit, p->clean);
+		return TAUT_OK;
+	}
+	taut_edit_undo(p->w.edit, p->start);
+	p->laid = NULL;
+	for (uint32_t op = 0; !status && op < g->n_ops; op++)
+		if (costs->dur_ns[op] != g->dur_ns[op])
+			status = taut_edit_set_dur(
+				p->w.edit, op, costs->dur_ns[op], err);
+	if (!status) {
+		p->laid = costs;
+		p->clean = taut_edit_mark(p->w.edit);
+	}
+	return status;
+}
+
+static taut_status apply_all(struct tauti_predictor *p, struct taut_error *err)
+{
+	taut_status status = tauti_whatif_reset(&p->w, err);
+
+	for (size_t i = 0; !status && i < p->n_changes; i++) {
+		p->w.applying = (uint32_t)i;
+		status = p->changes[i].is->apply(&p->w, &p->changes[i], err);
+	}
+	return status;
+}
+
+/* --- what the transfers share ---------------------------------------------------- */
+
+struct transfers {
+	const struct tauti_whatif *w;
+	const struct taut_graph *built;
+	struct taut_site site;        /* by rank of the built graph */
+	struct taut_transfer *of;     /* by collective of the built graph */
+	uint32_t *seen;               /* by host: the last collective + 1 */
+	bool changed;
+};
+
+/* Ranks of the built graph are those of the edit without the removed ones. */
+static taut_status place_ranks(struct transfers *t, struct taut_error *err)
+{
+	const struct tauti_whatif *w = t->w;
+	uint32_t n = taut_edit_ranks(w->edit), at = 0;
+	uint32_t most = t->built->run->n_traces;
+	bool all = n == most;
+
+	t->site = w->site;
+	t->site.host_of = calloc((size_t)most + 1, sizeof *t->site.host_of);
+	t->site.core = calloc((size_t)most + 1, sizeof *t->site.core);
+	t->site.n_ranks = most;
+	if (!t->site.host_of || !t->site.core)
+		return no_memory(err);
+	for (uint32_t r = 0; r < n && at < most; r++) {
+		uint32_t from = r < w->site.n_ranks ? r :
+			taut_edit_rank_like(w->edit, r);
+
+		if (!all && !taut_edit_has_rank(w->edit, r))
+			continue;
+		t->site.host_of[at] = w->site.host_of[from];
+		t->site.core[at++] = w->site.core[from];
+	}
+	return TAUT_OK;
+}
+
+/* Hosts that the recorded members of a collective stand on. */
+static uint32_t hosts_of(struct transfers *t, const struct taut_graph *g,
+	const uint32_t *host_of, uint32_t c, uint32_t mark)
+{
+	const struct taut_collective *coll = &g->collectives[c];
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < coll->n_members; i++) {
+		uint32_t op = g->member_arrive[coll->first_member + i];
+		uint32_t trace = g->lanes[g->lane[op]].trace;
+
+		if (trace == TAUT_NONE || t->seen[host_of[trace]] == mark)
+			continue;
+		t->seen[host_of[trace]] = mark;
+		n++;
+	}
+	return n;
+}
+
+static struct taut_law_in law_of(const struct taut_collective *coll,
+	const struct tauti_way *way, uint32_t hosts)
+{
+	return (struct taut_law_in){
+		.kind = coll->kind,
+		.algorithm = (enum taut_algorithm)way->algorithm,
+		.ranks = coll->group_size > 0 ? (uint32_t)coll->group_size :
+			coll->n_members,
+		.hosts = hosts ? hosts : 1,
+		.servers = way->servers,
+		.bytes = coll->bytes > 0 ? (double)coll->bytes * way->wire : 0,
+	};
+}
+
+static bool same_law(
+	const struct taut_law_in *a, const struct taut_law_in *b)
+{
+	return a->kind == b->kind && a->algorithm == b->algorithm &&
+		a->ranks == b->ranks && a->hosts == b->hosts &&
+		a->servers == b->servers && a->bytes == b->bytes;
+}
+
+/* The collective of the edit that became c, as it will be carried out. */
+static void carry(struct transfers *t, uint32_t edited, uint32_t c)
+{
+	static const struct tauti_way recorded_way = { 0, 0, 1, 1 };
+	const struct tauti_whatif *w = t->w;
+	uint32_t like = taut_edit_collective_like(w->edit, edited);
+	struct tauti_way way = tauti_way_of(w, edited);
+	struct taut_law_in as = law_of(&t->built->collectives[c], &way,
+		hosts_of(t, t->built, t->site.host_of, c, 2 * c + 1));
+	struct taut_law_in was = as;
+	struct taut_transfer *to = &t->of[c];
+
+	if (like != TAUT_NONE)
+		was = law_of(&w->graph->collectives[like], &recorded_way,
+			hosts_of(t, w->graph, w->costs->site.host_of, like,
+			2 * c + 2));
+	if (like != TAUT_NONE && same_law(&as, &was)) {
+		*to = w->costs->transfers[like];
+	} else {
+		*to = taut_costs_transfer(w->costs, like, &as,
+			w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
+		t->changed = true;
+	}
+	to->core *= way.core;
+	if (!to->on_network)
+		return;
+	to->latency_ns = (int64_t)((double)to->latency_ns * w->latency +
+		taut_law(&as).messages * w->latency_add_ns + 0.5);
+}
+
+static bool same_hosts(const struct tauti_whatif *w)
+{
+	const struct taut_site *a = &w->site, *b = &w->costs->site;
+
+	for (uint32_t i = 0; i < a->n_hosts && i < b->n_hosts; i++)
+		if (a->hosts[i].up != b->hosts[i].up ||
+			a->hosts[i].down != b->hosts[i].down ||
+			a->hosts[i].local != b->hosts[i].local)
+			return false;
+	return a->n_hosts == b->n_hosts && a->backbone == b->backbone &&
+		w->latency == 1 && w->latency_add_ns == 0;
+}
+
+static taut_status carry_all(struct transfers *t, const uint32_t *became,
+	struct taut_error *err)
+{
+	uint32_t n = taut_edit_collectives(t->w->edit);
+	uint32_t hosts = t->site.n_hosts > t->w->costs->site.n_hosts ?
+		t->site.n_hosts : t->w->costs->site.n_hosts;
+
+	t->of = calloc((size_t)t->built->n_collectives + 1, sizeof *t->of);
+	t->seen = calloc((size_t)hosts + 1, sizeof *t->seen);
+	if (!t->of || !t->seen)
+		return no_memory(err);
+	for (uint32_t i = 0; i < n; i++)
+		if (became[i] != TAUT_NONE)
+			carry(t, i, became[i]);
+	t->changed |= !same_hosts(t->w);
+	return TAUT_OK;
+}
+
+/* --- the replay ------------------------------------------------------------------- */
+
+static taut_status replay(const struct taut_graph *graph,
+	const struct taut_sharing *sharing, struct tauti_outcome *out,
+	struct taut_error *err)
+{
+	struct taut_replay_edit edit = { .sharing = sharing, .unordered = 1 };
+	taut_status status = taut_timeline_init(&out->timeline, graph, err);
+
+	if (!status)
+		status = taut_replay(graph, &edit, &out->timeline, err);
+	if (!status)
+		status = taut_steady_step(graph, out->timeline.start_ns,
+			out->timeline.end_ns, &out->step_ns, err);
+	return status;
+}
+
+/* The built graph's transfers, and its replay with what they share. */
+static taut_status replay_shared(struct tauti_predictor *p,
+	const uint32_t *became, struct tauti_outcome *out,
+	struct taut_error *err)
+{
+	struct transfers t = { .w = &p->w, .built = out->graph };
+	struct taut_sharing *sharing = NULL;
+	taut_status status = place_ranks(&t, err);
+
+	if (!status)
+		status = carry_all(&t, became, err);
+	if (!status)
+		status = taut_sharing_create(
+			out->graph, &t.site, t.of, &sharing, err);
+	if (!status)
+		status = replay(out->graph, sharing, out, err);
+	out->network_changed = t.changed;
+	taut_sharing_destroy(sharing);
+	free(t.site.host_of);
+	free(t.site.core);
+	free(t.of);
+	free(t.seen);
+	return status;
+}
+
+static taut_status build_and_replay(struct tauti_predictor *p,
+	struct tauti_outcome *out, struct taut_error *err)
+{
+	uint32_t *became = calloc(
+		(size_t)taut_edit_collectives(p->w.edit) + 1, sizeof *became);
+	taut_status status = became ? taut_edit_build(p->w.edit, &out->graph,
+		NULL, became, err) : no_memory(err);
+
+	if (!status)
+		status = replay_shared(p, became, out, err);
+	free(became);
+	return status;
+}
+
+taut_status tauti_scenario_run(struct tauti_predictor *p,
+	const struct tauti_scenario *scenario, struct tauti_outcome *ret,
+	struct taut_error *err)
+{
+	struct taut_costs varied;
+	double side = 2.0 * scenario->side * p->central->drag_error;
+	bool vary = scenario->doubt == TAUTI_DOUBT_DRAG;
+	taut_status status = TAUT_OK;
+
+	*ret = (struct tauti_outcome){ 0 };
+	p->w.doubt = scenario->doubt;
+	p->w.side = scenario->side;
+	p->w.doubted = scenario->change;
+	if (vary)
+		status = tauti_costs_vary(p->central,
+			p->central->drag + side, &varied, err);
+	if (status)
+		return status;
+	p->w.costs = vary ? &varied : p->central;
+	status = lay_costs(p, err);
+	if (!status)
+		status = apply_all(p, err);
+	if (!status)
+		status = build_and_replay(p, ret, err);
+	if (vary) {
+		tauti_costs_unvary(&varied);
+		p->w.costs = p->central;
+		p->laid = NULL;
+	}
+	if (status)
+		tauti_outcome_fini(ret);
+	return status;
+}
+
+void tauti_outcome_fini(struct tauti_outcome *outcome)
+{
+	taut_timeline_fini(&outcome->timeline);
+	taut_graph_destroy(outcome->graph);
+	*outcome = (struct tauti_outcome){ 0 };
+}
