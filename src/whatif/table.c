@@ -5,6 +5,11 @@
 #define ROWS(ROW) \
 	/* network */ \
 	ROW(link) \
+	ROW(world) \
+	ROW(bucket) \
+	ROW(algorithm) \
+	ROW(overlap) \
+	ROW(ideal_network) \
 	/* compute */ \
 	/* data */ \
 	/* memory */ \
