@@ -626,8 +626,7 @@ static taut_status put_together(struct layer *l, uint32_t place, uint32_t k,
 	const struct tauti_ddp_step *s = step_at(l, place, k);
 	const struct tauti_whatif *w = l->w;
 	uint32_t from = l->plan->data[b], to = plan_end(l, b, s->n_gradients);
-	double most = 0, error = w->doubt == TAUTI_DOUBT_LINE ?
-		2.0 * w->side : 0;
+	double most = 0;
 	struct tauti_way way = { .put_bytes = (double)bucket_bytes(
 		l, place, k, b) };
 
@@ -647,7 +646,7 @@ static taut_status put_together(struct layer *l, uint32_t place, uint32_t k,
 			return TAUT_OK; /* by the line alone */
 		in = taut_costs_law_in(w->costs, old->like);
 		in.bytes = (double)part;
-		t = taut_costs_transfer(w->costs, old->like, &in, error);
+		t = taut_costs_transfer(w->costs, old->like, &in, 0);
 		way.put_amount += t.amount;
 		way.put_latency_ns += (double)part * (double)t.latency_ns;
 		if ((double)part > most) {
