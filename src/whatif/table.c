@@ -7,6 +7,7 @@
 	ROW(link) \
 	ROW(world) \
 	ROW(bucket) \
+	ROW(compress) \
 	ROW(algorithm) \
 	ROW(overlap) \
 	ROW(ideal_network) \
