@@ -79,8 +79,15 @@ static taut_status apply(struct tauti_whatif *w,
 	const struct tauti_change *c, struct taut_error *err)
 {
 	struct change k = { .w = w };
+	struct tauti_ddp *ddp = NULL;
 	taut_status status = read(&k, c, err);
 	uint32_t n = 0;
+
+	if (!status)
+		status = tauti_ddp_create(w, 0, &ddp, err);
+	if (!status)
+		status = tauti_ddp_wait(w, ddp, err);
+	tauti_ddp_destroy(ddp);
 
 	for (uint32_t i = 0; !status && i < taut_edit_collectives(w->edit);
 		i++) {

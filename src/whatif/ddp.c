@@ -7,6 +7,7 @@
 enum {
 	PIECES = 16,    /* of a bucket, or of all gradients, without shapes */
 	LOOK_BACK = 16, /* rows, for the event around another */
+	WORKER_LAG_NS = 200000, /* the graph's, where none was seen */
 };
 
 static const char accumulate[] = "torch::autograd::AccumulateGrad";
@@ -223,7 +224,7 @@ static bool fit_sizes(struct finder *f, int64_t bytes)
 		return true;
 	f->ddp->sized &= all;
 	for (uint32_t i = 0, done = 0; i < n; i++) {
-		at += all ? g[i].bytes : ++done;
+		at = all ? at + g[i].bytes : ++done;
 		to = (int64_t)((double)bytes * (double)at /
 			(double)(all ? known : n) + 0.5);
 		g[i].bytes = to;
@@ -286,7 +287,8 @@ static bool note_launch(struct finder *f, uint32_t id, const struct taut_op *op,
 	f->step->n_buckets++;
 	taut_vec_clear(&f->since);
 	return taut_vec_push(&f->ddp->buckets, b) &&
-		taut_vec_push(&f->lags, l->lag_ns);
+		(l->lag_ns >= WORKER_LAG_NS ||
+		taut_vec_push(&f->lags, l->lag_ns));
 }
 
 /* --- steps ---------------------------------------------------------------------- */

@@ -51,7 +51,8 @@ struct tauti_ddp {
 	bool sized;             /* by shapes: else by pieces of equal size */
 	bool copies_out;        /* every gradient's `out` is known */
 	int64_t launch_host_ns; /* median host time of a launch; -1: none seen */
-	int64_t launch_lag_ns;  /* from its start to the arrival */
+	int64_t launch_lag_ns;  /* from its start to the arrival, where the lane
+	                           was free; -1: never seen */
 	double copy_rate;       /* bytes a nanosecond, into a bucket; 0: none */
 };
 
@@ -97,8 +98,10 @@ struct tauti_lay { /* zero: as recorded */
 taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	const tauti_plan *plan, const struct tauti_lay *how,
 	struct taut_error *err);
-/* Who needs a bucket waits for it, also where it was there in time in the
- * recording and so no wait was seen. Changes nothing as long as it is. */
+/* Waits that the recording could not show, for they decided nothing: who needs
+ * a bucket waits for it, also where it was there in time; a bucket that came
+ * to a busy lane takes no longer to get to a free one than others did. Changes
+ * nothing of the job as it was recorded. */
 taut_status tauti_ddp_wait(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	struct taut_error *err);
 

@@ -77,11 +77,24 @@ static bool add_lane(struct layer *l, uint32_t place, uint32_t lane, uint32_t *n
 	return true;
 }
 
+static uint32_t main_lane(const struct layer *l, uint32_t rank)
+{
+	for (uint32_t i = 0; i < taut_edit_lanes(l->w->edit); i++) {
+		struct taut_graph_lane lane = taut_edit_lane(l->w->edit, i);
+
+		if (lane.trace == rank && lane.is_main)
+			return lane.trace_lane;
+	}
+	return TAUT_NONE;
+}
+
+/* A lane of no thread that was recorded: it says it is of the main one's. */
 static taut_status make_lanes(struct layer *l, uint32_t place, uint32_t *n)
 {
 	uint32_t want = l->how->lanes ? l->how->lanes : GLOO_LANES, id;
 	struct taut_graph_lane lane = {
-		.trace = step_at(l, place, 0)->rank, .trace_lane = TAUT_NONE,
+		.trace = step_at(l, place, 0)->rank,
+		.trace_lane = main_lane(l, step_at(l, place, 0)->rank),
 		.kind = l->w->job->has_device ? TAUT_LANE_STREAM :
 			TAUT_LANE_THREAD,
 		.is_comm = 1,
@@ -771,63 +784,5 @@ taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	for (uint32_t k = 0; !status && k < ddp->steps_a_rank; k++)
 		status = lay_step(&l, k);
 	release(&l);
-	return status;
-}
-
-/* --- waits that were not seen --------------------------------------------------- */
-
-struct waited {
-	bool any;
-};
-
-static void see_wait(void *context, struct taut_wait wait)
-{
-	struct waited *x = context;
-
-	x->any |= (wait.kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_COMM;
-}
-
-/* Would it have changed the recording? */
-static bool was_there(const struct tauti_whatif *w, uint32_t transfer,
-	uint32_t target)
-{
-	const struct taut_graph *g = w->graph;
-	struct taut_op a, b;
-
-	if (!taut_edit_op(w->edit, transfer, &a) ||
-		!taut_edit_op(w->edit, target, &b))
-		return false;
-	if (a.like == TAUT_NONE || b.like == TAUT_NONE || !g->start_ns)
-		return true;
-	return g->start_ns[a.like] + g->dur_ns[a.like] <= g->start_ns[b.like];
-}
-
-taut_status tauti_ddp_wait(struct tauti_whatif *w, const struct tauti_ddp *ddp,
-	struct taut_error *err)
-{
-	taut_status status = TAUT_OK;
-
-	for (size_t i = 0; i < ddp->steps.count; i++) {
-		const struct tauti_ddp_step *s = &ddp->steps.data[i];
-
-		for (uint32_t b = 0; !status && b < s->n_buckets; b++) {
-			const struct tauti_bucket *bucket =
-				&ddp->buckets.data[s->first_bucket + b];
-			uint32_t transfer = taut_edit_next(
-				w->edit, bucket->arrive);
-			uint32_t op = bucket->n ? ddp->gradients.data[
-				s->first_gradient + bucket->first].out :
-				TAUT_NONE;
-			struct waited x = { false };
-
-			taut_edit_each_out(w->edit, transfer, see_wait, &x);
-			if (op == TAUT_NONE)
-				op = s->after;
-			if (!x.any && op != TAUT_NONE &&
-				was_there(w, transfer, op))
-				status = taut_edit_connect(w->edit, transfer,
-					op, TAUT_EDGE_THREAD, 0, err);
-		}
-	}
 	return status;
 }

@@ -142,10 +142,16 @@ static taut_status apply_ideal(struct tauti_whatif *w,
 	uint32_t *ops;
 	size_t n;
 	struct taut_select transfers = { .kinds = 1u << TAUT_OP_TRANSFER };
-	taut_status status;
+	struct tauti_ddp *ddp;
+	taut_status status = tauti_ddp_create(w, 0, &ddp, err);
 
 	(void)change;
-	status = taut_edit_select(w->edit, &transfers, &ops, &n, err);
+	if (status)
+		return status;
+	status = tauti_ddp_wait(w, ddp, err);
+	tauti_ddp_destroy(ddp);
+	if (!status)
+		status = taut_edit_select(w->edit, &transfers, &ops, &n, err);
 	for (size_t i = 0; !status && i < n; i++)
 		status = taut_edit_set_dur(w->edit, ops[i], 0, err);
 	if (!status)

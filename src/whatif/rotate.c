@@ -175,7 +175,7 @@ static uint32_t same_lane(const struct tauti_whatif *w, uint32_t rank,
 
 		if (lane.trace == rank &&
 			lane.trace_lane == like->trace_lane &&
-			lane.kind == like->kind)
+			lane.kind == like->kind && !lane.is_comm)
 			return l;
 	}
 	return TAUT_NONE;

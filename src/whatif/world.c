@@ -10,8 +10,8 @@
 
 #include "whatif/world.h"
 
-enum { RANKS, HOSTS, PER_HOST, REPLICA, GRADIENTS, LINK, LATENCY, BUCKET,
-	FIRST };
+enum { RANKS, HOSTS, PER_HOST, REPLICA, GRADIENTS, LINK, LATENCY, DRAG,
+	BUCKET, FIRST };
 
 static const double payload = 1448.0 / 1514.0; /* of TCP in Ethernet frames */
 static const double gloo_copy_rate = 8; /* bytes a nanosecond, of one core */
@@ -26,6 +26,7 @@ struct world {
 	double gradients_bytes;
 	double rate;          /* bytes a nanosecond of a link; 0: not said */
 	double latency_ns;
+	double drag;          /* of computation under transfers over it */
 	struct tauti_replicas replicas;
 	uint32_t *of_host;    /* ranks on each host */
 	uint32_t hosts_room;
@@ -70,6 +71,9 @@ static taut_status read_link(struct world *x)
 	if (!status && is_factor)
 		status = tauti_param_wrong(
 			x->c, LATENCY, "a time, like 50us", x->err);
+	if (!status && tauti_param_given(x->c, DRAG))
+		return tauti_param_number(x->c, DRAG, 0, 1, &x->drag, x->err);
+	x->drag = tauti_range(x->w, 0, 0.05, 0.2);
 	return status;
 }
 
@@ -168,7 +172,6 @@ static bool knows_links(const struct world *x)
 /* Of what spans several ranks now and did not: over the given link. */
 static taut_status give_link(struct world *x)
 {
-	double drag = tauti_range(x->w, 0, 0.05, 0.2);
 	taut_status status = TAUT_OK;
 
 	for (uint32_t c = 0; !status && c < taut_edit_collectives(x->w->edit);
@@ -183,10 +186,11 @@ static taut_status give_link(struct world *x)
 			continue;
 		way.ns_per_byte = 1 / x->rate;
 		way.message_ns = x->latency_ns;
-		way.drag = x->w->job->has_device ? 0 : drag;
+		way.drag = x->w->job->has_device ? 0 : x->drag;
 		status = tauti_set_way(x->w, c, &way, x->err);
 	}
-	if (!status && !x->w->job->has_device)
+	if (!status && !x->w->job->has_device &&
+		!tauti_param_given(x->c, DRAG))
 		status = tauti_note(x->w, x->err, "world: how much transfers "
 			"slow down the computation was not recorded; 5 %% are "
 			"assumed, 0 to 20 %% for the interval");
@@ -361,6 +365,8 @@ static const struct taut_parameter parameters[] = {
 	[LINK] = { "link", "RATE", "", "of each host, where no transfer "
 		"between ranks was recorded: 10gbit" },
 	[LATENCY] = { "latency", "TIME", "50us", "of a message on that link" },
+	[DRAG] = { "drag", "SHARE", "", "of a core, that transfers over that "
+		"link take: 0.1" },
 	[BUCKET] = { "bucket", "BYTES", "25MiB", "where nothing sums "
 		"gradients yet: size at which a bucket is full" },
 	[FIRST] = { "first", "BYTES", "1MiB", "the same of the first bucket" },
