@@ -77,7 +77,7 @@ struct taut_sharing {
  * times at which they were recorded (or replayed), given who shares what. A
  * replay with the results gives these times back, as far as one of dur_ns
  * gives starts back: flows to the nanosecond, operations on a core at speed v
- * to 1/2v and one; such differences do not add up along a lane.
+ * to 1/v nanoseconds; such differences do not add up along a lane.
  * A flow is under way from the start of its first operation to the earliest
  * end of any; what is longer stays with the operation. amount of the flows is
  * not read; latency_ns is, and is cut where the flow was shorter.

@@ -28,6 +28,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->syncs);
 	taut_vec_free(&b->comms);
 	taut_vec_free(&b->copies);
+	taut_vec_free(&b->tensors);
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->memory);
 	taut_vec_free(&b->clock_samples);
@@ -250,6 +251,7 @@ struct columns {
 	struct taut_copy_args *copies;
 	struct taut_chunk_args *chunks;
 	struct taut_memory_event *memory;
+	struct taut_tensor_args *tensors;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
 };
@@ -278,6 +280,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		arena, struct taut_chunk_args, b->chunks.count);
 	c->memory = TAUT_ARENA_ARRAY(
 		arena, struct taut_memory_event, b->memory.count);
+	c->tensors = TAUT_ARENA_ARRAY(
+		arena, struct taut_tensor_args, b->tensors.count);
 	c->clock_samples = TAUT_ARENA_ARRAY(
 		arena, struct taut_clock_sample, b->clock_samples.count);
 	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
@@ -286,7 +290,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
 	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
-	       c->chunks && c->memory && c->clock_samples && c->facts &&
+	       c->chunks && c->tensors && c->memory && c->clock_samples &&
+	       c->facts &&
 	       c->lane_begin;
 }
 
@@ -295,6 +300,11 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 static uint32_t move_args(struct tauti_builder *b, struct columns *c,
 	struct taut_trace *trace, const struct tauti_row *row, uint32_t event)
 {
+	if (row->flags & TAUT_EVENT_TENSOR) {
+		c->tensors[trace->n_tensors] = b->tensors.data[row->args];
+		c->tensors[trace->n_tensors].event = event;
+		return (uint32_t)trace->n_tensors++;
+	}
 	switch (row->kind) {
 	case TAUT_KIND_SYNC:
 		c->syncs[trace->n_syncs] = b->syncs.data[row->args];
@@ -420,6 +430,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->comms = c->comms;
 	trace->copies = c->copies;
 	trace->chunks = c->chunks;
+	trace->tensors = c->tensors;
 	trace->names = b->names;
 	trace->bytes_read = b->before.bytes_read;
 	trace->events_seen = b->before.events_seen;

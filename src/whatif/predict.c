@@ -21,6 +21,7 @@ struct work {
 	struct tauti_predictor p;
 	struct tauti_job *job;
 	struct taut_costs *costs;
+	struct taut_memory *memory;
 	struct tauti_outcome central;
 	double up, down; /* sums of squares: how far it may be off */
 	TAUT_VEC(struct taut_uncertain) uncertain;
@@ -88,8 +89,12 @@ static taut_status prepare(struct work *k)
 		status = taut_costs_create(k->graph, &k->costs, k->err);
 	if (!status)
 		status = taut_edit_create(k->graph, &w->edit, k->err);
+	if (!status)
+		status = tauti_memory_prepare(k->graph, k->out->arena,
+			&k->memory, &w->block_scale, k->err);
 	if (status)
 		return status;
+	w->memory = k->memory;
 	w->graph = k->graph;
 	w->job = k->job;
 	w->costs = k->p.central = k->costs;
@@ -112,9 +117,8 @@ static taut_status find_central(struct work *k)
 		return status;
 	out->after_ns = k->central.step_ns;
 	out->samples_factor = k->p.w.samples_factor;
-	out->memory_before = k->p.w.memory_before;
-	out->memory_after = k->p.w.memory_after;
-	return TAUT_OK;
+	return tauti_memory_predict(&k->p, &k->central, &out->memory_before,
+		&out->memory_after, k->err);
 }
 
 static double square(double x)
@@ -266,6 +270,7 @@ static taut_status predict(struct work *k, const char *const *changes,
 	taut_vec_free(&k->p.w.notes);
 	taut_vec_free(&k->p.w.ways);
 	taut_edit_destroy(k->p.w.edit);
+	taut_memory_destroy(k->memory);
 	taut_costs_destroy(k->costs);
 	tauti_job_destroy(k->job);
 	return status;

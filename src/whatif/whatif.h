@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include <taut/memory.h>
 #include <taut/whatif.h>
 
 #include "base/vec.h"
@@ -80,6 +81,16 @@ struct tauti_way {
 	uint32_t servers;
 	double wire;   /* bytes on the wire / bytes; 0: 1 */
 	double core;   /* cost on the cores / as recorded; 0: 1 */
+	/* The collective of the recording that it is carried over from, + 1; 0:
+	 * the one that it is, or is a copy of. */
+	uint32_t like;
+	/* What so many bytes would have taken in the recording, in the group and
+	 * way of `like`, where that is put together of several; bytes 0: what
+	 * like took. */
+	double put_bytes, put_amount, put_latency_ns;
+	/* Of a link that no recording shows: nanoseconds for a byte of the law,
+	 * for each of its messages, and the share of a core. 0: as recorded. */
+	double ns_per_byte, message_ns, drag;
 };
 
 /* What may be otherwise than assumed: each is tried at both ends. */
@@ -106,9 +117,8 @@ struct tauti_whatif {
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
 	                                    tauti_way_of(): may be short */
 	double samples_factor;
-	/* Peak memory of the rank that needs most, recorded and changed: set by
-	 * who knows it; -1. */
-	int64_t memory_before, memory_after;
+	const struct taut_memory *memory; /* NULL: no allocations recorded */
+	double *block_scale;    /* by block of memory: its bytes / as recorded */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
 	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
@@ -136,6 +146,13 @@ taut_status tauti_add_host(struct tauti_whatif *w, uint32_t like,
 /* After taut_edit_copy_rank(). */
 taut_status tauti_place_rank(struct tauti_whatif *w, uint32_t rank,
 	uint32_t host, double core, struct taut_error *err);
+
+/* Blocks asked for during a phase, and given back during one, grow by a factor;
+ * phases: 1 << enum tauti_phase, or-ed; bit 31: not in the recording. Nothing
+ * happens where no allocations were recorded. */
+#define TAUTI_NOT_RECORDED ((uint32_t)1 << 31)
+void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
+	uint32_t to_phases, double factor);
 
 /* Everything beside the edit as recorded; before the first change. */
 taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err);

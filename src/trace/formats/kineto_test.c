@@ -316,6 +316,39 @@ static void test_sizes_that_are_not_said(void **state)
 	taut_run_close(run);
 }
 
+/* Gradients: what is put into place, and DDP's copies into and out of its
+ * buckets. A tensor of any other operator is not kept. */
+static void test_gradients(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(HEAD
+		EVENT("cpu_op", "torch::distributed::reducer::mul_out", "1",
+			"1", "9", "1", ARGS("\"Input Dims\":[[2]],"
+			"\"Input type\":[\"c10::Half\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"1", "1", ARGS("\"Input Dims\":[[512,256,3,3]],"
+			"\"Input type\":[\"float\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"2", "1", ARGS("\"Input Dims\":[[7]],"
+			"\"Input type\":[\"void*\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"3", "1", "") ","
+		EVENT("cpu_op", "torch::add", "1", "1", "4", "1",
+			ARGS("\"Input Dims\":[[7]],"
+			"\"Input type\":[\"float\"]")) TAIL);
+	const struct taut_trace *t = first(run);
+	assert_int_equal(t->n_tensors, 2);
+	assert_int_equal(t->tensors[0].event, 0);
+	assert_int_equal(t->tensors[0].bytes, 512 * 256 * 9 * 4);
+	assert_int_equal(t->tensors[1].event, 4);
+	assert_int_equal(taut_trace_tensor(t, 4)->bytes, 4);
+	for (size_t i = 1; i < 4; i++)
+		assert_null(taut_trace_tensor(t, i));
+	for (size_t i = 0; i < t->n_events; i++)
+		assert_null(taut_trace_comm(t, i));
+	taut_run_close(run);
+}
+
 static void test_rocm_copies(void **state)
 {
 	(void)state;
@@ -331,6 +364,36 @@ static void test_rocm_copies(void **state)
 	assert_int_equal(t->copies[0].bytes, 2560);
 	assert_int_equal(t->correlation[t->copies[0].event], 117);
 	taut_run_close(run);
+}
+
+/* Sizes of inputs are kept as they are written, each text once. */
+static void test_sizes_of_inputs(void **state)
+{
+	(void)state;
+	char many[600], *all;
+	memset(many, '1', sizeof many);
+	many[sizeof many - 1] = '\0';
+	assert_true(asprintf(&all, HEAD
+		EVENT("cpu_op", "aten::mm", "1", "1", "1", "1",
+			ARGS("\"Input Dims\":[[16, 4],[4, 2]]")) ","
+		EVENT("cpu_op", "aten::mm", "1", "1", "2", "1",
+			ARGS("\"Input Dims\":[[16, 4],[4, 2]]")) ","
+		EVENT("cpu_op", "aten::ones", "1", "1", "3", "1",
+			ARGS("\"Input Dims\":[[]]")) ","
+		EVENT("cpu_op", "aten::cat", "1", "1", "4", "1",
+			ARGS("\"Input Dims\":[[%s]]")) ","
+		EVENT("cpu_op", "aten::t", "1", "1", "5", "1",
+			ARGS("\"Input Dims\":\"[[3]]\"")) ","
+		EVENT("cpu_op", "aten::t", "1", "1", "6", "1", "") TAIL,
+		many) > 0);
+	struct taut_run *run = open_text(all);
+	const struct taut_trace *t = first(run);
+	assert_string_equal(name_of(t, t->sizes[0]), "[[16, 4],[4, 2]]");
+	assert_int_equal(t->sizes[1], t->sizes[0]);
+	for (size_t i = 2; i < 6; i++)
+		assert_int_equal(t->sizes[i], 0);
+	taut_run_close(run);
+	free(all);
 }
 
 static void test_begin_and_end(void **state)
@@ -509,7 +572,9 @@ int main(void)
 		cmocka_unit_test(test_collective_said_plainly),
 		cmocka_unit_test(test_collective_by_position),
 		cmocka_unit_test(test_sizes_that_are_not_said),
+		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_rocm_copies),
+		cmocka_unit_test(test_sizes_of_inputs),
 		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_places_that_are_texts),
 		cmocka_unit_test(test_keys_in_any_order),
