@@ -6,9 +6,16 @@
 	/* network */ \
 	ROW(link) \
 	/* compute */ \
+	ROW(slow) \
+	ROW(repair) \
+	ROW(scale) \
+	ROW(remove) \
 	/* data */ \
+	ROW(workers) \
 	/* memory */ \
-	/* job */
+	/* job */ \
+	ROW(batch) \
+	ROW(accumulate)
 
 #define DECLARE(name) extern const struct tauti_transformation \
 	tauti_whatif_##name;
