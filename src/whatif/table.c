@@ -10,6 +10,13 @@
 	ROW(repair) \
 	ROW(scale) \
 	ROW(remove) \
+	ROW(host) \
+	ROW(device) \
+	ROW(optimizer) \
+	ROW(amp) \
+	ROW(graphs) \
+	ROW(fuse) \
+	ROW(batchnorm) \
 	/* data */ \
 	ROW(workers) \
 	/* memory */ \
