@@ -34,17 +34,23 @@ enum taut_algorithm {
 };
 TAUT_API const char *taut_algorithm_name(enum taut_algorithm algorithm);
 
+/* Kinds that an algorithm has no way for go round a ring: all know all-reduce,
+ * TREE broadcast and reduce, HALVING_DOUBLING all-gather and reduce-scatter,
+ * SERVER broadcast and reduce. PUSH, PULL and PUSHPULL always have servers. */
 struct taut_law_in {
 	enum taut_coll_kind kind;
 	enum taut_algorithm algorithm;
-	uint32_t ranks, hosts; /* hosts that the ranks are spread over evenly */
-	uint32_t servers;      /* of SERVER; 0: one a host */
+	uint32_t ranks, hosts; /* hosts that the ranks are spread over evenly,
+	                          neighbours beside each other */
+	uint32_t servers;      /* of SERVER, spread likewise; 0: one a host */
 	double bytes;
 };
-/* What one collective asks of the busiest rank (or server). */
+/* What one collective asks of the busiest host, rank or server. Of algorithms
+ * in rounds (halving-doubling) it is the sum of the busiest of each round. Less
+ * than two ranks: nothing. */
 struct taut_law {
-	double network_bytes; /* out of, and into, its host */
-	double local_bytes;   /* between ranks of one host */
+	double network_bytes; /* out of, or into, a host */
+	double local_bytes;   /* out of, or into, a rank, inside of a host */
 	double messages;      /* one after another: how often latency is paid */
 	double reduced_bytes; /* added up by a core */
 };
@@ -54,7 +60,8 @@ TAUT_API struct taut_law taut_law(const struct taut_law_in *in);
  * y = alpha + beta x, by least absolute deviations, which one stray value does
  * not move; standard errors by bootstrap with a fixed seed. alpha and beta are
  * not below 0. With fewer than three different x, alpha is 0 and its error is
- * as large as the least y. */
+ * as large as the least y; where all x are 0, alpha is their median. No point:
+ * all is 0. TAUT_EINVAL: an x or y is negative or no number; TAUT_ENOMEM. */
 struct taut_line {
 	double alpha, beta;
 	double alpha_error, beta_error; /* one standard error */
@@ -68,7 +75,7 @@ TAUT_API TAUT_NODISCARD taut_status taut_line_fit(const double *x,
 /* --- where things stand -----------------------------------------------------------*/
 struct taut_host {
 	double up, down; /* of the recorded rate of its link to the network: 1 */
-	double local;    /* between ranks of the host */
+	double local;    /* of each rank's way to the others of its host */
 };
 struct taut_site {
 	uint32_t n_hosts;
@@ -88,9 +95,16 @@ struct taut_transfer {
 	uint8_t on_network; /* members on several hosts: else it uses `local` */
 };
 
-/* Resources, uses and flows of all collectives of a graph; lanes of a rank's
- * computation stand on its core. Owns its arrays; destroy it with
- * taut_sharing_destroy(). */
+/* Resources, uses and flows of all collectives of a graph. A collective whose
+ * amount and latency are 0 has no flow: its time is its own. On the network it
+ * takes 1 of the way out of, and into, the host of every member (of a send: out
+ * of the one, into the other), and of a backbone 1 for each host that sends; on
+ * one host 1 of each member's way to the others. Lanes that compute stand on
+ * their rank's core: host threads of a rank without a device, streams of one
+ * with a device; neither communication nor a loader's workers.
+ * Owns its arrays; destroy it with taut_sharing_destroy(). TAUT_ENOMEM;
+ * TAUT_EINVAL: a rank of the graph stands on no host, or a host's link or a
+ * core has no capacity. */
 TAUT_API TAUT_NODISCARD taut_status taut_sharing_create(
 	const struct taut_graph *graph, const struct taut_site *site,
 	const struct taut_transfer *transfers,
@@ -115,7 +129,8 @@ struct taut_costs {
 	int64_t *dur_ns;  /* by op: at speed 1; of transfers what is left alone */
 	uint32_t n_classes;
 	struct taut_cost_class *classes;
-	uint32_t *class_of; /* by collective; TAUT_NONE: bytes are not known */
+	uint32_t *class_of; /* by collective; TAUT_NONE: it moves nothing, or
+	                       its bytes are not known */
 	/* How much slower a rank computes while a transfer moves at rate 1:
 	 * from operations of one name and size that ran under transfers in some
 	 * places and alone in others. 0 where too few did; drag_error says how
@@ -124,16 +139,32 @@ struct taut_costs {
 	uint32_t n_drag; /* operations compared */
 };
 /* Everything from the recording alone. With these, a replay gives back the
- * recording to within a nanosecond an operation. */
+ * recording to within a nanosecond an operation. Hosts: ranks whose recordings
+ * name the same one share it; where none is named, ranks with the same (rank -
+ * device); else each rank has its own. Barriers, and what moves no bytes or has
+ * no other member, have no flow. TAUT_ENOMEM; else as taut_replay(). */
 TAUT_API TAUT_NODISCARD taut_status taut_costs_create(
 	const struct taut_graph *graph, struct taut_costs **ret_costs,
 	struct taut_error *reterr);
 TAUT_API void taut_costs_destroy(struct taut_costs *costs); /* NULL is fine */
 
+/* The law of a collective of the recording, as it was carried out: to change a
+ * field of, and hand to taut_costs_transfer(). */
+TAUT_API struct taut_law_in taut_costs_law_in(
+	const struct taut_costs *costs, uint32_t collective);
+
 /* How a transfer of the recording becomes one of another size, way or group:
  * amounts by network_bytes (local_bytes), latencies by messages. like is the
  * collective of the recording nearest to it; TAUT_NONE: the class's line alone.
- * error: -1, 0 or 1 standard errors of the class's line. */
+ * The line is that of the nearest class: the same sort of link, then the same
+ * kind, then the nearest size of group (its beta is by byte on the link, its
+ * alpha by message, so another size needs no other law). It also stands in
+ * where like used the other sort of link and a class knows the new one; where
+ * none does, a byte is taken to cost as much on either.
+ * error: -1, 0 or 1 standard errors (or any number) of the class's line. Of a
+ * carried transfer it moves the split between latency and amount alone: one
+ * that does not change costs what was recorded. bytes of `as`: see
+ * struct taut_law_in. */
 TAUT_API struct taut_transfer taut_costs_transfer(
 	const struct taut_costs *costs, uint32_t like,
 	const struct taut_law_in *as, double error);

@@ -1,0 +1,84 @@
+/* site.c - which rank stands on which host.
+ *
+ * Ranks whose recordings name the same host share it. Where no host is named,
+ * launchers place ranks in their order, and device d of a host is of its dth
+ * rank: ranks with the same (rank - device) share a host. Where neither is
+ * known, each rank has a host of its own, so that all its traffic passes the
+ * network. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "cost.h"
+
+/* The device of a trace's first stream; -1: it has none. */
+static int64_t device_of(const struct taut_trace *t)
+{
+	for (uint32_t i = 0; i < t->n_lanes; i++)
+		if (t->lanes[i].kind == TAUT_LANE_STREAM &&
+			t->lanes[i].pid >= 0)
+			return t->lanes[i].pid;
+	return -1;
+}
+
+static bool is_named(const struct taut_trace *t)
+{
+	return t->host && t->host[0];
+}
+
+static bool same_host(const struct taut_trace *a, const struct taut_trace *b)
+{
+	int64_t x, y;
+
+	if (is_named(a) || is_named(b))
+		return is_named(a) && is_named(b) && !strcmp(a->host, b->host);
+	x = device_of(a);
+	y = device_of(b);
+	return x >= 0 && y >= 0 && x != y && a->rank - x == b->rank - y;
+}
+
+static uint32_t find_host(
+	const struct taut_run *run, const uint32_t *host_of, uint32_t rank)
+{
+	for (uint32_t i = 0; i < rank; i++)
+		if (same_host(&run->traces[i], &run->traces[rank]))
+			return host_of[i];
+	return TAUT_NONE;
+}
+
+taut_status tauti_site_init(const struct taut_graph *graph,
+	struct taut_site *ret_site, struct taut_error *err)
+{
+	uint32_t n = graph->run->n_traces;
+	struct taut_site site = {
+		.n_ranks = n,
+		.hosts = calloc(n + 1, sizeof *site.hosts),
+		.host_of = calloc(n + 1, sizeof *site.host_of),
+		.core = calloc(n + 1, sizeof *site.core),
+	};
+
+	if (!site.hosts || !site.host_of || !site.core) {
+		tauti_site_fini(&site);
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for the hosts of %u ranks", (unsigned)n);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		uint32_t host = find_host(graph->run, site.host_of, i);
+
+		if (host == TAUT_NONE) {
+			host = site.n_hosts++;
+			site.hosts[host] = (struct taut_host){ 1, 1, 1 };
+		}
+		site.host_of[i] = host;
+		site.core[i] = 1;
+	}
+	*ret_site = site;
+	return TAUT_OK;
+}
+
+void tauti_site_fini(struct taut_site *site)
+{
+	free(site->hosts);
+	free(site->host_of);
+	free(site->core);
+	*site = (struct taut_site){ 0 };
+}
