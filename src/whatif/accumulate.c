@@ -95,15 +95,19 @@ static taut_status add_range(struct accumulator *a, uint32_t from, uint32_t to,
 	return status;
 }
 
-static taut_status add_span(struct accumulator *a, const struct span *s)
+static taut_status add_span(struct accumulator *a, uint32_t lane,
+	uint32_t step)
 {
+	const struct span *s = &a->spans[step];
+	struct tauti_place at = { lane, s->last, step };
 	uint32_t place;
 	taut_status status;
 
 	if (s->from == TAUT_NONE && s->first == TAUT_NONE)
 		return TAUT_OK;
-	status = tauti_repeat_place(&a->repeat, s->from == TAUT_NONE ?
-		s->last : taut_edit_before(a->w->edit, s->from), &place, a->err);
+	if (s->from != TAUT_NONE)
+		at.after = taut_edit_before(a->w->edit, s->from);
+	status = tauti_repeat_place(&a->repeat, at, &place, a->err);
 	if (!status && s->from != TAUT_NONE) {
 		a->n_backward++;
 		status = add_range(a, s->from, s->to, true, place, false);
@@ -130,7 +134,7 @@ static taut_status collect(struct accumulator *a)
 			continue;
 		find_spans(a, l);
 		for (uint32_t s = 0; !status && s < w->graph->n_steps; s++)
-			status = add_span(a, &a->spans[s]);
+			status = add_span(a, l, s);
 	}
 	return status;
 }

@@ -68,21 +68,26 @@ static inline bool tauti_picked(const uint8_t *picked, const struct taut_op *op)
  * before is `later`: waits from later to not later come from the copy before,
  * of the first copy from the recorded operations, and in the end the recorded
  * ones wait for the last copy. */
+struct tauti_place {
+	uint32_t lane;
+	uint32_t after; /* behind what the next copy stands; TAUT_NONE: first */
+	uint32_t group; /* waits are copied within a group */
+};
 struct tauti_repeat {
 	struct tauti_whatif *w;
 	TAUT_VEC(uint32_t) ops;  /* in the order in which copies are to stand */
 	TAUT_VEC(uint32_t) place; /* beside ops */
-	TAUT_VEC(uint32_t) after; /* by place: behind what the next copy stands */
+	TAUT_VEC(struct tauti_place) places;
 	uint8_t *later;  /* by op of the edit */
+	uint32_t *group; /* by op */
 	uint32_t *was;   /* by op: its newest copy, or itself */
 	uint32_t *now;   /* by op: the copy just made; TAUT_NONE: none */
 	uint32_t n_ids;
 };
 taut_status tauti_repeat_begin(struct tauti_whatif *w,
 	struct tauti_repeat *ret_repeat, struct taut_error *err);
-/* Copies stand behind `after`; TAUT_NONE: first on their lane. */
-taut_status tauti_repeat_place(struct tauti_repeat *r, uint32_t after,
-	uint32_t *ret_place, struct taut_error *err);
+taut_status tauti_repeat_place(struct tauti_repeat *r,
+	struct tauti_place place, uint32_t *ret_place, struct taut_error *err);
 taut_status tauti_repeat_add(struct tauti_repeat *r, uint32_t op,
 	uint32_t place, bool later, struct taut_error *err);
 taut_status tauti_repeat_copy(struct tauti_repeat *r, struct taut_error *err);

@@ -28,9 +28,10 @@ taut_status tauti_repeat_begin(struct tauti_whatif *w,
 	struct tauti_repeat r = { .w = w, .n_ids = taut_edit_ops(w->edit) };
 
 	r.later = calloc(r.n_ids + 1, 1);
+	r.group = filled(r.n_ids);
 	r.was = filled(r.n_ids);
 	r.now = filled(r.n_ids);
-	if (!r.later || !r.was || !r.now) {
+	if (!r.later || !r.group || !r.was || !r.now) {
 		tauti_repeat_end(&r);
 		return no_memory(err);
 	}
@@ -42,19 +43,20 @@ void tauti_repeat_end(struct tauti_repeat *r)
 {
 	taut_vec_free(&r->ops);
 	taut_vec_free(&r->place);
-	taut_vec_free(&r->after);
+	taut_vec_free(&r->places);
 	free(r->later);
+	free(r->group);
 	free(r->was);
 	free(r->now);
 	memset(r, 0, sizeof *r);
 }
 
-taut_status tauti_repeat_place(struct tauti_repeat *r, uint32_t after,
-	uint32_t *ret_place, struct taut_error *err)
+taut_status tauti_repeat_place(struct tauti_repeat *r,
+	struct tauti_place place, uint32_t *ret_place, struct taut_error *err)
 {
-	if (!taut_vec_push(&r->after, after))
+	if (!taut_vec_push(&r->places, place))
 		return no_memory(err);
-	*ret_place = (uint32_t)r->after.count - 1;
+	*ret_place = (uint32_t)r->places.count - 1;
 	return TAUT_OK;
 }
 
@@ -64,6 +66,7 @@ taut_status tauti_repeat_add(struct tauti_repeat *r, uint32_t op,
 	if (!taut_vec_push(&r->ops, op) || !taut_vec_push(&r->place, place))
 		return no_memory(err);
 	r->later[op] = later;
+	r->group[op] = r->places.data[place].group;
 	r->was[op] = op;
 	return TAUT_OK;
 }
@@ -81,16 +84,18 @@ static const char *name_of(const struct tauti_repeat *r,
 static taut_status copy_op(struct tauti_repeat *r, size_t i,
 	struct taut_error *err)
 {
-	uint32_t op = r->ops.data[i], *after = &r->after.data[r->place.data[i]];
+	struct tauti_place *place = &r->places.data[r->place.data[i]];
+	uint32_t op = r->ops.data[i];
 	struct taut_op is;
 	taut_status status;
 
 	if (!taut_edit_op(r->w->edit, op, &is))
 		return TAUT_OK;
-	status = taut_edit_insert(r->w->edit, *after, &is, name_of(r, &is),
-		&r->now[op], err);
+	is.lane = place->lane;
+	status = taut_edit_insert(r->w->edit, place->after, &is,
+		name_of(r, &is), &r->now[op], err);
 	if (!status)
-		*after = r->now[op];
+		place->after = r->now[op];
 	return status;
 }
 
@@ -102,7 +107,7 @@ static void keep_wait(void *context, struct taut_wait wait)
 		f->full = true;
 }
 
-/* Waits out of op that go to another one that is copied. */
+/* Waits out of op that go to another one of its group. */
 static taut_status find_waits(const struct tauti_repeat *r, uint32_t op,
 	struct found *f, struct taut_error *err)
 {
@@ -115,7 +120,8 @@ static taut_status find_waits(const struct tauti_repeat *r, uint32_t op,
 	for (size_t i = 0; i < f->waits.count; i++) {
 		struct taut_wait e = f->waits.data[i];
 
-		if (e.op < r->n_ids && r->now[e.op] != TAUT_NONE)
+		if (e.op < r->n_ids && r->now[e.op] != TAUT_NONE &&
+			r->group[e.op] == r->group[op])
 			f->waits.data[n++] = e;
 	}
 	f->waits.count = n;

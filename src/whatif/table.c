@@ -20,6 +20,9 @@
 	/* data */ \
 	ROW(workers) \
 	/* memory */ \
+	ROW(recompute) \
+	ROW(offload) \
+	ROW(gist) \
 	/* job */ \
 	ROW(batch) \
 	ROW(accumulate)
