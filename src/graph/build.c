@@ -4,12 +4,6 @@
 
 #include "graph/builder.h"
 
-struct owned_graph { /* what taut_graph_destroy frees */
-	struct taut_graph graph;
-	struct taut_arena *arena;
-	struct taut_names *names;
-};
-
 static taut_status no_memory(struct taut_error *err)
 {
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for the graph");
@@ -165,7 +159,7 @@ static void builder_fini(struct builder *b)
 static bool builder_init(struct builder *b, const struct taut_run *run,
 	const struct taut_graph_options *options)
 {
-	struct owned_graph *owned;
+	struct tauti_owned_graph *owned;
 
 	b->run = run;
 	b->n_ranks = run->n_traces;
@@ -175,7 +169,7 @@ static bool builder_init(struct builder *b, const struct taut_run *run,
 	b->all_names = taut_names_create();
 	if (!b->arena || !b->all_names)
 		return false;
-	owned = TAUT_ARENA_ARRAY(b->arena, struct owned_graph, 1);
+	owned = TAUT_ARENA_ARRAY(b->arena, struct tauti_owned_graph, 1);
 	b->clocks = TAUT_ARENA_ARRAY(b->arena, struct taut_clock_row,
 		b->n_ranks + 1);
 	b->ranks = calloc(b->n_ranks + 1, sizeof *b->ranks);
@@ -219,7 +213,7 @@ int64_t taut_graph_time(const struct taut_graph *graph, uint32_t trace,
 
 void taut_graph_destroy(struct taut_graph *graph)
 {
-	struct owned_graph *owned = (struct owned_graph *)graph;
+	struct tauti_owned_graph *owned = (struct tauti_owned_graph *)graph;
 	struct taut_arena *arena;
 
 	if (!graph)

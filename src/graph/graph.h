@@ -26,6 +26,21 @@
 
 #include "base/vec.h"
 
+/* What taut_graph_destroy() frees. */
+struct tauti_owned_graph {
+	struct taut_graph graph;
+	struct taut_arena *arena;
+	struct taut_names *names;
+	/* Room for taut_graph_settle(), by collective; only where an edit was
+	 * built. */
+	struct tauti_by_join {
+		int64_t at;
+		uint32_t coll;
+	} *sorted;
+	uint32_t *place;
+	struct taut_collective *spare;
+};
+
 /* One operation while it is being built; ids are positions in rank->ops. */
 struct tauti_op {
 	int64_t start, end;
