@@ -167,9 +167,12 @@ static void find_classes(struct learning *l)
 		class = &costs->classes[k];
 		if (k == costs->n_classes) {
 			costs->n_classes++;
-			*class = (struct taut_cost_class){ c->kind,
-				c->group_size, t->on_network, { 0 }, c->bytes,
-				c->bytes, 0 };
+			*class = (struct taut_cost_class){
+				.kind = c->kind,
+				.group_size = c->group_size,
+				.on_network = t->on_network,
+				.least_bytes = c->bytes,
+				.most_bytes = c->bytes };
 		}
 		class->least_bytes = c->bytes < class->least_bytes ? c->bytes :
 			class->least_bytes;
