@@ -267,7 +267,7 @@ enum opt_result opt_parse(const struct verb *verb, char **argv,
 			return OPT_WRONG;
 		only_operands |= verb->is_command && operands.n > 0;
 	}
-	if (!operands.n) {
+	if (!operands.n && !verb->no_operands) {
 		taut_error_set(reterr, TAUT_EINVAL, -1, "expected %s: %s",
 			verb->operands, verb->is_command ? "what to run" :
 			"a folder or files of traces");

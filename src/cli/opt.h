@@ -44,7 +44,7 @@ struct opt {
 struct verb_call {
 	const void *values; /* the verb's struct */
 	const char *const *operands;
-	size_t n_operands;  /* at least 1 */
+	size_t n_operands;  /* at least 1, but of a verb that has no_operands */
 	struct taut_arena *arena; /* until the verb is done */
 };
 
@@ -59,6 +59,7 @@ struct verb {
 	/* The operands are a command to run: the first one ends the options,
 	 * and main() leaves the signals as they are. */
 	bool is_command;
+	bool no_operands; /* may be called without any */
 };
 
 enum opt_result { OPT_RUN, OPT_HELP, OPT_WRONG };

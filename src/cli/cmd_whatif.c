@@ -1,0 +1,330 @@
+/* cmd_whatif.c - taut whatif: predict one change or a stack of them. */
+#include <string.h>
+#include <sys/stat.h>
+
+#include "cli/job.h"
+#include "cli/out.h"
+#include "cli/term.h"
+#include "cli/verbs.h"
+#include "report/whatif.h"
+
+struct values {
+	struct job_options job;
+	const char *html, *perfetto, *sweep, *csv;
+	bool list, json;
+	unsigned width;
+};
+
+static const struct opt options[] = {
+	{ "list", 0, OPT_FLAG, offsetof(struct values, list), NULL,
+		"list all changes; with the NAME of one, its parameters and "
+		"what it assumes. Needs no RUN", 0, 0 },
+	{ "json", 0, OPT_FLAG, offsetof(struct values, json), NULL,
+		"print the result as JSON", 0, 0 },
+	{ "html", 0, OPT_TEXT, offsetof(struct values, html), "FILE",
+		"also write the report of the changed job as one HTML file; of "
+		"a sweep, its curve", 0, 0 },
+	{ "perfetto", 0, OPT_TEXT, offsetof(struct values, perfetto), "FILE",
+		"also write the timeline of the changed job for Perfetto", 0, 0 },
+	{ "sweep", 0, OPT_TEXT, offsetof(struct values, sweep), "CHANGE",
+		"predict a change with many values: NAME=V1,V2,... or "
+		"NAME=A..B:N (N values from A to B; :xN: each the same factor "
+		"above the last). Prints CSV", 0, 0 },
+	{ "csv", 0, OPT_TEXT, offsetof(struct values, csv), "FILE",
+		"write the CSV of a sweep to this file and print a table", 0, 0 },
+	{ "width", 0, OPT_NUMBER, offsetof(struct values, width), "N",
+		"columns of the text, 80 to 400 (default: the terminal's, at "
+		"most 100)", 80, 400 },
+	JOB_OPTIONS(struct values),
+};
+
+/* One prediction, or one sweep, on its way to where it is written. */
+struct output {
+	const struct values *values;
+	struct taut_text_options text;
+	const struct tauti_whatif_view *view;
+	const struct tauti_sweep_view *sweep;
+	const struct taut_transformation_info *change;
+};
+
+static struct taut_text_options text_options(const struct values *values)
+{
+	return (struct taut_text_options){
+		.width = values->width ? (int)values->width : term_width(),
+		.colour = term_colour() };
+}
+
+/* --- the list -------------------------------------------------------------------- */
+
+static taut_status write_list(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	if (o->values->json)
+		return tauti_changes_json(o->change, out, err);
+	return o->change ? tauti_change_text(o->change, &o->text, out, err) :
+		tauti_changes_text(&o->text, out, err);
+}
+
+static bool is_file(const char *path)
+{
+	struct stat at;
+
+	return stat(path, &at) == 0;
+}
+
+/* NULL, after a complaint, when there is no such change. */
+static const struct taut_transformation_info *find_change(const char *name)
+{
+	enum { MOST = 128 };
+	const struct taut_transformation_info *info;
+	const char *names[MOST], *near;
+	size_t n = 0;
+
+	for (; n < MOST && (info = taut_transformation(n)) != NULL; n++) {
+		if (!strcmp(info->name, name))
+			return info;
+		names[n] = info->name;
+	}
+	near = opt_nearest(name, names, n);
+	if (near)
+		term_complain("whatif: --list: no change '%s'; did you mean "
+			"%s?", name, near);
+	else
+		term_complain("whatif: --list: no change '%s'", name);
+	return NULL;
+}
+
+/* Operands are names of changes; a RUN in front of them is passed over. */
+static int list(const struct verb_call *call)
+{
+	struct output output = { .values = call->values,
+		.text = text_options(call->values) };
+	struct taut_error err = { .message = "" };
+	int status = EXIT_DONE;
+	size_t i = 0;
+
+	while (i < call->n_operands && is_file(call->operands[i]))
+		i++;
+	if (i == call->n_operands)
+		return job_status(out_write(
+			NULL, NULL, write_list, &output, &err), &err);
+	for (; !status && i < call->n_operands; i++) {
+		output.change = find_change(call->operands[i]);
+		if (!output.change)
+			return EXIT_USAGE;
+		status = job_status(out_write(
+			NULL, NULL, write_list, &output, &err), &err);
+	}
+	return status;
+}
+
+/* --- a prediction ------------------------------------------------------------------ */
+
+static taut_status write_html(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	return o->sweep ? tauti_sweep_html(o->sweep, out, err) :
+		taut_report_html(o->view->after, out, err);
+}
+
+static taut_status write_perfetto(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	return taut_report_perfetto(o->view->after, out, err);
+}
+
+static taut_status write_prediction(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	return o->values->json ? tauti_whatif_json(o->view, out, err) :
+		tauti_whatif_text(o->view, &o->text, out, err);
+}
+
+static taut_status write_outputs(const struct output *o,
+	const struct taut_run *run, struct taut_error *err)
+{
+	const struct values *v = o->values;
+	taut_status status = TAUT_OK;
+
+	if (v->html)
+		status = out_write(v->html, run, write_html, o, err);
+	if (!status && v->perfetto)
+		status = out_write(v->perfetto, run, write_perfetto, o, err);
+	return status ? status :
+		out_write(NULL, run, write_prediction, o, err);
+}
+
+static taut_status predict(const struct job *job, struct output *output,
+	const char *const *changes, size_t n, struct taut_error *err)
+{
+	unsigned threads = output->values->job.threads;
+	struct taut_whatif_options whatif = { .threads = threads };
+	struct taut_explain_options explain = { .threads = threads };
+	struct taut_prediction *prediction = NULL;
+	struct taut_report *after = NULL;
+	taut_status status = taut_predict(
+		job->graph, changes, n, &whatif, &prediction, err);
+
+	if (!status)
+		status = taut_explain(prediction->graph, &explain, &after, err);
+	if (!status) {
+		struct tauti_whatif_view view = { prediction, changes, n,
+			job->report, after };
+
+		output->view = &view;
+		status = write_outputs(output, job->run, err);
+	}
+	taut_report_destroy(after);
+	taut_prediction_destroy(prediction);
+	return status;
+}
+
+/* --- a sweep --------------------------------------------------------------------------- */
+
+static taut_status write_csv(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	return tauti_sweep_csv(o->sweep, out, err);
+}
+
+static taut_status write_sweep(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct output *o = context;
+
+	if (o->values->json)
+		return tauti_sweep_json(o->sweep, out, err);
+	return o->values->csv ? tauti_sweep_text(o->sweep, &o->text, out, err) :
+		tauti_sweep_csv(o->sweep, out, err);
+}
+
+static taut_status sweep(const struct job *job, struct output *output,
+	struct tauti_sweep *of, const char *const *changes, size_t n,
+	struct taut_error *err)
+{
+	const struct values *v = output->values;
+	struct tauti_sweep_view view = { of, changes, n, job->report };
+	taut_status status = tauti_sweep_run(
+		of, job->graph, changes, n, v->job.threads, err);
+
+	output->sweep = &view;
+	if (!status && v->html)
+		status = out_write(v->html, job->run, write_html, output, err);
+	if (!status && v->csv)
+		status = out_write(v->csv, job->run, write_csv, output, err);
+	return status ? status :
+		out_write(NULL, job->run, write_sweep, output, err);
+}
+
+/* --- the verb ---------------------------------------------------------------------------- */
+
+/* EXIT_DONE, or EXIT_USAGE after a complaint. */
+static int check_options(const struct values *v)
+{
+	const struct { const char *name, *file; } files[] = {
+		{ "html", v->html }, { "perfetto", v->perfetto },
+		{ "csv", v->csv } };
+	struct taut_error err = { .message = "" };
+
+	if (v->csv && !v->sweep) {
+		term_complain("whatif: --csv is of a --sweep");
+		return EXIT_USAGE;
+	}
+	if (v->perfetto && v->sweep) {
+		term_complain("whatif: --perfetto is of one prediction, not of "
+			"a --sweep");
+		return EXIT_USAGE;
+	}
+	for (size_t i = 0; i < sizeof files / sizeof files[0]; i++) {
+		if (files[i].file && !strcmp(files[i].file, "-")) {
+			term_complain("whatif: --%s: expected the name of a "
+				"file, found '-'", files[i].name);
+			return EXIT_USAGE;
+		}
+		if (out_check(files[i].file, &err))
+			return job_status(err.code, &err);
+	}
+	return EXIT_DONE;
+}
+
+/* The first operand is a RUN, and so are files and folders behind it; all
+ * others are changes. */
+static size_t count_runs(const struct verb_call *call)
+{
+	size_t n = 1;
+
+	while (n < call->n_operands && is_file(call->operands[n]))
+		n++;
+	return n;
+}
+
+static int run(const struct verb_call *call)
+{
+	const struct values *v = call->values;
+	struct taut_error err = { .message = "" };
+	struct tauti_sweep of = { .name = NULL };
+	struct verb_call runs = *call;
+	struct job job;
+	int status;
+
+	if (v->list)
+		return list(call);
+	if (!call->n_operands) {
+		term_complain("whatif: expected RUN... CHANGE...: a folder or "
+			"files of traces, and what to change");
+		term_complain("'taut whatif --help' lists what it takes");
+		return EXIT_USAGE;
+	}
+	status = check_options(v);
+	if (!status && v->sweep)
+		status = job_status(tauti_sweep_read(
+			v->sweep, call->arena, &of, &err), &err);
+	if (status)
+		return status;
+	runs.n_operands = count_runs(call);
+	if (runs.n_operands == call->n_operands && !v->sweep) {
+		term_complain("whatif: expected a CHANGE behind the RUN; 'taut "
+			"whatif --list' shows all");
+		return EXIT_USAGE;
+	}
+	status = job_open(&job, &v->job, &runs);
+	if (status)
+		return status;
+
+	struct output output = { .values = v, .text = text_options(v) };
+	const char *const *changes = call->operands + runs.n_operands;
+	size_t n = call->n_operands - runs.n_operands;
+
+	status = job_status(v->sweep ?
+		sweep(&job, &output, &of, changes, n, &err) :
+		predict(&job, &output, changes, n, &err), &err);
+	job_close(&job);
+	return status;
+}
+
+const struct verb verb_whatif = {
+	.name = "whatif",
+	.summary = "predict what a change would give, or a stack of them",
+	.operands = "RUN... CHANGE...",
+	.about = "Predicts how long a step would take with something changed: "
+		"another network, other communication, faster computation, "
+		"another batch, more workers. A CHANGE is written "
+		"NAME[=VALUE][,KEY=VALUE]...; each is laid over those before "
+		"it, and the job is replayed. --list shows all changes.\n\n"
+		ABOUT_RUN,
+	.options = options,
+	.n_options = sizeof options / sizeof options[0],
+	.values_bytes = sizeof(struct values),
+	.no_operands = true,
+	.run = run,
+};
