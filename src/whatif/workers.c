@@ -22,11 +22,13 @@ static int64_t hand_over_ns(const struct tauti_whatif *w)
 
 /* The main thread no longer prepares: it only takes. */
 static taut_status relieve(struct tauti_whatif *w,
-	const struct tauti_take *take, struct taut_error *err)
+	const struct tauti_take *take, int64_t own_ns, struct taut_error *err)
 {
 	taut_status status = TAUT_OK;
 	int64_t left = hand_over_ns(w);
 
+	if (left > own_ns)
+		left = own_ns;
 	for (uint32_t i = take->first; !status;
 		i = taut_edit_next(w->edit, i)) {
 		struct taut_op op;
@@ -77,7 +79,7 @@ static taut_status change_rank(struct tauti_whatif *w,
 		return status;
 	for (size_t i = 0; !status && i < b->takes.count; i++) {
 		if (workers && !b->workers)
-			status = relieve(w, &b->takes.data[i], err);
+			status = relieve(w, &b->takes.data[i], dur_ns[i], err);
 		else if (!workers)
 			status = burden(w, &b->takes.data[i], dur_ns[i], err);
 	}

@@ -1,0 +1,363 @@
+/* compute_test.c - changes of computation and data on small jobs whose answers
+ * can be worked out by hand. Times are in milliseconds. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "tests/support/unit.h"
+#include "tests/support/write_trace.h"
+#include "whatif/compute.h"
+
+struct job {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static void event(struct wt *w, const char *cat, const char *name, int tid,
+	double ms, double dur_ms, const char *args)
+{
+	wt_event(w, cat, name, 10, tid, ms * 1000, dur_ms * 1000, args);
+}
+
+/* A step of 1000 on the main thread 10, with an all-reduce on thread 20:
+ *     0 batch 100 forward 300 backward 600 gradient 650 all-reduce 850
+ *     gradients back 900 update 1000 */
+static void ddp_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 1000, "");
+	event(w, "user_annotation",
+		"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+		10, at, 100, "");
+	event(w, "cpu_op", "aten::conv2d", 10, at + 100, 200, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"ConvolutionBackward0", 10, at + 300, 300, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"torch::autograd::AccumulateGrad", 10, at + 600, 50, "");
+	event(w, "cpu_op", "torch::distributed::reducer::mul_out", 10,
+		at + 610, 30, "");
+	event(w, "cpu_op", "c10d::allreduce_", 10, at + 650, 0.001, "");
+	event(w, "user_annotation", "gloo:all_reduce", 20, at + 650, 200, "");
+	event(w, "cpu_op", "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+		10, at + 850, 50, "");
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 900,
+		100, "");
+}
+
+static void ddp_rank(struct wt *w, int rank)
+{
+	wt_rank(w, rank);
+	for (int s = 0; s < 4; s++)
+		ddp_step(w, s, 1000.0 * s);
+}
+
+static void open_job(struct job *j)
+{
+	struct taut_error err = { 0 };
+
+	j->run = wt_open(&j->w);
+	if (taut_graph_build(j->run, NULL, &j->graph, &err))
+		fail_msg("%s", err.message);
+}
+
+static struct job ddp_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	ddp_rank(&j.w, 0);
+	ddp_rank(&j.w, 1);
+	open_job(&j);
+	return j;
+}
+
+/* Kernels of 300, 50, 30 forward and 400 backward, 20 and 10 for the update;
+ * their launches take 10 each, and the host then waits for the device. */
+static void device_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+	int c = 100 * step;
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 840, "");
+	event(w, "cpu_op", "aten::linear", 10, at, 40, seq);
+	wt_kernel(w, "sgemm_forward", 10, 10, at * 1e3, 10e3, 7,
+		(at + 20) * 1e3, 300e3, c + 1);
+	wt_kernel(w, "vectorized_elementwise_kernel", 10, 10, (at + 10) * 1e3,
+		10e3, 7, (at + 320) * 1e3, 50e3, c + 2);
+	wt_kernel(w, "vectorized_elementwise_kernel", 10, 10, (at + 20) * 1e3,
+		10e3, 7, (at + 370) * 1e3, 30e3, c + 3);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"AddmmBackward0", 10, at + 40, 20, seq);
+	wt_kernel(w, "sgemm_backward", 10, 10, (at + 40) * 1e3, 10e3, 7,
+		(at + 400) * 1e3, 400e3, c + 4);
+	event(w, "user_annotation", "Optimizer.step#Adam.step", 10, at + 60,
+		20, "");
+	wt_kernel(w, "adam_a", 10, 10, (at + 60) * 1e3, 10e3, 7,
+		(at + 800) * 1e3, 20e3, c + 5);
+	wt_kernel(w, "adam_b", 10, 10, (at + 70) * 1e3, 10e3, 7,
+		(at + 820) * 1e3, 10e3, c + 6);
+	event(w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 80, 760, "");
+}
+
+static struct job device_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		device_step(&j.w, s, 840.0 * s);
+	open_job(&j);
+	return j;
+}
+
+static void close_job(struct job *j)
+{
+	taut_graph_destroy(j->graph);
+	taut_run_close(j->run);
+	wt_end(&j->w);
+}
+
+static double step_with(const struct job *j, const char *const *changes,
+	size_t n)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	double ms;
+
+	if (taut_predict(j->graph, changes, n, NULL, &p, &err))
+		fail_msg("%s: %s", changes[0], err.message);
+	ms = (double)p->after_ns / 1e6;
+	assert_true(p->low_ns <= p->after_ns && p->after_ns <= p->high_ns);
+	taut_prediction_destroy(p);
+	return ms;
+}
+
+static double with(const struct job *j, const char *change)
+{
+	return step_with(j, &change, 1);
+}
+
+static void assert_near(double a, double b)
+{
+	if (fabs(a - b) > 0.01)
+		fail_msg("%.4f is not %.4f", a, b);
+}
+
+static void refuses(const struct job *j, const char *change, const char *words)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_predict(j->graph, &change, 1, NULL, &p, &err),
+		TAUT_EINVAL);
+	if (!strstr(err.message, words) || strchr(err.message, '\n'))
+		fail_msg("%s: %s", change, err.message);
+}
+
+/* --- what a data-parallel job on hosts does ---------------------------------- */
+
+static void test_nothing_changes(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 1000);
+	assert_near(with(&j, "batch=1x"), 1000);
+	assert_near(with(&j, "accumulate=1"), 1000);
+	assert_near(with(&j, "repair=1"), 1000);
+	assert_near(with(&j, "host=1x"), 1000);
+	close_job(&j);
+}
+
+static void test_slow(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	/* What rank 1 does alone twice, and the transfer. */
+	assert_near(with(&j, "slow=1"), 2 * 800 + 200);
+	assert_near(with(&j, "slow=0,factor=1.5x"), 1.5 * 800 + 200);
+	assert_near(with(&j, "slow=1,delay=70ms"), 1070);
+	assert_near(with(&j, "slow=1,factor=2x,delay=70ms"), 1870);
+	assert_near(with(&j, "host=2x"), 400 + 200);
+	refuses(&j, "slow=2", "no rank 2");
+	refuses(&j, "slow=1,delay=2x", "a time");
+	close_job(&j);
+}
+
+static void test_repair(void **state)
+{
+	struct job j = ddp_job();
+	const char *both[] = { "slow=1", "repair=1" };
+
+	(void)state;
+	assert_near(step_with(&j, both, 2), 1000);
+	close_job(&j);
+}
+
+static void test_repair_needs_others(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	refuses(&j, "repair=0", "two ranks");
+	close_job(&j);
+}
+
+/* D F B once more for each micro-batch, without copying gradients back. */
+static void test_accumulate(void **state)
+{
+	struct job j = ddp_job();
+	const char *slow[] = { "slow=1,delay=70ms", "accumulate=2" };
+	const char *change = "accumulate=3";
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	(void)state;
+	assert_near(with(&j, "accumulate=2"), 1000 + 650);
+	assert_near(with(&j, "accumulate=4"), 1000 + 3 * 650);
+	/* Work that another change put before the forward pass is of the
+	 * micro-batch, and is done again. */
+	assert_near(step_with(&j, slow, 2), 1000 + 650 + 2 * 70);
+	if (taut_predict(j.graph, &change, 1, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	assert_true(p->samples_factor == 3);
+	taut_prediction_destroy(p);
+	close_job(&j);
+}
+
+/* Fixed: 2 us a call, 3 % flat, and one pass over the weights forward, two
+ * backward, of 30 ms as copying their gradient took. */
+static double batched(double dur_ms, double passes, double factor)
+{
+	double fixed = 0.03 + passes * 30 / dur_ms + 0.002 / dur_ms;
+
+	return dur_ms * (fixed + (1 - fixed) * factor);
+}
+
+static void test_batch(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "batch=2x"), 1000 + 100 +
+		batched(200, 1, 2) - 200 + batched(300, 2, 2) - 300);
+	assert_near(with(&j, "batch=0.5x"), 1000 - 50 +
+		batched(200, 1, 0.5) - 200 + batched(300, 2, 0.5) - 300);
+	close_job(&j);
+}
+
+/* The main thread's 100 a batch move to workers; 0.4 are left. */
+static void test_workers(void **state)
+{
+	struct job j = ddp_job();
+	const char *one[] = { "scale=enumerate*,factor=20x", "workers=1" };
+	const char *two[] = { "scale=enumerate*,factor=20x", "workers=2" };
+	const char *four[] = { "scale=enumerate*,factor=20x", "workers=4" };
+	const char *back[] = { "workers=2", "workers=0" };
+	const char *more[] = { "scale=enumerate*,factor=20x", "workers=2",
+		"accumulate=2" };
+
+	(void)state;
+	assert_near(with(&j, "workers=1"), 900.4);
+	assert_near(with(&j, "workers=0"), 1000);
+	assert_near(step_with(&j, one, 2), 2000);
+	assert_near(step_with(&j, two, 2), 1000);
+	assert_near(step_with(&j, four, 2), 900.4);
+	assert_near(step_with(&j, back, 2), 1000.4);
+	/* Two batches a step. */
+	assert_near(step_with(&j, more, 3), 2000);
+	close_job(&j);
+}
+
+static void test_by_name(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "scale=aten::conv2d,factor=0.5x"), 900);
+	refuses(&j, "scale=aten::conv2d,factor=0.5x,where=device", "name");
+	refuses(&j, "remove=nothing*", "name");
+	/* The transfer, and what the host does for it, which is waiting. */
+	assert_near(with(&j, "remove=gloo:all_reduce"), 800);
+	/* Rank 0's alone? No: a name is everybody's. */
+	assert_near(with(&j, "remove=*ConvolutionBackward0"), 700);
+	close_job(&j);
+}
+
+static void test_updates(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "optimizer=free"), 900);
+	assert_near(with(&j, "optimizer=fused"), 900 + (100 - 0.004) * 0.6);
+	close_job(&j);
+}
+
+static void test_no_device(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	refuses(&j, "amp", "device");
+	refuses(&j, "graphs", "device");
+	refuses(&j, "device=2x", "device");
+	refuses(&j, "fuse", "pointwise");
+	refuses(&j, "offload=1GB", "matrix products");
+	refuses(&j, "batchnorm", "batch normalisation");
+	refuses(&j, "gist", "ReLU");
+	refuses(&j, "recompute=nn.Module: *", "module");
+	close_job(&j);
+}
+
+/* --- what a device does --------------------------------------------------------- */
+
+static void test_device(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 840);
+	/* 20 before the first kernel, 10 behind the last. */
+	assert_near(with(&j, "device=2x"), 30 + 405);
+	assert_near(with(&j, "slow=0"), 30 + 1620);
+	assert_near(with(&j, "amp"), 30 + 100 + 40 + 400.0 / 3 + 30);
+	assert_near(with(&j, "fuse"), 30 + 300 + 50 + 0.15 * 30 + 430);
+	assert_near(with(&j, "optimizer=free"), 840 - 30);
+	close_job(&j);
+}
+
+static void test_accumulate_on_a_device(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(with(&j, "accumulate=2"), 840 + 780);
+	assert_near(with(&j, "accumulate=3"), 840 + 2 * 780);
+	close_job(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_changes),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_needs_others),
+		cmocka_unit_test(test_accumulate),
+		cmocka_unit_test(test_batch),
+		cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_by_name),
+		cmocka_unit_test(test_updates),
+		cmocka_unit_test(test_no_device),
+		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_accumulate_on_a_device),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
