@@ -14,27 +14,57 @@ static taut_status no_memory(struct taut_error *err)
 
 /* --- another drag ----------------------------------------------------------------- */
 
+/* When the recorded operations run where nothing is shared, and for how
+ * long. */
+static taut_status replay_recorded(const struct taut_graph *g,
+	struct taut_timeline *timeline, int64_t *span_ns,
+	struct taut_error *err)
+{
+	const struct taut_replay_edit edit = { .unordered = 1 };
+	taut_status status = taut_timeline_init(timeline, g, err);
+
+	if (!status)
+		status = taut_replay(g, &edit, timeline, err);
+	for (uint32_t op = 0; !status && op < g->n_ops; op++)
+		span_ns[op] = timeline->end_ns[op] - timeline->start_ns[op];
+	return status;
+}
+
+struct measured { /* arrays of malloc */
+	struct taut_transfer *transfers;
+	int64_t *dur_ns, *span_ns, *latency_ns;
+	double *amount;
+};
+
+static bool has_flow(const struct taut_transfer *t)
+{
+	return t->amount > 0 || t->latency_ns > 0;
+}
+
 /* What the transfers moved and the operations did, were the cores slowed down
  * by so much: the recorded times read once more. */
-static taut_status measure(const struct taut_costs *costs,
-	struct taut_transfer *transfers, int64_t *dur_ns, double *amount,
-	int64_t *latency_ns, struct taut_error *err)
+static taut_status measure(const struct taut_costs *costs, struct measured *m,
+	struct taut_error *err)
 {
 	const struct taut_graph *g = costs->graph;
 	struct taut_sharing *sharing = NULL;
-	taut_status status = taut_sharing_create(
-		g, &costs->site, transfers, &sharing, err);
+	struct taut_timeline timeline = { 0 };
+	uint32_t flow = 0;
+	taut_status status = replay_recorded(g, &timeline, m->span_ns, err);
 
-	if (!status && sharing->n_flows != g->n_collectives)
-		status = taut_error_set(err, TAUT_EINVAL, -1,
-			"a collective has not one flow");
 	if (!status)
-		status = taut_sharing_measure(g, sharing, g->start_ns,
-			g->dur_ns, amount, latency_ns, dur_ns, err);
+		status = taut_sharing_create(
+			g, &costs->site, m->transfers, &sharing, err);
+	if (!status)
+		status = taut_sharing_measure(g, sharing, timeline.start_ns,
+			m->span_ns, m->amount, m->latency_ns, m->dur_ns, err);
 	for (uint32_t i = 0; !status && i < g->n_collectives; i++) {
-		transfers[i].amount = amount[i];
-		transfers[i].latency_ns = latency_ns[i];
+		if (!has_flow(&m->transfers[i]))
+			continue;
+		m->transfers[i].amount = m->amount[flow];
+		m->transfers[i].latency_ns = m->latency_ns[flow++];
 	}
+	taut_timeline_fini(&timeline);
 	taut_sharing_destroy(sharing);
 	return status;
 }
@@ -47,38 +77,57 @@ static void scale_cores(const struct taut_costs *costs, double drag,
 			transfers[i].core * (drag / costs->drag) : drag;
 }
 
-taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
-	struct taut_costs *ret_costs, struct taut_error *err)
+/* More latency, less to move, or the other way round. */
+static void shift_latencies(const struct taut_costs *costs, double errors,
+	struct taut_transfer *transfers)
 {
-	const struct taut_graph *g = costs->graph;
-	size_t n = (size_t)g->n_collectives + 1;
-	struct taut_transfer *transfers = malloc(n * sizeof *transfers);
-	int64_t *dur_ns = malloc(((size_t)g->n_ops + 1) * sizeof *dur_ns);
-	double *amount = malloc(n * sizeof *amount);
-	int64_t *latency_ns = malloc(n * sizeof *latency_ns);
-	taut_status status = no_memory(NULL);
+	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
+		struct taut_transfer *t = &transfers[i];
+		const struct taut_line *line;
+		double whole = t->amount + (double)t->latency_ns, latency;
 
-	if (drag < 0)
-		drag = 0;
-	if (transfers && dur_ns && amount && latency_ns) {
-		memcpy(transfers, costs->transfers,
-			g->n_collectives * sizeof *transfers);
-		scale_cores(costs, drag, transfers);
-		status = measure(
-			costs, transfers, dur_ns, amount, latency_ns, err);
-	} else {
-		no_memory(err);
+		if (costs->class_of[i] == TAUT_NONE)
+			continue;
+		line = &costs->classes[costs->class_of[i]].line;
+		latency = (double)t->latency_ns + errors * line->alpha_error;
+		latency = fmin(fmax(latency, 0), whole);
+		t->latency_ns = (int64_t)latency;
+		t->amount = whole - (double)t->latency_ns;
 	}
-	free(amount);
-	free(latency_ns);
+}
+
+taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
+	double latency_errors, struct taut_costs *ret_costs,
+	struct taut_error *err)
+{
+	double drag = fmax(0, costs->drag + drag_errors * costs->drag_error);
+	const struct taut_graph *g = costs->graph;
+	size_t n = (size_t)g->n_collectives + 1, ops = (size_t)g->n_ops + 1;
+	struct measured m = { malloc(n * sizeof *m.transfers),
+		malloc(ops * sizeof *m.dur_ns), malloc(ops * sizeof *m.span_ns),
+		malloc(n * sizeof *m.latency_ns), malloc(n * sizeof *m.amount) };
+	taut_status status;
+
+	if (m.transfers && m.dur_ns && m.span_ns && m.latency_ns && m.amount) {
+		memcpy(m.transfers, costs->transfers,
+			g->n_collectives * sizeof *m.transfers);
+		scale_cores(costs, drag, m.transfers);
+		shift_latencies(costs, latency_errors, m.transfers);
+		status = measure(costs, &m, err);
+	} else {
+		status = no_memory(err);
+	}
+	free(m.span_ns);
+	free(m.latency_ns);
+	free(m.amount);
 	if (status) {
-		free(transfers);
-		free(dur_ns);
+		free(m.transfers);
+		free(m.dur_ns);
 		return status;
 	}
 	*ret_costs = *costs;
-	ret_costs->transfers = transfers;
-	ret_costs->dur_ns = dur_ns;
+	ret_costs->transfers = m.transfers;
+	ret_costs->dur_ns = m.dur_ns;
 	ret_costs->drag = drag;
 	return TAUT_OK;
 }

@@ -170,7 +170,7 @@ static taut_status scale_hosts(struct link *l, double factor)
 static taut_status change_rate(struct link *l)
 {
 	bool is_factor;
-	double value, factor;
+	double value, factor = 1;
 	taut_status status = tauti_param_scaled(
 		l->c, RATE, TAUTI_BITS_PER_S, &is_factor, &value, l->err);
 

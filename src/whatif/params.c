@@ -138,11 +138,12 @@ static taut_status take_key(struct reader *r)
 {
 	const struct taut_transformation_info *info = &r->change->is->info;
 	size_t len = strcspn(r->at, ",="), i = find_key(info, r->at, len);
+	char piece[NAME_BYTES];
 
 	if (r->at[len] != '=' || !len)
 		return taut_error_set(r->err, TAUT_EINVAL, -1, "%s: expected "
-			"KEY=VALUE behind the comma, found '%.*s'", info->name,
-			(int)(len < NAME_BYTES ? len : NAME_BYTES), r->at);
+			"KEY=VALUE behind the comma, found '%s'", info->name,
+			cut(r->at, strcspn(r->at, ","), piece));
 	if (i == info->n_parameters)
 		return unknown_key(r->change, r->at, len, r->err);
 	r->at += len + 1;

@@ -35,10 +35,13 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	struct taut_error *err);
 void tauti_outcome_fini(struct tauti_outcome *outcome);
 
-/* The costs were the drag another: transfers and durations measured anew. Its
- * arrays are its own; the rest is borrowed from costs. */
-taut_status tauti_costs_vary(const struct taut_costs *costs, double drag,
-	struct taut_costs *ret_costs, struct taut_error *err);
+/* The costs were the drag, or the latencies, off by so many standard errors:
+ * transfers and durations are measured anew from the recorded times, so that
+ * the unchanged job still takes what it took. The arrays of those are its own;
+ * the rest is borrowed from costs. */
+taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
+	double latency_errors, struct taut_costs *ret_costs,
+	struct taut_error *err);
 void tauti_costs_unvary(struct taut_costs *costs);
 
 /* Half the width of the 95 % interval that the scatter of the steps leaves of

@@ -85,37 +85,45 @@ static taut_status place_ranks(struct transfers *t, struct taut_error *err)
 	return TAUT_OK;
 }
 
-/* Hosts that the recorded members of a collective stand on. */
-static uint32_t hosts_of(struct transfers *t, const struct taut_graph *g,
-	const uint32_t *host_of, uint32_t c, uint32_t mark)
+/* Hosts that a collective of the built graph spans; ranks that are in no trace
+ * stand on hosts of their own, as taut_costs_law_in() has it. */
+static uint32_t hosts_of(struct transfers *t, uint32_t c, uint32_t ranks)
 {
+	const struct taut_graph *g = t->built;
 	const struct taut_collective *coll = &g->collectives[c];
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < coll->n_members; i++) {
 		uint32_t op = g->member_arrive[coll->first_member + i];
 		uint32_t trace = g->lanes[g->lane[op]].trace;
+		uint32_t *seen;
 
-		if (trace == TAUT_NONE || t->seen[host_of[trace]] == mark)
+		if (trace == TAUT_NONE)
 			continue;
-		t->seen[host_of[trace]] = mark;
-		n++;
+		seen = &t->seen[t->site.host_of[trace]];
+		n += *seen != c + 1;
+		*seen = c + 1;
 	}
-	return n;
+	return coll->n_members < ranks ? n + ranks - coll->n_members : n;
 }
 
-static struct taut_law_in law_of(const struct taut_collective *coll,
-	const struct tauti_way *way, uint32_t hosts)
+static struct taut_law_in law_of(struct transfers *t, uint32_t c,
+	const struct tauti_way *way)
 {
-	return (struct taut_law_in){
+	const struct taut_collective *coll = &t->built->collectives[c];
+	struct taut_law_in in = {
 		.kind = coll->kind,
 		.algorithm = (enum taut_algorithm)way->algorithm,
 		.ranks = coll->group_size > 0 ? (uint32_t)coll->group_size :
 			coll->n_members,
-		.hosts = hosts ? hosts : 1,
 		.servers = way->servers,
 		.bytes = coll->bytes > 0 ? (double)coll->bytes * way->wire : 0,
 	};
+
+	in.hosts = hosts_of(t, c, in.ranks);
+	if (in.kind == TAUT_COLL_ALLGATHER)
+		in.bytes *= in.ranks;
+	return in;
 }
 
 static bool same_law(
@@ -129,28 +137,26 @@ static bool same_law(
 /* The collective of the edit that became c, as it will be carried out. */
 static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 {
-	static const struct tauti_way recorded_way = { 0, 0, 1, 1 };
 	const struct tauti_whatif *w = t->w;
 	uint32_t like = taut_edit_collective_like(w->edit, edited);
 	struct tauti_way way = tauti_way_of(w, edited);
-	struct taut_law_in as = law_of(&t->built->collectives[c], &way,
-		hosts_of(t, t->built, t->site.host_of, c, 2 * c + 1));
-	struct taut_law_in was = as;
+	struct taut_law_in as = law_of(t, c, &way), was = as;
 	struct taut_transfer *to = &t->of[c];
+	bool same = like != TAUT_NONE, by_line = like == TAUT_NONE ||
+		w->costs->transfers[like].on_network != (as.hosts > 1);
 
-	if (like != TAUT_NONE)
-		was = law_of(&w->graph->collectives[like], &recorded_way,
-			hosts_of(t, w->graph, w->costs->site.host_of, like,
-			2 * c + 2));
-	if (like != TAUT_NONE && same_law(&as, &was)) {
+	if (same)
+		was = taut_costs_law_in(w->costs, like);
+	same = same && same_law(&as, &was);
+	t->changed |= !same;
+	if (same)
 		*to = w->costs->transfers[like];
-	} else {
+	else
 		*to = taut_costs_transfer(w->costs, like, &as,
-			w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
-		t->changed = true;
-	}
+			by_line && w->doubt == TAUTI_DOUBT_LINE ?
+			2.0 * w->side : 0);
 	to->core *= way.core;
-	if (!to->on_network)
+	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
 		return;
 	to->latency_ns = (int64_t)((double)to->latency_ns * w->latency +
 		taut_law(&as).messages * w->latency_add_ns + 0.5);
@@ -173,11 +179,9 @@ static taut_status carry_all(struct transfers *t, const uint32_t *became,
 	struct taut_error *err)
 {
 	uint32_t n = taut_edit_collectives(t->w->edit);
-	uint32_t hosts = t->site.n_hosts > t->w->costs->site.n_hosts ?
-		t->site.n_hosts : t->w->costs->site.n_hosts;
 
 	t->of = calloc((size_t)t->built->n_collectives + 1, sizeof *t->of);
-	t->seen = calloc((size_t)hosts + 1, sizeof *t->seen);
+	t->seen = calloc((size_t)t->site.n_hosts + 1, sizeof *t->seen);
 	if (!t->of || !t->seen)
 		return no_memory(err);
 	for (uint32_t i = 0; i < n; i++)
@@ -248,8 +252,9 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	struct taut_error *err)
 {
 	struct taut_costs varied;
-	double side = 2.0 * scenario->side * p->central->drag_error;
-	bool vary = scenario->doubt == TAUTI_DOUBT_DRAG;
+	double errors = 2.0 * scenario->side;
+	bool drag = scenario->doubt == TAUTI_DOUBT_DRAG;
+	bool vary = drag || scenario->doubt == TAUTI_DOUBT_LINE;
 	taut_status status = TAUT_OK;
 
 	*ret = (struct tauti_outcome){ 0 };
@@ -257,8 +262,8 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	p->w.side = scenario->side;
 	p->w.doubted = scenario->change;
 	if (vary)
-		status = tauti_costs_vary(p->central,
-			p->central->drag + side, &varied, err);
+		status = tauti_costs_vary(p->central, drag ? errors : 0,
+			drag ? 0 : errors, &varied, err);
 	if (status)
 		return status;
 	p->w.costs = vary ? &varied : p->central;

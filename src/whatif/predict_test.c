@@ -1,0 +1,327 @@
+/* predict_test.c - predictions whose answers are worked out by hand: jobs of
+ * two hosts that compute on stream 7 and sum gradients on other streams. */
+#include "tests/support/unit.h"
+
+#include <stdbool.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include <taut/report.h>
+#include <taut/whatif.h>
+
+#include "tests/support/alloc_fail.h"
+#include "tests/support/write_trace.h"
+
+enum { STEP_US = 20000, STEPS = 4, MB = 250000 /* floats */ };
+
+struct sum { /* one all-reduce of a step, alike on both ranks */
+	int group, stream;
+	double at_us, dur_us; /* from the begin of the step */
+	long floats;
+};
+
+struct told {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static void write_sum(struct wt *w, const struct sum *s, double step_us,
+	int correlation, int seq)
+{
+	char args[512];
+
+	snprintf(args, sizeof args, "\"correlation\":%d", correlation);
+	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10,
+		step_us + s->at_us - 10, 2, args);
+	snprintf(args, sizeof args, "\"device\":0,\"stream\":%d,"
+		"\"correlation\":%d,\"Collective name\":\"allreduce\","
+		"\"dtype\":\"Float\",\"In msg nelems\":%ld,"
+		"\"Out msg nelems\":%ld,\"Group size\":2,"
+		"\"Process Group Name\":\"%d\",\"Seq\":%d",
+		s->stream, correlation, s->floats, s->floats, s->group, seq);
+	wt_event(w, "kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 0,
+		s->stream, step_us + s->at_us, s->dur_us, args);
+}
+
+/* Every step: a kernel of 500 us, the sums, and a wait for all of it. */
+static void write_rank(struct wt *w, int rank, const struct sum *sums,
+	size_t n, double step_us)
+{
+	char text[64];
+	int correlation = 1;
+	double launched = n ? sums[n - 1].at_us - 5 : 20;
+
+	wt_rank(w, rank);
+	snprintf(text, sizeof text, "host%d", rank);
+	wt_host(w, text);
+	for (int k = 0; k < STEPS; k++) {
+		double at = 1000 + (double)k * STEP_US;
+
+		snprintf(text, sizeof text, "ProfilerStep#%d", k);
+		wt_event(w, "user_annotation", text, 1, 10, at, step_us, "");
+		wt_kernel(w, "gemm", 1, 10, at + 10, 2, 7, at + 20, 500,
+			correlation++);
+		for (size_t i = 0; i < n; i++)
+			write_sum(w, &sums[i], at, correlation++,
+				k * 100 + (int)i);
+		snprintf(text, sizeof text, "\"correlation\":%d",
+			correlation++);
+		wt_event(w, "cuda_runtime", "cudaDeviceSynchronize", 1, 10,
+			at + launched, step_us - launched, text);
+	}
+}
+
+static struct told tell(const struct sum *sums, size_t n, double step_us)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+
+	for (int rank = 0; rank < 2; rank++)
+		write_rank(&t.w, rank, sums, n, step_us);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+static void forget(struct told *t)
+{
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+	wt_end(&t->w);
+}
+
+static struct taut_prediction *predict(
+	const struct told *t, const char *const *changes, size_t n)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_predict(t->graph, changes, n, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	assert_true(p->low_ns <= p->after_ns && p->after_ns <= p->high_ns);
+	return p;
+}
+
+static struct taut_prediction *predict_one(
+	const struct told *t, const char *change)
+{
+	return predict(t, &change, 1);
+}
+
+/* Launched 10 us before it starts: what is left of the step beside it. */
+static const struct sum one[] = { { 0, 20, 600, 8000, MB } };
+
+static void test_nothing_changes_nothing(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+	struct taut_prediction *p = predict(&t, NULL, 0);
+
+	(void)state;
+	assert_int_equal(p->before_ns, 8600000);
+	assert_int_equal(p->after_ns, 8600000);
+	assert_int_equal(p->graph->n_ops, t.graph->n_ops);
+	assert_true(p->samples_factor == 1);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void test_twice_the_link_halves_the_transfer(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+	struct taut_prediction *p = predict_one(&t, "link=2x");
+
+	(void)state;
+	assert_int_equal(p->before_ns, 8600000);
+	assert_int_equal(p->after_ns, 4600000);
+	assert_true(p->high_ns > p->after_ns);
+	taut_prediction_destroy(p);
+	p = predict_one(&t, "link=0.5x");
+	assert_int_equal(p->after_ns, 16600000);
+	taut_prediction_destroy(p);
+	p = predict_one(&t, "link=2gbit,from=1gbit");
+	assert_int_equal(p->after_ns, 4600000);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void test_changes_stack(void **state)
+{
+	static const char *const changes[] = { "link=2x", "link=2x" };
+	struct told t = tell(one, 1, 8600);
+	struct taut_prediction *p = predict(&t, changes, 2);
+
+	(void)state;
+	assert_int_equal(p->after_ns, 2600000);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* The slower way of a link decides, and the slower host. */
+static void test_one_way_and_one_host(void **state)
+{
+	static const char *const slower[] = { "link=0.5x,direction=up",
+		"link=0.5x,direction=down", "link=0.5x,host=0",
+		"link=0.5x,host=host1", "link=-50%" };
+	struct told t = tell(one, 1, 8600);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof slower / sizeof slower[0]; i++) {
+		struct taut_prediction *p = predict_one(&t, slower[i]);
+
+		assert_int_equal(p->after_ns, 16600000);
+		taut_prediction_destroy(p);
+	}
+	struct taut_prediction *p = predict_one(&t, "link=2x,host=1");
+
+	assert_int_equal(p->after_ns, 8600000);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* A 0..4000 and B 2000..6000 share the link for 2000: 3000 each, alone. With
+ * twice the link A is done after 1500, before B is launched: B ends at 3500. */
+static void test_contention(void **state)
+{
+	static const struct sum two[] = { { 0, 20, 600, 4000, MB },
+		{ 1, 21, 2600, 4000, MB } };
+	struct told t = tell(two, 2, 6600);
+	struct taut_prediction *p = predict_one(&t, "link=2x");
+
+	(void)state;
+	assert_int_equal(p->before_ns, 6600000);
+	assert_true(llabs(p->after_ns - 4100000) <= 2);
+	taut_prediction_destroy(p);
+	/* Half the link: A alone to 2000 with 2000 of 3000 left (at rate 1/2),
+	 * then a quarter each: A until 10000, B with 1000 left until 12000. */
+	p = predict_one(&t, "link=0.5x");
+	assert_true(llabs(p->after_ns - 12600000) <= 2);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* 200 us and 2 ms a MB, of three sizes: a faster link leaves the 200 us. */
+static void test_latency_stays(void **state)
+{
+	static const struct sum three[] = { { 0, 20, 600, 2200, MB },
+		{ 0, 20, 3600, 4200, 2 * MB }, { 0, 20, 8600, 8200, 4 * MB } };
+	struct told t = tell(three, 3, 16800);
+	struct taut_prediction *p = predict_one(&t, "link=2x");
+
+	(void)state;
+	/* launches stay where they were: the last begins at 8600 */
+	assert_true(llabs(p->after_ns - (8600 + 200 + 4000) * 1000) < 2000);
+	taut_prediction_destroy(p);
+	p = predict_one(&t, "link,latency=3x");
+	assert_true(llabs(p->after_ns - (16800 + 400) * 1000) < 2000);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void test_the_changed_job_can_be_explained(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+	struct taut_prediction *p = predict_one(&t, "link=2x");
+	struct taut_report *report;
+	struct taut_error err = { 0 };
+
+	(void)state;
+	if (taut_explain(p->graph, NULL, &report, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(report->steady_ns, p->after_ns);
+	assert_int_equal(report->replay_steady_ns, p->after_ns);
+	taut_report_destroy(report);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void refused(const struct told *t, const char *change, const char *says)
+{
+	struct taut_prediction *p;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(
+		taut_predict(t->graph, &change, 1, NULL, &p, &err), TAUT_EINVAL);
+	if (!strstr(err.message, says))
+		fail_msg("%s: %s", change, err.message);
+}
+
+static void test_what_does_not_apply(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+
+	(void)state;
+	refused(&t, "link", "expected a rate");
+	refused(&t, "link=0x", "more than nothing");
+	refused(&t, "link=2x,host=7", "a whole number from 0 to 1");
+	refused(&t, "link=2x,direction=left", "one of both|up|down");
+	refused(&t, "link=2gbit,from=2x", "the recorded link's rate");
+	refused(&t, "linc=2x", "did you mean link?");
+	forget(&t);
+	t = tell(NULL, 0, 700);
+	refused(&t, "link=2x", "nothing in this recording passes a network");
+	forget(&t);
+}
+
+static void test_interval_is_named(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+	struct taut_prediction *p = predict_one(&t, "link=2x");
+	bool links = false, model = false, scatter = false;
+
+	(void)state;
+	for (uint32_t i = 0; i < p->n_uncertain; i++) {
+		const struct taut_uncertain *u = &p->uncertain[i];
+
+		assert_true(u->low_ns <= u->high_ns);
+		links |= strstr(u->name, "links") != NULL;
+		model |= !strcmp(u->name, "what link=2x assumes");
+		scatter |= strstr(u->name, "scatter") != NULL;
+	}
+	assert_true(links && model && scatter);
+	assert_int_equal(p->n_notes, 1);
+	assert_non_null(strstr(p->notes[0], "extrapolation"));
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void test_no_memory(void **state)
+{
+	struct told t = tell(one, 1, 8600);
+	const char *change = "link=2x";
+	taut_status status = TAUT_ENOMEM;
+
+	(void)state;
+	for (long n = 0; status == TAUT_ENOMEM; n++) {
+		struct taut_prediction *p = NULL;
+		struct taut_error err = { 0 };
+
+		alloc_fail_after(n);
+		status = taut_predict(t.graph, &change, 1, NULL, &p, &err);
+		alloc_fail_never();
+		taut_prediction_destroy(p);
+		if (status && status != TAUT_ENOMEM)
+			fail_msg("%ld: %s", n, err.message);
+	}
+	assert_int_equal(status, TAUT_OK);
+	forget(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_changes_nothing),
+		cmocka_unit_test(test_twice_the_link_halves_the_transfer),
+		cmocka_unit_test(test_changes_stack),
+		cmocka_unit_test(test_one_way_and_one_host),
+		cmocka_unit_test(test_contention),
+		cmocka_unit_test(test_latency_stays),
+		cmocka_unit_test(test_the_changed_job_can_be_explained),
+		cmocka_unit_test(test_what_does_not_apply),
+		cmocka_unit_test(test_interval_is_named),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
