@@ -116,8 +116,9 @@ struct taut_cost_class { /* transfers of one kind in groups of one size */
 	enum taut_coll_kind kind;
 	int32_t group_size;
 	int on_network;
-	struct taut_line line; /* amount + latency against law network_bytes (or
-	                          local_bytes) */
+	struct taut_line line; /* time of the link, alone on it, against law
+	                          network_bytes (or local_bytes). n 0: no time was
+	                          this class's own; the line is another's */
 	int64_t least_bytes, most_bytes; /* of one rank's input */
 	double rate_gbs;  /* 1 / beta: goodput of the link */
 };
@@ -126,17 +127,26 @@ struct taut_costs {
 	const struct taut_graph *graph;
 	struct taut_site site;
 	struct taut_transfer *transfers; /* by collective, as recorded */
+	uint32_t *hosts_of; /* by collective: hosts that it is spread over; a
+	                       member that was not recorded counts as one */
 	int64_t *dur_ns;  /* by op: at speed 1; of transfers what is left alone */
 	uint32_t n_classes;
 	struct taut_cost_class *classes;
 	uint32_t *class_of; /* by collective; TAUT_NONE: it moves nothing, or
 	                       its bytes are not known */
+	double *byte_ns;    /* by collective: what a byte of its link took, over
+	                       all transfers that were under way with it; 0: not
+	                       known */
 	/* How much slower a rank computes while a transfer moves at rate 1:
 	 * from operations of one name and size that ran under transfers in some
 	 * places and alone in others. 0 where too few did; drag_error says how
 	 * far it may be off. */
 	double drag, drag_error;
 	uint32_t n_drag; /* operations compared */
+	/* What an operation takes at least: by name, its shortest (INT64_MAX:
+	 * none); of most names on a host thread, or on a device. */
+	int64_t *least_ns;
+	int64_t fixed_host_ns, fixed_device_ns;
 };
 /* Everything from the recording alone. With these, a replay gives back the
  * recording to within a nanosecond an operation. Hosts: ranks whose recordings
@@ -152,6 +162,15 @@ TAUT_API void taut_costs_destroy(struct taut_costs *costs); /* NULL is fine */
  * field of, and hand to taut_costs_transfer(). */
 TAUT_API struct taut_law_in taut_costs_law_in(
 	const struct taut_costs *costs, uint32_t collective);
+
+/* What an operation takes when it works on factor times as much (samples of a
+ * batch): dur_ns split into what its size does not change, and what it does:
+ *     fixed + (dur - fixed) factor
+ * From one recording the two cannot be told apart for sure. side -1: the least
+ * that it may be, 0: expected, 1: the most. Whether an operation works on
+ * samples at all (an optimizer's does not) is the caller's to know. */
+TAUT_API double taut_costs_scaled_op(const struct taut_costs *costs,
+	uint32_t op, double factor, int side);
 
 /* How a transfer of the recording becomes one of another size, way or group:
  * amounts by network_bytes (local_bytes), latencies by messages. like is the

@@ -15,11 +15,21 @@
  * GPU (37.8 % more time: 1 - 1/1.378; Echo, arXiv 2412.12487). */
 #define TAUTI_DRAG_UNKNOWN 0.137
 
+static inline uint32_t tauti_ranks_of(const struct taut_collective *c)
+{
+	return c->group_size > 0 ? (uint32_t)c->group_size : c->n_members;
+}
+
 /* --- site.c ---------------------------------------------------------------------*/
 /* Where the ranks of a graph's run stand; arrays of malloc. */
 taut_status tauti_site_init(const struct taut_graph *graph,
 	struct taut_site *ret_site, struct taut_error *err);
 void tauti_site_fini(struct taut_site *site);
+/* Over how many hosts each collective of the graph is spread; ranks that were
+ * not recorded count as on hosts of their own. ret_hosts_of: n_collectives. */
+taut_status tauti_site_count(const struct taut_graph *graph,
+	const struct taut_site *site, uint32_t *ret_hosts_of,
+	struct taut_error *err);
 
 /* --- sharing.c --------------------------------------------------------------------*/
 static inline uint32_t tauti_member_rank(
@@ -35,6 +45,35 @@ bool tauti_computes(const struct taut_graph *graph, uint32_t lane,
 	const uint8_t *has_device);
 /* By rank: has it a stream that computes? n_ranks bytes. NULL: no memory. */
 uint8_t *tauti_devices(const struct taut_graph *graph, uint32_t n_ranks);
+
+/* --- transfer.c -------------------------------------------------------------------*/
+double tauti_link_bytes(const struct taut_law *law, int on_network);
+/* What a collective of the recording moves over the link that it uses; 0:
+ * nothing, or not known. */
+double tauti_moved(const struct taut_costs *costs, uint32_t collective);
+/* Of those that have points; NULL: there is none. */
+const struct taut_cost_class *tauti_nearest_class(
+	const struct taut_costs *costs, const struct taut_law_in *as);
+
+/* --- classes.c ---------------------------------------------------------------------*/
+/* Transfers that overlap on a link, by way of each other, get the same number,
+ * that of the first of them. By collective. */
+taut_status tauti_periods_find(const struct taut_costs *costs,
+	const struct taut_sharing *sharing, const int64_t *start_ns,
+	const int64_t *dur_ns, uint32_t *ret_period_of, struct taut_error *err);
+/* Fills classes and class_of from the transfers, measured without latency. */
+taut_status tauti_classes_find(struct taut_costs *costs,
+	const uint32_t *period_of, const double *moved, struct taut_error *err);
+/* Fills byte_ns from the transfers as they are. */
+taut_status tauti_byte_costs(struct taut_costs *costs,
+	const uint32_t *period_of, const double *moved, struct taut_error *err);
+/* Messages of a class's own law: its alpha is for so many. */
+double tauti_messages_of(const struct taut_cost_class *class);
+
+/* --- scale.c ----------------------------------------------------------------------*/
+/* Fills least_ns and fixed_*_ns from dur_ns. */
+taut_status tauti_scale_learn(
+	struct taut_costs *costs, struct taut_error *err);
 
 /* --- drag.c -----------------------------------------------------------------------*/
 /* Sets costs->drag, drag_error and n_drag from the recorded times; transfers

@@ -1,66 +1,9 @@
 /* costs.c - what a recording tells: of each transfer the time that it takes of
  * its link when it has it alone, split by a line for its class into latency and
  * rate; of each operation what it takes undisturbed. */
-#include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "cost.h"
-
-/* --- the law of a recorded collective ----------------------------------------------*/
-
-static uint32_t hosts_of(
-	const struct taut_costs *costs, const struct taut_collective *c)
-{
-	uint32_t n = 0, ranks = c->group_size > 0 ?
-		(uint32_t)c->group_size : c->n_members;
-
-	for (uint32_t i = 0; i < c->n_members; i++) {
-		uint32_t host = costs->site.host_of[tauti_member_rank(
-			costs->graph, c, i)];
-		uint32_t k = 0;
-
-		while (k < i && costs->site.host_of[tauti_member_rank(
-				costs->graph, c, k)] != host)
-			k++;
-		n += k == i;
-	}
-	/* ranks that were not recorded stand on hosts of their own */
-	return c->n_members < ranks ? n + ranks - c->n_members : n;
-}
-
-struct taut_law_in taut_costs_law_in(
-	const struct taut_costs *costs, uint32_t collective)
-{
-	const struct taut_collective *c =
-		&costs->graph->collectives[collective];
-	struct taut_law_in in = {
-		.kind = c->kind,
-		.ranks = c->group_size > 0 ? (uint32_t)c->group_size :
-			c->n_members,
-		.hosts = hosts_of(costs, c),
-		.bytes = c->bytes > 0 ? (double)c->bytes : 0,
-	};
-
-	if (c->kind == TAUT_COLL_ALLGATHER)
-		in.bytes *= in.ranks;
-	return in;
-}
-
-static double link_bytes(const struct taut_law *law, int on_network)
-{
-	return on_network ? law->network_bytes : law->local_bytes;
-}
-
-/* What a collective moves over the link that it uses; 0: nothing, or not
- * known. */
-static double moved(const struct taut_costs *costs, uint32_t collective)
-{
-	struct taut_law_in in = taut_costs_law_in(costs, collective);
-	struct taut_law law = taut_law(&in);
-
-	return link_bytes(&law, costs->transfers[collective].on_network);
-}
 
 /* --- transfers as recorded -----------------------------------------------------------*/
 
@@ -71,7 +14,7 @@ struct learning { /* while the costs are made */
 	double *amount;    /* by flow */
 	int64_t *latency_ns;
 	double *moved;     /* by collective */
-	double *x, *y;     /* by collective: points of a class */
+	uint32_t *period_of;
 	struct taut_error *err;
 };
 
@@ -90,9 +33,9 @@ static void find_transfers(struct learning *l)
 		struct taut_transfer *t = &l->costs->transfers[i];
 		const struct taut_collective *c = &g->collectives[i];
 
-		t->on_network = hosts_of(l->costs, c) > 1;
+		t->on_network = l->costs->hosts_of[i] > 1;
 		t->amount = flows(c);
-		l->moved[i] = moved(l->costs, i);
+		l->moved[i] = tauti_moved(l->costs, i);
 	}
 }
 
@@ -111,21 +54,16 @@ static taut_status replay_recording(struct learning *l)
 }
 
 /* Amounts and durations, for the latencies and the drag that transfers have. */
-static taut_status measure(struct learning *l)
+static taut_status measure_with(
+	struct learning *l, const struct taut_sharing *sharing)
 {
 	struct taut_costs *costs = l->costs;
-	const struct taut_graph *g = costs->graph;
-	struct taut_sharing *sharing;
-	taut_status status;
 	uint32_t flow = 0;
+	taut_status status = taut_sharing_measure(costs->graph, sharing,
+		l->timeline.start_ns, l->span_ns, l->amount, l->latency_ns,
+		costs->dur_ns, l->err);
 
-	status = taut_sharing_create(g, &costs->site, costs->transfers,
-		&sharing, l->err);
-	if (status)
-		return status;
-	status = taut_sharing_measure(g, sharing, l->timeline.start_ns,
-		l->span_ns, l->amount, l->latency_ns, costs->dur_ns, l->err);
-	for (uint32_t i = 0; !status && i < g->n_collectives; i++) {
+	for (uint32_t i = 0; !status && i < costs->graph->n_collectives; i++) {
 		struct taut_transfer *t = &costs->transfers[i];
 
 		if (!(t->amount > 0 || t->latency_ns > 0))
@@ -134,121 +72,72 @@ static taut_status measure(struct learning *l)
 		t->latency_ns = l->latency_ns[flow];
 		flow++;
 	}
+	return status;
+}
+
+/* The first time, also which transfers were under way together. */
+static taut_status measure(struct learning *l, bool first)
+{
+	struct taut_costs *costs = l->costs;
+	struct taut_sharing *sharing;
+	taut_status status = taut_sharing_create(costs->graph, &costs->site,
+		costs->transfers, &sharing, l->err);
+
+	if (status)
+		return status;
+	if (first)
+		status = tauti_periods_find(costs, sharing,
+			l->timeline.start_ns, l->span_ns, l->period_of, l->err);
+	if (!status)
+		status = measure_with(l, sharing);
 	taut_sharing_destroy(sharing);
 	return status;
 }
 
-/* --- classes --------------------------------------------------------------------------*/
-
-static bool is_of(const struct taut_cost_class *class,
-	const struct taut_collective *c, const struct taut_transfer *t)
+static void split_off_latency(struct taut_costs *costs)
 {
-	return class->kind == c->kind && class->group_size == c->group_size &&
-		class->on_network == t->on_network;
-}
-
-static void find_classes(struct learning *l)
-{
-	struct taut_costs *costs = l->costs;
-
-	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
-		const struct taut_collective *c =
-			&costs->graph->collectives[i];
-		const struct taut_transfer *t = &costs->transfers[i];
-		struct taut_cost_class *class;
-		uint32_t k = 0;
-
-		costs->class_of[i] = TAUT_NONE;
-		if (!(l->moved[i] > 0) || !(t->amount > 0))
-			continue;
-		while (k < costs->n_classes &&
-			!is_of(&costs->classes[k], c, t))
-			k++;
-		class = &costs->classes[k];
-		if (k == costs->n_classes) {
-			costs->n_classes++;
-			*class = (struct taut_cost_class){
-				.kind = c->kind,
-				.group_size = c->group_size,
-				.on_network = t->on_network,
-				.least_bytes = c->bytes,
-				.most_bytes = c->bytes };
-		}
-		class->least_bytes = c->bytes < class->least_bytes ? c->bytes :
-			class->least_bytes;
-		class->most_bytes = c->bytes > class->most_bytes ? c->bytes :
-			class->most_bytes;
-		costs->class_of[i] = k;
-	}
-}
-
-static taut_status fit_class(struct learning *l, uint32_t class)
-{
-	struct taut_costs *costs = l->costs;
-	struct taut_cost_class *c = &costs->classes[class];
-	uint32_t n = 0;
-	taut_status status;
-
-	for (uint32_t i = 0; i < costs->graph->n_collectives; i++)
-		if (costs->class_of[i] == class) {
-			l->x[n] = l->moved[i];
-			l->y[n++] = costs->transfers[i].amount +
-				(double)costs->transfers[i].latency_ns;
-		}
-	status = taut_line_fit(l->x, l->y, n, &c->line, l->err);
-	c->rate_gbs = c->line.beta > 0 ? 1 / c->line.beta : 0;
-	return status;
-}
-
-static taut_status fit_classes(struct learning *l)
-{
-	taut_status status = TAUT_OK;
-
-	for (uint32_t i = 0; !status && i < l->costs->n_classes; i++)
-		status = fit_class(l, i);
-	return status;
-}
-
-static void split_off_latency(struct learning *l)
-{
-	struct taut_costs *costs = l->costs;
-
 	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
 		struct taut_transfer *t = &costs->transfers[i];
-		double whole = t->amount + (double)t->latency_ns, alpha;
+		double alpha;
 
 		if (costs->class_of[i] == TAUT_NONE)
 			continue;
 		alpha = costs->classes[costs->class_of[i]].line.alpha;
-		t->latency_ns = (int64_t)(alpha < whole ? alpha : whole);
-		t->amount = whole - (double)t->latency_ns;
+		t->latency_ns = (int64_t)(alpha < t->amount ? alpha :
+			t->amount);
 	}
 }
 
-/* Latency is paid before a link is shared, so what was taken for shared time
- * depends on it: twice is enough. */
 static taut_status learn(struct learning *l)
 {
+	struct taut_costs *costs = l->costs;
 	taut_status status = replay_recording(l);
 
+	if (!status)
+		status = tauti_site_count(costs->graph, &costs->site,
+			costs->hosts_of, l->err);
 	if (!status) {
 		find_transfers(l);
-		status = measure(l);
+		status = measure(l, true);
 	}
 	if (!status)
-		find_classes(l);
-	for (int round = 0; !status && round < 2; round++) {
-		status = fit_classes(l);
-		split_off_latency(l);
-		if (!status)
-			status = measure(l);
-	}
-	if (!status)
-		status = tauti_drag_measure(l->costs, l->timeline.start_ns,
+		status = tauti_classes_find(
+			costs, l->period_of, l->moved, l->err);
+	if (!status) {
+		split_off_latency(costs);
+		status = tauti_drag_measure(costs, l->timeline.start_ns,
 			l->span_ns, l->err);
-	for (uint32_t i = 0; i < l->costs->graph->n_collectives; i++)
-		l->costs->transfers[i].core = l->costs->drag;
-	return status ? status : measure(l);
+	}
+	for (uint32_t i = 0; !status && i < costs->graph->n_collectives; i++)
+		costs->transfers[i].core = costs->drag;
+	if (!status)
+		status = measure(l, false);
+	if (!status)
+		status = tauti_byte_costs(
+			costs, l->period_of, l->moved, l->err);
+	if (!status)
+		status = tauti_scale_learn(costs, l->err);
+	return status;
 }
 
 /* --- memory -----------------------------------------------------------------------------*/
@@ -261,10 +150,9 @@ static bool learning_init(struct learning *l, const struct taut_graph *g)
 	l->amount = calloc(n, sizeof *l->amount);
 	l->latency_ns = calloc(n, sizeof *l->latency_ns);
 	l->moved = calloc(n, sizeof *l->moved);
-	l->x = calloc(n, sizeof *l->x);
-	l->y = calloc(n, sizeof *l->y);
-	return l->span_ns && l->amount && l->latency_ns && l->moved && l->x &&
-		l->y;
+	l->period_of = calloc(n, sizeof *l->period_of);
+	return l->span_ns && l->amount && l->latency_ns && l->moved &&
+		l->period_of;
 }
 
 static void learning_fini(struct learning *l)
@@ -274,8 +162,7 @@ static void learning_fini(struct learning *l)
 	free(l->amount);
 	free(l->latency_ns);
 	free(l->moved);
-	free(l->x);
-	free(l->y);
+	free(l->period_of);
 }
 
 static bool get_tables(struct taut_costs *costs)
@@ -287,8 +174,10 @@ static bool get_tables(struct taut_costs *costs)
 		(size_t)costs->graph->n_ops + 1, sizeof *costs->dur_ns);
 	costs->classes = calloc(n, sizeof *costs->classes);
 	costs->class_of = malloc(n * sizeof *costs->class_of);
+	costs->byte_ns = calloc(n, sizeof *costs->byte_ns);
+	costs->hosts_of = calloc(n, sizeof *costs->hosts_of);
 	return costs->transfers && costs->dur_ns && costs->classes &&
-		costs->class_of;
+		costs->class_of && costs->byte_ns && costs->hosts_of;
 }
 
 taut_status taut_costs_create(const struct taut_graph *graph,
@@ -328,111 +217,8 @@ void taut_costs_destroy(struct taut_costs *costs)
 	free(costs->dur_ns);
 	free(costs->classes);
 	free(costs->class_of);
+	free(costs->byte_ns);
+	free(costs->hosts_of);
+	free(costs->least_ns);
 	free(costs);
-}
-
-/* --- another transfer -----------------------------------------------------------------------*/
-
-/* How far a class is from what is asked for: another link is worse than
- * another kind, and that is worse than another size of group. */
-static double distance(const struct taut_cost_class *class,
-	const struct taut_law_in *as)
-{
-	double size = class->group_size > 0 ? class->group_size : 1;
-	double apart = fabs(log(size / (as->ranks ? as->ranks : 1)));
-
-	return apart + (class->kind != as->kind ? 1e3 : 0) +
-		(class->on_network != (as->hosts > 1) ? 1e6 : 0);
-}
-
-static const struct taut_cost_class *nearest_class(
-	const struct taut_costs *costs, const struct taut_law_in *as)
-{
-	const struct taut_cost_class *best = NULL;
-
-	for (uint32_t i = 0; i < costs->n_classes; i++)
-		if (!best || distance(&costs->classes[i], as) <
-				distance(best, as))
-			best = &costs->classes[i];
-	return best;
-}
-
-/* Messages of the class's own law: its alpha is for so many. */
-static double messages_of(const struct taut_cost_class *class)
-{
-	struct taut_law_in in = {
-		.kind = class->kind,
-		.ranks = class->group_size > 0 ? (uint32_t)class->group_size : 2,
-		.hosts = class->on_network ? 2 : 1,
-		.bytes = 1,
-	};
-	struct taut_law law = taut_law(&in);
-
-	return law.messages > 0 ? law.messages : 1;
-}
-
-static double shifted(double value, double error, double by)
-{
-	value += error * by;
-	return value > 0 ? value : 0;
-}
-
-static struct taut_transfer by_line(const struct taut_costs *costs,
-	const struct taut_law_in *as, const struct taut_law *law, double error)
-{
-	const struct taut_cost_class *c = nearest_class(costs, as);
-	struct taut_transfer t = { .core = costs->drag,
-		.on_network = as->hosts > 1 };
-
-	if (!c)
-		return t;
-	t.amount = link_bytes(law, t.on_network) *
-		shifted(c->line.beta, c->line.beta_error, error);
-	t.latency_ns = llround(law->messages / messages_of(c) *
-		shifted(c->line.alpha, c->line.alpha_error, error));
-	return t;
-}
-
-static double ratio(double now, double before)
-{
-	return before > 0 ? now / before : 1;
-}
-
-static struct taut_transfer carried(const struct taut_costs *costs,
-	uint32_t like, const struct taut_law_in *as,
-	const struct taut_law *law, double error)
-{
-	struct taut_law_in was_in = taut_costs_law_in(costs, like);
-	struct taut_law was = taut_law(&was_in);
-	struct taut_transfer t = costs->transfers[like];
-	double whole = t.amount + (double)t.latency_ns, latency;
-
-	latency = (double)t.latency_ns;
-	if (costs->class_of[like] != TAUT_NONE && error != 0) {
-		const struct taut_line *line =
-			&costs->classes[costs->class_of[like]].line;
-
-		latency = shifted(line->alpha, line->alpha_error, error);
-		latency = latency < whole ? latency : whole;
-	}
-	t.amount = (whole - latency) *
-		ratio(link_bytes(law, as->hosts > 1),
-			link_bytes(&was, t.on_network));
-	t.latency_ns = llround(latency * ratio(law->messages, was.messages));
-	t.on_network = as->hosts > 1;
-	return t;
-}
-
-struct taut_transfer taut_costs_transfer(const struct taut_costs *costs,
-	uint32_t like, const struct taut_law_in *as, double error)
-{
-	struct taut_law law = taut_law(as);
-	int on_network = as->hosts > 1;
-	const struct taut_cost_class *c = nearest_class(costs, as);
-
-	/* what moved over another kind of link tells less than a line */
-	if (like == TAUT_NONE || (c && c->on_network == on_network &&
-			costs->transfers[like].on_network != on_network))
-		return by_line(costs, as, &law, error);
-	return carried(costs, like, as, &law, error);
 }

@@ -160,6 +160,27 @@ static bool use_links(struct maker *m, const struct taut_collective *c,
 	return ok;
 }
 
+/* The transfers that wait for the last member are one flow; who was done before
+ * it came (the root of a broadcast) took his own time. */
+static void set_flow(struct maker *m, const struct taut_collective *c,
+	uint32_t flow)
+{
+	const struct taut_graph *g = m->graph;
+	uint32_t *flow_of = m->made->flow_of, n = 0;
+
+	for (uint32_t i = g->edge_begin[c->join_op];
+		i < g->edge_begin[c->join_op + 1]; i++) {
+		uint32_t to = g->edge_to[i];
+
+		if (g->kind[to] == TAUT_OP_TRANSFER) {
+			flow_of[to] = flow;
+			n++;
+		}
+	}
+	for (uint32_t i = 0; !n && i < c->n_members; i++)
+		flow_of[g->member_arrive[c->first_member + i] + 1] = flow;
+}
+
 static bool add_flow(struct maker *m, const struct taut_collective *c,
 	const struct taut_transfer *t)
 {
@@ -173,9 +194,7 @@ static bool add_flow(struct maker *m, const struct taut_collective *c,
 		ok = use(m, core_of(m->site,
 			tauti_member_rank(m->graph, c, i)), t->core);
 	flow.n_uses = (uint32_t)m->made->uses.count - flow.first_use;
-	for (uint32_t i = 0; i < c->n_members; i++)
-		m->made->flow_of[m->graph->member_arrive[c->first_member + i]
-			+ 1] = (uint32_t)m->made->flows.count;
+	set_flow(m, c, (uint32_t)m->made->flows.count);
 	return ok && taut_vec_push(&m->made->flows, flow);
 }
 

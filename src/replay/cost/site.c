@@ -82,3 +82,31 @@ void tauti_site_fini(struct taut_site *site)
 	free(site->core);
 	*site = (struct taut_site){ 0 };
 }
+
+taut_status tauti_site_count(const struct taut_graph *graph,
+	const struct taut_site *site, uint32_t *ret_hosts_of,
+	struct taut_error *err)
+{
+	uint32_t *last = malloc(((size_t)site->n_hosts + 1) * sizeof *last);
+
+	if (!last)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for %u hosts", (unsigned)site->n_hosts);
+	memset(last, 0xff, site->n_hosts * sizeof *last);
+	for (uint32_t i = 0; i < graph->n_collectives; i++) {
+		const struct taut_collective *c = &graph->collectives[i];
+		uint32_t n = 0, ranks = tauti_ranks_of(c);
+
+		for (uint32_t k = 0; k < c->n_members; k++) {
+			uint32_t host = site->host_of[
+				tauti_member_rank(graph, c, k)];
+
+			n += last[host] != i;
+			last[host] = i;
+		}
+		ret_hosts_of[i] = c->n_members < ranks ?
+			n + ranks - c->n_members : n;
+	}
+	free(last);
+	return TAUT_OK;
+}
