@@ -18,18 +18,18 @@ static const struct beat *last_beat(const struct vcore *core)
 	return &core->beats.data[core->beats.count - 1];
 }
 
-/* Of a beat, and before the first one at its speed too. */
 static double own_from(const struct beat *beat, int64_t at_ns)
 {
 	double passed = beat->speed * (double)(at_ns - beat->at_ns);
 	return beat->own + passed;
 }
 
-double tauti_core_own(const struct vcore *core, int64_t at_ns)
+/* The beat in which at_ns lies. */
+static size_t beat_at(const struct vcore *core, int64_t at_ns)
 {
 	size_t low = 0, high = core->beats.count;
 	if (last_beat(core)->at_ns <= at_ns)
-		return own_from(last_beat(core), at_ns);
+		return high - 1;
 	while (high - low > 1) {
 		size_t mid = low + (high - low) / 2;
 		if (core->beats.data[mid].at_ns <= at_ns)
@@ -37,17 +37,31 @@ double tauti_core_own(const struct vcore *core, int64_t at_ns)
 		else
 			high = mid;
 	}
-	return own_from(&core->beats.data[low], at_ns);
+	return low;
 }
 
-/* When own time was, or will be at the speed of now, own. */
-static int64_t when(const struct vcore *core, double own)
+double tauti_core_own(const struct vcore *core, int64_t at_ns)
 {
-	size_t at = core->beats.count - 1;
-	while (at && core->beats.data[at].own > own)
-		at--;
-	const struct beat *beat = &core->beats.data[at];
+	return own_from(&core->beats.data[beat_at(core, at_ns)], at_ns);
+}
+
+/* At the speed of this beat. */
+static int64_t when(const struct beat *beat, double own)
+{
 	return tauti_after(beat->at_ns, (own - beat->own) / beat->speed);
+}
+
+/* When did what began at start_ns come to this own time? As it would have been
+ * told then: a whole nanosecond in the first beat in which there is one. */
+static int64_t when_from(const struct vcore *core, int64_t start_ns, double own)
+{
+	size_t at = beat_at(core, start_ns);
+	for (; at + 1 < core->beats.count; at++) {
+		int64_t end_ns = when(&core->beats.data[at], own);
+		if (end_ns <= core->beats.data[at + 1].at_ns)
+			return end_ns;
+	}
+	return when(last_beat(core), own);
 }
 
 static void plan(struct share *s, uint32_t c)
@@ -58,7 +72,7 @@ static void plan(struct share *s, uint32_t c)
 		due_drop(&s->due, id);
 	else
 		due_set(&s->due, id, max64(s->clock_ns,
-			when(core, core->busy[0].own_end)));
+			when(last_beat(core), core->busy[0].own_end)));
 }
 
 void tauti_core_speed(struct share *s, uint32_t c, double speed)
@@ -120,7 +134,7 @@ int64_t tauti_core_put(struct share *s, uint32_t c, uint32_t op,
 	if (!dur_ns)
 		return start_ns;
 	if (start_ns < s->clock_ns) {
-		int64_t end_ns = when(core, busy.own_end);
+		int64_t end_ns = when_from(core, start_ns, busy.own_end);
 		if (end_ns <= s->clock_ns)
 			return max64(end_ns, start_ns);
 	}
@@ -195,7 +209,9 @@ taut_status tauti_cores_init(struct share *s, struct taut_error *err)
 		core->busy = TAUT_ARENA_ARRAY(
 			s->arena, struct busy, core->n_busy);
 		core->n_busy = 0;
-		ok = core->busy && push_beat(core, (struct beat){ 0, 0, 1 });
+		/* of all that was before 0, and from then on */
+		ok = core->busy && push_beat(core, (struct beat){ 0, 0, 1 }) &&
+			push_beat(core, (struct beat){ 0, 0, 1 });
 	}
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
 		"no memory to replay what cores are slowed by");

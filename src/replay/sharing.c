@@ -101,15 +101,19 @@ static void run_on_core(struct share *s, struct taut_timeline *timeline,
 		finish(s, timeline, op, end_ns, false);
 }
 
-/* Measuring: how much of the core's own time was it until the clock? */
+/* Measuring, a nanosecond before the op ended: how much of the core's own time
+ * does it take to end then? Never so little that it would have ended by now,
+ * which would be known too late. */
 static void run_as_measured(struct share *s, struct taut_timeline *timeline,
 	uint32_t c, uint32_t op)
 {
 	const struct vcore *core = &s->cores[c];
-	int64_t end_ns = s->measure->end_ns[op];
-	double own = tauti_core_own(core, end_ns) -
-		tauti_core_own(core, s->core.start_ns[op]);
-	int64_t dur_ns = max64(tauti_after(0, own), 0);
+	double from = tauti_core_own(core, s->core.start_ns[op]);
+	double own = tauti_core_own(core, s->measure->end_ns[op]) - from;
+	double least = tauti_core_own(core, s->clock_ns) - from;
+	int64_t dur_ns = (int64_t)floor(own + 0.5);
+	if ((double)dur_ns < least)
+		dur_ns = (int64_t)ceil(least - 1e-6);
 	s->measure->dur_ns[op] = dur_ns;
 	run_on_core(s, timeline, c, op, dur_ns);
 }
@@ -118,13 +122,20 @@ static void start_on_core(struct share *s, struct taut_timeline *timeline,
 	uint32_t c, uint32_t op)
 {
 	let_go(&s->core, op, true, false);
-	if (!s->measure)
+	if (!s->measure) {
 		run_on_core(s, timeline, c, op, s->core.dur_ns[op]);
-	else if (s->measure->end_ns[op] > s->clock_ns)
-		ready_put(&s->measure->aims,
-			(struct ready_op){ s->measure->end_ns[op], op });
-	else
-		run_as_measured(s, timeline, c, op);
+		return;
+	}
+	int64_t end_ns = s->measure->end_ns[op];
+	if (end_ns > s->clock_ns) {
+		ready_put(&s->measure->aims, (struct ready_op){
+			max64(end_ns - 1, s->clock_ns), op });
+		return;
+	}
+	double own = tauti_core_own(&s->cores[c], end_ns) -
+		tauti_core_own(&s->cores[c], s->core.start_ns[op]);
+	s->measure->dur_ns[op] = max64((int64_t)floor(own + 0.5), 0);
+	run_on_core(s, timeline, c, op, s->measure->dur_ns[op]);
 }
 
 /* --- operations of flows ----------------------------------------------------------------*/
@@ -252,20 +263,21 @@ static void run(struct share *s, struct taut_timeline *timeline)
 	timeline->n_run = 0;
 	timeline->makespan_ns = 0;
 	while (!s->no_memory) {
-		int64_t start_ns = ready_first_ns(&s->core.ready);
+		int64_t start_ns = max64(
+			ready_first_ns(&s->core.ready), s->clock_ns);
 		int64_t due_ns = due_first_ns(&s->due);
 		int64_t aim_ns = s->measure
 			? ready_first_ns(&s->measure->aims) : INT64_MAX;
-		int64_t next_ns = min64(start_ns, min64(due_ns, aim_ns));
+		int64_t next_ns = min64(start_ns, due_ns);
 		if (s->n_dirty && next_ns > s->clock_ns) {
 			tauti_rates_settle(s);
 			continue;
 		}
-		if (next_ns == INT64_MAX)
-			break;
-		s->clock_ns = max64(s->clock_ns, next_ns);
-		if (aim_ns == next_ns)
+		s->clock_ns = min64(next_ns, aim_ns);
+		if (aim_ns < next_ns)
 			aim(s, timeline);
+		else if (next_ns == INT64_MAX)
+			break;
 		else if (due_ns == next_ns)
 			change(s, timeline);
 		else

@@ -66,7 +66,8 @@ struct busy {          /* an op on a core: it ends when own time is this */
 };
 
 struct vcore {
-	TAUT_VEC(struct beat) beats; /* by time; at least one */
+	TAUT_VEC(struct beat) beats; /* by time; the first is also what was
+	                                before it */
 	struct busy *busy;     /* binary heap by (own_end, op) */
 	uint32_t n_busy;       /* at most one a lane */
 	uint32_t resource;
@@ -103,15 +104,18 @@ struct tauti_measure {
 	double *amount;         /* by flow */
 	int64_t *latency_ns;    /* by flow */
 	int64_t *dur_ns;        /* by op */
-	struct ready aims;      /* ops on cores by recorded end */
+	struct ready aims;      /* ops on cores, by when it is found out how
+	                           long they are */
 };
 
-/* The nearest nanosecond from at_ns on; exact halves are later, also where
- * sums of fractions are off by a little. A time beyond all others is cut. */
+/* The first whole nanosecond that is not before at_ns + wait_ns: what ends
+ * later than a change must not be taken for ended at it. Sums of fractions are
+ * off by a little: a millionth does not count. What is beyond all other times
+ * is cut. */
 static inline int64_t tauti_after(int64_t at_ns, double wait_ns)
 {
 	const double far_ns = 2305843009213693952.0; /* 2^61 */
-	double whole = floor(wait_ns + 0.500001);
+	double whole = ceil(wait_ns - 1e-6);
 	return at_ns + (int64_t)(whole < far_ns ? whole : far_ns);
 }
 
