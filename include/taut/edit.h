@@ -178,7 +178,7 @@ TAUT_API TAUT_NODISCARD taut_status taut_edit_disconnect(
 /* --- schedule: op leaves its place and stands behind `after`, perhaps on another
  * lane; after TAUT_NONE: first of lane, which is not read else. Its edges stay.
  * An arrival takes its transfer with it; a transfer or a join alone is
- * TAUT_EINVAL. On a lane of another rank it has no event. */
+ * TAUT_EINVAL, and so is a mark on another lane. On a lane of another rank it has no event. */
 TAUT_API TAUT_NODISCARD taut_status taut_edit_move(struct taut_edit *edit,
 	uint32_t op, uint32_t after, uint32_t lane, struct taut_error *reterr);
 

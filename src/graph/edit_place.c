@@ -315,8 +315,13 @@ static bool move(struct taut_edit *edit, uint32_t op, uint32_t after,
 }
 
 static taut_status check_move(const struct taut_edit *edit, uint32_t op,
-	uint32_t after, struct taut_error *err)
+	uint32_t after, uint32_t lane, struct taut_error *err)
 {
+	if (tauti_kind(edit, op) == TAUT_OP_MARK &&
+		lane != tauti_lane_of(edit, op))
+		return taut_error_set(err, TAUT_EINVAL, -1, "edit: operation "
+			"%u cannot be moved: a mark stays on its lane",
+			(unsigned)op);
 	if (tauti_kind(edit, op) == TAUT_OP_JOIN ||
 		tauti_arrival_of(edit, op) != TAUT_NONE)
 		return taut_error_set(err, TAUT_EINVAL, -1, "edit: operation "
@@ -337,9 +342,9 @@ taut_status taut_edit_move(struct taut_edit *edit, uint32_t op, uint32_t after,
 	bool ok;
 
 	if (!status)
-		status = check_move(edit, op, after, reterr);
-	if (!status)
 		status = tauti_edit_check_place(edit, after, &lane, reterr);
+	if (!status)
+		status = check_move(edit, op, after, lane, reterr);
 	if (status)
 		return status;
 	transfer = tauti_is_pair(edit, op) ? tauti_next(edit, op) : TAUT_NONE;

@@ -1,4 +1,5 @@
 /* edit_rank.c - a rank more, a rank less. */
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -165,6 +166,7 @@ static bool copy_rank(struct copier *c)
 		step.rank = c->to;
 		step.begin_op = copy_of(edit, step.begin_op);
 		step.end_op = copy_of(edit, step.end_op);
+		assert(step.begin_op != TAUT_NONE && step.end_op != TAUT_NONE);
 		if (!tauti_edit_push(edit, TAUTI_STEPS, &step))
 			return false;
 	}

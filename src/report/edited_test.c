@@ -1,0 +1,250 @@
+/* edited_test.c - a changed and replayed graph is explained and rendered like
+ * a recorded one: nothing that a recording always has is taken for granted. */
+#include <stdlib.h>
+#include <string.h>
+
+#include <taut/edit.h>
+#include <taut/replay.h>
+#include <taut/report.h>
+
+#include "tests/support/unit.h"
+
+#define OK(call) assert_int_equal((call), TAUT_OK)
+
+static uint32_t pick(uint64_t *seed, uint32_t n)
+{
+	uint64_t x = *seed += 0x9e3779b97f4a7c15u;
+
+	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
+	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
+	return (uint32_t)((x ^ (x >> 31)) % n);
+}
+
+typedef taut_status (*render_fn)(const struct taut_report *report, FILE *out,
+	struct taut_error *reterr);
+
+static char *print(const struct taut_report *report, render_fn render)
+{
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	assert_non_null(out);
+	OK(render(report, out, NULL));
+	fclose(out);
+	assert_true(len > 0);
+	return text;
+}
+
+static taut_status text_of(const struct taut_report *report, FILE *out,
+	struct taut_error *reterr)
+{
+	return taut_report_text(report, NULL, out, reterr);
+}
+
+static char *json_of(const struct taut_graph *graph)
+{
+	struct taut_report *report;
+	char *text;
+
+	OK(taut_explain(graph, NULL, &report, NULL));
+	text = print(report, taut_report_json);
+	taut_report_destroy(report);
+	return text;
+}
+
+static void render_all(const struct taut_graph *graph)
+{
+	static const render_fn all[] = { text_of, taut_report_json,
+		taut_report_html, taut_report_perfetto };
+	struct taut_report *report;
+
+	OK(taut_explain(graph, NULL, &report, NULL));
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++)
+		free(print(report, all[i]));
+	taut_report_destroy(report);
+}
+
+/* NULL: operations of the changed graph wait for each other in a circle. */
+static struct taut_graph *settled(const struct taut_edit *edit)
+{
+	struct taut_timeline timeline, again;
+	struct taut_graph *graph;
+
+	OK(taut_edit_build(edit, &graph, NULL, NULL, NULL));
+	OK(taut_timeline_init(&timeline, graph, NULL));
+	if (taut_replay(graph, NULL, &timeline, NULL)) {
+		taut_timeline_fini(&timeline);
+		taut_graph_destroy(graph);
+		return NULL;
+	}
+	taut_graph_settle(graph, timeline.start_ns, timeline.end_ns);
+	OK(taut_timeline_init(&again, graph, NULL));
+	OK(taut_replay(graph, NULL, &again, NULL));
+	assert_memory_equal(again.start_ns, timeline.start_ns,
+		graph->n_ops * sizeof(int64_t));
+	assert_memory_equal(again.start_ns, graph->start_ns,
+		graph->n_ops * sizeof(int64_t));
+	taut_timeline_fini(&again);
+	taut_timeline_fini(&timeline);
+	return graph;
+}
+
+struct recorded {
+	struct taut_run *run;
+	struct taut_graph *graph;
+	struct taut_edit *edit;
+};
+
+static struct recorded open_run(const char *path)
+{
+	struct recorded r;
+
+	OK(taut_run_open(&path, 1, NULL, &r.run, NULL));
+	OK(taut_graph_build(r.run, NULL, &r.graph, NULL));
+	OK(taut_edit_create(r.graph, &r.edit, NULL));
+	return r;
+}
+
+static void close_run(struct recorded *r)
+{
+	taut_edit_destroy(r->edit);
+	taut_graph_destroy(r->graph);
+	taut_run_close(r->run);
+}
+
+static void test_unchanged(void **state)
+{
+	static const char *const paths[] = { "examples/ddp-gloo-2host",
+		"examples/ddp-gloo-late-rank" };
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct recorded r = open_run(paths[i]);
+		struct taut_graph *graph = settled(r.edit);
+		char *want = json_of(r.graph), *got = json_of(graph);
+
+		assert_string_equal(got, want);
+		free(want);
+		free(got);
+		taut_graph_destroy(graph);
+		close_run(&r);
+	}
+}
+
+static void test_more_ranks(void **state)
+{
+	struct recorded r = open_run("examples/ddp-gloo-2host");
+	uint32_t copy, n = r.graph->run->n_traces;
+	uint8_t *alone = calloc(r.graph->n_collectives, 1);
+	struct taut_graph *graph;
+	char *json;
+
+	(void)state;
+	OK(taut_edit_copy_rank(r.edit, 0, NULL, &copy, NULL, NULL));
+	OK(taut_edit_copy_rank(r.edit, copy, NULL, &copy, NULL, NULL));
+	OK(taut_edit_copy_rank(r.edit, 1, alone, &copy, NULL, NULL));
+	graph = settled(r.edit);
+	assert_int_equal(graph->run->n_traces, n + 3);
+	assert_int_equal(graph->run->traces[n + 2].rank, (int)n + 2);
+	assert_string_not_equal(graph->run->traces[n].host,
+		graph->run->traces[n + 1].host);
+	assert_int_equal(graph->collectives[0].n_members, n + 2);
+	json = json_of(graph);
+	assert_non_null(strstr(json, "copy 2"));
+	free(json);
+	render_all(graph);
+	taut_graph_destroy(graph);
+	OK(taut_edit_remove_rank(r.edit, 0, NULL));
+	graph = settled(r.edit);
+	assert_int_equal(graph->run->n_traces, n + 2);
+	render_all(graph);
+	taut_graph_destroy(graph);
+	free(alone);
+	close_run(&r);
+}
+
+/* One bucket more behind each arrival's place, or one less. */
+static void change_collectives(struct recorded *r, uint64_t *seed)
+{
+	uint32_t coll = pick(seed, r->graph->n_collectives);
+	const struct taut_collective *is = &r->graph->collectives[coll];
+	struct taut_member members[8];
+	struct taut_collective now;
+	uint32_t id;
+
+	if (!taut_edit_collective(r->edit, coll, &now))
+		return;
+	if (pick(seed, 2)) {
+		OK(taut_edit_remove_collective(r->edit, coll, NULL));
+		return;
+	}
+	for (uint32_t m = 0; m < is->n_members; m++) {
+		uint32_t op = r->graph->member_arrive[is->first_member + m] + 1;
+		struct taut_op at;
+
+		assert_true(taut_edit_op(r->edit, op, &at));
+		members[m] = (struct taut_member) { at.lane, op, 100000 };
+	}
+	OK(taut_edit_add_collective(r->edit, &now, members, is->n_members, &id,
+		NULL, NULL));
+}
+
+static void change_ops(struct recorded *r, uint64_t *seed)
+{
+	uint32_t op = pick(seed, taut_edit_ops(r->edit)), id;
+	struct taut_op is;
+
+	if (!taut_edit_op(r->edit, op, &is))
+		return;
+	switch (pick(seed, 4)) {
+	case 0:
+		(void)!taut_edit_remove(r->edit, op, NULL);
+		break;
+	case 1:
+		(void)!taut_edit_cut(r->edit, op, NULL);
+		break;
+	case 2:
+		is.kind = TAUT_OP_HOST;
+		(void)!taut_edit_insert(r->edit, op, &is, NULL, &id, NULL);
+		break;
+	default:
+		(void)!taut_edit_set_dur(r->edit, op, pick(seed, 1000000), NULL);
+	}
+}
+
+static void test_anything(void **state)
+{
+	(void)state;
+	for (uint64_t i = 1; i <= 6; i++) {
+		uint64_t seed = i * 1000003;
+		struct recorded r = open_run("examples/ddp-gloo-2host");
+		struct taut_graph *graph;
+		uint32_t copy;
+
+		if (pick(&seed, 2))
+			OK(taut_edit_copy_rank(r.edit, 1, NULL, &copy, NULL,
+				NULL));
+		for (uint32_t k = 0; k < 10; k++)
+			change_collectives(&r, &seed);
+		for (uint32_t k = 0; k < (300u << 2 * (i % 3)); k++)
+			change_ops(&r, &seed);
+		graph = settled(r.edit);
+		assert_non_null(graph);
+		render_all(graph);
+		taut_graph_destroy(graph);
+		close_run(&r);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_unchanged),
+		cmocka_unit_test(test_more_ranks),
+		cmocka_unit_test(test_anything),
+	};
+
+	return cmocka_run_group_tests_name(
+		"reports of changed graphs", tests, NULL, NULL);
+}
