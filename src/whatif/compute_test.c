@@ -342,6 +342,132 @@ static void test_accumulate_on_a_device(void **state)
 	close_job(&j);
 }
 
+/* Ten launches of 10 for kernels of 1, then an update, and the host waits: each
+ * kernel begins 2 after its launch. */
+static void host_bound_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+	int c = 100 * step;
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 113, "");
+	event(w, "cpu_op", "aten::linear", 10, at, 50, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"AddmmBackward0", 10, at + 50, 50, seq);
+	for (int i = 0; i < 10; i++)
+		wt_kernel(w, "gemm", 10, 10, (at + 10 * i) * 1e3, 10e3, 7,
+			(at + 10 * i + 2) * 1e3, 1e3, c + 1 + i);
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 100,
+		10, "");
+	wt_kernel(w, "sgd", 10, 10, (at + 100) * 1e3, 10e3, 7,
+		(at + 102) * 1e3, 10.99e3, c + 20);
+	event(w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 110, 3, "");
+}
+
+static void test_graphs(void **state)
+{
+	struct job j = { .w = wt_begin() };
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		host_bound_step(&j.w, s, 113.0 * s);
+	open_job(&j);
+	assert_near(step_with(&j, NULL, 0), 113);
+	/* Two launches of 0.012 and the kernels behind each other, from 2 on. */
+	assert_near(with(&j, "graphs"), 2 + 10 + 10.99 + 0.01);
+	assert_near(with(&j, "host=2x"), 50 + 2 + 10.99 + 0.005);
+	close_job(&j);
+}
+
+/* Three blocks on a host: each a normalisation of 40 and an activation of 10
+ * forward, 80 and 20 backward, last block first. */
+static void block_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	event(w, "user_annotation", name, 10, at, 500, "");
+	for (int b = 0; b < 3; b++) {
+		double forward = at + 50 * b, back = at + 350 - 100 * b;
+		int first = 6 * step + 2 * b + 1;
+
+		snprintf(name, sizeof name, "nn.Module: block%d", b);
+		event(w, "user_annotation", name, 10, forward, 50, "");
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", first);
+		event(w, "cpu_op", "aten::batch_norm", 10, forward, 40, seq);
+		event(w, "cpu_op", "autograd::engine::evaluate_function: "
+			"NativeBatchNormBackward0", 10, back + 20, 80, seq);
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", first + 1);
+		event(w, "cpu_op", "aten::relu", 10, forward + 40, 10, seq);
+		event(w, "cpu_op", "autograd::engine::evaluate_function: "
+			"ReluBackward0", 10, back, 20, seq);
+	}
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 450,
+		50, "");
+}
+
+static struct job block_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		block_step(&j.w, s, 500.0 * s);
+	open_job(&j);
+	return j;
+}
+
+static void test_blocks(void **state)
+{
+	struct job j = block_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 500);
+	assert_near(with(&j, "recompute=nn.Module: block*"), 650);
+	assert_near(with(&j, "recompute=nn.Module: block1"), 550);
+	assert_near(with(&j, "batchnorm"), 500 - 3 * (20 + 10 + 40 + 20));
+	assert_near(with(&j, "gist"), 500 + 3 * (10 + 20));
+	assert_near(with(&j, "gist,cost=2x"), 500 + 2 * 3 * (10 + 20));
+	refuses(&j, "recompute=conv*", "module");
+	close_job(&j);
+}
+
+/* Copies at 8 bytes a nanosecond: 0.4 GB take 50 each way, and are done before
+ * their kernel wants them; 4 GB take 500, and the kernel waits. */
+static void test_offload(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(with(&j, "offload=400MB,rate=64gbit"), 840 + 20);
+	assert_near(with(&j, "offload=4GB,rate=64gbit"),
+		20 + 300 + 1000 + 400 + 30 + 10);
+	refuses(&j, "offload=2x", "bytes");
+	close_job(&j);
+}
+
+/* Every change can be taken back: the graph is then the one below. */
+static void test_undo(void **state)
+{
+	static const char *const changes[] = { "slow=1", "slow=1,delay=5ms",
+		"repair=1", "scale=aten::*,factor=2x", "remove=gloo:*",
+		"host=2x", "optimizer=fused", "workers=3", "batch=2x",
+		"accumulate=3" };
+	struct job j = ddp_job();
+
+	(void)state;
+	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
+		const char *undone[] = { changes[i] };
+		double before = step_with(&j, NULL, 0);
+
+		(void)step_with(&j, undone, 1);
+		assert_near(step_with(&j, NULL, 0), before);
+	}
+	close_job(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,6 +483,10 @@ int main(void)
 		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_accumulate_on_a_device),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_offload),
+		cmocka_unit_test(test_undo),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
