@@ -3,6 +3,7 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 #include "tests/support/write_trace.h"
 #include "whatif/compute.h"
@@ -448,23 +449,148 @@ static void test_offload(void **state)
 	close_job(&j);
 }
 
+struct alone { /* a change applied by itself */
+	struct tauti_whatif w;
+	struct tauti_job *job;
+	struct taut_costs *costs;
+	bool ranged[1];
+};
+
+static void alone_begin(struct alone *a, const struct job *j)
+{
+	struct taut_error err = { 0 };
+
+	*a = (struct alone){ .w.graph = j->graph };
+	a->w.arena = taut_arena_create();
+	assert_non_null(a->w.arena);
+	if (tauti_job_create(j->graph, &a->job, &err) ||
+		taut_costs_create(j->graph, &a->costs, &err) ||
+		taut_edit_create(j->graph, &a->w.edit, &err))
+		fail_msg("%s", err.message);
+	a->w.job = a->job;
+	a->w.costs = a->costs;
+	a->w.ranged = a->ranged;
+	assert_int_equal(tauti_whatif_reset(&a->w, &err), TAUT_OK);
+}
+
+static void alone_end(struct alone *a)
+{
+	taut_vec_free(&a->w.notes);
+	taut_vec_free(&a->w.ways);
+	taut_edit_destroy(a->w.edit);
+	taut_costs_destroy(a->costs);
+	tauti_job_destroy(a->job);
+	taut_arena_destroy(a->w.arena);
+}
+
+static taut_status apply_text(struct alone *a, const char *text,
+	struct taut_error *err)
+{
+	struct tauti_change change;
+	taut_status status = tauti_change_read(text, a->w.arena, &change, err);
+
+	return status ? status : change.is->apply(&a->w, &change, err);
+}
+
+static void assert_same_graph(const struct taut_edit *edit,
+	const struct taut_graph *g)
+{
+	struct taut_graph *built = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_edit_build(edit, &built, NULL, NULL, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(built->n_ops, g->n_ops);
+	assert_int_equal(built->n_edges, g->n_edges);
+	assert_int_equal(built->n_lanes, g->n_lanes);
+	assert_memory_equal(built->dur_ns, g->dur_ns, g->n_ops * 8);
+	assert_memory_equal(built->gap_ns, g->gap_ns, g->n_ops * 8);
+	assert_memory_equal(built->edge_to, g->edge_to, g->n_edges * 4);
+	assert_memory_equal(built->edge_lag_ns, g->edge_lag_ns, g->n_edges * 8);
+	taut_graph_destroy(built);
+}
+
 /* Every change can be taken back: the graph is then the one below. */
+static void undo_all(const struct job *j, const char *const *changes, size_t n)
+{
+	struct alone a;
+	struct taut_error err = { 0 };
+
+	alone_begin(&a, j);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t mark = taut_edit_mark(a.w.edit);
+
+		if (apply_text(&a, changes[i], &err))
+			fail_msg("%s", err.message);
+		assert_true(taut_edit_mark(a.w.edit) != mark ||
+			!strncmp(changes[i], "repair", 6)); /* equal ranks */
+		taut_edit_undo(a.w.edit, mark);
+		assert_same_graph(a.w.edit, j->graph);
+	}
+	alone_end(&a);
+}
+
+static const char *const host_changes[] = { "slow=1", "slow=1,delay=5ms",
+	"repair=1", "scale=aten::*,factor=2x", "remove=gloo:*", "host=2x",
+	"optimizer=fused", "workers=3", "batch=2x", "accumulate=3" };
+static const char *const device_changes[] = { "amp", "graphs", "fuse",
+	"offload=1GB", "device=2x", "optimizer=fused", "batch=2x",
+	"accumulate=2" };
+static const char *const block_changes[] = { "gist", "batchnorm",
+	"recompute=nn.Module: *" };
+#define COUNT(array) (sizeof (array) / sizeof *(array))
+
 static void test_undo(void **state)
 {
-	static const char *const changes[] = { "slow=1", "slow=1,delay=5ms",
-		"repair=1", "scale=aten::*,factor=2x", "remove=gloo:*",
-		"host=2x", "optimizer=fused", "workers=3", "batch=2x",
-		"accumulate=3" };
 	struct job j = ddp_job();
 
 	(void)state;
-	for (size_t i = 0; i < sizeof changes / sizeof *changes; i++) {
-		const char *undone[] = { changes[i] };
-		double before = step_with(&j, NULL, 0);
+	undo_all(&j, host_changes, COUNT(host_changes));
+	close_job(&j);
+	j = device_job();
+	undo_all(&j, device_changes, COUNT(device_changes));
+	close_job(&j);
+	j = block_job();
+	undo_all(&j, block_changes, COUNT(block_changes));
+	close_job(&j);
+}
 
-		(void)step_with(&j, undone, 1);
-		assert_near(step_with(&j, NULL, 0), before);
+/* Wherever memory runs out, the change says so, and can be taken back. */
+static void fail_all(const struct job *j, const char *const *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		taut_status status = TAUT_ENOMEM;
+
+		for (long at = 0; status; at++) {
+			struct alone a;
+			struct taut_error err = { 0 };
+			uint32_t mark;
+
+			alone_begin(&a, j);
+			mark = taut_edit_mark(a.w.edit);
+			alloc_fail_after(at);
+			status = apply_text(&a, changes[i], &err);
+			alloc_fail_never();
+			assert_true(!status || status == TAUT_ENOMEM);
+			taut_edit_undo(a.w.edit, mark);
+			assert_same_graph(a.w.edit, j->graph);
+			alone_end(&a);
+		}
 	}
+}
+
+static void test_no_memory(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	fail_all(&j, host_changes, COUNT(host_changes));
+	close_job(&j);
+	j = device_job();
+	fail_all(&j, device_changes, COUNT(device_changes));
+	close_job(&j);
+	j = block_job();
+	fail_all(&j, block_changes, COUNT(block_changes));
 	close_job(&j);
 }
 
@@ -487,6 +613,7 @@ int main(void)
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_offload),
 		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
