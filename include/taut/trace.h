@@ -150,6 +150,9 @@ struct taut_trace {
 	                            for CHUNK, of comms for every other kind */
 	const uint8_t *kind;     /* enum taut_kind */
 	const uint8_t *flags;
+	const uint32_t *sizes;   /* in names: of an operator's inputs, as it was
+	                            written, "[[16, 512, 4, 4], [512]]"; 0 not
+	                            told, or too long to keep. NULL: of none */
 
 	uint32_t n_lanes;
 	const struct taut_lane *lanes;

@@ -238,6 +238,7 @@ struct columns {
 	int64_t *start_ns, *dur_ns;
 	uint32_t *name, *lane, *correlation, *sequence, *args, *lane_begin;
 	uint8_t *kind, *flags;
+	uint32_t *sizes;
 	struct taut_lane *lanes;
 	struct taut_sync_args *syncs;
 	struct taut_comm_args *comms;
@@ -260,6 +261,7 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	c->args = TAUT_ARENA_ARRAY(arena, uint32_t, n);
 	c->kind = TAUT_ARENA_ARRAY(arena, uint8_t, n);
 	c->flags = TAUT_ARENA_ARRAY(arena, uint8_t, n);
+	c->sizes = TAUT_ARENA_ARRAY(arena, uint32_t, n);
 	c->syncs = TAUT_ARENA_ARRAY(
 		arena, struct taut_sync_args, b->syncs.count);
 	c->comms = TAUT_ARENA_ARRAY(
@@ -275,7 +277,7 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		TAUT_ARENA_ARRAY(arena, uint32_t, b->lanes.all.count + 1);
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
-	       c->flags && c->syncs && c->comms && c->copies && c->chunks &&
+	       c->flags && c->sizes && c->syncs && c->comms && c->copies && c->chunks &&
 	       c->clock_samples && c->facts && c->lane_begin;
 }
 
@@ -320,6 +322,7 @@ static void write_columns(struct tauti_builder *b, struct columns *c,
 		c->sequence[i] = row->sequence;
 		c->kind[i] = row->kind;
 		c->flags[i] = row->flags;
+		c->sizes[i] = row->sizes;
 		c->args[i] = row->args == TAUT_NONE ?
 			TAUT_NONE : move_args(b, c, trace, row, i);
 		c->lane_begin[c->lane[i] + 1]++;
@@ -369,6 +372,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->args = c->args;
 	trace->kind = c->kind;
 	trace->flags = c->flags;
+	trace->sizes = c->sizes;
 	trace->n_lanes = (uint32_t)b->lanes.all.count;
 	trace->lanes = c->lanes;
 	trace->lane_begin = c->lane_begin;

@@ -30,6 +30,7 @@ struct tauti_row {
 	uint32_t name, lane;
 	uint32_t correlation, sequence;
 	uint32_t args; /* as in taut_trace; B/E: the row opened before */
+	uint32_t sizes; /* in names */
 	uint8_t kind, flags;
 	uint8_t digits; /* behind the points of start and dur, 4 bits each */
 };

@@ -15,11 +15,6 @@
 
 /* --- periods ---------------------------------------------------------------------*/
 
-struct flow_time {
-	int64_t begin_ns, end_ns;
-	uint32_t collective;
-};
-
 struct busy { /* a link: until when, and with what */
 	int64_t until_ns;
 	uint32_t collective;
@@ -27,7 +22,7 @@ struct busy { /* a link: until when, and with what */
 
 static int by_begin(const void *a, const void *b)
 {
-	const struct flow_time *x = a, *y = b;
+	const struct tauti_flow_time *x = a, *y = b;
 
 	if (x->begin_ns != y->begin_ns)
 		return x->begin_ns < y->begin_ns ? -1 : 1;
@@ -52,7 +47,7 @@ static void join(uint32_t *parent, uint32_t i, uint32_t k)
 		parent[i] = k;
 }
 
-static void take_link(struct busy *link, const struct flow_time *flow,
+static void take_link(struct busy *link, const struct tauti_flow_time *flow,
 	uint32_t *period_of)
 {
 	if (link->until_ns > flow->begin_ns)
@@ -62,7 +57,7 @@ static void take_link(struct busy *link, const struct flow_time *flow,
 }
 
 static void take_links(const struct taut_costs *costs, struct busy *links,
-	const struct flow_time *flow, uint32_t *period_of)
+	const struct tauti_flow_time *flow, uint32_t *period_of)
 {
 	const struct taut_collective *c =
 		&costs->graph->collectives[flow->collective];
@@ -76,16 +71,13 @@ static void take_links(const struct taut_costs *costs, struct busy *links,
 	}
 }
 
-static uint32_t find_times(const struct taut_costs *costs,
+void tauti_flow_times(const struct taut_graph *g,
 	const struct taut_sharing *sharing, const int64_t *start_ns,
-	const int64_t *dur_ns, struct flow_time *times)
+	const int64_t *dur_ns, struct tauti_flow_time *ret)
 {
-	const struct taut_graph *g = costs->graph;
-	uint32_t n = 0;
-
 	for (uint32_t i = 0; i < g->n_collectives; i++) {
 		const struct taut_collective *c = &g->collectives[i];
-		struct flow_time t = { INT64_MAX, INT64_MAX, i };
+		struct tauti_flow_time t = { INT64_MAX, INT64_MAX, i };
 
 		for (uint32_t k = 0; k < c->n_members; k++) {
 			uint32_t op = g->member_arrive[c->first_member + k] + 1;
@@ -97,36 +89,35 @@ static uint32_t find_times(const struct taut_costs *costs,
 			if (start_ns[op] + dur_ns[op] < t.end_ns)
 				t.end_ns = start_ns[op] + dur_ns[op];
 		}
-		if (t.end_ns != INT64_MAX)
-			times[n++] = t;
+		ret[i] = t;
 	}
-	return n;
 }
 
 taut_status tauti_periods_find(const struct taut_costs *costs,
-	const struct taut_sharing *sharing, const int64_t *start_ns,
-	const int64_t *dur_ns, uint32_t *ret_period_of, struct taut_error *err)
+	const struct tauti_flow_time *times, uint32_t *ret_period_of,
+	struct taut_error *err)
 {
-	uint32_t n = costs->graph->n_collectives, n_times;
+	uint32_t n = costs->graph->n_collectives;
 	uint32_t n_links = costs->site.n_hosts + costs->site.n_ranks;
-	struct flow_time *times = malloc(((size_t)n + 1) * sizeof *times);
+	struct tauti_flow_time *sorted =
+		malloc(((size_t)n + 1) * sizeof *sorted);
 	struct busy *links = malloc(((size_t)n_links + 1) * sizeof *links);
-	bool ok = times && links;
+	bool ok = sorted && links;
 
 	for (uint32_t i = 0; ok && i < n_links; i++)
 		links[i] = (struct busy){ INT64_MIN, TAUT_NONE };
 	for (uint32_t i = 0; i < n; i++)
 		ret_period_of[i] = i;
-	if (ok) {
-		n_times = find_times(costs, sharing, start_ns, dur_ns, times);
-		if (n_times)
-			qsort(times, n_times, sizeof *times, by_begin);
-		for (uint32_t i = 0; i < n_times; i++)
-			take_links(costs, links, &times[i], ret_period_of);
+	if (ok && n) {
+		memcpy(sorted, times, n * sizeof *sorted);
+		qsort(sorted, n, sizeof *sorted, by_begin);
 	}
+	for (uint32_t i = 0; ok && i < n; i++)
+		if (sorted[i].begin_ns != INT64_MAX)
+			take_links(costs, links, &sorted[i], ret_period_of);
 	for (uint32_t i = 0; i < n; i++)
 		ret_period_of[i] = root_of(ret_period_of, i);
-	free(times);
+	free(sorted);
 	free(links);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
 		"no memory for the times of %u collectives", (unsigned)n);

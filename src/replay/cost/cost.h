@@ -46,6 +46,10 @@ bool tauti_computes(const struct taut_graph *graph, uint32_t lane,
 /* By rank: has it a stream that computes? n_ranks bytes. NULL: no memory. */
 uint8_t *tauti_devices(const struct taut_graph *graph, uint32_t n_ranks);
 
+/* --- line.c ------------------------------------------------------------------------*/
+/* splitmix64: from the same seed the same draws everywhere */
+uint64_t tauti_draw(uint64_t *state);
+
 /* --- transfer.c -------------------------------------------------------------------*/
 double tauti_link_bytes(const struct taut_law *law, int on_network);
 /* What a collective of the recording moves over the link that it uses; 0:
@@ -56,11 +60,19 @@ const struct taut_cost_class *tauti_nearest_class(
 	const struct taut_costs *costs, const struct taut_law_in *as);
 
 /* --- classes.c ---------------------------------------------------------------------*/
+/* When the flow of a collective was under way; INT64_MAX: it has none. */
+struct tauti_flow_time {
+	int64_t begin_ns, end_ns;
+	uint32_t collective;
+};
+void tauti_flow_times(const struct taut_graph *graph,
+	const struct taut_sharing *sharing, const int64_t *start_ns,
+	const int64_t *dur_ns, struct tauti_flow_time *ret);
 /* Transfers that overlap on a link, by way of each other, get the same number,
  * that of the first of them. By collective. */
 taut_status tauti_periods_find(const struct taut_costs *costs,
-	const struct taut_sharing *sharing, const int64_t *start_ns,
-	const int64_t *dur_ns, uint32_t *ret_period_of, struct taut_error *err);
+	const struct tauti_flow_time *times, uint32_t *ret_period_of,
+	struct taut_error *err);
 /* Fills classes and class_of from the transfers, measured without latency. */
 taut_status tauti_classes_find(struct taut_costs *costs,
 	const uint32_t *period_of, const double *moved, struct taut_error *err);
@@ -79,6 +91,7 @@ taut_status tauti_scale_learn(
 /* Sets costs->drag, drag_error and n_drag from the recorded times; transfers
  * are filled but for core. */
 taut_status tauti_drag_measure(struct taut_costs *costs,
-	const int64_t *start_ns, const int64_t *dur_ns, struct taut_error *err);
+	const struct tauti_flow_time *times, const int64_t *start_ns,
+	const int64_t *dur_ns, struct taut_error *err);
 
 #endif /* TAUT_REPLAY_COST_COST_H */

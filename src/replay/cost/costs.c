@@ -15,6 +15,7 @@ struct learning { /* while the costs are made */
 	int64_t *latency_ns;
 	double *moved;     /* by collective */
 	uint32_t *period_of;
+	struct tauti_flow_time *times;
 	struct taut_error *err;
 };
 
@@ -85,9 +86,12 @@ static taut_status measure(struct learning *l, bool first)
 
 	if (status)
 		return status;
-	if (first)
-		status = tauti_periods_find(costs, sharing,
-			l->timeline.start_ns, l->span_ns, l->period_of, l->err);
+	if (first) {
+		tauti_flow_times(costs->graph, sharing, l->timeline.start_ns,
+			l->span_ns, l->times);
+		status = tauti_periods_find(
+			costs, l->times, l->period_of, l->err);
+	}
 	if (!status)
 		status = measure_with(l, sharing);
 	taut_sharing_destroy(sharing);
@@ -125,8 +129,8 @@ static taut_status learn(struct learning *l)
 			costs, l->period_of, l->moved, l->err);
 	if (!status) {
 		split_off_latency(costs);
-		status = tauti_drag_measure(costs, l->timeline.start_ns,
-			l->span_ns, l->err);
+		status = tauti_drag_measure(costs, l->times,
+			l->timeline.start_ns, l->span_ns, l->err);
 	}
 	for (uint32_t i = 0; !status && i < costs->graph->n_collectives; i++)
 		costs->transfers[i].core = costs->drag;
@@ -151,8 +155,9 @@ static bool learning_init(struct learning *l, const struct taut_graph *g)
 	l->latency_ns = calloc(n, sizeof *l->latency_ns);
 	l->moved = calloc(n, sizeof *l->moved);
 	l->period_of = calloc(n, sizeof *l->period_of);
+	l->times = calloc(n, sizeof *l->times);
 	return l->span_ns && l->amount && l->latency_ns && l->moved &&
-		l->period_of;
+		l->period_of && l->times;
 }
 
 static void learning_fini(struct learning *l)
@@ -163,6 +168,7 @@ static void learning_fini(struct learning *l)
 	free(l->latency_ns);
 	free(l->moved);
 	free(l->period_of);
+	free(l->times);
 }
 
 static bool get_tables(struct taut_costs *costs)

@@ -10,7 +10,7 @@
 #include <math.h>
 #include <stdlib.h>
 
-#include <taut/cost.h>
+#include "cost.h"
 
 #define RESAMPLES 100
 #define MOST_RESAMPLED 1000 /* points; with more, errors are scaled */
@@ -207,8 +207,7 @@ static struct fit polish(const struct points *p, struct fit found)
 
 /* --- errors ----------------------------------------------------------------------------*/
 
-/* splitmix64: a fixed seed, the same draws everywhere */
-static uint64_t draw(uint64_t *state)
+uint64_t tauti_draw(uint64_t *state)
 {
 	uint64_t z = *state += 0x9e3779b97f4a7c15u;
 
@@ -252,7 +251,7 @@ static taut_status resample(const struct points *p, int from_origin,
 		struct fit fit = { 0 };
 
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t k = (uint32_t)(draw(&state) % p->n);
+			uint32_t k = (uint32_t)(tauti_draw(&state) % p->n);
 
 			drawn[i] = p->x[k];
 			drawn[n + i] = p->y[k];

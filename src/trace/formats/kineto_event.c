@@ -8,6 +8,8 @@
 #include "trace/json/number.h"
 #include "trace/json/string.h"
 
+#define LONGEST_SIZES 400 /* bytes of text, of one operator's inputs */
+
 /* --- categories ---------------------------------------------------------- */
 
 static const struct category {
@@ -279,6 +281,25 @@ static void device_place(struct kineto *k, const struct kineto_args *args,
 		tid->number = tauti_kineto_sync_stream(tid->number);
 }
 
+/* The sizes of its inputs; lists of hundreds of tensors are not worth it. */
+static bool keep_sizes(struct kineto *k, struct tauti_row *row,
+	const struct kineto_args *args)
+{
+	const struct tauti_window *w = &k->window;
+	struct tauti_text text;
+	if (!kineto_has(args, ARG_INPUT_DIMS))
+		return true;
+	uint32_t i = args->token[ARG_INPUT_DIMS], end = i;
+	if (tauti_token_byte(w, i) != '[' || !tauti_token_skip(w, &end))
+		return true;
+	text.at = tauti_token_at(w, i);
+	text.len = w->at[end - 1] + 1 - w->at[i];
+	if (text.len <= strlen("[[]]") || text.len > LONGEST_SIZES)
+		return true;
+	row->sizes = tauti_kineto_text(k, text);
+	return row->sizes != TAUT_NONE;
+}
+
 static bool add_args(struct kineto *k, struct tauti_row *row,
 	const struct kineto_args *args, int64_t tid, struct tauti_text name)
 {
@@ -296,6 +317,8 @@ static bool add_args(struct kineto *k, struct tauti_row *row,
 			w, args, ARG_SEQUENCE, -1) + 1);
 		if (tauti_kineto_number(w, args, ARG_FWD_THREAD, 0) != 0)
 			row->flags |= TAUT_EVENT_BACKWARD;
+		if (!keep_sizes(k, row, args))
+			return false;
 		return tauti_kineto_add_comm(k, row, args, name);
 	case TAUT_KIND_ANNOTATION:
 	case TAUT_KIND_KERNEL:
