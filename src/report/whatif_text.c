@@ -193,6 +193,7 @@ static void say_limits(const struct page *g)
 	const struct taut_report *r = g->view->after;
 	uint32_t n = r->n_findings < LIMITS_SHOWN ? r->n_findings :
 		LIMITS_SHOWN;
+	int columns[2] = { 0, 0 };
 
 	tauti_sheet_heading(g->t.sheet, "What limits next",
 		n ? "first: how much shorter a step would then be" : "");
@@ -201,11 +202,15 @@ static void say_limits(const struct page *g)
 			"cause would shorten a step by much.");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct taut_report_finding *f = &r->findings[i];
+		const char *pct = tauti_text_pct(
+			&g->t, f->cost_ns, g->p->after_ns);
 
+		/* the first costs most: the others fit its columns */
+		columns[0] = i ? columns[0] : (int)strlen(ms(g, f->cost_ns));
+		columns[1] = i ? columns[1] : (int)strlen(pct);
 		tauti_sheet_wrap(g->t.sheet, tauti_sheet_text(g->t.sheet,
-			"  %s ms  %s %%  ", ms(g, f->cost_ns), tauti_text_pct(
-			&g->t, f->cost_ns, g->p->after_ns)), f->text,
-			TAUTI_PLAIN);
+			"  %*s ms  %*s %%  ", columns[0], ms(g, f->cost_ns),
+			columns[1], pct), f->text, TAUTI_PLAIN);
 	}
 }
 

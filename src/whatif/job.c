@@ -133,13 +133,14 @@ static bool is_device(uint8_t kind)
 		kind == TAUT_OP_ARRIVE || kind == TAUT_OP_TRANSFER;
 }
 
-/* Of what is not launched: when it began. A kernel's own name, where the
- * launch says nothing, may. */
+/* By its launch, or, of what is not launched, by when it began; where nothing
+ * tells backward, its own name may. */
 static void place_device(struct builder *b, uint32_t trace, uint32_t op)
 {
 	const struct taut_graph *g = b->g;
 	struct tauti_job *job = b->job;
 	uint32_t by = b->launch_of[op];
+	enum tauti_phase own;
 
 	if (by == TAUT_NONE) {
 		job->step_of[op] = step_at(b, trace, g->start_ns[op]);
@@ -149,11 +150,13 @@ static void place_device(struct builder *b, uint32_t trace, uint32_t op)
 		job->step_of[op] = job->step_of[by];
 		job->phase[op] = job->phase[by];
 	}
-	if (job->phase[op] == TAUTI_PHASE_NONE &&
-		!b->spans[trace].has_backward && g->name[op] &&
-		job->step_of[op] != TAUT_NONE)
-		job->phase[op] = (uint8_t)phase_of_name(
-			taut_names_text(g->names, g->name[op]));
+	if (!b->spans[trace].has_backward && g->name[op] &&
+		job->step_of[op] != TAUT_NONE) {
+		own = phase_of_name(taut_names_text(g->names, g->name[op]));
+		if (own != TAUTI_PHASE_FORWARD ||
+			job->phase[op] == TAUTI_PHASE_NONE)
+			job->phase[op] = (uint8_t)own;
+	}
 }
 
 static void place_ops(struct builder *b)

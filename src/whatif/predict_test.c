@@ -110,17 +110,20 @@ static struct taut_prediction *predict_one(
 	return predict(t, &change, 1);
 }
 
-/* Launched 10 us before it starts: what is left of the step beside it. */
-static const struct sum one[] = { { 0, 20, 600, 8000, MB } };
+/* 4 ms a MB and no latency, which takes three sizes to know. The last one is
+ * launched at 3790, and the step ends with it. */
+#define SMALL { 0, 20, 600, 500, MB / 8 }, { 0, 20, 1700, 1000, MB / 4 }
+static const struct sum sums[] = { SMALL, { 0, 20, 3800, 8000, 2 * MB } };
+enum { N_SUMS = sizeof sums / sizeof sums[0], TELL_US = 11800 };
 
 static void test_nothing_changes_nothing(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	struct taut_prediction *p = predict(&t, NULL, 0);
 
 	(void)state;
-	assert_int_equal(p->before_ns, 8600000);
-	assert_int_equal(p->after_ns, 8600000);
+	assert_int_equal(p->before_ns, 11800000);
+	assert_int_equal(p->after_ns, 11800000);
 	assert_int_equal(p->graph->n_ops, t.graph->n_ops);
 	assert_true(p->samples_factor == 1);
 	taut_prediction_destroy(p);
@@ -129,19 +132,19 @@ static void test_nothing_changes_nothing(void **state)
 
 static void test_twice_the_link_halves_the_transfer(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	struct taut_prediction *p = predict_one(&t, "link=2x");
 
 	(void)state;
-	assert_int_equal(p->before_ns, 8600000);
-	assert_int_equal(p->after_ns, 4600000);
+	assert_int_equal(p->before_ns, 11800000);
+	assert_int_equal(p->after_ns, 7800000);
 	assert_true(p->high_ns > p->after_ns);
 	taut_prediction_destroy(p);
 	p = predict_one(&t, "link=0.5x");
-	assert_int_equal(p->after_ns, 16600000);
+	assert_int_equal(p->after_ns, 19800000);
 	taut_prediction_destroy(p);
 	p = predict_one(&t, "link=2gbit,from=1gbit");
-	assert_int_equal(p->after_ns, 4600000);
+	assert_int_equal(p->after_ns, 7800000);
 	taut_prediction_destroy(p);
 	forget(&t);
 }
@@ -149,11 +152,11 @@ static void test_twice_the_link_halves_the_transfer(void **state)
 static void test_changes_stack(void **state)
 {
 	static const char *const changes[] = { "link=2x", "link=2x" };
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	struct taut_prediction *p = predict(&t, changes, 2);
 
 	(void)state;
-	assert_int_equal(p->after_ns, 2600000);
+	assert_int_equal(p->after_ns, 5800000);
 	taut_prediction_destroy(p);
 	forget(&t);
 }
@@ -164,18 +167,18 @@ static void test_one_way_and_one_host(void **state)
 	static const char *const slower[] = { "link=0.5x,direction=up",
 		"link=0.5x,direction=down", "link=0.5x,host=0",
 		"link=0.5x,host=host1", "link=-50%" };
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 
 	(void)state;
 	for (size_t i = 0; i < sizeof slower / sizeof slower[0]; i++) {
 		struct taut_prediction *p = predict_one(&t, slower[i]);
 
-		assert_int_equal(p->after_ns, 16600000);
+		assert_int_equal(p->after_ns, 19800000);
 		taut_prediction_destroy(p);
 	}
 	struct taut_prediction *p = predict_one(&t, "link=2x,host=1");
 
-	assert_int_equal(p->after_ns, 8600000);
+	assert_int_equal(p->after_ns, 11800000);
 	taut_prediction_destroy(p);
 	forget(&t);
 }
@@ -184,19 +187,20 @@ static void test_one_way_and_one_host(void **state)
  * twice the link A is done after 1500, before B is launched: B ends at 3500. */
 static void test_contention(void **state)
 {
-	static const struct sum two[] = { { 0, 20, 600, 4000, MB },
-		{ 1, 21, 2600, 4000, MB } };
-	struct told t = tell(two, 2, 6600);
+	static const struct sum two[] = { SMALL,
+		{ 0, 20, 3800, 4000, MB * 3 / 4 },
+		{ 1, 21, 5800, 4000, MB * 3 / 4 } };
+	struct told t = tell(two, 4, 9800);
 	struct taut_prediction *p = predict_one(&t, "link=2x");
 
 	(void)state;
-	assert_int_equal(p->before_ns, 6600000);
-	assert_true(llabs(p->after_ns - 4100000) <= 2);
+	assert_int_equal(p->before_ns, 9800000);
+	assert_true(llabs(p->after_ns - 7300000) <= 2);
 	taut_prediction_destroy(p);
 	/* Half the link: A alone to 2000 with 2000 of 3000 left (at rate 1/2),
 	 * then a quarter each: A until 10000, B with 1000 left until 12000. */
 	p = predict_one(&t, "link=0.5x");
-	assert_true(llabs(p->after_ns - 12600000) <= 2);
+	assert_true(llabs(p->after_ns - 15800000) <= 2);
 	taut_prediction_destroy(p);
 	forget(&t);
 }
@@ -221,7 +225,7 @@ static void test_latency_stays(void **state)
 
 static void test_the_changed_job_can_be_explained(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	struct taut_prediction *p = predict_one(&t, "link=2x");
 	struct taut_report *report;
 	struct taut_error err = { 0 };
@@ -249,7 +253,7 @@ static void refused(const struct told *t, const char *change, const char *says)
 
 static void test_what_does_not_apply(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 
 	(void)state;
 	refused(&t, "link", "expected a rate");
@@ -266,7 +270,7 @@ static void test_what_does_not_apply(void **state)
 
 static void test_interval_is_named(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	struct taut_prediction *p = predict_one(&t, "link=2x");
 	bool links = false, model = false, scatter = false;
 
@@ -288,7 +292,7 @@ static void test_interval_is_named(void **state)
 
 static void test_no_memory(void **state)
 {
-	struct told t = tell(one, 1, 8600);
+	struct told t = tell(sums, N_SUMS, TELL_US);
 	const char *change = "link=2x";
 	taut_status status = TAUT_ENOMEM;
 
