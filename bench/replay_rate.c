@@ -1,18 +1,20 @@
 /* replay_rate.c - how many operations a second one core replays.
  *
- *     replay_rate [RANKS...]     a made-up training job, default 8 and 64
- *     replay_rate --run PATH     a recorded one
+ *     replay_rate [--shared] [RANKS...]  a made-up training job, default 8
+ *                                        and 64
+ *     replay_rate --run PATH             a recorded one
  *
  * The made-up job is data-parallel: on each rank a main thread (forward,
  * optimizer), an autograd thread, a stream of kernels and a stream of
  * all-reduces that overlap the backward pass. Same arguments, same graph.
- * Prints a line a graph; seconds are the median of RUNS replays. */
+ * Prints a line a graph; seconds are the median of RUNS replays. --shared adds
+ * two lines a graph: its all-reduces are flows over the links of all hosts, of
+ * HOST_RANKS ranks each; and they slow the host threads of every rank too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <replay/by_hand.h>
-#include <taut/replay.h>
+#include <replay/share_by_hand.h>
 
 enum {
 	RUNS = 15,
@@ -23,6 +25,8 @@ enum {
 	BUCKET = 8,   /* layers whose gradients travel together */
 	BUCKETS = LAYERS / BUCKET,
 	LAUNCHES = LAYERS * KERNELS,
+	LANES = 4,    /* of a rank; the last is that of all-reduces */
+	HOST_RANKS = 8,
 };
 
 struct ids { /* of one rank and one step */
@@ -196,7 +200,7 @@ static int by_time(const void *a, const void *b)
 }
 
 static taut_status measure(const struct taut_graph *graph, const char *name,
-	struct taut_error *err)
+	const struct taut_replay_edit *edit, struct taut_error *err)
 {
 	struct taut_clock clock = taut_clock_monotonic();
 	struct taut_timeline timeline;
@@ -204,10 +208,10 @@ static taut_status measure(const struct taut_graph *graph, const char *name,
 	taut_status status = taut_timeline_init(&timeline, graph, err);
 	if (status)
 		return status;
-	status = taut_replay(graph, NULL, &timeline, err);
+	status = taut_replay(graph, edit, &timeline, err);
 	for (int i = 0; i < RUNS && !status; i++) {
 		int64_t begin_ns = clock.now_ns(clock.state);
-		status = taut_replay(graph, NULL, &timeline, err);
+		status = taut_replay(graph, edit, &timeline, err);
 		took_ns[i] = clock.now_ns(clock.state) - begin_ns;
 	}
 	if (!status) {
@@ -225,7 +229,56 @@ static taut_status measure(const struct taut_graph *graph, const char *name,
 	return status;
 }
 
-static taut_status measure_made(const char *ranks, struct taut_error *err)
+/* --- what it shares --------------------------------------------------------*/
+
+static void share_all_reduces(struct share_by_hand *share,
+	const struct taut_graph *graph, uint32_t n_ranks, int with_cores)
+{
+	uint32_t n_hosts = (n_ranks + HOST_RANKS - 1) / HOST_RANKS;
+	for (uint32_t host = 0; host < n_hosts; host++)
+		share_resource(share, 1);
+	for (uint32_t rank = 0; rank < n_ranks; rank++) {
+		uint32_t core = share_resource(share, 1);
+		for (uint32_t i = 0; with_cores && i < 2; i++)
+			share_core(share, rank * LANES + i, core);
+	}
+	for (uint32_t i = 0; i < STEPS * BUCKETS; i++) {
+		uint32_t flow = share_flow(share, 500000, 20000);
+		for (uint32_t host = 0; host < n_hosts; host++)
+			share_use(share, host, 1);
+		for (uint32_t rank = 0; rank < n_ranks; rank++) {
+			uint32_t lane = rank * LANES + LANES - 1;
+			if (with_cores)
+				share_use(share, n_hosts + rank, 0.1);
+			share_op(share, graph->lane_begin[lane] + 2 * i + 1,
+				flow);
+		}
+	}
+}
+
+static taut_status measure_shared(const struct taut_graph *graph,
+	uint32_t n_ranks, int with_cores, struct taut_error *err)
+{
+	struct share_by_hand *share = share_by_hand_create();
+	int64_t *dur_ns = malloc(graph->n_ops * sizeof *dur_ns);
+	by_hand_must(dur_ns != NULL);
+	for (uint32_t op = 0; op < graph->n_ops; op++)
+		dur_ns[op] = graph->kind[op] == TAUT_OP_TRANSFER
+			? 0 : graph->dur_ns[op];
+	share_all_reduces(share, graph, n_ranks, with_cores);
+	struct taut_replay_edit edit = {
+		.dur_ns = dur_ns,
+		.sharing = share_by_hand_sharing(share, graph),
+	};
+	taut_status status = measure(graph, with_cores ? "  + cores"
+		: "  links", &edit, err);
+	share_by_hand_destroy(share);
+	free(dur_ns);
+	return status;
+}
+
+static taut_status measure_made(
+	const char *ranks, int shared, struct taut_error *err)
 {
 	char name[32], *end;
 	long n = strtol(ranks, &end, 10);
@@ -234,7 +287,10 @@ static taut_status measure_made(const char *ranks, struct taut_error *err)
 			"%s: expected a number of ranks, 1 to 1024", ranks);
 	snprintf(name, sizeof name, "%ld ranks", n);
 	struct by_hand *hand = make_job((int)n);
-	taut_status status = measure(by_hand_graph(hand), name, err);
+	const struct taut_graph *graph = by_hand_graph(hand);
+	taut_status status = measure(graph, name, NULL, err);
+	for (int cores = 0; shared && !status && cores < 2; cores++)
+		status = measure_shared(graph, (uint32_t)n, cores, err);
 	by_hand_destroy(hand);
 	return status;
 }
@@ -250,7 +306,7 @@ static taut_status measure_run(const char *path, struct taut_error *err)
 		return status;
 	status = taut_graph_build(run, &graph_options, &graph, err);
 	if (!status) {
-		status = measure(graph, "recorded", err);
+		status = measure(graph, "recorded", NULL, err);
 		taut_graph_destroy(graph);
 	}
 	taut_run_close(run);
@@ -263,16 +319,17 @@ int main(int argc, char **argv)
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
 	int recorded = argc == 3 && !strcmp(argv[1], "--run");
+	int shared = argc > 1 && !strcmp(argv[1], "--shared");
 	printf("%-12s %9s %9s %6s %10s %9s %7s %7s\n", "graph", "ops", "edges",
 		"lanes", "total ms", "seconds", "Mops/s", "best");
 	if (recorded)
 		status = measure_run(argv[2], &err);
-	else if (argc > 1)
-		for (int i = 1; i < argc && !status; i++)
-			status = measure_made(argv[i], &err);
+	else if (argc > 1 + shared)
+		for (int i = 1 + shared; i < argc && !status; i++)
+			status = measure_made(argv[i], shared, &err);
 	else
 		for (int i = 0; i < 2 && !status; i++)
-			status = measure_made(sizes[i], &err);
+			status = measure_made(sizes[i], shared, &err);
 	if (status)
 		fprintf(stderr, "replay_rate: %s\n", err.message);
 	return status ? 1 : 0;

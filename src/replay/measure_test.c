@@ -309,7 +309,7 @@ static void share_recording(
 static void measure_recording(const char *path, int64_t limit_ns)
 {
 	struct taut_run *run;
-	struct taut_graph *graph;
+	struct taut_graph *graph = NULL;
 	struct taut_error err;
 	if (taut_run_open(&path, 1, NULL, &run, &err) ||
 			taut_graph_build(run, NULL, &graph, &err))
