@@ -247,6 +247,14 @@ static inline uint32_t tauti_before(const struct taut_edit *edit, uint32_t op)
 		TAUT_NONE;
 }
 
+/* May there be edges out of it? false: there are none. */
+static inline bool tauti_has_out(const struct taut_edit *edit, uint32_t op)
+{
+	const uint32_t *begin = edit->below->edge_begin;
+
+	return tauti_at(edit)[op] || begin[op] < begin[op + 1];
+}
+
 /* Do the operations of this lane wait for each other? */
 static inline bool tauti_serial(const struct taut_edit *edit, uint32_t lane)
 {

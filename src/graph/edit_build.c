@@ -175,24 +175,48 @@ static bool allocate(struct tauti_build *b)
 		b->collective && b->kind && b->edge_begin;
 }
 
+/* As in the graph below, which most are. */
+static void lay_same(struct tauti_build *b, uint32_t id, uint32_t op)
+{
+	const struct taut_graph *g = b->below;
+	uint32_t coll = g->collective ? g->collective[op] : TAUT_NONE;
+
+	b->name[id] = g->name ? g->name[op] : 0;
+	b->event[id] = g->event ? g->event[op] : TAUT_NONE;
+	b->collective[id] = coll == TAUT_NONE ? TAUT_NONE : b->coll_of[coll];
+	b->kind[id] = g->kind[op];
+	b->start[id] = g->start_ns ? g->start_ns[op] : 0;
+}
+
+static bool lay_cell(struct tauti_build *b, uint32_t id,
+	const struct tauti_cell *cell)
+{
+	const int64_t *start = b->below->start_ns;
+	bool first = id == b->lane_begin[b->lane[id]];
+
+	b->event[id] = cell->event;
+	b->kind[id] = cell->kind;
+	b->collective[id] = cell->collective == TAUT_NONE ? TAUT_NONE :
+		b->coll_of[cell->collective];
+	if (cell->like != TAUT_NONE)
+		b->start[id] = start ? start[cell->like] : 0;
+	else
+		b->start[id] = first ? 0 : b->start[id - 1];
+	return tauti_build_name(b, cell->name, &b->name[id]);
+}
+
 static bool lay_op(struct tauti_build *b, uint32_t id, uint32_t lane)
 {
 	uint32_t op = b->id_of[id];
-	struct tauti_cell cell = tauti_cell_of(b->edit, op);
-	const int64_t *start = b->below->start_ns;
+	const struct tauti_cell *cell = tauti_cell(b->edit, op);
 
 	b->dur[id] = tauti_dur(b->edit, op);
 	b->gap[id] = tauti_gap(b->edit, op);
 	b->lane[id] = lane;
-	b->event[id] = cell.event;
-	b->kind[id] = cell.kind;
-	b->collective[id] = cell.collective == TAUT_NONE ? TAUT_NONE :
-		b->coll_of[cell.collective];
-	if (cell.like != TAUT_NONE)
-		b->start[id] = start ? start[cell.like] : 0;
-	else
-		b->start[id] = id > b->lane_begin[lane] ? b->start[id - 1] : 0;
-	return tauti_build_name(b, cell.name, &b->name[id]);
+	if (cell)
+		return lay_cell(b, id, cell);
+	lay_same(b, id, op);
+	return true;
 }
 
 static bool lay_ops(struct tauti_build *b)
@@ -235,6 +259,8 @@ static bool lay_edges(struct tauti_build *b)
 	memset(b->g->edges_of, 0, sizeof b->g->edges_of);
 	for (uint32_t i = 0; i < b->g->n_ops; i++) {
 		b->edge_begin[i] = b->g->n_edges;
+		if (!tauti_has_out(b->edit, b->id_of[i]))
+			continue;
 		walk = tauti_walk_out(b->edit, b->id_of[i]);
 		while (tauti_walk_on(&walk, &seen))
 			lay_edge(b, &seen);
