@@ -333,6 +333,30 @@ static void test_device(void **state)
 	close_job(&j);
 }
 
+/* Nobody waits for the device: the host is done with a step in 80, the device
+ * in 810, and that is what a step takes. */
+static void test_host_ahead(void **state)
+{
+	struct job j = { .w = wt_begin() };
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		event(&j.w, "user_annotation", name, 10, 80 * s, 80, "");
+		wt_kernel(&j.w, "sgemm", 10, 10, (80 * s + 10) * 1e3, 10e3, 7,
+			(20 + 810 * s) * 1e3, 810e3, s + 1);
+	}
+	open_job(&j);
+	assert_near(step_with(&j, NULL, 0), 810);
+	assert_near(with(&j, "device=2x"), 405);
+	assert_near(with(&j, "host=2x"), 810);
+	assert_near(with(&j, "device=20x"), 80);
+	close_job(&j);
+}
+
 static void test_accumulate_on_a_device(void **state)
 {
 	struct job j = device_job();
@@ -608,6 +632,7 @@ int main(void)
 		cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_host_ahead),
 		cmocka_unit_test(test_accumulate_on_a_device),
 		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_blocks),
