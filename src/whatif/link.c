@@ -8,8 +8,9 @@
 
 #include "whatif/whatif.h"
 
-enum { RATE, LATENCY, FROM, DIRECTION, HOST };
+enum { RATE, LATENCY, FROM, DIRECTION, HOST, BETWEEN };
 enum { BOTH, UP, DOWN };
+enum { HOSTS, RANKS };
 
 static const double payload = 1448.0 / 1514.0;
 /* Of a transfer's time, what is the link's where nothing tells. */
@@ -21,19 +22,23 @@ struct link {
 	struct taut_error *err;
 	const struct taut_cost_class *main; /* most bytes; NULL: not known */
 	double goodput; /* bit/s; 0: not known */
+	uint32_t between; /* HOSTS, or RANKS of one host */
 };
 
 /* --- what the recording says of its links --------------------------------------- */
 
-static bool uses_network(const struct tauti_whatif *w)
+static bool is_used(const struct link *l)
 {
-	for (uint32_t i = 0; i < w->graph->n_collectives; i++)
-		if (w->costs->transfers[i].on_network)
+	const struct taut_costs *costs = l->w->costs;
+
+	for (uint32_t i = 0; i < l->w->graph->n_collectives; i++)
+		if (costs->transfers[i].on_network == (l->between == HOSTS) &&
+			costs->transfers[i].amount > 0)
 			return true;
 	return false;
 }
 
-/* The class over the network that moved most bytes. */
+/* The class over these links that moved most bytes. */
 static taut_status find_main(struct link *l)
 {
 	const struct taut_costs *costs = l->w->costs;
@@ -48,7 +53,8 @@ static taut_status find_main(struct link *l)
 			bytes[costs->class_of[i]] +=
 				(double)l->w->graph->collectives[i].bytes;
 	for (uint32_t k = 0; k < costs->n_classes; k++)
-		if (costs->classes[k].on_network && bytes[k] > most) {
+		if (costs->classes[k].on_network == (l->between == HOSTS) &&
+			bytes[k] > most) {
 			most = bytes[k];
 			l->main = &costs->classes[k];
 		}
@@ -159,9 +165,11 @@ static taut_status scale_hosts(struct link *l, double factor)
 	for (uint32_t i = 0; !status && i < l->w->site.n_hosts; i++) {
 		if (host != TAUT_NONE && i != host)
 			continue;
-		if (direction != DOWN)
+		if (l->between == RANKS)
+			l->w->site.hosts[i].local *= factor;
+		else if (direction != DOWN)
 			l->w->site.hosts[i].up *= factor;
-		if (direction != UP)
+		if (l->between == HOSTS && direction != UP)
 			l->w->site.hosts[i].down *= factor;
 	}
 	return status;
@@ -242,9 +250,17 @@ static taut_status apply(struct tauti_whatif *w,
 	if (!rate && !latency)
 		return taut_error_set(err, TAUT_EINVAL, -1, "link: expected a "
 			"rate (link=4gbit, link=2x) or latency=TIME|FACTOR");
-	if (!uses_network(w))
-		return taut_error_set(err, TAUT_EINVAL, -1, "link: nothing in "
-			"this recording passes a network: its ranks are on one "
+	status = tauti_param_word(change, BETWEEN, &l.between, err);
+	if (status)
+		return status;
+	if (l.between == RANKS && latency)
+		return taut_error_set(err, TAUT_EINVAL, -1,
+			"link: latency is of links between hosts");
+	if (!is_used(&l))
+		return taut_error_set(err, TAUT_EINVAL, -1, l.between == HOSTS ?
+			"link: no transfer of this recording goes from host to "
+			"host; between=ranks changes the links inside a host" :
+			"link: no transfer of this recording stays inside a "
 			"host");
 	status = find_main(&l);
 	if (!status && rate)
@@ -264,13 +280,15 @@ static const struct taut_parameter parameters[] = {
 		"out of the host, into it, or both" },
 	[HOST] = { "host", "HOST", "", "one host alone, by name or by number "
 		"from 0" },
+	[BETWEEN] = { "between", "hosts|ranks", "hosts", "ranks: the links "
+		"inside a host" },
 };
 
 const struct tauti_transformation tauti_whatif_link = {
 	.info = {
 		.name = "link",
 		.group = "network",
-		.summary = "links between hosts of another rate or latency",
+		.summary = "links of another rate or latency",
 		.assumption = "transfers fill the link as they did; what "
 			"shares it shares it fairly; a faster one is held back "
 			"by the cores as far as the recording shows that they "

@@ -262,9 +262,11 @@ static void test_what_does_not_apply(void **state)
 	refused(&t, "link=2x,direction=left", "one of both|up|down");
 	refused(&t, "link=2gbit,from=2x", "the recorded link's rate");
 	refused(&t, "linc=2x", "did you mean link?");
+	refused(&t, "link=2x,between=ranks", "stays inside a host");
+	refused(&t, "link,latency=2x,between=ranks", "between hosts");
 	forget(&t);
 	t = tell(NULL, 0, 700);
-	refused(&t, "link=2x", "nothing in this recording passes a network");
+	refused(&t, "link=2x", "no transfer of this recording goes from");
 	forget(&t);
 }
 

@@ -119,7 +119,7 @@ class Wrong(command.Case):
         run = self.make_run()
         trace = run / "rank1.json"
         trace.unlink()
-        self.refused(1, "whatif", run, "link=2x", says="link: nothing in this rec")
+        self.refused(1, "whatif", run, "link=2x", says="link: no transfer of this rec")
 
 
 class Prediction(command.Case):
