@@ -230,7 +230,8 @@ static void go_on(struct share *s, struct taut_timeline *timeline, uint32_t f)
 
 static void start(struct share *s, struct taut_timeline *timeline, uint32_t op)
 {
-	uint32_t c = s->core_of_lane[s->graph->lane[op]];
+	uint32_t c = s->n_cores ? s->core_of_lane[s->graph->lane[op]]
+		: TAUT_NONE;
 	timeline->order[timeline->n_run++] = op;
 	if (s->is->flow_of[op] != TAUT_NONE)
 		start_of_flow(s, timeline, op);

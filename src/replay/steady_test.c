@@ -1,0 +1,94 @@
+/* The usual step, of graphs that are nothing but steps. */
+#include "tests/support/unit.h"
+
+#include <taut/replay.h>
+
+#include "tests/support/alloc_fail.h"
+
+enum { MOST = 16 };
+
+struct rig {
+	struct taut_graph graph;
+	struct taut_step steps[MOST];
+	int64_t start_ns[2 * MOST], end_ns[2 * MOST];
+};
+
+/* Marks 2 i and 2 i + 1; what lies between steps does not count. */
+static void add_step(struct rig *rig, uint32_t trace, int64_t ns)
+{
+	uint32_t i = rig->graph.n_steps++;
+	rig->steps[i] = (struct taut_step){
+		.trace = trace, .begin_op = 2 * i, .end_op = 2 * i + 1
+	};
+	rig->start_ns[2 * i] = rig->end_ns[2 * i] = 1000 * i;
+	rig->start_ns[2 * i + 1] = rig->end_ns[2 * i + 1] = 1000 * i + ns;
+	rig->graph.steps = rig->steps;
+}
+
+static int64_t steady(const struct rig *rig)
+{
+	struct taut_error err;
+	int64_t ns = -7;
+	assert_int_equal(taut_steady_step(&rig->graph, rig->start_ns,
+		rig->end_ns, &ns, &err), TAUT_OK);
+	return ns;
+}
+
+static void test_no_steps(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	assert_int_equal(steady(&rig), -1);
+}
+
+static void test_an_only_step_counts(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	add_step(&rig, 0, 70);
+	assert_int_equal(steady(&rig), 70);
+	add_step(&rig, 1, 90);
+	add_step(&rig, 1, 50);
+	/* 70 of rank 0, 50 of rank 1; of two the larger */
+	assert_int_equal(steady(&rig), 70);
+}
+
+static void test_first_steps_do_not_count(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	for (uint32_t trace = 0; trace < 2; trace++) {
+		add_step(&rig, trace, 900);
+		add_step(&rig, trace, 30 + trace);
+		add_step(&rig, trace, 20 + trace);
+	}
+	add_step(&rig, 1, 10);
+	/* 10 20 21 30 31 */
+	assert_int_equal(steady(&rig), 21);
+}
+
+static void test_no_memory(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	struct taut_error err;
+	int64_t ns = -7;
+	add_step(&rig, 0, 70);
+	alloc_fail_after(0);
+	taut_status status = taut_steady_step(
+		&rig.graph, rig.start_ns, rig.end_ns, &ns, &err);
+	alloc_fail_never();
+	assert_int_equal(status, TAUT_ENOMEM);
+	assert_int_equal(ns, -7);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_no_steps),
+		cmocka_unit_test(test_an_only_step_counts),
+		cmocka_unit_test(test_first_steps_do_not_count),
+		cmocka_unit_test(test_no_memory),
+	};
+	return cmocka_run_group_tests_name("the usual step", tests, NULL, NULL);
+}
