@@ -94,6 +94,14 @@ struct taut_copy_args {
 	int64_t bytes;
 };
 
+/* The tensor that an operator works on: of those that put gradients into place
+ * (AccumulateGrad, DDP's copies into and out of its buckets), where shapes were
+ * recorded. */
+struct taut_tensor_args {
+	uint32_t event;
+	int64_t bytes;
+};
+
 /* One chunk of a collective between two ranks. The waits follow each other
  * and end with the transfer; -1 when not known. */
 struct taut_chunk_args {
@@ -123,6 +131,7 @@ enum { /* bits of flags[] */
 	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
 	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
 	                            written before the other */
+	TAUT_EVENT_TENSOR = 4,   /* args is a row of tensors */
 };
 
 /* One rank. Columns have n_events rows, ordered by (lane, start, longer
@@ -147,7 +156,8 @@ struct taut_trace {
 	                                STEP its number + 1; 0 none */
 	const uint32_t *args;    /* TAUT_NONE, or a row: of syncs for kind SYNC,
 	                            of copies for MEMCPY and MEMSET, of chunks
-	                            for CHUNK, of comms for every other kind */
+	                            for CHUNK, of tensors where flags say so,
+	                            of comms for every other kind */
 	const uint8_t *kind;     /* enum taut_kind */
 	const uint8_t *flags;
 	const uint32_t *sizes;   /* in names: of an operator's inputs, as it was
@@ -158,11 +168,13 @@ struct taut_trace {
 	const struct taut_lane *lanes;
 	const uint32_t *lane_begin; /* n_lanes + 1 row numbers */
 
-	size_t n_syncs, n_comms, n_copies, n_chunks; /* each sorted by event */
+	size_t n_syncs, n_comms, n_copies, n_chunks, n_tensors; /* each sorted
+	                                                  by event */
 	const struct taut_sync_args *syncs;
 	const struct taut_comm_args *comms;
 	const struct taut_copy_args *copies;
 	const struct taut_chunk_args *chunks;
+	const struct taut_tensor_args *tensors;
 
 	size_t n_clock_samples;
 	const struct taut_clock_sample *clock_samples; /* by time */
@@ -186,6 +198,8 @@ TAUT_API const struct taut_comm_args *taut_trace_comm(
 TAUT_API const struct taut_copy_args *taut_trace_copy(
 	const struct taut_trace *trace, size_t i);
 TAUT_API const struct taut_chunk_args *taut_trace_chunk(
+	const struct taut_trace *trace, size_t i);
+TAUT_API const struct taut_tensor_args *taut_trace_tensor(
 	const struct taut_trace *trace, size_t i);
 /* The value of the first fact of that key, or NULL. */
 TAUT_API const char *taut_trace_fact(

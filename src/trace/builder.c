@@ -28,6 +28,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->syncs);
 	taut_vec_free(&b->comms);
 	taut_vec_free(&b->copies);
+	taut_vec_free(&b->tensors);
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
@@ -244,6 +245,7 @@ struct columns {
 	struct taut_comm_args *comms;
 	struct taut_copy_args *copies;
 	struct taut_chunk_args *chunks;
+	struct taut_tensor_args *tensors;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
 };
@@ -270,6 +272,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		arena, struct taut_copy_args, b->copies.count);
 	c->chunks = TAUT_ARENA_ARRAY(
 		arena, struct taut_chunk_args, b->chunks.count);
+	c->tensors = TAUT_ARENA_ARRAY(
+		arena, struct taut_tensor_args, b->tensors.count);
 	c->clock_samples = TAUT_ARENA_ARRAY(
 		arena, struct taut_clock_sample, b->clock_samples.count);
 	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
@@ -277,8 +281,9 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		TAUT_ARENA_ARRAY(arena, uint32_t, b->lanes.all.count + 1);
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
-	       c->flags && c->sizes && c->syncs && c->comms && c->copies && c->chunks &&
-	       c->clock_samples && c->facts && c->lane_begin;
+	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
+	       c->chunks && c->tensors && c->clock_samples && c->facts &&
+	       c->lane_begin;
 }
 
 /* The side-table row of an event moves to where the events' order puts it.
@@ -286,6 +291,11 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 static uint32_t move_args(struct tauti_builder *b, struct columns *c,
 	struct taut_trace *trace, const struct tauti_row *row, uint32_t event)
 {
+	if (row->flags & TAUT_EVENT_TENSOR) {
+		c->tensors[trace->n_tensors] = b->tensors.data[row->args];
+		c->tensors[trace->n_tensors].event = event;
+		return (uint32_t)trace->n_tensors++;
+	}
 	switch (row->kind) {
 	case TAUT_KIND_SYNC:
 		c->syncs[trace->n_syncs] = b->syncs.data[row->args];
@@ -380,6 +390,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->comms = c->comms;
 	trace->copies = c->copies;
 	trace->chunks = c->chunks;
+	trace->tensors = c->tensors;
 	trace->names = b->names;
 	trace->bytes_read = b->before.bytes_read;
 	trace->events_seen = b->before.events_seen;

@@ -32,9 +32,19 @@ const struct taut_comm_args *taut_trace_comm(
 	case TAUT_KIND_CHUNK:
 		return NULL;
 	default:
-		return trace->args[i] == TAUT_NONE ?
+		return trace->args[i] == TAUT_NONE ||
+			trace->flags[i] & TAUT_EVENT_TENSOR ?
 			NULL : &trace->comms[trace->args[i]];
 	}
+}
+
+const struct taut_tensor_args *taut_trace_tensor(
+	const struct taut_trace *trace, size_t i)
+{
+	if (!(trace->flags[i] & TAUT_EVENT_TENSOR) ||
+		trace->args[i] == TAUT_NONE)
+		return NULL;
+	return &trace->tensors[trace->args[i]];
 }
 
 const struct taut_chunk_args *taut_trace_chunk(

@@ -134,6 +134,50 @@ static bool same_law(
 		a->servers == b->servers && a->bytes == b->bytes;
 }
 
+static double ratio(double now, double before)
+{
+	return before > 0 ? now / before : 1;
+}
+
+/* What was put together of recorded ones, in another way or group. */
+static struct taut_transfer put_together(const struct tauti_whatif *w,
+	const struct tauti_way *way, const struct taut_law_in *as)
+{
+	uint32_t like = way->like - 1;
+	struct taut_law_in was_in = taut_costs_law_in(w->costs, like);
+	struct taut_transfer t = w->costs->transfers[like];
+	struct taut_law law = taut_law(as), was;
+	bool on_network = as->hosts > 1;
+
+	if (on_network != t.on_network)
+		return taut_costs_transfer(w->costs, TAUT_NONE, as,
+			w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
+	was_in.bytes = way->put_bytes;
+	was = taut_law(&was_in);
+	t.amount = way->put_amount * (on_network ?
+		ratio(law.network_bytes, was.network_bytes) :
+		ratio(law.local_bytes, was.local_bytes));
+	t.latency_ns = (int64_t)(way->put_latency_ns *
+		ratio(law.messages, was.messages) + 0.5);
+	return t;
+}
+
+/* Over a link that only the way describes. */
+static struct taut_transfer made(
+	const struct taut_law_in *as, const struct tauti_way *way)
+{
+	struct taut_law law = taut_law(as);
+	bool on_network = as->hosts > 1;
+
+	return (struct taut_transfer){
+		.amount = way->ns_per_byte *
+			(on_network ? law.network_bytes : law.local_bytes),
+		.latency_ns = (int64_t)(law.messages * way->message_ns + 0.5),
+		.core = way->drag,
+		.on_network = on_network,
+	};
+}
+
 /* The collective of the edit that became c, as it will be carried out. */
 static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 {
@@ -142,14 +186,24 @@ static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 	struct tauti_way way = tauti_way_of(w, edited);
 	struct taut_law_in as = law_of(t, c, &way), was = as;
 	struct taut_transfer *to = &t->of[c];
-	bool same = like != TAUT_NONE, by_line = like == TAUT_NONE ||
+	bool same, by_line;
+
+	if (way.like)
+		like = way.like - 1;
+	same = like != TAUT_NONE;
+	by_line = like == TAUT_NONE ||
 		w->costs->transfers[like].on_network != (as.hosts > 1);
 
 	if (same)
 		was = taut_costs_law_in(w->costs, like);
-	same = same && same_law(&as, &was);
+	same = same && same_law(&as, &was) && way.put_bytes <= 0 &&
+		way.ns_per_byte <= 0;
 	t->changed |= !same;
-	if (same)
+	if (way.ns_per_byte > 0)
+		*to = made(&as, &way);
+	else if (way.like && way.put_bytes > 0)
+		*to = put_together(w, &way, &as);
+	else if (same)
 		*to = w->costs->transfers[like];
 	else
 		*to = taut_costs_transfer(w->costs, like, &as,

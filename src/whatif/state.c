@@ -48,7 +48,7 @@ double tauti_range(const struct tauti_whatif *w, double low, double central,
 
 struct tauti_way tauti_way_of(const struct tauti_whatif *w, uint32_t collective)
 {
-	struct tauti_way way = { TAUT_ALGO_AS_RECORDED, 0, 1, 1 };
+	struct tauti_way way = { .algorithm = TAUT_ALGO_AS_RECORDED };
 
 	if (collective < w->ways.count)
 		way = w->ways.data[collective];

@@ -5,6 +5,12 @@
 #define ROWS(ROW) \
 	/* network */ \
 	ROW(link) \
+	ROW(world) \
+	ROW(bucket) \
+	ROW(compress) \
+	ROW(algorithm) \
+	ROW(overlap) \
+	ROW(ideal_network) \
 	/* compute */ \
 	ROW(slow) \
 	ROW(repair) \

@@ -80,6 +80,16 @@ struct tauti_way {
 	uint32_t servers;
 	double wire;   /* bytes on the wire / bytes; 0: 1 */
 	double core;   /* cost on the cores / as recorded; 0: 1 */
+	/* The collective of the recording that it is carried over from, + 1; 0:
+	 * the one that it is, or is a copy of. */
+	uint32_t like;
+	/* What so many bytes would have taken in the recording, in the group and
+	 * way of `like`, where that is put together of several; bytes 0: what
+	 * like took. */
+	double put_bytes, put_amount, put_latency_ns;
+	/* Of a link that no recording shows: nanoseconds for a byte of the law,
+	 * for each of its messages, and the share of a core. 0: as recorded. */
+	double ns_per_byte, message_ns, drag;
 };
 
 /* What may be otherwise than assumed: each is tried at both ends. */

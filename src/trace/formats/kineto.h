@@ -163,6 +163,9 @@ bool tauti_kineto_keep_bytes(struct kineto *k, const struct tauti_row *row,
 bool tauti_kineto_fill_copies(struct kineto *k);
 bool tauti_kineto_add_comm(struct kineto *k, struct tauti_row *row,
 	const struct kineto_args *args, struct tauti_text name);
+/* The same for an operator that puts a gradient into place. */
+bool tauti_kineto_add_tensor(struct kineto *k, struct tauti_row *row,
+	const struct kineto_args *args, struct tauti_text name);
 /* The framework's name of a C++ type; NULL: not the type of a tensor. */
 const char *tauti_kineto_dtype(struct tauti_text type);
 /* Is it the name of a communication operator of the framework? */

@@ -329,3 +329,49 @@ bool tauti_kineto_add_comm(struct kineto *k, struct tauti_row *row,
 	row->args = (uint32_t)b->comms.count;
 	return taut_vec_push(&b->comms, comm);
 }
+
+/* --- tensors of operators -------------------------------------------------- */
+
+/* Each has the gradient as its first input. */
+static const char *const gradient_ops[] = {
+	"torch::autograd::AccumulateGrad",
+	"torch::distributed::reducer::mul_out",
+	"torch.distributed.ddp.reducer::copy_bucket_to_grad",
+};
+
+static bool is_gradient_op(struct tauti_text name)
+{
+	if (!name.len || name.at[0] != 't')
+		return false;
+	for (size_t i = 0; i < sizeof gradient_ops / sizeof *gradient_ops; i++)
+		if (is_text(name, gradient_ops[i]))
+			return true;
+	return false;
+}
+
+/* The bytes of an element of a type of gradients; 0: not known. */
+static int64_t element_bytes(struct tauti_text type)
+{
+	if (is_text(type, "float"))
+		return 4;
+	if (is_text(type, "c10::Half") || is_text(type, "c10::BFloat16"))
+		return 2;
+	return is_text(type, "double") ? 8 : 0;
+}
+
+bool tauti_kineto_add_tensor(struct kineto *k, struct tauti_row *row,
+	const struct kineto_args *args, struct tauti_text name)
+{
+	struct tauti_builder *b = k->builder;
+	struct taut_tensor_args tensor = { 0 };
+	if (row->args != TAUT_NONE || !is_gradient_op(name))
+		return true;
+	tensor.bytes = tensor_elements(&k->window, args, 0);
+	if (tensor.bytes < 0 || __builtin_mul_overflow(tensor.bytes,
+		element_bytes(type_of(&k->window, args, 0)), &tensor.bytes) ||
+		!tensor.bytes)
+		return true;
+	row->flags |= TAUT_EVENT_TENSOR;
+	row->args = (uint32_t)b->tensors.count;
+	return taut_vec_push(&b->tensors, tensor);
+}

@@ -319,7 +319,8 @@ static bool add_args(struct kineto *k, struct tauti_row *row,
 			row->flags |= TAUT_EVENT_BACKWARD;
 		if (!keep_sizes(k, row, args))
 			return false;
-		return tauti_kineto_add_comm(k, row, args, name);
+		return tauti_kineto_add_comm(k, row, args, name) &&
+		       tauti_kineto_add_tensor(k, row, args, name);
 	case TAUT_KIND_ANNOTATION:
 	case TAUT_KIND_KERNEL:
 		return tauti_kineto_add_comm(k, row, args, name);

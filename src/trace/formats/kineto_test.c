@@ -316,6 +316,39 @@ static void test_sizes_that_are_not_said(void **state)
 	taut_run_close(run);
 }
 
+/* Gradients: what is put into place, and DDP's copies into and out of its
+ * buckets. A tensor of any other operator is not kept. */
+static void test_gradients(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(HEAD
+		EVENT("cpu_op", "torch::distributed::reducer::mul_out", "1",
+			"1", "9", "1", ARGS("\"Input Dims\":[[2]],"
+			"\"Input type\":[\"c10::Half\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"1", "1", ARGS("\"Input Dims\":[[512,256,3,3]],"
+			"\"Input type\":[\"float\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"2", "1", ARGS("\"Input Dims\":[[7]],"
+			"\"Input type\":[\"void*\"]")) ","
+		EVENT("cpu_op", "torch::autograd::AccumulateGrad", "1", "1",
+			"3", "1", "") ","
+		EVENT("cpu_op", "torch::add", "1", "1", "4", "1",
+			ARGS("\"Input Dims\":[[7]],"
+			"\"Input type\":[\"float\"]")) TAIL);
+	const struct taut_trace *t = first(run);
+	assert_int_equal(t->n_tensors, 2);
+	assert_int_equal(t->tensors[0].event, 0);
+	assert_int_equal(t->tensors[0].bytes, 512 * 256 * 9 * 4);
+	assert_int_equal(t->tensors[1].event, 4);
+	assert_int_equal(taut_trace_tensor(t, 4)->bytes, 4);
+	for (size_t i = 1; i < 4; i++)
+		assert_null(taut_trace_tensor(t, i));
+	for (size_t i = 0; i < t->n_events; i++)
+		assert_null(taut_trace_comm(t, i));
+	taut_run_close(run);
+}
+
 static void test_rocm_copies(void **state)
 {
 	(void)state;
@@ -539,6 +572,7 @@ int main(void)
 		cmocka_unit_test(test_collective_said_plainly),
 		cmocka_unit_test(test_collective_by_position),
 		cmocka_unit_test(test_sizes_that_are_not_said),
+		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_rocm_copies),
 		cmocka_unit_test(test_sizes_of_inputs),
 		cmocka_unit_test(test_begin_and_end),

@@ -1,0 +1,23 @@
+/* attach.h - host work before and behind an all-reduce: casts, selections. For
+ * compress.c and server.c. */
+#ifndef TAUT_WHATIF_ATTACH_H
+#define TAUT_WHATIF_ATTACH_H
+
+#include "whatif/ddp.h"
+
+/* dur_ns of work before the bucket is handed over, where its last gradient is
+ * copied: on the thread of the backward pass, or on the device. */
+taut_status tauti_work_before(struct tauti_whatif *w,
+	const struct tauti_ddp *ddp, const struct tauti_ddp_step *step,
+	const struct tauti_bucket *bucket, const char *name, int64_t dur_ns,
+	struct taut_error *err);
+/* Behind the transfer, on its lane; who waited for the transfer waits for this
+ * instead. */
+taut_status tauti_work_behind(struct tauti_whatif *w,
+	const struct tauti_bucket *bucket, const char *name, int64_t dur_ns,
+	struct taut_error *err);
+/* Who waited for op `from` waits for `to`; waits of a collective stay. */
+taut_status tauti_move_waits(struct tauti_whatif *w, uint32_t from, uint32_t to,
+	struct taut_error *err);
+
+#endif /* TAUT_WHATIF_ATTACH_H */

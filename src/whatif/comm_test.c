@@ -1,0 +1,468 @@
+/* comm_test.c - transformations of communication on a made-up DDP job whose
+ * answers are worked out by hand.
+ *
+ * Recorded (ms): forward 10, four times 5 of backward with a gradient of 1 MB
+ * each, two buckets of 2 MB, 20 each on the link, optimizer 2:
+ *     ready 15 20 25 30; bucket 0: 20..40, bucket 1: 40..60; step 62.
+ * In the forward pass there are three small sums, done at 1.5, 4.5 and 8. */
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/alloc_fail.h"
+#include "whatif/ddp.h"
+#include "whatif/ddp_job.h"
+
+static const struct ddp_job usual = {
+	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
+	.forward_us = 10000, .compute_us = 5000, .optimizer_us = 2000,
+	.bucket_floats = 500000, .us_by_float = 0.04,
+};
+/* What putting into place, launches and copies add to a step, at most. */
+enum { SMALL_US = 80 };
+
+struct told {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static struct told tell(const struct ddp_job *job)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+
+	ddp_write(job, &t.w);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+static void forget(struct told *t)
+{
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+	wt_end(&t->w);
+}
+
+static struct taut_prediction *predict(const struct told *t, const char *a,
+	const char *b)
+{
+	const char *changes[] = { a, b };
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_predict(t->graph, changes, b ? 2 : 1, NULL, &p, &err))
+		fail_msg("%s: %s", a, err.message);
+	return p;
+}
+
+static double step_ms(const struct told *t, const char *a, const char *b)
+{
+	struct taut_prediction *p = predict(t, a, b);
+	double ms = (double)p->after_ns / 1e6;
+
+	assert_true(p->low_ns <= p->after_ns && p->after_ns <= p->high_ns);
+	taut_prediction_destroy(p);
+	return ms;
+}
+
+static void expect(const struct ddp_job *job, const char *a, const char *b,
+	double ms)
+{
+	struct told t = tell(job);
+	double found = step_ms(&t, a, b);
+
+	if (found < ms - 0.02 || found > ms + SMALL_US / 1e3)
+		fail_msg("%s %s: expected %.2f ms, found %.3f", a, b ? b : "",
+			ms, found);
+	forget(&t);
+}
+
+static void refuse(const struct ddp_job *job, const char *change,
+	const char *word)
+{
+	struct told t = tell(job);
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_predict(t.graph, &change, 1, NULL, &p, &err),
+		TAUT_EINVAL);
+	if (!strstr(err.message, word))
+		fail_msg("'%s' does not say '%s'", err.message, word);
+	assert_null(p);
+	forget(&t);
+}
+
+/* --- buckets ---------------------------------------------------------------------- */
+
+static void test_recorded_buckets(void **state)
+{
+	(void)state;
+	expect(&usual, "bucket=2MB", NULL, 62);
+	expect(&usual, "bucket=1.5MB", NULL, 62); /* is full at 2 MB too */
+}
+
+static void test_buckets(void **state)
+{
+	(void)state;
+	/* 15..25 25..35 35..45 45..55 */
+	expect(&usual, "bucket=1MB", NULL, 57);
+	expect(&usual, "bucket=1kB", NULL, 57);
+	/* 30..70 */
+	expect(&usual, "bucket=100MB", NULL, 72);
+	/* 1: 15..25, 2: 25..45, 1: 45..55 */
+	expect(&usual, "bucket=2MB,first=1MB", NULL, 57);
+	/* 25..55, 55..65 */
+	expect(&usual, "bucket=3MB", NULL, 67);
+}
+
+static void test_buckets_without_shapes(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.no_shapes = 1;
+	expect(&job, "bucket=1MB", NULL, 57);
+	expect(&job, "bucket=100MB", NULL, 72);
+}
+
+/* Laid anew twice, and back: what is there is what was laid last. */
+static void test_buckets_again(void **state)
+{
+	(void)state;
+	expect(&usual, "bucket=100MB", "bucket=1MB", 57);
+	expect(&usual, "bucket=1kB", "bucket=2MB", 62);
+}
+
+static void test_nothing_to_bucket(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.bucket_floats = 0;
+	refuse(&job, "bucket=1MB", "no all-reduces of gradients");
+	refuse(&usual, "bucket=0", "more than nothing");
+}
+
+/* --- ranks ------------------------------------------------------------------------- */
+
+static void test_more_ranks(void **state)
+{
+	(void)state;
+	/* 2 (n - 1)/n: 1 for two ranks, 4/3 for three, 3/2 for four */
+	expect(&usual, "world=3", NULL, 20 + 2 * 20 * 4 / 3.0 + 2);
+	expect(&usual, "world=4", NULL, 20 + 2 * 20 * 1.5 + 2);
+	expect(&usual, "world=16", NULL, 20 + 2 * 20 * 1.875 + 2);
+}
+
+static void test_fewer_ranks(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	expect(&usual, "world=1", NULL, 32);
+	job.ranks = 4; /* 20 ms at 3/2: 13.33 at 1 */
+	expect(&job, "world=2", NULL, 20 + 2 * 20 / 1.5 + 2);
+}
+
+static void test_ranks_and_buckets(void **state)
+{
+	(void)state;
+	expect(&usual, "world=4", "bucket=100MB", 30 + 60 + 2);
+	expect(&usual, "bucket=100MB", "world=4", 30 + 60 + 2);
+	expect(&usual, "bucket=1MB", "world=4", 15 + 4 * 15 + 2);
+	expect(&usual, "world=4", "bucket=1MB", 15 + 4 * 15 + 2);
+}
+
+/* Copies take the times of other steps, so that every step has a rank that is
+ * as slow as the slowest of all but the first. */
+static void test_copies_scatter(void **state)
+{
+	static const double slower[] = { 1, 1, 1.2, 1.6 };
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.slower = slower;
+	job.us_by_float = 0.001; /* 0.5 ms a bucket: the last is exposed */
+	expect(&job, "world=2", NULL, 10 + 4 * 6 + 0.5 + 2);
+	expect(&job, "world=8", NULL, 10 + 4 * 8 + 0.5 * 1.75 + 2);
+}
+
+static void test_members(void **state)
+{
+	struct told t = tell(&usual);
+	struct taut_prediction *p = predict(&t, "world=6", NULL);
+
+	(void)state;
+	assert_int_equal(p->graph->run->n_traces, 6);
+	assert_int_equal(p->graph->n_collectives, 4 * 5);
+	for (uint32_t i = 0; i < p->graph->n_collectives; i++)
+		assert_int_equal(p->graph->collectives[i].n_members, 6);
+	assert_true(p->samples_factor == 3);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* From one rank's recording: DDP's all-reduces over a given link. */
+static void test_from_one_rank(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 1;
+	job.bucket_floats = 0;
+	/* 100 MB/s are 0.8 Gbit/s of payload; copies of 1 MB at 8 GB/s */
+	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0,"
+		"bucket=2MB,first=2MB", NULL, 20.25 + 40 + 0.25 + 2);
+	expect(&job, "world=4,link=836.464mbit,latency=0us,drag=0,"
+		"bucket=2MB,first=2MB", NULL, 20.25 + 60 + 0.25 + 2);
+	/* 2 (n - 1) messages a ring */
+	expect(&job, "world=4,link=836.464mbit,latency=100us,drag=0,"
+		"bucket=2MB,first=2MB", NULL,
+		20.25 + 60 + 2 * 0.6 + 0.25 + 2);
+	expect(&job, "world=1,link=1gbit", NULL, 32);
+	refuse(&job, "world=2", "link=");
+	job.no_shapes = 1;
+	refuse(&job, "world=2,link=1gbit", "gradients=");
+	expect(&job, "world=2,gradients=4MB,link=836.464mbit,latency=0us,"
+		"drag=0,bucket=2MB,first=2MB", NULL,
+		20.25 + 40 + 0.25 + 2);
+}
+
+/* DDP of one rank sums, but nothing passes a link. */
+static void test_from_one_rank_of_ddp(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 1;
+	job.us_by_float = 1e-6;
+	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0", NULL, 62);
+	refuse(&job, "world=2", "link=");
+}
+
+static void test_wrong_worlds(void **state)
+{
+	(void)state;
+	refuse(&usual, "world=0", "world");
+	refuse(&usual, "world=3,replica=2", "multiple of 2");
+	refuse(&usual, "world=9,replica=3", "whole number");
+	refuse(&usual, "world=8,hosts=2,per-host=3", "are not 8");
+}
+
+/* --- other ways --------------------------------------------------------------------- */
+
+static void test_algorithms(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 4; /* a ring of four moves 3/2 S, trees 2 S */
+	expect(&job, "algorithm=ring", NULL, 62);
+	expect(&job, "algorithm=tree", NULL, 20 + 40 * 2 / 1.5 + 2);
+	expect(&job, "algorithm=halving-doubling", NULL, 62);
+	expect(&job, "algorithm=ring,from=tree", NULL, 20 + 40 * 1.5 / 2 + 2);
+	job.ranks = 1;
+	refuse(&job, "algorithm=tree", "two ranks");
+}
+
+static void test_overlap(void **state)
+{
+	(void)state;
+	expect(&usual, "overlap=none", NULL, 30 + 40 + 2);
+	/* behind what the forward pass sums, until 6 + 2 */
+	expect(&usual, "overlap=full", NULL, 8 + 40 + 2);
+	expect(&usual, "ideal-network", NULL, 30 + 2);
+}
+
+static void test_full_overlap_of_little(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.us_by_float = 0.01; /* 10 ms a step: computation is longer */
+	expect(&job, "overlap=full", NULL, 30 + 2);
+}
+
+/* Half the bytes; a pass costs nothing at 1e6 GB/s, a hook 0.15 ms before and
+ * half of that behind. */
+static void test_halves(void **state)
+{
+	(void)state;
+	expect(&usual, "compress=fp16,cast=1000000,core=1", NULL,
+		30 + 0.3 + 10 + 0.075 + 2);
+	expect(&usual, "compress=bf16,cast=1000000,core=1", NULL,
+		30 + 0.3 + 10 + 0.075 + 2);
+	/* 2 MB in 1.3 passes of 1 GB/s: 2.6 ms; behind: 1.5 ms */
+	expect(&usual, "compress=fp16,cast=1,core=1", NULL,
+		30 + 2 * 2.75 + 10 + 1.575 + 2);
+}
+
+static void test_compression_of_more_ranks(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	/* gathering 1/4 of two ranks: 1/4; 3 and 1.5 passes cost nothing */
+	expect(&usual, "compress=int8,cast=1000000,core=1", NULL,
+		30 + 0.3 + 5 + 0.075 + 2);
+	job.ranks = 4; /* of four: half of an all-reduce's bytes */
+	expect(&job, "compress=int8,cast=1000000,core=1", NULL,
+		30 + 0.3 + 10 + 0.075 + 2);
+	expect(&job, "compress=topk,ratio=0.05,select=1000000,cast=1000000,"
+		"core=1", NULL, 30 + 0.6 + 20 * 0.2 + 0.15 + 2);
+}
+
+/* --- what all must hold --------------------------------------------------------------- */
+
+static const char *const all[] = { "bucket=1MB", "bucket=100MB", "world=5",
+	"world=1", "algorithm=tree", "overlap=none", "overlap=full",
+	"ideal-network", "compress=fp16", "compress=topk", "compress=int8",
+	"compress=powersgd", "world=4,hosts=2" };
+
+struct bench {
+	struct told t;
+	struct tauti_whatif w;
+	struct tauti_job *job;
+	struct taut_costs *costs;
+};
+
+static void set_up(struct bench *b)
+{
+	struct taut_error err = { 0 };
+
+	b->t = tell(&usual);
+	b->w.graph = b->t.graph;
+	b->w.arena = taut_arena_create();
+	assert_non_null(b->w.arena);
+	if (tauti_job_create(b->t.graph, &b->job, &err) ||
+		taut_costs_create(b->t.graph, &b->costs, &err) ||
+		taut_edit_create(b->t.graph, &b->w.edit, &err))
+		fail_msg("%s", err.message);
+	b->w.job = b->job;
+	b->w.costs = b->costs;
+}
+
+static void tear_down(struct bench *b)
+{
+	taut_vec_free(&b->w.notes);
+	taut_vec_free(&b->w.ways);
+	taut_edit_destroy(b->w.edit);
+	taut_costs_destroy(b->costs);
+	tauti_job_destroy(b->job);
+	taut_arena_destroy(b->w.arena);
+	forget(&b->t);
+}
+
+static void same_graph(const struct taut_graph *a, const struct taut_graph *b)
+{
+	assert_int_equal(a->n_ops, b->n_ops);
+	assert_int_equal(a->n_edges, b->n_edges);
+	assert_int_equal(a->n_lanes, b->n_lanes);
+	assert_int_equal(a->n_collectives, b->n_collectives);
+	assert_memory_equal(a->dur_ns, b->dur_ns, a->n_ops * sizeof *a->dur_ns);
+	assert_memory_equal(a->gap_ns, b->gap_ns, a->n_ops * sizeof *a->gap_ns);
+	assert_memory_equal(a->lane, b->lane, a->n_ops * sizeof *a->lane);
+	assert_memory_equal(a->edge_to, b->edge_to,
+		a->n_edges * sizeof *a->edge_to);
+	assert_memory_equal(a->edge_lag_ns, b->edge_lag_ns,
+		a->n_edges * sizeof *a->edge_lag_ns);
+}
+
+static void test_undo_leaves_nothing(void **state)
+{
+	struct bench b = { 0 };
+
+	(void)state;
+	set_up(&b);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++) {
+		uint32_t mark = taut_edit_mark(b.w.edit);
+		struct taut_graph *built = NULL;
+		struct tauti_change change;
+		struct taut_error err = { 0 };
+
+		assert_int_equal(tauti_whatif_reset(&b.w, &err), 0);
+		if (tauti_change_read(all[i], b.w.arena, &change, &err) ||
+			change.is->apply(&b.w, &change, &err))
+			fail_msg("%s: %s", all[i], err.message);
+		taut_edit_undo(b.w.edit, mark);
+		assert_int_equal(taut_edit_build(b.w.edit, &built, NULL, NULL,
+			&err), 0);
+		same_graph(built, b.t.graph);
+		taut_graph_destroy(built);
+	}
+	tear_down(&b);
+}
+
+static void test_no_memory(void **state)
+{
+	struct told t = tell(&usual);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		for (long n = 0;; n += n < 400 ? 1 : 37) {
+			struct taut_prediction *p = NULL;
+			struct taut_error err = { 0 };
+			taut_status status;
+
+			alloc_fail_after(n);
+			status = taut_predict(t.graph, &all[i], 1, NULL, &p,
+				&err);
+			alloc_fail_never();
+			taut_prediction_destroy(p);
+			if (!status)
+				break;
+			assert_int_equal(status, TAUT_ENOMEM);
+		}
+	forget(&t);
+}
+
+static void test_plan(void **state)
+{
+	static const int64_t bytes[] = { 400, 51200 * 4, 4, 4096, 100 };
+	struct taut_error err = { 0 };
+	tauti_plan plan = { 0 };
+
+	(void)state;
+	assert_int_equal(
+		tauti_ddp_plan(bytes, 5, 400, 204800, &plan, &err), 0);
+	assert_int_equal(plan.count, 3);
+	assert_int_equal(plan.data[1], 1);
+	assert_int_equal(plan.data[2], 2);
+	taut_vec_free(&plan);
+	assert_int_equal(tauti_ddp_plan(bytes, 0, 1, 1, &plan, &err), 0);
+	assert_int_equal(plan.count, 0);
+	taut_vec_free(&plan);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_recorded_buckets),
+		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_buckets_without_shapes),
+		cmocka_unit_test(test_buckets_again),
+		cmocka_unit_test(test_nothing_to_bucket),
+		cmocka_unit_test(test_more_ranks),
+		cmocka_unit_test(test_fewer_ranks),
+		cmocka_unit_test(test_ranks_and_buckets),
+		cmocka_unit_test(test_copies_scatter),
+		cmocka_unit_test(test_members),
+		cmocka_unit_test(test_from_one_rank),
+		cmocka_unit_test(test_from_one_rank_of_ddp),
+		cmocka_unit_test(test_wrong_worlds),
+		cmocka_unit_test(test_algorithms),
+		cmocka_unit_test(test_overlap),
+		cmocka_unit_test(test_full_overlap_of_little),
+		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_compression_of_more_ranks),
+		cmocka_unit_test(test_undo_leaves_nothing),
+		cmocka_unit_test(test_no_memory),
+		cmocka_unit_test(test_plan),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,276 @@
+/* compress.c - gradients that are made smaller before they are summed.
+ *
+ * fp16, bf16: cast, all-reduce, cast back (PyTorch's communication hooks).
+ * int8, topk: the ranks gather each other's parts, for such parts do not add
+ *   up; of top-k values and places (S. Shi et al. 2019, Y. Lin et al., DGC,
+ *   2018), each of 4 bytes.
+ * powersgd: a matrix M of rows and columns n x m is summed as P = M Q and
+ *   Q = M^T P of `rank` columns, one all-reduce each (T. Vogels et al. 2019).
+ *
+ * Ring laws: an all-reduce of S moves 2 (p - 1)/p S out of each rank, an
+ * all-gather of p parts of s moves (p - 1) s; so gathering costs what an
+ * all-reduce of p s / 2 does. */
+#include <math.h>
+
+#include "whatif/attach.h"
+
+enum { HOW, RATIO, RANK, CAST, SELECT, CORE };
+enum { FP16, BF16, INT8, TOPK, POWERSGD };
+
+struct cost { /* of a gradient byte, in passes over it at the cast's rate */
+	double before, behind;
+	double hook_ns;        /* of a call into the framework's hook */
+	double core_low, core, core_high; /* adding up, by byte on the wire */
+};
+
+/* Passes and cores measured with PyTorch 2.13 on one core of an AMD EPYC with
+ * AVX2: a pass is a copy of fp32. Adding up fp16 in Gloo costs 1.9 times as
+ * much a byte as fp32, bf16 1.4 times. */
+static const struct cost costs[] = {
+	[FP16] = { 1.3, 0.75, 150e3, 1.2, 1.9, 2.6 },
+	[BF16] = { 1.4, 0.75, 150e3, 1, 1.4, 2 },
+	[INT8] = { 3, 1.5, 150e3, 0.3, 0.6, 1 },
+	[TOPK] = { 2, 1, 300e3, 0.3, 0.6, 1 },
+	[POWERSGD] = { 3, 2, 500e3, 1, 1, 1 },
+};
+
+struct compress {
+	struct tauti_whatif *w;
+	struct tauti_ddp *ddp;
+	struct taut_error *err;
+	uint32_t how;
+	double ratio, rank;
+	double rate;   /* bytes a nanosecond of a pass */
+	double select; /* the same of a selection; 0: none */
+	double core;
+	uint8_t *seen; /* by collective: its way was set */
+};
+
+static taut_status read_rate(const struct tauti_change *c, size_t i,
+	double *ret_rate, struct taut_error *err)
+{
+	double gbs;
+	taut_status status = tauti_param_number(c, i, 1e-3, 1e6, &gbs, err);
+
+	if (!status)
+		*ret_rate = gbs;
+	return status;
+}
+
+static taut_status choose_rates(struct compress *k,
+	const struct tauti_change *c)
+{
+	bool device = k->w->job->has_device;
+	double typical = device ? 500 : 8;
+	taut_status status = TAUT_OK;
+
+	k->rate = k->ddp->copy_rate > 0 && !device ? k->ddp->copy_rate :
+		typical;
+	if (tauti_param_given(c, CAST))
+		status = read_rate(c, CAST, &k->rate, k->err);
+	else
+		k->rate = tauti_range(
+			k->w, 2 * k->rate, k->rate, k->rate / 2);
+	if (!status && k->how == TOPK) {
+		if (tauti_param_given(c, SELECT))
+			status = read_rate(c, SELECT, &k->select, k->err);
+		else
+			k->select = tauti_range(k->w, device ? 60 : 0.4,
+				device ? 20 : 0.2, device ? 5 : 0.1);
+	}
+	if (!status && !tauti_param_given(c, CAST))
+		status = tauti_note(k->w, k->err, "compress: a pass over a "
+			"gradient is taken to move %.3g GB/s, %s", k->rate,
+			k->ddp->copy_rate > 0 && !device ? "as the recorded "
+			"copies into buckets did" : "a typical value: nothing "
+			"in the recording tells");
+	return status;
+}
+
+static taut_status read(struct compress *k, const struct tauti_change *c)
+{
+	const struct cost *cost;
+	double factor;
+	taut_status status = tauti_param_word(c, HOW, &k->how, k->err);
+
+	if (status)
+		return status;
+	cost = &costs[k->how];
+	k->core = tauti_range(
+		k->w, cost->core_low, cost->core, cost->core_high);
+	status = tauti_param_number(c, RATIO, 1e-6, 1, &k->ratio, k->err);
+	if (!status)
+		status = tauti_param_number(
+			c, RANK, 1, 4096, &k->rank, k->err);
+	if (!status && tauti_param_given(c, CORE)) {
+		status = tauti_param_number(c, CORE, 0, 100, &factor, k->err);
+		k->core = factor;
+	}
+	return status ? status : choose_rates(k, c);
+}
+
+/* Numbers of P and Q together, of a matrix of so many: it is taken for four
+ * times as wide as high; what is too small to gain stays as it is. */
+static double factors(const struct compress *k, double numbers)
+{
+	double aspect = tauti_range(k->w, 1, 4, 16);
+	double sides = sqrt(numbers) * (sqrt(aspect) + 1 / sqrt(aspect));
+
+	return k->rank * sides < numbers / 2 ? k->rank * sides : numbers;
+}
+
+/* Bytes on the wire by byte of the bucket, as an all-reduce. */
+static double wire_of(const struct compress *k,
+	const struct tauti_ddp_step *s, const struct tauti_bucket *b,
+	uint32_t ranks)
+{
+	double sent = 0;
+
+	switch (k->how) {
+	case FP16:
+	case BF16:
+		return 0.5;
+	case INT8:
+		return ranks * 0.25 / 2;
+	case TOPK:
+		return ranks * k->ratio * 2 / 2; /* a value and its place */
+	default:
+		break;
+	}
+	for (uint32_t i = 0; i < b->n; i++)
+		sent += 4 * factors(k, (double)k->ddp->gradients.data[
+			s->first_gradient + b->first + i].bytes / 4);
+	return b->bytes > 0 && sent > 0 ? sent / (double)b->bytes : 1;
+}
+
+static taut_status set_wire(struct compress *k,
+	const struct tauti_ddp_step *s, const struct tauti_bucket *b)
+{
+	struct tauti_way way = tauti_way_of(k->w, b->collective);
+	struct taut_collective c;
+
+	if (k->seen[b->collective] ||
+		!taut_edit_collective(k->w->edit, b->collective, &c))
+		return TAUT_OK;
+	k->seen[b->collective] = 1;
+	way.wire *= wire_of(k, s, b, c.group_size > 0 ?
+		(uint32_t)c.group_size : c.n_members);
+	way.core *= k->core;
+	return tauti_set_way(k->w, b->collective, &way, k->err);
+}
+
+/* The second of PowerSGD's all-reduces waits for the first. */
+static double round_ns(const struct compress *k, const struct tauti_bucket *b)
+{
+	if (k->how != POWERSGD || b->like == TAUT_NONE)
+		return 0;
+	return (double)k->w->costs->transfers[b->like].latency_ns;
+}
+
+static taut_status change_bucket(struct compress *k,
+	const struct tauti_ddp_step *s, const struct tauti_bucket *b)
+{
+	static const char *const names[][2] = {
+		[FP16] = { "cast to fp16", "cast from fp16" },
+		[BF16] = { "cast to bf16", "cast from bf16" },
+		[INT8] = { "quantize", "add up and dequantize" },
+		[TOPK] = { "select top-k", "add up top-k" },
+		[POWERSGD] = { "P = M Q", "Q = M^T P, M = P Q^T" },
+	};
+	const struct cost *cost = &costs[k->how];
+	double bytes = (double)b->bytes, before, behind;
+	double hook = k->w->job->has_device ? 0 : cost->hook_ns;
+	taut_status status = set_wire(k, s, b);
+
+	before = bytes * cost->before / k->rate + hook;
+	if (k->select > 0)
+		before += bytes / k->select;
+	behind = bytes * cost->behind / k->rate + hook / 2 + round_ns(k, b);
+	if (!status)
+		status = tauti_work_before(k->w, k->ddp, s, b,
+			names[k->how][0], (int64_t)before, k->err);
+	if (!status)
+		status = tauti_work_behind(k->w, b, names[k->how][1],
+			(int64_t)behind, k->err);
+	return status;
+}
+
+static taut_status say(struct compress *k)
+{
+	if (k->how == INT8 || k->how == TOPK)
+		return tauti_note(k->w, k->err, "compress: such parts do not "
+			"add up, so each rank gets those of all others; with "
+			"more ranks that grows");
+	if (k->how == POWERSGD)
+		return tauti_note(k->w, k->err, "compress: matrices are taken "
+			"to be four times as wide as high, where shapes are "
+			"not known");
+	return TAUT_OK;
+}
+
+static taut_status change_all(struct compress *k)
+{
+	taut_status status = tauti_ddp_wait(k->w, k->ddp, k->err);
+
+	for (size_t i = 0; !status && i < k->ddp->steps.count; i++) {
+		const struct tauti_ddp_step *s = &k->ddp->steps.data[i];
+
+		for (uint32_t b = 0; !status && b < s->n_buckets; b++)
+			status = change_bucket(k, s, &k->ddp->buckets.data[
+				s->first_bucket + b]);
+	}
+	return status ? status : say(k);
+}
+
+static taut_status apply(struct tauti_whatif *w,
+	const struct tauti_change *c, struct taut_error *err)
+{
+	struct compress k = { .w = w, .err = err };
+	taut_status status = tauti_ddp_create(w, 0, &k.ddp, err);
+
+	if (status)
+		return status;
+	k.seen = TAUT_ARENA_ARRAY(w->arena, uint8_t,
+		taut_edit_collectives(w->edit) + 1);
+	if (!k.seen)
+		status = taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for gradients");
+	else if (!k.ddp->buckets.count)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "compress: no "
+			"all-reduces of gradients were found in this recording");
+	if (!status)
+		status = read(&k, c);
+	if (!status)
+		status = change_all(&k);
+	tauti_ddp_destroy(k.ddp);
+	return status;
+}
+
+static const struct taut_parameter parameters[] = {
+	[HOW] = { "", "fp16|bf16|int8|topk|powersgd", NULL,
+		"what gradients are made before they are summed" },
+	[RATIO] = { "ratio", "SHARE", "0.01", "of topk: numbers that are kept" },
+	[RANK] = { "rank", "N", "1", "of powersgd: columns of the factors" },
+	[CAST] = { "cast", "GB/S", "", "of gradients, one pass over them; "
+		"without it, what the recorded copies into buckets reached" },
+	[SELECT] = { "select", "GB/S", "", "of gradients, the selection of topk" },
+	[CORE] = { "core", "FACTOR", "", "what adding up costs a core for a "
+		"byte on the wire, by that of fp32" },
+};
+
+const struct tauti_transformation tauti_whatif_compress = {
+	.info = {
+		.name = "compress",
+		.group = "network",
+		.summary = "gradients as fp16, bf16 or int8, the largest alone "
+			"(top-k, DGC), or as low-rank factors (PowerSGD)",
+		.assumption = "the framework casts a whole bucket before it is "
+			"handed over and behind its transfer, as PyTorch's "
+			"hooks do; what training then converges to is not told",
+		.source = "PyTorch's communication hooks; Lin et al., DGC, "
+			"2018; Vogels et al., PowerSGD, 2019",
+		.parameters = parameters,
+		.n_parameters = sizeof parameters / sizeof parameters[0],
+	},
+	.apply = apply,
+};

@@ -1,0 +1,167 @@
+/* ddp_job.h - a data-parallel job of PyTorch over one Gloo thread, as its ranks
+ * would have recorded it, from a few numbers: for tests only. All ranks do the
+ * same at the same time; each stands on a host of its own.
+ *
+ *     main  | data | forward | c0 P0 | c1 P1 [launch] ... | wait copy ... | opt
+ *     gloo                              | bucket 0 ------- | bucket 1 ----
+ *
+ * c: computing the gradient before it, P: putting it into place. */
+#ifndef TAUT_WHATIF_DDP_JOB_H
+#define TAUT_WHATIF_DDP_JOB_H
+
+#include "tests/support/write_trace.h"
+
+enum { DDP_MAX_GRADIENTS = 64, DDP_MAIN = 10, DDP_GLOO = 11 };
+
+struct ddp_job {
+	int ranks, steps;
+	int n_gradients;
+	long floats;          /* of each gradient */
+	double forward_us;
+	double compute_us;    /* before each gradient */
+	const double *slower; /* by step: factor of compute_us; NULL: 1 */
+	double optimizer_us;
+	long bucket_floats;   /* 0: nothing is summed */
+	double us_by_float;   /* of an all-reduce */
+	int no_shapes;
+};
+
+struct ddp_writer {
+	const struct ddp_job *job;
+	struct wt *w;
+	double at;        /* of the main thread */
+	double gloo_free; /* when the last transfer was done */
+	double done[DDP_MAX_GRADIENTS]; /* by gradient: its bucket's transfer */
+	int bucket_of[DDP_MAX_GRADIENTS], n_buckets;
+};
+
+static inline void ddp_op(struct ddp_writer *d, const char *name, double dur,
+	long floats, int backward)
+{
+	char args[160] = "";
+
+	if (floats && !d->job->no_shapes)
+		snprintf(args, sizeof args, "\"Input type\":[\"float\"],"
+			"\"Input Dims\":[[%ld]]", floats);
+	if (backward)
+		snprintf(args, sizeof args, "\"Sequence number\":%d,"
+			"\"Fwd thread id\":1", backward);
+	wt_event(d->w, "cpu_op", name, 1, DDP_MAIN, d->at, dur, args);
+}
+
+static inline void ddp_launch(struct ddp_writer *d, long floats, int from, int to)
+{
+	double dur = (double)floats * d->job->us_by_float;
+	char args[160];
+	double start = d->at + 10;
+
+	snprintf(args, sizeof args, "\"Input type\":[\"TensorList\"],"
+		"\"Input Dims\":[[[%ld]]]", floats);
+	wt_event(d->w, "cpu_op", "c10d::allreduce_", 1, DDP_MAIN, d->at, 4,
+		args);
+	d->at += 4;
+	if (start < d->gloo_free)
+		start = d->gloo_free;
+	snprintf(args, sizeof args, "\"Input type\":[\"float\"],"
+		"\"Input Dims\":[[%ld]]", floats);
+	wt_event(d->w, "user_annotation", "gloo:all_reduce", 1, DDP_GLOO, start,
+		dur, args);
+	d->gloo_free = start + dur;
+	for (int i = from; i < to; i++) {
+		d->done[i] = d->gloo_free;
+		d->bucket_of[i] = d->n_buckets;
+	}
+	d->n_buckets++;
+}
+
+/* Sums of other sizes in the forward pass, far from each other, so that the
+ * recording tells latency from rate. */
+static inline void ddp_small(struct ddp_writer *d, double after, long floats)
+{
+	double at = d->at;
+
+	d->at += after;
+	ddp_launch(d, floats, 0, 0);
+	d->at = at;
+	d->n_buckets--;
+}
+
+static inline void ddp_backward(struct ddp_writer *d, double compute_us)
+{
+	const struct ddp_job *job = d->job;
+	long filled = 0;
+	int from = 0;
+
+	for (int i = 0; i < job->n_gradients; i++) {
+		int full;
+
+		ddp_op(d, "ConvolutionBackward0", compute_us, 0, i + 1);
+		d->at += compute_us;
+		filled += job->floats;
+		full = job->bucket_floats && (filled >= job->bucket_floats ||
+			i + 1 == job->n_gradients);
+		ddp_op(d, "autograd::engine::evaluate_function: "
+			"torch::autograd::AccumulateGrad", full ? 8 : 4, 0, 0);
+		ddp_op(d, "torch::autograd::AccumulateGrad", 2, job->floats, 0);
+		d->at += 4;
+		if (!full)
+			continue;
+		ddp_launch(d, filled, from, i + 1);
+		filled = 0;
+		from = i + 1;
+	}
+}
+
+/* Waits for each bucket, then copies its gradients. */
+static inline void ddp_finalize(struct ddp_writer *d)
+{
+	int last = -1;
+
+	for (int i = 0; i < d->job->n_gradients; i++) {
+		if (d->bucket_of[i] != last && d->at < d->done[i])
+			d->at = d->done[i];
+		last = d->bucket_of[i];
+		ddp_op(d, "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+			2, d->job->floats, 0);
+		d->at += 2;
+	}
+}
+
+static inline void ddp_step(struct ddp_writer *d, int k)
+{
+	const struct ddp_job *job = d->job;
+	double begin = d->at, factor = job->slower ? job->slower[k] : 1;
+	char name[32];
+
+	d->n_buckets = 0;
+	if (job->bucket_floats)
+		for (int i = 0; i < 3; i++)
+			ddp_small(d, 1000 + 2500 * i, 12500L << i);
+	ddp_op(d, "aten::conv2d", job->forward_us, 0, 0);
+	d->at += job->forward_us;
+	ddp_backward(d, job->compute_us * factor);
+	if (job->bucket_floats)
+		ddp_finalize(d);
+	wt_event(d->w, "user_annotation", "Optimizer.step#SGD.step", 1, DDP_MAIN,
+		d->at, job->optimizer_us, "");
+	d->at += job->optimizer_us;
+	snprintf(name, sizeof name, "ProfilerStep#%d", k);
+	wt_event(d->w, "user_annotation", name, 1, DDP_MAIN, begin,
+		d->at - begin, "");
+}
+
+static inline void ddp_write(const struct ddp_job *job, struct wt *w)
+{
+	for (int r = 0; r < job->ranks; r++) {
+		struct ddp_writer d = { .job = job, .w = w, .at = 1000 };
+		char host[16];
+
+		wt_rank(w, r);
+		snprintf(host, sizeof host, "host%d", r);
+		wt_host(w, host);
+		for (int k = 0; k < job->steps; k++)
+			ddp_step(&d, k);
+	}
+}
+
+#endif /* TAUT_WHATIF_DDP_JOB_H */

@@ -1,0 +1,34 @@
+/* world.h - what world.c, replica.c and rotate.c share: more or fewer ranks. */
+#ifndef TAUT_WHATIF_WORLD_H
+#define TAUT_WHATIF_WORLD_H
+
+#include "whatif/ddp.h"
+
+/* Ranks that hold one copy of the model together (tensor and pipeline
+ * parallel), in the order of the ranks: replica r has rank[r * size + i]. */
+struct tauti_replicas {
+	uint32_t n, size;
+	uint32_t *rank;    /* n * size, as in the edit */
+	uint8_t *inner;    /* by collective of the edit: 1, its members are of
+	                      one replica */
+	uint32_t n_inner;  /* collectives the array has */
+};
+/* size 0: found by who talks to whom, gradients aside. TAUT_EINVAL: replicas
+ * of several sizes, or groups of which only a part was recorded. */
+taut_status tauti_replicas_find(struct tauti_whatif *w, uint32_t size,
+	struct tauti_replicas *ret, struct taut_error *err);
+void tauti_replicas_fini(struct tauti_replicas *replicas);
+
+/* A replica more, like replica `like`: collectives among its ranks are made
+ * for it, those with others it joins. ret_ranks: replicas->size. */
+taut_status tauti_replica_copy(struct tauti_whatif *w,
+	const struct tauti_replicas *replicas, uint32_t like,
+	uint32_t *ret_ranks, struct taut_error *err);
+
+/* rank is a fresh copy of `like`: its steps take what other steps of like took,
+ * `by` further on, operation by operation where they correspond. The first step
+ * stays. *ret_done false: fewer than three steps, or nothing corresponds. */
+taut_status tauti_rotate_steps(struct tauti_whatif *w, uint32_t rank,
+	uint32_t like, uint32_t by, bool *ret_done, struct taut_error *err);
+
+#endif /* TAUT_WHATIF_WORLD_H */
