@@ -76,7 +76,7 @@ static uint32_t step_at(const struct marks *m, uint32_t trace, int64_t at)
 	return lo == first ? TAUT_NONE : lo - 1;
 }
 
-static void find_device_ends(struct marks *m)
+static void find_device_ends(struct marks *m, uint32_t n_traces)
 {
 	const struct taut_graph *g = m->graph;
 
@@ -86,7 +86,7 @@ static void find_device_ends(struct marks *m)
 		const struct taut_graph_lane *lane = &g->lanes[g->lane[op]];
 		uint32_t by = m->launcher[op], step;
 
-		if (lane->kind != TAUT_LANE_STREAM || lane->trace == TAUT_NONE)
+		if (lane->kind != TAUT_LANE_STREAM || lane->trace >= n_traces)
 			continue;
 		if (by == TAUT_NONE && g->kind[op] == TAUT_OP_TRANSFER && op)
 			by = m->launcher[op - 1];
@@ -137,14 +137,10 @@ static void number_steps(struct marks *m, uint32_t n_traces)
 	}
 }
 
+/* Those that have steps. */
 static uint32_t count_traces(const struct taut_graph *g)
 {
-	uint32_t n = 0;
-
-	for (uint32_t i = 0; i < g->n_lanes; i++)
-		if (g->lanes[i].trace != TAUT_NONE && g->lanes[i].trace >= n)
-			n = g->lanes[i].trace + 1;
-	return n;
+	return g->n_steps ? g->steps[g->n_steps - 1].trace + 1 : 0;
 }
 
 taut_status taut_steady_step(const struct taut_graph *graph,
@@ -163,7 +159,7 @@ taut_status taut_steady_step(const struct taut_graph *graph,
 	if (ok) {
 		number_steps(&m, n_traces);
 		find_launchers(&m);
-		find_device_ends(&m);
+		find_device_ends(&m, n_traces);
 		for (uint32_t i = 0; i < n_traces; i++)
 			time_rank(&m, m.first_step[i], m.first_step[i + 1],
 				took_ns);
