@@ -28,6 +28,14 @@ struct tauti_outcome {
 	struct taut_timeline timeline;
 };
 
+/* An edit of its own over what others may share; the changes are not laid yet.
+ * The notes of a run live until fini. On failure there is nothing to fini. */
+taut_status tauti_predictor_init(struct tauti_predictor *p,
+	const struct taut_graph *graph, const struct tauti_job *job,
+	const struct taut_costs *costs, const struct tauti_change *changes,
+	size_t n_changes, struct taut_error *err);
+void tauti_predictor_fini(struct tauti_predictor *p);
+
 /* Changes, built graph, sharing, replay, step. On failure there is nothing to
  * fini. */
 taut_status tauti_scenario_run(struct tauti_predictor *p,
