@@ -29,6 +29,7 @@ struct work {
 	struct taut_costs *costs;
 	struct tauti_change *changes;
 	size_t n_changes;
+	struct taut_memory *memory;
 	struct tauti_outcome central;
 	TAUT_VEC(struct trial) trials; /* in pairs: both ends */
 	double up, down; /* sums of squares: how far it may be off */
@@ -96,6 +97,10 @@ static taut_status prepare(struct work *k)
 	if (!status)
 		status = tauti_predictor_init(&k->p, k->graph, k->job,
 			k->costs, k->changes, k->n_changes, k->err);
+	if (!status)
+		status = tauti_memory_prepare(k->graph, k->p.w.arena,
+			&k->memory, &k->p.w.block_scale, k->err);
+	k->p.w.memory = k->memory;
 	return status;
 }
 
@@ -113,9 +118,8 @@ static taut_status find_central(struct work *k)
 		return status;
 	out->after_ns = k->central.step_ns;
 	out->samples_factor = k->p.w.samples_factor;
-	out->memory_before = k->p.w.memory_before;
-	out->memory_after = k->p.w.memory_after;
-	return TAUT_OK;
+	return tauti_memory_predict(&k->p, &k->central, &out->memory_before,
+		&out->memory_after, k->err);
 }
 
 static double square(double x)
@@ -295,6 +299,7 @@ static taut_status predict(struct work *k, const char *const *changes,
 	taut_vec_free(&k->uncertain);
 	taut_vec_free(&k->trials);
 	tauti_predictor_fini(&k->p);
+	taut_memory_destroy(k->memory);
 	taut_costs_destroy(k->costs);
 	tauti_job_destroy(k->job);
 	return status;
