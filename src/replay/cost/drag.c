@@ -169,7 +169,7 @@ static taut_status gather_all(struct comparison *c)
 	uint8_t *has_device = tauti_devices(g, c->costs->site.n_ranks);
 	bool ok = has_device != NULL;
 
-	for (uint32_t i = 0; ok && i < g->n_lanes; i++) {
+	for (uint32_t i = 0; ok && g->run && i < g->n_lanes; i++) {
 		size_t first = c->all.count;
 
 		if (tauti_computes(g, i, has_device))

@@ -36,19 +36,34 @@ static bool same_host(const struct taut_trace *a, const struct taut_trace *b)
 	return x >= 0 && y >= 0 && x != y && a->rank - x == b->rank - y;
 }
 
+/* TAUT_NONE: none yet. */
 static uint32_t find_host(
 	const struct taut_run *run, const uint32_t *host_of, uint32_t rank)
 {
-	for (uint32_t i = 0; i < rank; i++)
+	for (uint32_t i = 0; run && i < rank; i++)
 		if (same_host(&run->traces[i], &run->traces[rank]))
 			return host_of[i];
 	return TAUT_NONE;
 }
 
+/* A graph that no recording stands behind has those that its lanes name. */
+static uint32_t count_ranks(const struct taut_graph *graph)
+{
+	uint32_t n = 0;
+
+	if (graph->run)
+		return graph->run->n_traces;
+	for (uint32_t i = 0; i < graph->n_lanes; i++)
+		if (graph->lanes[i].trace != TAUT_NONE &&
+			graph->lanes[i].trace >= n)
+			n = graph->lanes[i].trace + 1;
+	return n;
+}
+
 taut_status tauti_site_init(const struct taut_graph *graph,
 	struct taut_site *ret_site, struct taut_error *err)
 {
-	uint32_t n = graph->run->n_traces;
+	uint32_t n = count_ranks(graph);
 	struct taut_site site = {
 		.n_ranks = n,
 		.hosts = calloc(n + 1, sizeof *site.hosts),

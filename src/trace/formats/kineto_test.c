@@ -366,6 +366,36 @@ static void test_rocm_copies(void **state)
 	taut_run_close(run);
 }
 
+/* Sizes of inputs are kept as they are written, each text once. */
+static void test_sizes_of_inputs(void **state)
+{
+	(void)state;
+	char many[600], *all;
+	memset(many, '1', sizeof many);
+	many[sizeof many - 1] = '\0';
+	assert_true(asprintf(&all, HEAD
+		EVENT("cpu_op", "aten::mm", "1", "1", "1", "1",
+			ARGS("\"Input Dims\":[[16, 4],[4, 2]]")) ","
+		EVENT("cpu_op", "aten::mm", "1", "1", "2", "1",
+			ARGS("\"Input Dims\":[[16, 4],[4, 2]]")) ","
+		EVENT("cpu_op", "aten::ones", "1", "1", "3", "1",
+			ARGS("\"Input Dims\":[[]]")) ","
+		EVENT("cpu_op", "aten::cat", "1", "1", "4", "1",
+			ARGS("\"Input Dims\":[[%s]]")) ","
+		EVENT("cpu_op", "aten::t", "1", "1", "5", "1",
+			ARGS("\"Input Dims\":\"[[3]]\"")) ","
+		EVENT("cpu_op", "aten::t", "1", "1", "6", "1", "") TAIL,
+		many) > 0);
+	struct taut_run *run = open_text(all);
+	const struct taut_trace *t = first(run);
+	assert_string_equal(name_of(t, t->sizes[0]), "[[16, 4],[4, 2]]");
+	assert_int_equal(t->sizes[1], t->sizes[0]);
+	for (size_t i = 2; i < 6; i++)
+		assert_int_equal(t->sizes[i], 0);
+	taut_run_close(run);
+	free(all);
+}
+
 static void test_begin_and_end(void **state)
 {
 	(void)state;
@@ -544,6 +574,7 @@ int main(void)
 		cmocka_unit_test(test_sizes_that_are_not_said),
 		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_rocm_copies),
+		cmocka_unit_test(test_sizes_of_inputs),
 		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_places_that_are_texts),
 		cmocka_unit_test(test_keys_in_any_order),
