@@ -1,6 +1,8 @@
 /* replay_scale.c - how long a replay of a large job takes on one core.
  *
- *     replay_scale [--micro N] [--layers N] [RANKS...]   8 64 256 1024
+ *     replay_scale [--micro N] [--layers N] [--backbone N] [RANKS...]
+ *
+ * RANKS are 8 64 256 1024 by default.
  *
  * One step of a GPT-like job that is parallel in three dimensions: 8 ranks of a
  * host split each layer (TP), up to 8 hosts are the stages of a pipeline (PP,
@@ -9,7 +11,8 @@
  * launch before all device work), a stream of kernels, and streams of
  * collectives; every collective is a flow: those of TP on the link within a
  * host, those of PP and DP on the links between hosts, which the 8 ranks of a
- * host share. Durations vary by 10 %, so that ranks drift apart. Same
+ * host share. With --backbone they also cross one link that is as fast as those
+ * of N hosts, so that each of them is connected with all others. Durations vary by 10 %, so that ranks drift apart. Same
  * arguments, same graph.
  *
  * Prints a line a size: seconds are the median of RUNS replays without order,
@@ -55,6 +58,7 @@ struct job {
 	struct by_hand *hand;
 	struct share_by_hand *share;
 	uint32_t n_ranks, n_stages, n_copies, n_micro, n_layers;
+	uint32_t backbone; /* hosts; 0: none */
 	uint64_t seed;
 	/* the rank that is being made */
 	TAUT_VEC(struct op) ops[LANES];
@@ -240,6 +244,8 @@ static void join_group(struct job *job, const struct member *members,
 		uint32_t flow = share_flow(job->share, amount, latency_ns);
 		uint32_t join = by_hand_op(
 			job->hand, TAUT_OP_JOIN, "join", 0, 0);
+		if (job->backbone && members[0].lane != ALL_REDUCE)
+			share_use(job->share, 3 * (job->n_ranks / TP), 1);
 		for (uint32_t m = 0; m < n; m++) {
 			uint32_t arrive = i + job->first_op[
 				members[m].rank * LANES + members[m].lane];
@@ -299,6 +305,8 @@ static void join_all(struct job *job)
 	by_hand_lane(job->hand, -1);
 	for (uint32_t i = 0; i < 3 * n_hosts; i++)
 		share_resource(job->share, 1);
+	if (job->backbone)
+		share_resource(job->share, job->backbone);
 	for (uint32_t host = 0; host < n_hosts; host++)
 		join_host(job, host);
 	for (uint32_t rank = 0; rank < job->n_ranks; rank++)
@@ -427,6 +435,8 @@ int main(int argc, char **argv)
 			job.n_micro = (uint32_t)n;
 		else if (!strcmp(argv[at], "--layers") && n && n < 1000)
 			job.n_layers = (uint32_t)n;
+		else if (!strcmp(argv[at], "--backbone") && n)
+			job.backbone = (uint32_t)n;
 		else
 			break;
 	}

@@ -77,7 +77,7 @@ struct taut_sharing {
  * times at which they were recorded (or replayed), given who shares what. A
  * replay with the results gives these times back, as far as one of dur_ns
  * gives starts back: flows to the nanosecond, operations on a core at speed v
- * to 1/2v and one; such differences do not add up along a lane.
+ * to 1/v nanoseconds; such differences do not add up along a lane.
  * A flow is under way from the start of its first operation to the earliest
  * end of any; what is longer stays with the operation. amount of the flows is
  * not read; latency_ns is, and is cut where the flow was shorter.
@@ -141,10 +141,12 @@ TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);
 
-/* The median step over ranks and steps, each from its begin to its end with
- * what it put on a device, without a rank's first step where it has more: what
- * a report calls the steady step. The times are by op: a timeline's, or the
- * recorded ones. -1 where the graph has no steps. TAUT_ENOMEM. */
+/* The median step over ranks and steps, each from its begin to its end, without
+ * a rank's first step where it has more: what a report calls the steady step.
+ * Where a host runs ahead of its device, that is not all: by what the device
+ * falls further behind from the first step to the last, each step is longer.
+ * The times are by op: a timeline's, or the recorded ones. -1 where the graph
+ * has no steps. TAUT_ENOMEM. */
 TAUT_API TAUT_NODISCARD taut_status taut_steady_step(
 	const struct taut_graph *graph, const int64_t *start_ns,
 	const int64_t *end_ns, int64_t *ret_ns, struct taut_error *reterr);

@@ -4,6 +4,7 @@
 
 #include <math.h>
 #include <stdio.h>
+#include <unistd.h>
 
 #include <taut/trace.h>
 
@@ -249,6 +250,13 @@ static void test_random_wide(void **state)
 	try_shape(&(struct random_shape){ 200, 60, 4, 24, 60, 0, 0.5 }, 1);
 }
 
+/* 1/v. */
+static void test_random_slow(void **state)
+{
+	(void)state;
+	try_shape(&(struct random_shape){ 2000, 8, 10, 5, 10, 1, 0.1 }, 10);
+}
+
 static void test_no_memory(void **state)
 {
 	(void)state;
@@ -349,6 +357,17 @@ static void test_recordings(void **state)
 	measure_recording("examples/ddp-gloo-late-rank", 1);
 }
 
+/* Of GPUs; not ours, so perhaps not here. */
+static void test_a_recording_of_eight_ranks(void **state)
+{
+	static const char path[] =
+		"../shared/traces/pytorch/megatron-tp8-a100";
+	(void)state;
+	if (access(path, R_OK))
+		skip();
+	measure_recording(path, 1);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -357,8 +376,10 @@ int main(void)
 		cmocka_unit_test(test_random_forward),
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_random_wide),
+		cmocka_unit_test(test_random_slow),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_recordings),
+		cmocka_unit_test(test_a_recording_of_eight_ranks),
 	};
 	return cmocka_run_group_tests_name(
 		"what was shared, measured", tests, NULL, NULL);

@@ -110,20 +110,23 @@ static void say_interval(const struct page *g)
 
 static const char *change_of(const struct page *g, int64_t before, int64_t after)
 {
-	int64_t change = after - before;
+	const char *text = ms(g, after - before);
 
-	return tauti_sheet_text(g->t.sheet, "%s%s", change > 0 ? "+" : "",
-		ms(g, change));
+	if (!text[strcspn(text, "123456789")]) /* nothing, rounded */
+		return text + (*text == '-');
+	return tauti_sheet_text(
+		g->t.sheet, "%s%s", after > before ? "+" : "", text);
 }
 
 static void add_row(const struct page *g, struct tauti_table *table,
 	const struct tauti_compare_row *row)
 {
+	const char *change = change_of(g, row->before_ns, row->after_ns);
+
 	tauti_table_cell(table, ms(g, row->before_ns), TAUTI_PLAIN);
 	tauti_table_cell(table, ms(g, row->after_ns), TAUTI_PLAIN);
-	tauti_table_cell(table, change_of(g, row->before_ns, row->after_ns),
-		row->after_ns < row->before_ns ? TAUTI_GREEN :
-		row->after_ns > row->before_ns ? TAUTI_RED : TAUTI_PLAIN);
+	tauti_table_cell(table, change, *change == '-' ? TAUTI_GREEN :
+		*change == '+' ? TAUTI_RED : TAUTI_PLAIN);
 }
 
 static bool is_worth(const struct page *g, int64_t ns)

@@ -33,7 +33,8 @@ static bool is_used(const struct link *l)
 
 	for (uint32_t i = 0; i < l->w->graph->n_collectives; i++)
 		if (costs->transfers[i].on_network == (l->between == HOSTS) &&
-			costs->transfers[i].amount > 0)
+			(costs->transfers[i].amount > 0 ||
+			costs->transfers[i].latency_ns > 0))
 			return true;
 	return false;
 }

@@ -234,10 +234,14 @@ class Sweep(command.Case):
             self.assertEqual(float(rows[1][key]), found[key])
 
     def test_is_monotone(self):
-        rows = self.sweep("--sweep", "link=0.25x..8x:x11")
+        """Up to the recorded rate. Faster transfers take more of the cores at a
+        time, which may cost what computes beside them more than they gain."""
+        rows = self.sweep("--sweep", "link=0.1x..1x:x11")
         steps = [float(row["after_ms"]) for row in rows]
         self.assertEqual(steps, sorted(steps, reverse=True))
         self.assertEqual(len(steps), 11)
+        for row in self.sweep("--sweep", "link=1.5x..12x:x4"):
+            self.assertLess(float(row["after_ms"]), steps[-1])
 
     def test_same_with_any_number_of_threads(self):
         args = ["--sweep", "link=0.5x..4x:x7"]

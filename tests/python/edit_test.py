@@ -2,9 +2,13 @@
 # SPDX-License-Identifier: Apache-2.0
 """taut.edit over a recorded job: each call does what the C library does, and
 mistakes are exceptions. TAUT_LIB names the library."""
+import contextlib
+import io
 import os
 import pathlib
+import re
 import sys
+import textwrap
 import unittest
 
 if "TAUT_LIB" not in os.environ:
@@ -144,6 +148,20 @@ class Edits(unittest.TestCase):
         self.edit.connect(b, a)
         with self.assertRaisesRegex(ValueError, "circle"):
             self.steady()
+
+
+class Document(unittest.TestCase):
+    def test_example(self):
+        """What docs/whatif.md prints is what it says it prints."""
+        text = (ROOT / "docs" / "whatif.md").read_text(encoding="utf-8")
+        code = re.search(r"    from taut\.edit.*?(?=\n\n\S)", text, re.DOTALL).group()
+        told = re.findall(r"print.*# (\d+)", code)
+        out = io.StringIO()
+        os.chdir(ROOT)
+        with contextlib.redirect_stdout(out):
+            exec(textwrap.dedent(code), {})
+        self.assertEqual(out.getvalue().split(), told)
+        self.assertEqual(len(told), 3)
 
 
 if __name__ == "__main__":
