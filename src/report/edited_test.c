@@ -7,6 +7,7 @@
 #include <taut/replay.h>
 #include <taut/report.h>
 
+#include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 
 #define OK(call) assert_int_equal((call), TAUT_OK)
@@ -65,17 +66,74 @@ static void render_all(const struct taut_graph *graph)
 	taut_report_destroy(report);
 }
 
-/* NULL: operations of the changed graph wait for each other in a circle. */
-static struct taut_graph *settled(const struct taut_edit *edit)
+static int64_t row_end(const struct taut_trace *t, uint32_t row)
 {
+	return t->start_ns[row] + t->dur_ns[row];
+}
+
+static int is_near(int64_t a, int64_t b)
+{
+	return a - b <= 1 && b - a <= 1; /* a clock that drifts rounds */
+}
+
+/* Events follow their operations: one that was an operation still is, and all
+ * are in order. Returns how many were compared. */
+static uint32_t check_events(
+	const struct taut_graph *below, const struct taut_graph *g,
+	const struct taut_edit *edit, const uint32_t *op_of, uint32_t but)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < taut_edit_ops(edit); i++) {
+		uint32_t op = op_of[i], rank, was, row;
+		const struct taut_trace *t, *from;
+		struct taut_op is;
+
+		if (!taut_edit_op(edit, i, &is) || is.event == TAUT_NONE ||
+			i == but || i != is.like || !is.dur_ns || !below->dur_ns[is.like])
+			continue;
+		row = is.event;
+		was = below->lanes[below->lane[is.like]].trace;
+		rank = g->lanes[g->lane[op]].trace;
+		from = &below->run->traces[was];
+		t = &g->run->traces[rank];
+		if (taut_graph_time(below, was, from->start_ns[row]) !=
+			below->start_ns[is.like] || taut_graph_time(below, was,
+			row_end(from, row)) != below->start_ns[is.like] +
+			below->dur_ns[is.like])
+			continue;
+		assert_true(is_near(taut_graph_time(g, rank, t->start_ns[row]),
+			g->start_ns[op]));
+		assert_true(is_near(taut_graph_time(g, rank, row_end(t, row)),
+			g->start_ns[op] + g->dur_ns[op]));
+		n++;
+	}
+	for (uint32_t r = 0; r < g->run->n_traces; r++) {
+		const struct taut_trace *t = &g->run->traces[r];
+
+		for (uint32_t l = 0; l < t->n_lanes; l++)
+			for (uint32_t i = t->lane_begin[l] + 1;
+				i < t->lane_begin[l + 1]; i++)
+				assert_true(t->start_ns[i - 1] <=
+					t->start_ns[i]);
+	}
+	return n;
+}
+
+/* NULL: operations of the changed graph wait for each other in a circle. */
+static struct taut_graph *settled_but(
+	const struct taut_edit *edit, uint32_t but)
+{
+	uint32_t *op_of = malloc(taut_edit_ops(edit) * sizeof *op_of);
 	struct taut_timeline timeline, again;
 	struct taut_graph *graph;
 
-	OK(taut_edit_build(edit, &graph, NULL, NULL, NULL));
+	OK(taut_edit_build(edit, &graph, op_of, NULL, NULL));
 	OK(taut_timeline_init(&timeline, graph, NULL));
 	if (taut_replay(graph, NULL, &timeline, NULL)) {
 		taut_timeline_fini(&timeline);
 		taut_graph_destroy(graph);
+		free(op_of);
 		return NULL;
 	}
 	taut_graph_settle(graph, timeline.start_ns, timeline.end_ns);
@@ -85,9 +143,25 @@ static struct taut_graph *settled(const struct taut_edit *edit)
 		graph->n_ops * sizeof(int64_t));
 	assert_memory_equal(again.start_ns, graph->start_ns,
 		graph->n_ops * sizeof(int64_t));
+	for (uint32_t c = 0; c < graph->n_collectives; c++) {
+		uint32_t join = graph->collectives[c].join_op;
+
+		assert_int_equal(graph->collective[join], c);
+		assert_true(!c || graph->start_ns[join] >= graph->start_ns[
+			graph->collectives[c - 1].join_op]);
+	}
 	taut_timeline_fini(&again);
 	taut_timeline_fini(&timeline);
+	OK(taut_graph_retrace(graph, NULL));
+	assert_true(check_events(taut_edit_below(edit), graph, edit, op_of,
+		but) > 1000);
+	free(op_of);
 	return graph;
+}
+
+static struct taut_graph *settled(const struct taut_edit *edit)
+{
+	return settled_but(edit, TAUT_NONE);
 }
 
 struct recorded {
@@ -125,6 +199,16 @@ static void test_unchanged(void **state)
 		char *want = json_of(r.graph), *got = json_of(graph);
 
 		assert_string_equal(got, want);
+		for (uint32_t t = 0; t < graph->run->n_traces; t++) {
+			const struct taut_trace *is = &graph->run->traces[t];
+			const struct taut_trace *was = &r.run->traces[t];
+
+			assert_ptr_not_equal(is->start_ns, was->start_ns);
+			assert_memory_equal(is->start_ns, was->start_ns,
+				was->n_events * sizeof(int64_t));
+			assert_memory_equal(is->dur_ns, was->dur_ns,
+				was->n_events * sizeof(int64_t));
+		}
 		free(want);
 		free(got);
 		taut_graph_destroy(graph);
@@ -150,6 +234,8 @@ static void test_more_ranks(void **state)
 	assert_string_not_equal(graph->run->traces[n].host,
 		graph->run->traces[n + 1].host);
 	assert_int_equal(graph->collectives[0].n_members, n + 2);
+	assert_int_equal(graph->run->traces[0].world_size,
+		r.run->traces[0].world_size + 3);
 	json = json_of(graph);
 	assert_non_null(strstr(json, "copy 2"));
 	free(json);
@@ -237,12 +323,74 @@ static void test_anything(void **state)
 	}
 }
 
+/* Two ops at most that are out of order leave the others' events alone. */
+static void test_moved(void **state)
+{
+	struct recorded r = open_run("examples/ddp-gloo-2host");
+	uint32_t lane = r.graph->lane[r.graph->steps[0].begin_op];
+	uint32_t other = r.graph->lane[r.graph->steps[
+		r.graph->n_steps - 1].begin_op];
+	uint32_t late = r.graph->lane_begin[lane + 1] - 40, copy;
+	uint32_t mark = taut_edit_mark(r.edit);
+	struct taut_graph *graph;
+	struct taut_op op;
+
+	(void)state;
+	while (r.graph->kind[late] != TAUT_OP_HOST || !r.graph->event[late])
+		late--;
+	OK(taut_edit_move(r.edit, late, TAUT_NONE, lane, NULL));
+	graph = settled_but(r.edit, late);
+	render_all(graph);
+	taut_graph_destroy(graph);
+	taut_edit_undo(r.edit, mark);
+	assert_int_equal(r.graph->lanes[other].trace, 1);
+	OK(taut_edit_move(r.edit, late, TAUT_NONE, other, NULL));
+	assert_true(taut_edit_op(r.edit, late, &op));
+	assert_int_equal(op.event, TAUT_NONE);
+	graph = settled(r.edit);
+	taut_graph_destroy(graph);
+	taut_edit_undo(r.edit, mark);
+	/* A copy of it, on a rank that is a copy, is not the one that counts. */
+	assert_true(taut_edit_op(r.edit, late, &op));
+	OK(taut_edit_insert(r.edit, late, &op, NULL, &copy, NULL));
+	OK(taut_edit_copy_rank(r.edit, 0, NULL, &copy, NULL, NULL));
+	graph = settled(r.edit);
+	taut_graph_destroy(graph);
+	close_run(&r);
+}
+
+static void test_events_without_memory(void **state)
+{
+	struct recorded r = open_run("examples/ddp-gloo-2host");
+	struct taut_graph *graph;
+	const struct taut_run *run;
+	taut_status status;
+
+	(void)state;
+	OK(taut_edit_build(r.edit, &graph, NULL, NULL, NULL));
+	run = graph->run;
+	for (long n = 0;; n++) {
+		alloc_fail_after(n);
+		status = taut_graph_retrace(graph, NULL);
+		alloc_fail_never();
+		if (!status)
+			break;
+		assert_int_equal(status, TAUT_ENOMEM);
+		assert_ptr_equal(graph->run, run);
+	}
+	assert_ptr_not_equal(graph->run, run);
+	taut_graph_destroy(graph);
+	close_run(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unchanged),
 		cmocka_unit_test(test_more_ranks),
 		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_events_without_memory),
 	};
 
 	return cmocka_run_group_tests_name(
