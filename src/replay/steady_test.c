@@ -5,11 +5,14 @@
 
 #include "tests/support/alloc_fail.h"
 
-enum { MOST = 16 };
+enum { MOST = 16, RANKS = 2 };
 
 struct rig {
 	struct taut_graph graph;
+	struct taut_graph_lane lanes[RANKS];
 	struct taut_step steps[MOST];
+	uint32_t lane[2 * MOST], edge_begin[2 * MOST + 1];
+	uint8_t kind[2 * MOST];
 	int64_t start_ns[2 * MOST], end_ns[2 * MOST];
 };
 
@@ -20,15 +23,29 @@ static void add_step(struct rig *rig, uint32_t trace, int64_t ns)
 	rig->steps[i] = (struct taut_step){
 		.trace = trace, .begin_op = 2 * i, .end_op = 2 * i + 1
 	};
+	rig->lane[2 * i] = rig->lane[2 * i + 1] = trace;
+	rig->kind[2 * i] = rig->kind[2 * i + 1] = TAUT_OP_MARK;
+	rig->lanes[trace].trace = trace;
+	rig->graph.n_ops += 2;
 	rig->start_ns[2 * i] = rig->end_ns[2 * i] = 1000 * i;
 	rig->start_ns[2 * i + 1] = rig->end_ns[2 * i + 1] = 1000 * i + ns;
-	rig->graph.steps = rig->steps;
 }
 
-static int64_t steady(const struct rig *rig)
+static void draw(struct rig *rig)
+{
+	rig->graph.n_lanes = RANKS;
+	rig->graph.lanes = rig->lanes;
+	rig->graph.steps = rig->steps;
+	rig->graph.lane = rig->lane;
+	rig->graph.kind = rig->kind;
+	rig->graph.edge_begin = rig->edge_begin;
+}
+
+static int64_t steady(struct rig *rig)
 {
 	struct taut_error err;
 	int64_t ns = -7;
+	draw(rig);
 	assert_int_equal(taut_steady_step(&rig->graph, rig->start_ns,
 		rig->end_ns, &ns, &err), TAUT_OK);
 	return ns;
@@ -74,6 +91,7 @@ static void test_no_memory(void **state)
 	struct taut_error err;
 	int64_t ns = -7;
 	add_step(&rig, 0, 70);
+	draw(&rig);
 	alloc_fail_after(0);
 	taut_status status = taut_steady_step(
 		&rig.graph, rig.start_ns, rig.end_ns, &ns, &err);
