@@ -171,7 +171,8 @@ static bool allocate(struct tauti_build *b)
 	b->collective = TAUT_ARENA_ARRAY(b->arena, uint32_t, n);
 	b->kind = TAUT_ARENA_ARRAY(b->arena, uint8_t, n);
 	b->edge_begin = TAUT_ARENA_ARRAY(b->arena, uint32_t, n + 1);
-	return b->start && b->dur && b->gap && b->lane && b->name && b->event &&
+	b->owned->like = TAUT_ARENA_ARRAY(b->arena, uint32_t, n);
+	return b->owned->like && b->start && b->dur && b->gap && b->lane && b->name && b->event &&
 		b->collective && b->kind && b->edge_begin;
 }
 
@@ -205,6 +206,19 @@ static bool lay_cell(struct tauti_build *b, uint32_t id,
 	return tauti_build_name(b, cell->name, &b->name[id]);
 }
 
+/* The op of the graph below that it is, on this rank or a copy of it. */
+static uint32_t moved_from(const struct tauti_build *b, uint32_t op,
+	const struct tauti_cell *cell)
+{
+	uint32_t rank;
+
+	if (op < b->below->n_ops)
+		return op;
+	rank = tauti_lanes(b->edit)[cell->lane].is.trace;
+	return rank != TAUT_NONE && tauti_ranks(b->edit)[rank].like != rank ?
+		cell->like : TAUT_NONE;
+}
+
 static bool lay_op(struct tauti_build *b, uint32_t id, uint32_t lane)
 {
 	uint32_t op = b->id_of[id];
@@ -213,6 +227,7 @@ static bool lay_op(struct tauti_build *b, uint32_t id, uint32_t lane)
 	b->dur[id] = tauti_dur(b->edit, op);
 	b->gap[id] = tauti_gap(b->edit, op);
 	b->lane[id] = lane;
+	b->owned->like[id] = moved_from(b, op, cell);
 	if (cell)
 		return lay_cell(b, id, cell);
 	lay_same(b, id, op);
@@ -384,6 +399,7 @@ static bool build(struct tauti_build *b)
 		b->g->n_collectives + 1);
 	b->owned->spare = TAUT_ARENA_ARRAY(b->arena, struct taut_collective,
 		b->g->n_collectives + 1);
+	b->owned->below = b->below;
 	b->owned->arena = b->arena;
 	b->owned->names = b->names;
 	publish(b);

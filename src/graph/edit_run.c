@@ -9,10 +9,16 @@ static bool number_ranks(struct tauti_build *b, uint32_t *ret_n)
 	uint32_t n = tauti_count(b->edit, TAUTI_RANKS), id = 0;
 
 	b->rank_of = malloc((n + 1) * sizeof *b->rank_of);
-	if (!b->rank_of)
+	b->owned->rank_like = TAUT_ARENA_ARRAY(b->arena, uint32_t, n + 1);
+	if (!b->rank_of || !b->owned->rank_like)
 		return false;
-	for (uint32_t i = 0; i < n; i++)
-		b->rank_of[i] = tauti_has_rank(b->edit, i) ? id++ : TAUT_NONE;
+	for (uint32_t i = 0; i < n; i++) {
+		b->rank_of[i] = TAUT_NONE;
+		if (!tauti_has_rank(b->edit, i))
+			continue;
+		b->owned->rank_like[id] = tauti_ranks(b->edit)[i].like;
+		b->rank_of[i] = id++;
+	}
 	*ret_n = id;
 	return true;
 }

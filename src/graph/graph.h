@@ -31,8 +31,11 @@ struct tauti_owned_graph {
 	struct taut_graph graph;
 	struct taut_arena *arena;
 	struct taut_names *names;
-	/* Room for taut_graph_settle(), by collective; only where an edit was
-	 * built. */
+	/* Only where an edit was built: of the graph below it, which op each
+	 * op is, and which rank each trace; and room for taut_graph_settle(),
+	 * by collective. */
+	const struct taut_graph *below;
+	uint32_t *like, *rank_like;
 	struct tauti_by_join {
 		int64_t at;
 		uint32_t coll;

@@ -7,6 +7,7 @@
 #include <taut/replay.h>
 #include <taut/report.h>
 
+#include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 
 #define OK(call) assert_int_equal((call), TAUT_OK)
@@ -65,17 +66,73 @@ static void render_all(const struct taut_graph *graph)
 	taut_report_destroy(report);
 }
 
+static int64_t row_end(const struct taut_trace *t, uint32_t row)
+{
+	return t->start_ns[row] + t->dur_ns[row];
+}
+
+static int is_near(int64_t a, int64_t b)
+{
+	return a - b <= 1 && b - a <= 1; /* a clock that drifts rounds */
+}
+
+/* Events follow their operations: one that was an operation still is, and all
+ * are in order. Returns how many were compared. */
+static uint32_t check_events(
+	const struct taut_graph *below, const struct taut_graph *g,
+	const struct taut_edit *edit, const uint32_t *op_of)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < taut_edit_ops(edit); i++) {
+		uint32_t op = op_of[i], rank, was, row;
+		const struct taut_trace *t, *from;
+		struct taut_op is;
+
+		if (!taut_edit_op(edit, i, &is) || is.event == TAUT_NONE ||
+			i != is.like || !is.dur_ns || !below->dur_ns[is.like])
+			continue;
+		row = is.event;
+		was = below->lanes[below->lane[is.like]].trace;
+		rank = g->lanes[g->lane[op]].trace;
+		from = &below->run->traces[was];
+		t = &g->run->traces[rank];
+		if (taut_graph_time(below, was, from->start_ns[row]) !=
+			below->start_ns[is.like] || taut_graph_time(below, was,
+			row_end(from, row)) != below->start_ns[is.like] +
+			below->dur_ns[is.like])
+			continue;
+		assert_true(is_near(taut_graph_time(g, rank, t->start_ns[row]),
+			g->start_ns[op]));
+		assert_true(is_near(taut_graph_time(g, rank, row_end(t, row)),
+			g->start_ns[op] + g->dur_ns[op]));
+		n++;
+	}
+	for (uint32_t r = 0; r < g->run->n_traces; r++) {
+		const struct taut_trace *t = &g->run->traces[r];
+
+		for (uint32_t l = 0; l < t->n_lanes; l++)
+			for (uint32_t i = t->lane_begin[l] + 1;
+				i < t->lane_begin[l + 1]; i++)
+				assert_true(t->start_ns[i - 1] <=
+					t->start_ns[i]);
+	}
+	return n;
+}
+
 /* NULL: operations of the changed graph wait for each other in a circle. */
 static struct taut_graph *settled(const struct taut_edit *edit)
 {
+	uint32_t *op_of = malloc(taut_edit_ops(edit) * sizeof *op_of);
 	struct taut_timeline timeline, again;
 	struct taut_graph *graph;
 
-	OK(taut_edit_build(edit, &graph, NULL, NULL, NULL));
+	OK(taut_edit_build(edit, &graph, op_of, NULL, NULL));
 	OK(taut_timeline_init(&timeline, graph, NULL));
 	if (taut_replay(graph, NULL, &timeline, NULL)) {
 		taut_timeline_fini(&timeline);
 		taut_graph_destroy(graph);
+		free(op_of);
 		return NULL;
 	}
 	taut_graph_settle(graph, timeline.start_ns, timeline.end_ns);
@@ -87,6 +144,10 @@ static struct taut_graph *settled(const struct taut_edit *edit)
 		graph->n_ops * sizeof(int64_t));
 	taut_timeline_fini(&again);
 	taut_timeline_fini(&timeline);
+	OK(taut_graph_retrace(graph, NULL));
+	assert_true(check_events(taut_edit_below(edit), graph, edit, op_of) >
+		1000);
+	free(op_of);
 	return graph;
 }
 
@@ -125,6 +186,16 @@ static void test_unchanged(void **state)
 		char *want = json_of(r.graph), *got = json_of(graph);
 
 		assert_string_equal(got, want);
+		for (uint32_t t = 0; t < graph->run->n_traces; t++) {
+			const struct taut_trace *is = &graph->run->traces[t];
+			const struct taut_trace *was = &r.run->traces[t];
+
+			assert_ptr_not_equal(is->start_ns, was->start_ns);
+			assert_memory_equal(is->start_ns, was->start_ns,
+				was->n_events * sizeof(int64_t));
+			assert_memory_equal(is->dur_ns, was->dur_ns,
+				was->n_events * sizeof(int64_t));
+		}
 		free(want);
 		free(got);
 		taut_graph_destroy(graph);
@@ -237,12 +308,37 @@ static void test_anything(void **state)
 	}
 }
 
+static void test_events_without_memory(void **state)
+{
+	struct recorded r = open_run("examples/ddp-gloo-2host");
+	struct taut_graph *graph;
+	const struct taut_run *run;
+	taut_status status;
+
+	(void)state;
+	OK(taut_edit_build(r.edit, &graph, NULL, NULL, NULL));
+	run = graph->run;
+	for (long n = 0;; n++) {
+		alloc_fail_after(n);
+		status = taut_graph_retrace(graph, NULL);
+		alloc_fail_never();
+		if (!status)
+			break;
+		assert_int_equal(status, TAUT_ENOMEM);
+		assert_ptr_equal(graph->run, run);
+	}
+	assert_ptr_not_equal(graph->run, run);
+	taut_graph_destroy(graph);
+	close_run(&r);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_unchanged),
 		cmocka_unit_test(test_more_ranks),
 		cmocka_unit_test(test_anything),
+		cmocka_unit_test(test_events_without_memory),
 	};
 
 	return cmocka_run_group_tests_name(

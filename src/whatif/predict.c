@@ -243,6 +243,8 @@ static taut_status publish(struct work *k)
 		return TAUT_OK;
 	taut_graph_settle(k->central.graph, k->central.timeline.start_ns,
 		k->central.timeline.end_ns);
+	if (taut_graph_retrace(k->central.graph, k->err))
+		return TAUT_ENOMEM;
 	out->graph = k->out->graph = k->central.graph;
 	k->central.graph = NULL;
 	return TAUT_OK;
