@@ -44,7 +44,10 @@ def arguments():
     p.add_argument("--steps", type=int, default=60, help="of a run")
     p.add_argument("--record", default="20:40", metavar="A:B")
     p.add_argument("--memory", action="store_true", help="record allocations too")
-    p.add_argument("--json", metavar="FILE", help="write all ratios")
+    p.add_argument("--json", metavar="FILE", help="write all ratios, after each pair")
+    p.add_argument(
+        "--add", metavar="FILE", nargs="+", default=[], help="pairs of earlier runs, from --json"
+    )
     p.add_argument("job", nargs="*", help="more arguments of train.py, after --")
     a = p.parse_args()
     a.first, a.end = map(int, a.record.split(":"))
@@ -120,15 +123,22 @@ def main():
     a = arguments()
     common.program(a.taut, "run make build, or give --taut")
     common.program(a.python, "run tools/ensure-python torch, or give --python")
-    pairs = []
+    pairs, earlier = [], []
+    for path in a.add:
+        with open(path) as f:
+            earlier += json.load(f)
     with tempfile.TemporaryDirectory(prefix="taut-overhead-") as folder:
         for i in range(a.pairs):
             pairs.append(pair(a, folder))
+            if a.json:
+                with open(a.json, "w") as f:
+                    json.dump(pairs, f, indent=1)
             if sys.stderr.isatty():
                 print(f"\rpair {i + 1} of {a.pairs}", end="", file=sys.stderr)
+    pairs += earlier
     step_ms = statistics.median(p["step_ms"] for p in pairs)
     print(
-        f"{a.pairs} pairs, {a.ranks} ranks, {a.steps} steps of {step_ms:.1f} ms, "
+        f"{len(pairs)} pairs, {a.ranks} ranks, {a.steps} steps of {step_ms:.1f} ms, "
         f"{a.first}:{a.end} recorded; load {os.getloadavg()[0]:.1f} on {os.cpu_count()} cores"
     )
     print(f"{'':26} median    95 % interval")
@@ -136,9 +146,6 @@ def main():
         values = [p[key] for p in pairs]
         low, high = interval(values)
         print(f"{key:26} {percent(statistics.median(values)):9} {percent(low)} .. {percent(high)}")
-    if a.json:
-        with open(a.json, "w") as f:
-            json.dump(pairs, f, indent=1)
 
 
 if __name__ == "__main__":

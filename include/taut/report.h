@@ -131,6 +131,19 @@ struct taut_report_clock {
 	uint32_t samples;
 };
 
+/* The memory of a rank, where its allocations were recorded. */
+struct taut_report_memory {
+	int32_t rank;
+	int32_t device;         /* -1: the host's memory */
+	int64_t measured_bytes; /* peak, as the allocator counted */
+	int64_t replayed_bytes;
+	int64_t base_bytes;     /* there before the recording and still there at
+	                           its end, as far as it tells */
+	uint64_t events;
+	const char *at_op;      /* asked when the peak was reached; "" */
+	const char *at_module;
+};
+
 struct taut_report {
 	const struct taut_run *run;
 	const struct taut_graph *graph;
@@ -163,6 +176,9 @@ struct taut_report {
 
 	uint32_t n_links; /* where chunks were recorded */
 	const struct taut_report_link *links; /* most time first */
+
+	uint32_t n_memory; /* where allocations were recorded */
+	const struct taut_report_memory *memory; /* by rank */
 
 	uint32_t n_late;
 	const struct taut_report_late *late; /* worst first */

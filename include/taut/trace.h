@@ -115,6 +115,18 @@ struct taut_chunk_args {
 	int64_t network_ns;   /* under way */
 };
 
+/* What a framework's allocator gave or took back, and where that left it. */
+struct taut_memory_event {
+	int64_t at_ns;    /* as start_ns */
+	int64_t bytes;    /* below 0: taken back */
+	int64_t total;    /* given and not taken back, after it; of a device all
+	                     of it, of the host often only since the recording
+	                     began; -1 not said */
+	uint64_t address; /* 0: not said */
+	uint32_t lane;    /* the thread that asked */
+	int32_t device;   /* -1: the host's memory */
+};
+
 /* What this rank's host found when it compared clocks with rank 0's. */
 struct taut_clock_sample {
 	int64_t at_ns;       /* absolute, on the trace's clock */
@@ -175,6 +187,9 @@ struct taut_trace {
 	const struct taut_copy_args *copies;
 	const struct taut_chunk_args *chunks;
 	const struct taut_tensor_args *tensors;
+
+	size_t n_memory; /* where the recording has allocations */
+	const struct taut_memory_event *memory; /* by time */
 
 	size_t n_clock_samples;
 	const struct taut_clock_sample *clock_samples; /* by time */

@@ -18,7 +18,7 @@ enum { MOST_LINES = 8, JOIN_SECONDS = 60 };
 
 struct values {
 	const char *steps, *out;
-	bool join, no_mpi, no_nccl;
+	bool join, memory, no_mpi, no_nccl;
 };
 
 static const struct opt options[] = {
@@ -31,6 +31,9 @@ static const struct opt options[] = {
 	{ "join", 0, OPT_FLAG, offsetof(struct values, join), NULL,
 		"others record the same job in this RUN, which all reach: one "
 		"'taut record' on each host, or one for each rank", 0, 0 },
+	{ "memory", 0, OPT_FLAG, offsetof(struct values, memory), NULL,
+		"record allocations too (PyTorch): the report then has each "
+		"rank's peak; recorded steps take longer", 0, 0 },
 	{ "no-mpi", 0, OPT_FLAG, offsetof(struct values, no_mpi), NULL,
 		"do not record MPI calls", 0, 0 },
 	{ "no-nccl", 0, OPT_FLAG, offsetof(struct values, no_nccl), NULL,
@@ -249,6 +252,7 @@ static int run(const struct verb_call *call)
 	const struct values *values = call->values;
 	struct record_plan plan = { .no_mpi = values->no_mpi,
 		.no_nccl = values->no_nccl, .join = values->join,
+		.memory = values->memory,
 		.command = call->operands, .n_command = call->n_operands };
 	struct taut_error err = { .message = "" };
 	struct made made = { NULL, false };

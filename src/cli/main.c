@@ -14,6 +14,7 @@ static const struct verb *const verbs[] = {
 	&verb_report,
 	&verb_replay,
 	&verb_whatif,
+	&verb_diff,
 	&verb_convert,
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };

@@ -24,7 +24,7 @@ typedef TAUT_VEC(const char *) record_lines;
 struct record_plan {
 	const char *run; /* the folder, absolute */
 	uint32_t first, end; /* steps; end is not recorded */
-	bool no_mpi, no_nccl, join;
+	bool no_mpi, no_nccl, join, memory;
 	const char *const *command;
 	size_t n_command;
 };

@@ -174,7 +174,7 @@ static bool has_word(const struct record_plan *plan, const char *word)
 static taut_status set_open_mpi(const struct setting *s)
 {
 	static const char *const names[] = { "TAUT_RECORD",
-		"TAUT_RECORD_STEPS", "TAUT_RECORD_LIB", "PYTHONPATH",
+		"TAUT_RECORD_STEPS", "TAUT_RECORD_MEMORY", "TAUT_RECORD_LIB", "PYTHONPATH",
 		"LD_PRELOAD", "NCCL_PROFILER_PLUGIN" };
 	const char *list = getenv("OMPI_MCA_mca_base_env_list");
 
@@ -204,6 +204,8 @@ taut_status record_set_environment(const struct record_plan *plan,
 	if (!status)
 		status = set(&s, "TAUT_RECORD_STEPS", taut_arena_printf(
 			arena, "%u:%u", plan->first, plan->end));
+	if (!status && plan->memory)
+		status = set(&s, "TAUT_RECORD_MEMORY", "1");
 	if (!status && *files->record)
 		status = set(&s, "TAUT_RECORD_LIB", files->record);
 	if (!status)

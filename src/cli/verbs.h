@@ -8,6 +8,7 @@ extern const struct verb verb_record;
 extern const struct verb verb_report;
 extern const struct verb verb_replay;
 extern const struct verb verb_whatif;
+extern const struct verb verb_diff;
 extern const struct verb verb_convert;
 
 #define ABOUT_RUN \

@@ -116,7 +116,7 @@ static taut_status explain(struct tauti_explain *x, struct taut_error *err)
 	static taut_status (*const stages[])(struct tauti_explain *,
 		struct taut_error *) = {
 		tauti_facts_find, tauti_stalls_find, tauti_steps_split,
-		tauti_colls_sum, tauti_wire_sum,
+		tauti_colls_sum, tauti_wire_sum, tauti_memory_peaks,
 		tauti_path_walk, tauti_late_find, tauti_removals_run,
 		tauti_findings_say,
 	};

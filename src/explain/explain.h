@@ -6,6 +6,7 @@
  *   tauti_steps_split   step times and their categories, device spans
  *   tauti_colls_sum     collectives: transfer, waits, last arrivals
  *   tauti_wire_sum      chunks by link: device, peer or network late
+ *   tauti_memory_peaks  peaks of memory, measured and replayed
  *   tauti_path_walk     the critical path and its tables
  *   tauti_late_find     who is late, and why
  *   tauti_removals_run  replays with one cause taken away
@@ -115,6 +116,8 @@ bool tauti_is_stall(const struct tauti_explain *x, uint32_t op,
 taut_status tauti_steps_split(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_colls_sum(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_wire_sum(struct tauti_explain *x, struct taut_error *err);
+taut_status tauti_memory_peaks(
+	struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_path_walk(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err);
 taut_status tauti_removals_run(

@@ -274,6 +274,26 @@ static void put_links(struct tauti_put *put, const struct taut_report *r)
 	tauti_put_char(put, ']');
 }
 
+static void put_memory(struct tauti_put *put, const struct taut_report *r)
+{
+	section(put, "memory", "[");
+	for (uint32_t i = 0; i < r->n_memory; i++) {
+		const struct taut_report_memory *m = &r->memory[i];
+
+		row(put, i);
+		rank(put, m->rank);
+		known(put, "device", m->device);
+		integer(put, "measured_peak_bytes", m->measured_bytes);
+		integer(put, "replayed_peak_bytes", m->replayed_bytes);
+		integer(put, "base_bytes", m->base_bytes);
+		integer(put, "events", (int64_t)m->events);
+		text(put, "at_op", m->at_op);
+		text(put, "at_module", m->at_module);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
 static void put_late(struct tauti_put *put, const struct taut_report *r)
 {
 	section(put, "late", "[");
@@ -443,6 +463,7 @@ taut_status taut_report_json(
 	put_temporal(&put, report);
 	put_collectives(&put, report);
 	put_links(&put, report);
+	put_memory(&put, report);
 	put_late(&put, report);
 	put_stalls(&put, report);
 	put_removals(&put, report);

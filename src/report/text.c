@@ -248,6 +248,7 @@ taut_status taut_report_text(const struct taut_report *report,
 	tauti_text_steps(&t);
 	tauti_text_collectives(&t);
 	tauti_text_links(&t);
+	tauti_text_memory(&t);
 	tauti_text_late(&t);
 	tauti_text_removals(&t);
 	tauti_text_path(&t);

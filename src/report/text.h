@@ -38,6 +38,7 @@ int tauti_text_width(const struct taut_text_options *options);
 void tauti_text_steps(const struct tauti_text *t);
 void tauti_text_collectives(const struct tauti_text *t);
 void tauti_text_links(const struct tauti_text *t);
+void tauti_text_memory(const struct tauti_text *t);
 void tauti_text_late(const struct tauti_text *t);
 void tauti_text_removals(const struct tauti_text *t);
 void tauti_text_path(const struct tauti_text *t);

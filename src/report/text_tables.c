@@ -215,6 +215,54 @@ void tauti_text_links(const struct tauti_text *t)
 	say_more(t, r->n_links - shown, "links");
 }
 
+/* --- memory ----------------------------------------------------------------------*/
+
+static void add_bytes(const struct tauti_text *t, struct tauti_table *table,
+	int64_t bytes)
+{
+	char text[TAUTI_NUMBER_BYTES];
+
+	tauti_table_cell(table, bytes < 0 ? "" : tauti_sheet_text(t->sheet,
+		"%s", tauti_number_bytes((uint64_t)bytes, text)), TAUTI_PLAIN);
+}
+
+void tauti_text_memory(const struct tauti_text *t)
+{
+	static const struct tauti_column heads[] = {
+		{ "rank", TAUTI_RIGHT, false }, { "of", TAUTI_LEFT, false },
+		{ "peak", TAUTI_RIGHT, false },
+		{ "replayed", TAUTI_RIGHT, false },
+		{ "there before", TAUTI_RIGHT, false },
+		{ "reached in", TAUTI_LEFT, true },
+		{ "module", TAUTI_LEFT, true } };
+	const struct taut_report *r = t->report;
+	uint32_t shown = r->n_memory < LINKS_SHOWN || t->all ? r->n_memory :
+		LINKS_SHOWN;
+	struct tauti_table table;
+
+	if (!shown)
+		return;
+	tauti_sheet_heading(t->sheet, "Memory", "peak of the recorded steps");
+	tauti_table_begin(&table, t->sheet, heads,
+		sizeof heads / sizeof heads[0]);
+	for (uint32_t i = 0; i < shown; i++) {
+		const struct taut_report_memory *m = &r->memory[i];
+
+		tauti_table_cell(&table, tauti_sheet_text(t->sheet, "%d",
+			m->rank), TAUTI_PLAIN);
+		tauti_table_cell(&table, m->device < 0 ? "host" :
+			tauti_sheet_text(t->sheet, "device %d", m->device),
+			TAUTI_PLAIN);
+		add_bytes(t, &table, m->measured_bytes);
+		add_bytes(t, &table, m->replayed_bytes);
+		add_bytes(t, &table, m->device < 0 ? -1 : m->base_bytes);
+		tauti_table_cell(&table, m->at_op, TAUTI_PLAIN);
+		tauti_table_cell(&table, m->at_module, TAUTI_DIM);
+	}
+	tauti_table_end(&table);
+	say_more(t, r->n_memory - shown, "ranks");
+}
+
 /* --- late ranks --------------------------------------------------------------------*/
 
 /* Does a late rank have a cause that is worth naming? */

@@ -30,6 +30,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->copies);
 	taut_vec_free(&b->tensors);
 	taut_vec_free(&b->chunks);
+	taut_vec_free(&b->memory);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
 	taut_vec_free(&b->op_ids);
@@ -151,6 +152,7 @@ static void begin_source(struct tauti_builder *b)
 {
 	b->first_row = b->n_rows;
 	b->first_note = b->notes.count;
+	b->first_memory = b->memory.count;
 	for (struct tauti_builder *next = b->next; next; next = next->next)
 		b->last = next;
 	b->base_ns = 0;
@@ -170,6 +172,8 @@ void tauti_builder_next_source(struct tauti_builder *b)
 		}
 		row->start_ns += b->base_ns;
 	}
+	for (size_t i = b->first_memory; i < b->memory.count; i++)
+		b->memory.data[i].at_ns += b->base_ns;
 	b->before.events_seen += b->events_seen;
 	b->before.bytes_read += b->bytes_read;
 	b->before.truncated |= b->truncated;
@@ -219,6 +223,7 @@ void tauti_builder_drop_source(struct tauti_builder *b)
 	struct tauti_builder **behind = b->last ? &b->last->next : &b->next;
 	shorten(b, b->first_row);
 	b->notes.count = b->first_note;
+	b->memory.count = b->first_memory;
 	free_list(*behind);
 	*behind = NULL;
 	begin_source(b);
@@ -245,6 +250,7 @@ struct columns {
 	struct taut_comm_args *comms;
 	struct taut_copy_args *copies;
 	struct taut_chunk_args *chunks;
+	struct taut_memory_event *memory;
 	struct taut_tensor_args *tensors;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
@@ -272,6 +278,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		arena, struct taut_copy_args, b->copies.count);
 	c->chunks = TAUT_ARENA_ARRAY(
 		arena, struct taut_chunk_args, b->chunks.count);
+	c->memory = TAUT_ARENA_ARRAY(
+		arena, struct taut_memory_event, b->memory.count);
 	c->tensors = TAUT_ARENA_ARRAY(
 		arena, struct taut_tensor_args, b->tensors.count);
 	c->clock_samples = TAUT_ARENA_ARRAY(
@@ -282,7 +290,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
 	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
-	       c->chunks && c->tensors && c->clock_samples && c->facts &&
+	       c->chunks && c->tensors && c->memory && c->clock_samples &&
+	       c->facts &&
 	       c->lane_begin;
 }
 
@@ -345,6 +354,37 @@ static int by_time(const void *a, const void *b)
 {
 	const struct taut_clock_sample *x = a, *y = b;
 	return x->at_ns < y->at_ns ? -1 : x->at_ns > y->at_ns;
+}
+
+/* By time; of one instant in the order of the input, which is that of their
+ * places in from. */
+static int by_instant(const void *a, const void *b)
+{
+	const struct taut_memory_event *const *x = a, *const *y = b;
+	if ((*x)->at_ns != (*y)->at_ns)
+		return (*x)->at_ns < (*y)->at_ns ? -1 : 1;
+	return *x < *y ? -1 : *x > *y;
+}
+
+static bool copy_memory(const struct tauti_builder *b, struct columns *c,
+	const uint32_t *new_lane, int64_t first_ns, struct taut_trace *trace)
+{
+	size_t n = b->memory.count;
+	const struct taut_memory_event **from = malloc((n + 1) * sizeof *from);
+	if (!from)
+		return false;
+	for (size_t i = 0; i < n; i++)
+		from[i] = &b->memory.data[i];
+	qsort(from, n, sizeof *from, by_instant);
+	for (size_t i = 0; i < n; i++) {
+		c->memory[i] = *from[i];
+		c->memory[i].at_ns -= first_ns;
+		c->memory[i].lane = new_lane[from[i]->lane];
+	}
+	free(from);
+	trace->n_memory = n;
+	trace->memory = c->memory;
+	return true;
 }
 
 /* What stands beside the events. */
@@ -424,6 +464,10 @@ taut_status tauti_builder_finish(struct tauti_builder *b,
 	write_columns(b, &c, order, new_lane, first_ns, &trace);
 	publish(b, &c, first_ns, &trace);
 	copy_sidelines(b, &c, &trace);
+	if (!copy_memory(b, &c, new_lane, first_ns, &trace)) {
+		status = TAUT_ENOMEM;
+		goto out;
+	}
 	*ret_trace = trace;
 	free_rows(b);
 out:

@@ -66,6 +66,7 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_comm_args) comms;
 	TAUT_VEC(struct taut_copy_args) copies;
 	TAUT_VEC(struct taut_chunk_args) chunks;
+	TAUT_VEC(struct taut_memory_event) memory; /* lanes as in lanes */
 	TAUT_VEC(struct taut_tensor_args) tensors;
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
@@ -77,6 +78,7 @@ struct tauti_builder {
 	int64_t base_ns;     /* added to every start of this source */
 	size_t first_row;    /* of this source; see tauti_builder_next_source() */
 	size_t first_note;   /* the same */
+	size_t first_memory; /* the same */
 	struct tauti_builder *last; /* of next, before this source; or NULL */
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
 	uint32_t log_numbers; /* correlations of the logs before this one */

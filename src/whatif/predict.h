@@ -28,6 +28,14 @@ struct tauti_outcome {
 	struct taut_timeline timeline;
 };
 
+/* An edit of its own over what others may share; the changes are not laid yet.
+ * The notes of a run live until fini. On failure there is nothing to fini. */
+taut_status tauti_predictor_init(struct tauti_predictor *p,
+	const struct taut_graph *graph, const struct tauti_job *job,
+	const struct taut_costs *costs, const struct tauti_change *changes,
+	size_t n_changes, struct taut_error *err);
+void tauti_predictor_fini(struct tauti_predictor *p);
+
 /* Changes, built graph, sharing, replay, step. On failure there is nothing to
  * fini. */
 taut_status tauti_scenario_run(struct tauti_predictor *p,
@@ -43,6 +51,17 @@ taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
 	double latency_errors, struct taut_costs *ret_costs,
 	struct taut_error *err);
 void tauti_costs_unvary(struct taut_costs *costs);
+
+/* The recording's blocks and a scale for each, in arena; NULL, NULL where no
+ * allocations were recorded. */
+taut_status tauti_memory_prepare(const struct taut_graph *graph,
+	struct taut_arena *arena, struct taut_memory **ret_memory,
+	double **ret_scale, struct taut_error *err);
+/* Peaks of the rank that needs most: as recorded, and of the outcome, whose
+ * changes the edit still holds; -1: not known. */
+taut_status tauti_memory_predict(const struct tauti_predictor *p,
+	const struct tauti_outcome *outcome, int64_t *ret_before,
+	int64_t *ret_after, struct taut_error *err);
 
 /* Half the width of the 95 % interval that the scatter of the steps leaves of
  * a median measured anew; -1: too few steps to tell. */

@@ -11,6 +11,7 @@
 
 #include "tests/support/alloc_fail.h"
 #include "tests/support/write_trace.h"
+#include "whatif/sweep.h"
 
 enum { STEP_US = 20000, STEPS = 4, MB = 250000 /* floats */ };
 
@@ -292,9 +293,38 @@ static void test_interval_is_named(void **state)
 	forget(&t);
 }
 
+/* The same with any number of threads, which share the recording alone. */
+static void test_threads(void **state)
+{
+	static const char *const slow = "slow=1,factor=1.5";
+	struct told t = tell(sums, N_SUMS, TELL_US);
+	struct taut_arena *arena = taut_arena_create();
+	struct tauti_sweep sweeps[2];
+	struct taut_error err = { 0 };
+
+	(void)state;
+	assert_non_null(arena);
+	for (unsigned i = 0; i < 2; i++)
+		if (tauti_sweep_read("link=1x..4x:8", arena, &sweeps[i], &err) ||
+			tauti_sweep_run(&sweeps[i], t.graph, &slow, 1,
+			i ? 4 : 1, &err))
+			fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < 8; i++) {
+		const struct tauti_sweep_point *a = &sweeps[0].points[i];
+		const struct tauti_sweep_point *b = &sweeps[1].points[i];
+
+		assert_int_equal(a->after_ns, b->after_ns);
+		assert_int_equal(a->low_ns, b->low_ns);
+		assert_int_equal(a->high_ns, b->high_ns);
+	}
+	taut_arena_destroy(arena);
+	forget(&t);
+}
+
 static void test_no_memory(void **state)
 {
 	struct told t = tell(sums, N_SUMS, TELL_US);
+	const struct taut_whatif_options alone = { .threads = 1 };
 	const char *change = "link=2x";
 	taut_status status = TAUT_ENOMEM;
 
@@ -304,7 +334,7 @@ static void test_no_memory(void **state)
 		struct taut_error err = { 0 };
 
 		alloc_fail_after(n);
-		status = taut_predict(t.graph, &change, 1, NULL, &p, &err);
+		status = taut_predict(t.graph, &change, 1, &alone, &p, &err);
 		alloc_fail_never();
 		taut_prediction_destroy(p);
 		if (status && status != TAUT_ENOMEM)
@@ -326,6 +356,7 @@ int main(void)
 		cmocka_unit_test(test_the_changed_job_can_be_explained),
 		cmocka_unit_test(test_what_does_not_apply),
 		cmocka_unit_test(test_interval_is_named),
+		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_no_memory),
 	};
 

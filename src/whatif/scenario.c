@@ -11,6 +11,40 @@ static taut_status no_memory(struct taut_error *err)
 		err, TAUT_ENOMEM, -1, "no memory for a prediction");
 }
 
+/* --- a predictor ------------------------------------------------------------------- */
+
+taut_status tauti_predictor_init(struct tauti_predictor *p,
+	const struct taut_graph *graph, const struct tauti_job *job,
+	const struct taut_costs *costs, const struct tauti_change *changes,
+	size_t n_changes, struct taut_error *err)
+{
+	taut_status status;
+
+	*p = (struct tauti_predictor){ .changes = changes,
+		.n_changes = n_changes, .central = costs,
+		.w = { .graph = graph, .job = job, .costs = costs,
+			.arena = taut_arena_create() } };
+	if (p->w.arena)
+		p->w.ranged = TAUT_ARENA_ARRAY(
+			p->w.arena, bool, n_changes + 1);
+	status = p->w.ranged ? taut_edit_create(graph, &p->w.edit, err) :
+		no_memory(err);
+	if (status)
+		tauti_predictor_fini(p);
+	else
+		p->start = taut_edit_mark(p->w.edit);
+	return status;
+}
+
+void tauti_predictor_fini(struct tauti_predictor *p)
+{
+	taut_vec_free(&p->w.notes);
+	taut_vec_free(&p->w.ways);
+	taut_edit_destroy(p->w.edit);
+	taut_arena_destroy(p->w.arena);
+	*p = (struct tauti_predictor){ 0 };
+}
+
 /* --- the edit ------------------------------------------------------------------- */
 
 /* The edit as it is before the first change: durations at full speed. */

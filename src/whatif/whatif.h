@@ -10,6 +10,7 @@
 
 #include <stdbool.h>
 
+#include <taut/memory.h>
 #include <taut/whatif.h>
 
 #include "base/vec.h"
@@ -116,9 +117,8 @@ struct tauti_whatif {
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
 	                                    tauti_way_of(): may be short */
 	double samples_factor;
-	/* Peak memory of the rank that needs most, recorded and changed: set by
-	 * who knows it; -1. */
-	int64_t memory_before, memory_after;
+	const struct taut_memory *memory; /* NULL: no allocations recorded */
+	double *block_scale;    /* by block of memory: its bytes / as recorded */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
 	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
@@ -146,6 +146,13 @@ taut_status tauti_add_host(struct tauti_whatif *w, uint32_t like,
 /* After taut_edit_copy_rank(). */
 taut_status tauti_place_rank(struct tauti_whatif *w, uint32_t rank,
 	uint32_t host, double core, struct taut_error *err);
+
+/* Blocks asked for during a phase, and given back during one, grow by a factor;
+ * phases: 1 << enum tauti_phase, or-ed; bit 31: not in the recording. Nothing
+ * happens where no allocations were recorded. */
+#define TAUTI_NOT_RECORDED ((uint32_t)1 << 31)
+void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
+	uint32_t to_phases, double factor);
 
 /* Everything beside the edit as recorded; before the first change. */
 taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err);

@@ -48,6 +48,10 @@ static inline void check_trace(const struct taut_trace *t)
 	}
 	for (size_t i = 0; i < t->n_syncs; i++)
 		MUST(taut_trace_sync(t, t->syncs[i].event) == &t->syncs[i]);
+	for (size_t i = 0; i < t->n_memory; i++) {
+		MUST(t->memory[i].lane < t->n_lanes && t->memory[i].bytes);
+		MUST(i == 0 || t->memory[i - 1].at_ns <= t->memory[i].at_ns);
+	}
 	for (size_t i = 0; i < t->n_copies; i++)
 		MUST(taut_trace_copy(t, t->copies[i].event) ==
 			&t->copies[i]);

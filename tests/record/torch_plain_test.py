@@ -2,6 +2,7 @@
 """Jobs in one process: how steps are found, what injection leaves as it was,
 and recordings that the script itself asks for."""
 
+import json
 import os
 import textwrap
 import unittest
@@ -62,6 +63,24 @@ class PlainTest(Case):
         names = [e["name"] for e in self.events()]
         self.assertEqual(self.steps_of(), [3, 4])
         self.assertEqual(names.count("Optimizer.step#Adam.step"), 4)
+
+    def test_memory(self):
+        """Two blocks of 64 MiB at once, in each step: that is the peak, in the
+        recording and in its replay."""
+        self.loop(
+            "a = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "x = torch.empty(1 << 24)\ny = torch.empty(1 << 24)\ndel x\ndel y\na.step()",
+            steps="5:8",
+            TAUT_RECORD_MEMORY="1",
+        )
+        command = [os.environ["TAUT"], "report", "--json", str(self.run_folder)]
+        report = run(command, clean_environment())
+        (memory,) = json.loads(report.stdout)["memory"]
+        self.assertEqual(memory["measured_peak_bytes"], memory["replayed_peak_bytes"])
+        self.assertIsNone(memory["device"])
+        self.assertEqual(memory["at_op"], "aten::empty")
+        self.assertGreaterEqual(memory["measured_peak_bytes"], 2 << 26)
+        self.assertLess(memory["measured_peak_bytes"], (2 << 26) + (1 << 20))
 
     def test_optimiser_is_replaced(self):
         self.loop(

@@ -127,11 +127,15 @@ enum kineto_arg {
 	ARG_INPUT_DIMS,
 	ARG_INPUT_TYPE,
 	ARG_CONCRETE_INPUTS,
+	ARG_ADDRESS,
+	ARG_TOTAL_ALLOCATED,
+	ARG_DEVICE_ID,
+	ARG_DEVICE_TYPE,
 	ARG_COUNT
 };
 
 struct kineto_args {
-	uint32_t seen; /* bit a: token[a] is the value */
+	uint64_t seen; /* bit a: token[a] is the value */
 	uint32_t token[ARG_COUNT];
 };
 

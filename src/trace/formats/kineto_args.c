@@ -20,9 +20,11 @@ static enum kineto_arg arg_of(const char *at, uint32_t len)
 	case 4:
 		CASE("name", ARG_NAME);
 		CASE("size", ARG_SIZE);
+		CASE("Addr", ARG_ADDRESS);
 		break;
 	case 5:
 		CASE("bytes", ARG_BYTES);
+		CASE("Bytes", ARG_BYTES);
 		CASE("dtype", ARG_DTYPE);
 		break;
 	case 6:
@@ -34,6 +36,9 @@ static enum kineto_arg arg_of(const char *at, uint32_t len)
 		CASE("Dst Rank", ARG_DST_RANK);
 		CASE("Comms Id", ARG_COMMS_ID);
 		break;
+	case 9:
+		CASE("Device Id", ARG_DEVICE_ID);
+		break;
 	case 10:
 		CASE("Input Dims", ARG_INPUT_DIMS);
 		CASE("Input type", ARG_INPUT_TYPE);
@@ -41,6 +46,7 @@ static enum kineto_arg arg_of(const char *at, uint32_t len)
 		break;
 	case 11:
 		CASE("correlation", ARG_CORRELATION);
+		CASE("Device Type", ARG_DEVICE_TYPE);
 		break;
 	case 13:
 		CASE("Fwd thread id", ARG_FWD_THREAD);
@@ -55,6 +61,7 @@ static enum kineto_arg arg_of(const char *at, uint32_t len)
 		CASE("Concrete Inputs", ARG_CONCRETE_INPUTS);
 		CASE("Sequence number", ARG_SEQUENCE);
 		CASE("Collective name", ARG_COLLECTIVE);
+		CASE("Total Allocated", ARG_TOTAL_ALLOCATED);
 		break;
 	case 17:
 		CASE("Global rank start", ARG_RANK_START);
@@ -97,7 +104,7 @@ bool tauti_kineto_args(const struct tauti_window *w, uint32_t i,
 		enum kineto_arg arg = arg_of(key.at, key.len);
 		i += 2;
 		ret_args->token[arg] = i;
-		ret_args->seen |= 1u << arg;
+		ret_args->seen |= (uint64_t)1 << arg;
 		if (!tauti_token_skip(w, &i))
 			return false;
 		if (tauti_token_byte(w, i++) != ',')

@@ -511,6 +511,60 @@ void tauti_kineto_close_open(struct kineto *k)
 	}
 }
 
+/* --- allocations ---------------------------------------------------------- */
+
+enum { DEVICE_HOST = 0 }; /* of "Device Type": c10's CPU */
+
+/* No block is larger, and no sum of 2^32 of a plausible size overflows. */
+#define MEMORY_LIMIT_BYTES ((int64_t)1 << 47)
+
+static bool plausible(int64_t bytes)
+{
+	return bytes <= MEMORY_LIMIT_BYTES && bytes >= -MEMORY_LIMIT_BYTES;
+}
+
+/* What the allocator gave or took: an instant, kept beside the events. Those
+ * without a readable size tell nothing. */
+static enum kineto_result memory_event(
+	struct kineto *k, const struct tauti_chrome_event *e, uint32_t begin)
+{
+	const struct tauti_window *w = &k->window;
+	struct taut_memory_event memory;
+	struct kineto_args args;
+	struct place pid, tid;
+	unsigned digits;
+	if (!e->args || !tauti_kineto_args(w, e->args, &args))
+		return lose(k, begin, TAUTI_LOST_BROKEN);
+	if (!e->ts || !read_time(k, e->ts, TAUTI_TIME_LIMIT_NS,
+			      &memory.at_ns, &digits))
+		return lose(k, begin, TAUTI_LOST_TIME);
+	if (!read_place(k, e->pid, &pid) || !read_place(k, e->tid, &tid))
+		return lose(k, begin, TAUTI_LOST_PLACE);
+	memory.bytes = tauti_kineto_number(w, &args, ARG_BYTES, 0);
+	if (!memory.bytes || !plausible(memory.bytes))
+		return KINETO_OK;
+	memory.total = tauti_kineto_number(w, &args, ARG_TOTAL_ALLOCATED, -1);
+	if (!plausible(memory.total))
+		memory.total = -1;
+	memory.address = (uint64_t)tauti_kineto_number(
+		w, &args, ARG_ADDRESS, 0);
+	memory.device = tauti_kineto_number(w, &args, ARG_DEVICE_TYPE,
+		DEVICE_HOST) == DEVICE_HOST ? -1 :
+		(int32_t)(tauti_kineto_number(
+			w, &args, ARG_DEVICE_ID, 0) & INT16_MAX);
+	memory.lane = add_lane(k, TAUTI_ROLE_THREAD, pid, tid);
+	if (memory.lane == TAUT_NONE ||
+		!taut_vec_push(&k->builder->memory, memory))
+		return KINETO_NO_MEMORY;
+	return KINETO_OK;
+}
+
+static bool is_memory(struct kineto *k, uint32_t name)
+{
+	return name && TAUTI_TOKEN_IS(tauti_token_at(&k->window, name),
+			       "\"[memory]\"");
+}
+
 /* --- metadata ------------------------------------------------------------ */
 
 static enum kineto_result name_lane(
@@ -558,7 +612,10 @@ enum kineto_result tauti_kineto_event(struct kineto *k, uint32_t *ret_i)
 	case 'M':
 		return is_thread_name(k, e.name) ? name_lane(k, &e) :
 						   KINETO_OK;
-	default: /* instants, counters, flows: nothing that is kept */
+	case 'i':
+		return is_memory(k, e.name) ? memory_event(k, &e, begin) :
+					      KINETO_OK;
+	default: /* other instants, counters, flows: nothing that is kept */
 		return KINETO_OK;
 	}
 }

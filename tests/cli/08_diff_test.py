@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: Apache-2.0
+"""taut diff: two recordings whose difference is known, and what is wrong input."""
+
+import json
+import os
+import re
+
+import command
+from command import EXAMPLE, ROOT
+
+LATE = ROOT / "examples" / "ddp-gloo-late-rank"
+
+
+def trace(rank, compute_us, transfer_us, host_us):
+    """Three steps: host work, a kernel, an all-reduce behind it, and the host waits for both."""
+    events, correlation = [], 0
+
+    def event(cat, name, pid, tid, start, dur, **args):
+        events.append(
+            dict(ph="X", cat=cat, name=name, pid=pid, tid=tid, ts=start, dur=dur, args=args)
+        )
+
+    at = 0.0
+    for step in range(3):
+        begin = at
+        event("cpu_op", "aten::host", 1, 10, at + 5, host_us)
+        at += 5 + host_us
+        device_end = at + 5
+        for name, dur in (
+            ("gemm", compute_us),
+            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", transfer_us),
+        ):
+            correlation += 1
+            event("cuda_runtime", "cudaLaunchKernel", 1, 10, at, 2, correlation=correlation)
+            where = dict(correlation=correlation, stream=7, device=0)
+            event("kernel", name, 0, 7, device_end, dur, **where)
+            device_end += dur
+            at += 5
+        event("cuda_runtime", "cudaDeviceSynchronize", 1, 10, at, device_end + 2 - at)
+        at = device_end + 4
+        event("user_annotation", f"ProfilerStep#{step}", 1, 10, begin, at - begin)
+    return {"schemaVersion": 1, "distributedInfo": {"rank": rank}, "traceEvents": events}
+
+
+class Diff(command.Case):
+    def recording(self, name, *times):
+        folder = os.path.join(self.folder, name)
+        os.makedirs(folder)
+        for rank in range(2):
+            with open(os.path.join(folder, f"rank{rank}.json"), "w") as f:
+                json.dump(trace(rank, *times), f)
+        return folder
+
+    def diff(self, a, b):
+        return json.loads(self.done("diff", a, b, "--json"))
+
+    def changes(self, result):
+        return {row["id"]: row["change_ms"] for row in result["waterfall"]}
+
+    def test_each_cause_is_found(self):
+        """One thing longer by a known time: all of the difference is its, to the nanosecond."""
+        a = self.recording("a", 100, 50, 20)
+        for cause, times, more_ms in (
+            ("compute", (130, 50, 20), 0.030),
+            ("transfer", (100, 90, 20), 0.040),
+            ("host", (100, 50, 45), 0.025),
+        ):
+            with self.subTest(cause):
+                changes = self.changes(self.diff(a, self.recording(cause, *times)))
+                self.assertEqual(changes.pop(cause), more_ms)
+                self.assertEqual(set(changes.values()), {0})
+
+    def test_causes_add_up(self):
+        result = self.diff(self.recording("a", 100, 50, 20), self.recording("b", 80, 90, 25))
+        self.assertEqual(
+            self.changes(result),
+            {"compute": -0.020, "transfer": 0.040, "host": 0.005, "copy": 0, "rest": 0},
+        )
+        by_name = {op["name"]: op for op in result["operations"]}
+        self.assertEqual(by_name["gemm"]["a_ms"], 0.100)
+        self.assertEqual(by_name["gemm"]["b_ms"], 0.080)
+        self.assertEqual(by_name["gemm"]["a_count"], 1)
+        (coll,) = result["collectives"]
+        self.assertEqual((coll["name"], coll["a_transfer_ms"]), ("all-reduce", 0.050))
+
+    def test_the_same_twice(self):
+        result = self.diff(EXAMPLE, EXAMPLE)
+        self.assertEqual(set(self.changes(result).values()), {0})
+        self.assertTrue(result["same_ranks"])
+        self.assertIn("takes as long in both", self.done("diff", EXAMPLE, EXAMPLE))
+
+    def test_other_ranks(self):
+        result = self.diff(EXAMPLE, LATE)
+        self.assertFalse(result["same_ranks"])
+        self.assertAlmostEqual(
+            sum(self.changes(result).values()),
+            result["b"]["steady_step_ms"] - result["a"]["steady_step_ms"],
+            places=5,
+        )
+        said = " ".join(self.done("diff", EXAMPLE, LATE).split())
+        self.assertIn("not the same ranks", said)
+
+    def test_bytes_are_the_same_each_time(self):
+        first = self.done("diff", EXAMPLE, LATE, "--json")
+        for threads in ("1", "4"):
+            again = self.done("diff", EXAMPLE, LATE, "--json", "--threads", threads)
+            self.assertEqual(first, again)
+
+    def test_every_key_is_explained(self):
+        def keys_of(value):
+            if isinstance(value, dict):
+                return set(value).union(*map(keys_of, value.values()))
+            return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+        section = (ROOT / "docs" / "diff.md").read_text().split("## JSON")[1]
+        words = set(re.findall(r"\w+", section))
+        self.assertEqual(keys_of(self.diff(EXAMPLE, LATE)) - words, set())
+
+    def test_two_are_expected(self):
+        for words in ((EXAMPLE,), (EXAMPLE, LATE, EXAMPLE)):
+            self.refused(2, "diff", *words, says="expected two recordings")
+        self.refused(1, "diff", EXAMPLE, "/nowhere", says="/nowhere")
+
+
+if __name__ == "__main__":
+    command.main()
