@@ -7,8 +7,8 @@
  * The made-up job is data-parallel: on each rank a main thread (forward,
  * optimizer), an autograd thread, a stream of kernels and a stream of
  * all-reduces that overlap the backward pass. Same arguments, same graph.
- * Prints a line a graph; seconds are the median of RUNS replays. --shared adds
- * two lines a graph: its all-reduces are flows over the links of all hosts, of
+ * Prints two lines a graph, with and without order; seconds are the median of
+ * RUNS replays. --shared adds two lines a graph, in order: its all-reduces are flows over the links of all hosts, of
  * HOST_RANKS ranks each; and they slow the host threads of every rank too. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -277,6 +277,8 @@ static taut_status measure_shared(const struct taut_graph *graph,
 	return status;
 }
 
+static const struct taut_replay_edit unordered = { .unordered = 1 };
+
 static taut_status measure_made(
 	const char *ranks, int shared, struct taut_error *err)
 {
@@ -289,6 +291,8 @@ static taut_status measure_made(
 	struct by_hand *hand = make_job((int)n);
 	const struct taut_graph *graph = by_hand_graph(hand);
 	taut_status status = measure(graph, name, NULL, err);
+	if (!status)
+		status = measure(graph, "  no order", &unordered, err);
 	for (int cores = 0; shared && !status && cores < 2; cores++)
 		status = measure_shared(graph, (uint32_t)n, cores, err);
 	by_hand_destroy(hand);
@@ -307,6 +311,8 @@ static taut_status measure_run(const char *path, struct taut_error *err)
 	status = taut_graph_build(run, &graph_options, &graph, err);
 	if (!status) {
 		status = measure(graph, "recorded", NULL, err);
+		if (!status)
+			status = measure(graph, "  no order", &unordered, err);
 		taut_graph_destroy(graph);
 	}
 	taut_run_close(run);

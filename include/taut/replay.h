@@ -97,9 +97,10 @@ struct taut_replay_edit {
 	                          next on its lane, as if the graph had no edge
 	                          out of it; NULL: none */
 	const struct taut_sharing *sharing; /* NULL: nothing is shared */
-	int unordered; /* 1: order[] is not wanted. Operations that concern
-	                  nobody but the next on their lane then run ahead of
-	                  their time; starts, ends and deciders are the same */
+	int unordered; /* 1: order[] is not wanted. Operations then run as soon
+	                  as all that they wait for has run, lane by lane and
+	                  not by time, which is faster; starts, ends and
+	                  deciders are the same */
 };
 
 struct taut_timeline {

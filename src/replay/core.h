@@ -18,7 +18,8 @@ struct core {
 	int64_t *end_ns;
 	uint32_t *decided_by;
 	struct ready ready;
-	int64_t now_ns;
+	uint32_t any;      /* without order: one that is ready, of a chain
+	                      through end_ns[]; or TAUT_NONE */
 	bool unordered;
 };
 
@@ -32,26 +33,42 @@ static inline int64_t max64(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-/* One wait of op is over: pred lets it start at at_ns. In which order the
- * waits of an op end is of no account. */
-static inline void release(
+/* One wait of op is over: pred lets it start at at_ns. Was it the last? Then
+ * start_ns[op] is its start. In which order the waits of an op end is of no
+ * account. */
+static inline bool is_released(
 	struct core *core, uint32_t op, uint32_t pred, int64_t at_ns)
 {
 	int64_t latest_ns = core->start_ns[op];
 	uint32_t by = core->decided_by[op];
 	uint32_t pending = --core->pending[op];
 	uint32_t before = pending & TAUTI_ON_LANE ? op - 1 : TAUT_NONE;
+	bool last = !(pending & ~TAUTI_ON_LANE);
 
 	if (at_ns > latest_ns || (at_ns == latest_ns && by != before &&
 			(pred == before || pred < by))) {
 		latest_ns = at_ns;
 		core->decided_by[op] = pred;
 	}
-	if (!(pending & ~TAUTI_ON_LANE)) {
+	if (last)
 		latest_ns += max64(core->gap_ns[op], 0);
-		ready_put(&core->ready, (struct ready_op){ latest_ns, op });
-	}
 	core->start_ns[op] = latest_ns;
+	return last;
+}
+
+static inline void put_any(struct core *core, uint32_t op)
+{
+	core->end_ns[op] = core->any;
+	core->any = op;
+}
+
+/* TAUT_NONE: there is none. */
+static inline uint32_t take_any(struct core *core)
+{
+	uint32_t op = core->any;
+	if (op != TAUT_NONE)
+		core->any = (uint32_t)core->end_ns[op];
+	return op;
 }
 
 /* Nothing has run; what waits for nothing is ready. edit is not NULL. */

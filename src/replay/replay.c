@@ -8,43 +8,25 @@
 #include "core.h"
 #include "sharing.h"
 
-static void release_edges(struct core *core, uint32_t op, int64_t end_ns)
+static inline void release(
+	struct core *core, uint32_t op, uint32_t pred, int64_t at_ns)
+{
+	if (is_released(core, op, pred, at_ns))
+		ready_put(&core->ready,
+			(struct ready_op){ core->start_ns[op], op });
+}
+
+static void release_edges(
+	struct core *core, uint32_t op, int64_t start_ns, int64_t end_ns)
 {
 	uint32_t last = core->edge_begin[op + 1];
 	if (core->mute && core->mute[op])
 		return;
 	for (uint32_t i = core->edge_begin[op]; i < last; i++) {
 		struct tauti_wait wait = core->waits[i];
-		int64_t from_ns = wait.from_start ? core->now_ns : end_ns;
+		int64_t from_ns = wait.from_start ? start_ns : end_ns;
 		release(core, wait.to, op, from_ns + wait.lag_ns);
 	}
-}
-
-/* The last op of those that follow op on its lane, wait for nothing else and
- * concern nobody else until it: they run here, without being put in order. */
-static uint32_t run_ahead(struct core *core, uint32_t op, uint32_t *n_run,
-	int64_t *makespan_ns)
-{
-	int64_t end_ns = core->end_ns[op];
-
-	while (core->edge_begin[op] == core->edge_begin[op + 1] &&
-		core->pending[op + 1] == (TAUTI_ON_LANE | 1)) {
-		int64_t at_ns = end_ns + min64(core->gap_ns[op + 1], 0);
-
-		op++;
-		core->pending[op] = TAUTI_ON_LANE;
-		if (at_ns >= core->start_ns[op]) {
-			core->start_ns[op] = at_ns;
-			core->decided_by[op] = op - 1;
-		}
-		core->start_ns[op] += max64(core->gap_ns[op], 0);
-		end_ns = core->start_ns[op] + core->dur_ns[op];
-		core->end_ns[op] = end_ns;
-		*makespan_ns = max64(*makespan_ns, end_ns);
-		++*n_run;
-	}
-	core->now_ns = core->start_ns[op];
-	return op;
 }
 
 static void run(struct core *core, struct taut_timeline *timeline)
@@ -55,21 +37,62 @@ static void run(struct core *core, struct taut_timeline *timeline)
 
 	while ((ready = ready_take(&core->ready)).op != TAUT_NONE) {
 		uint32_t op = ready.op;
-		core->now_ns = ready.start_ns;
-		int64_t end_ns = core->now_ns + core->dur_ns[op];
+		int64_t end_ns = ready.start_ns + core->dur_ns[op];
 		core->end_ns[op] = end_ns;
 		makespan_ns = max64(makespan_ns, end_ns);
 		timeline->order[n_run++] = op;
-		if (core->unordered) {
-			op = run_ahead(core, op, &n_run, &makespan_ns);
-			end_ns = core->end_ns[op];
-		}
 		if (core->pending[op + 1] & TAUTI_ON_LANE)
 			release(core, op + 1, op,
 				end_ns + min64(core->gap_ns[op + 1], 0));
 		if (core->edge_begin[op] != core->edge_begin[op + 1])
-			release_edges(core, op, end_ns);
+			release_edges(core, op, ready.start_ns, end_ns);
 	}
+	timeline->n_run = n_run;
+	timeline->makespan_ns = makespan_ns;
+}
+
+/* --- without order: whatever is ready runs, along its lane first, for that is
+ * what is near in memory -------------------------------------------------------*/
+
+static void release_any(struct core *core, uint32_t op)
+{
+	uint32_t last = core->edge_begin[op + 1];
+	int64_t start_ns = core->start_ns[op], end_ns = core->end_ns[op];
+	if (core->mute && core->mute[op])
+		return;
+	for (uint32_t i = core->edge_begin[op]; i < last; i++) {
+		struct tauti_wait wait = core->waits[i];
+		int64_t from_ns = wait.from_start ? start_ns : end_ns;
+		if (is_released(core, wait.to, op, from_ns + wait.lag_ns))
+			put_any(core, wait.to);
+	}
+}
+
+/* Runs op and those behind it that wait for nothing else by then. */
+static uint32_t run_lane(struct core *core, uint32_t op, int64_t *makespan_ns)
+{
+	for (uint32_t first = op;; op++) {
+		int64_t end_ns = core->start_ns[op] + core->dur_ns[op];
+		core->end_ns[op] = end_ns;
+		*makespan_ns = max64(*makespan_ns, end_ns);
+		if (core->edge_begin[op] != core->edge_begin[op + 1])
+			release_any(core, op);
+		if (!(core->pending[op + 1] & TAUTI_ON_LANE) ||
+				!is_released(core, op + 1, op, end_ns +
+					min64(core->gap_ns[op + 1], 0)))
+			return op - first + 1;
+	}
+}
+
+static void run_unordered(struct core *core, struct taut_timeline *timeline)
+{
+	uint32_t n_run = 0, op;
+	int64_t makespan_ns = 0;
+
+	while ((op = ready_take(&core->ready).op) != TAUT_NONE)
+		put_any(core, op);
+	while ((op = take_any(core)) != TAUT_NONE)
+		n_run += run_lane(core, op, &makespan_ns);
 	timeline->n_run = n_run;
 	timeline->makespan_ns = makespan_ns;
 }
@@ -94,6 +117,7 @@ static void prepare(struct core *core, const struct tauti_scratch *scratch)
 	if (core->mute)
 		drop_muted(core, n_ops);
 	ready_clear(&core->ready);
+	core->any = TAUT_NONE;
 	for (uint32_t op = 0; op < n_ops; op++) {
 		core->start_ns[op] = INT64_MIN;
 		core->decided_by[op] = TAUT_NONE;
@@ -141,7 +165,10 @@ taut_status taut_replay(const struct taut_graph *graph,
 		return tauti_replay_shared(
 			graph, edit, timeline, NULL, reterr);
 	tauti_core_begin(&core, graph, edit, timeline);
-	run(&core, timeline);
+	if (edit->unordered)
+		run_unordered(&core, timeline);
+	else
+		run(&core, timeline);
 	if (timeline->n_run < graph->n_ops)
 		return tauti_replay_circle(graph, edit->mute, timeline, reterr);
 	return TAUT_OK;

@@ -11,32 +11,6 @@
 
 /* --- operations ---------------------------------------------------------------------*/
 
-/* Tells those that wait for the start, or the end, or either. */
-static void let_go(struct core *core, uint32_t op, bool starts, bool ends)
-{
-	uint32_t last = core->edge_begin[op + 1];
-	if (ends && core->pending[op + 1] & TAUTI_ON_LANE)
-		release(core, op + 1, op, core->end_ns[op] +
-			min64(core->gap_ns[op + 1], 0));
-	if (core->mute && core->mute[op])
-		return;
-	for (uint32_t i = core->edge_begin[op]; i < last; i++) {
-		struct tauti_wait wait = core->waits[i];
-		if (wait.from_start ? starts : ends)
-			release(core, wait.to, op, wait.lag_ns +
-				(wait.from_start ? core->start_ns[op]
-					: core->end_ns[op]));
-	}
-}
-
-static void finish(struct share *s, struct taut_timeline *timeline,
-	uint32_t op, int64_t end_ns, bool tell_starts)
-{
-	s->core.end_ns[op] = end_ns;
-	timeline->makespan_ns = max64(timeline->makespan_ns, end_ns);
-	let_go(&s->core, op, tell_starts, true);
-}
-
 /* Does anything wait for op that starts before it does? Only then does it
  * matter when it is known that op has run. */
 static bool leaps_back(const struct core *core, uint32_t op)
@@ -51,43 +25,68 @@ static bool leaps_back(const struct core *core, uint32_t op)
 	return false;
 }
 
-/* As in replay.c: the lane has no core that could be slowed. */
-static uint32_t run_ahead(struct share *s, struct taut_timeline *timeline,
-	uint32_t op)
+/* May op run ahead of the clock? Flows and what they slow may not. */
+static bool is_timeless(const struct share *s, uint32_t op)
 {
-	struct core *core = &s->core;
-	while (core->edge_begin[op] == core->edge_begin[op + 1] &&
-		core->pending[op + 1] == (TAUTI_ON_LANE | 1) &&
-		s->is->flow_of[op + 1] == TAUT_NONE &&
-		!leaps_back(core, op + 1)) {
-		int64_t end_ns = core->end_ns[op];
-		int64_t at_ns = end_ns + min64(core->gap_ns[op + 1], 0);
+	return s->core.unordered && s->is->flow_of[op] == TAUT_NONE &&
+		(!s->n_cores ||
+			s->core_of_lane[s->graph->lane[op]] == TAUT_NONE) &&
+		!leaps_back(&s->core, op);
+}
 
-		op++;
-		core->pending[op] = TAUTI_ON_LANE;
-		if (at_ns >= core->start_ns[op]) {
-			core->start_ns[op] = at_ns;
-			core->decided_by[op] = op - 1;
+static inline void release(
+	struct share *s, uint32_t op, uint32_t pred, int64_t at_ns)
+{
+	if (!is_released(&s->core, op, pred, at_ns))
+		return;
+	if (is_timeless(s, op))
+		put_any(&s->core, op);
+	else
+		ready_put(&s->core.ready,
+			(struct ready_op){ s->core.start_ns[op], op });
+}
+
+/* Tells those that wait for the start, or the end, or either. */
+static void let_go(struct share *s, uint32_t op, bool starts, bool ends)
+{
+	const struct core *core = &s->core;
+	uint32_t last = core->edge_begin[op + 1];
+	if (!core->mute || !core->mute[op]) {
+		for (uint32_t i = core->edge_begin[op]; i < last; i++) {
+			struct tauti_wait wait = core->waits[i];
+			if (wait.from_start ? starts : ends)
+				release(s, wait.to, op, wait.lag_ns +
+					(wait.from_start ? core->start_ns[op]
+						: core->end_ns[op]));
 		}
-		core->start_ns[op] += max64(core->gap_ns[op], 0);
-		core->end_ns[op] = core->start_ns[op] + core->dur_ns[op];
-		timeline->makespan_ns = max64(
-			timeline->makespan_ns, core->end_ns[op]);
-		timeline->n_run++;
 	}
-	return op;
+	if (ends && core->pending[op + 1] & TAUTI_ON_LANE)
+		release(s, op + 1, op, core->end_ns[op] +
+			min64(core->gap_ns[op + 1], 0));
+}
+
+static void finish(struct share *s, struct taut_timeline *timeline,
+	uint32_t op, int64_t end_ns, bool tell_starts)
+{
+	s->core.end_ns[op] = end_ns;
+	timeline->makespan_ns = max64(timeline->makespan_ns, end_ns);
+	let_go(s, op, tell_starts, true);
 }
 
 static void start_plain(
 	struct share *s, struct taut_timeline *timeline, uint32_t op)
 {
-	struct core *core = &s->core;
-	core->end_ns[op] = core->start_ns[op] + core->dur_ns[op];
-	timeline->makespan_ns = max64(
-		timeline->makespan_ns, core->end_ns[op]);
-	if (core->unordered)
-		op = run_ahead(s, timeline, op);
-	let_go(core, op, true, true);
+	finish(s, timeline, op, s->core.start_ns[op] + s->core.dur_ns[op],
+		true);
+}
+
+static void run_timeless(struct share *s, struct taut_timeline *timeline)
+{
+	uint32_t op;
+	while ((op = take_any(&s->core)) != TAUT_NONE) {
+		timeline->n_run++;
+		start_plain(s, timeline, op);
+	}
 }
 
 /* --- operations on cores --------------------------------------------------------------*/
@@ -121,7 +120,7 @@ static void run_as_measured(struct share *s, struct taut_timeline *timeline,
 static void start_on_core(struct share *s, struct taut_timeline *timeline,
 	uint32_t c, uint32_t op)
 {
-	let_go(&s->core, op, true, false);
+	let_go(s, op, true, false);
 	if (!s->measure) {
 		run_on_core(s, timeline, c, op, s->core.dur_ns[op]);
 		return;
@@ -189,7 +188,7 @@ static void start_of_flow(
 		end_of_flow(s, timeline, op, true);
 		return;
 	}
-	let_go(&s->core, op, true, false);
+	let_go(s, op, true, false);
 	s->core.end_ns[op] = flow->waiting;
 	flow->waiting = op;
 	if (flow->stage != FLOW_IDLE)
@@ -264,6 +263,7 @@ static void run(struct share *s, struct taut_timeline *timeline)
 	timeline->n_run = 0;
 	timeline->makespan_ns = 0;
 	while (!s->no_memory) {
+		run_timeless(s, timeline);
 		int64_t start_ns = max64(
 			ready_first_ns(&s->core.ready), s->clock_ns);
 		int64_t due_ns = due_first_ns(&s->due);
