@@ -21,7 +21,9 @@
 #ifndef TAUT_GRAPH_EDIT_H
 #define TAUT_GRAPH_EDIT_H
 
+#include <assert.h>
 #include <stdbool.h>
+#include <string.h>
 
 #include <taut/edit.h>
 
@@ -121,11 +123,10 @@ struct taut_edit {
 void tauti_edit_begin(struct taut_edit *edit);
 taut_status tauti_edit_end(struct taut_edit *edit, taut_status status);
 taut_status tauti_edit_no_memory(struct taut_error *err);
-/* false: no memory, and nothing was done. */
-bool tauti_edit_put(struct taut_edit *edit, enum tauti_table_id table,
-	size_t index, size_t offset, size_t width, int64_t value);
-bool tauti_edit_push(struct taut_edit *edit, enum tauti_table_id table,
-	const void *element);
+/* Each false: no memory, and nothing was done. */
+bool tauti_edit_note(struct taut_edit *edit, struct tauti_undo undo);
+/* For one element more, and the count is noted. */
+bool tauti_edit_room(struct taut_edit *edit, enum tauti_table_id table);
 /* DUR or GAP become the edit's own. */
 bool tauti_edit_own(struct taut_edit *edit, enum tauti_table_id table);
 /* In its place comes a column of as many elements, which the edit then owns. */
@@ -133,6 +134,85 @@ bool tauti_edit_swap(struct taut_edit *edit, enum tauti_table_id table,
 	void *data);
 /* op has a cell from here on. */
 bool tauti_edit_touch(struct taut_edit *edit, uint32_t op);
+
+static inline size_t tauti_width(enum tauti_table_id table)
+{
+	switch (table) {
+	case TAUTI_AT: return sizeof(uint32_t);
+	case TAUTI_CELLS: return sizeof(struct tauti_cell);
+	case TAUTI_DUR: return sizeof(int64_t);
+	case TAUTI_GAP: return sizeof(int64_t);
+	case TAUTI_DEAD: return sizeof(uint8_t);
+	case TAUTI_WAITS: return sizeof(struct tauti_wait);
+	case TAUTI_LANES: return sizeof(struct tauti_lane);
+	case TAUTI_RANKS: return sizeof(struct tauti_rank_row);
+	case TAUTI_COLLS: return sizeof(struct tauti_coll);
+	case TAUTI_MEMBERS: return sizeof(struct tauti_member);
+	default: return sizeof(struct tauti_step);
+	}
+}
+
+static inline int64_t tauti_load(const void *at, size_t width)
+{
+	int64_t wide;
+	uint32_t word;
+
+	if (width == 1)
+		return *(const uint8_t *)at;
+	if (width == sizeof word) {
+		memcpy(&word, at, sizeof word);
+		return word;
+	}
+	memcpy(&wide, at, sizeof wide);
+	return wide;
+}
+
+static inline void tauti_store(void *at, size_t width, int64_t value)
+{
+	uint32_t word = (uint32_t)value;
+
+	if (width == 1)
+		*(uint8_t *)at = (uint8_t)value;
+	else if (width == sizeof word)
+		memcpy(at, &word, sizeof word);
+	else
+		memcpy(at, &value, sizeof value);
+}
+
+/* Inline, as both are in every loop and their widths are constants there. */
+static inline bool tauti_edit_put(struct taut_edit *edit,
+	enum tauti_table_id table, size_t index, size_t offset, size_t width,
+	int64_t value)
+{
+	char *at = (char *)edit->tables[table].data +
+		index * tauti_width(table) + offset;
+	int64_t old = tauti_load(at, width);
+
+	assert(index < edit->tables[table].count);
+	if (width == sizeof(uint32_t))
+		value = (uint32_t)value;
+	if (old == value)
+		return true;
+	if (index < edit->floor[table] && !tauti_edit_note(edit,
+		(struct tauti_undo) { old, (uint32_t)index, (uint16_t)offset,
+		(uint8_t)table, (uint8_t)width }))
+		return false;
+	tauti_store(at, width, value);
+	return true;
+}
+
+static inline bool tauti_edit_push(struct taut_edit *edit,
+	enum tauti_table_id table, const void *element)
+{
+	struct tauti_table *t = &edit->tables[table];
+
+	if ((t->count == t->capacity || !(edit->grew & 1u << table)) &&
+		!tauti_edit_room(edit, table))
+		return false;
+	memcpy((char *)t->data + t->count++ * tauti_width(table), element,
+		tauti_width(table));
+	return true;
+}
 
 #define TAUTI_PUT(edit, table, index, type, field, value) \
 	tauti_edit_put((edit), (table), (index), offsetof(type, field), \
@@ -253,6 +333,13 @@ static inline bool tauti_has_out(const struct taut_edit *edit, uint32_t op)
 	const uint32_t *begin = edit->below->edge_begin;
 
 	return tauti_at(edit)[op] || begin[op] < begin[op + 1];
+}
+
+/* Likewise, out of it or into it. */
+static inline bool tauti_has_waits(const struct taut_edit *edit, uint32_t op)
+{
+	return tauti_has_out(edit, op) ||
+		edit->in_begin[op] < edit->in_begin[op + 1];
 }
 
 /* Do the operations of this lane wait for each other? */

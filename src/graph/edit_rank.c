@@ -51,21 +51,22 @@ static bool joins(const struct copier *c, uint32_t coll)
 	return coll != TAUT_NONE && (!c->join || c->join[coll]);
 }
 
-static bool copy_op(struct copier *c, uint32_t op, uint32_t lane)
+/* Copies of a lane's ops have ids in a row. */
+static bool copy_op(struct copier *c, uint32_t op, uint32_t lane, bool first)
 {
 	struct taut_edit *edit = c->edit;
 	struct tauti_cell cell = tauti_cell_of(edit, op);
-	uint32_t copy;
+	uint32_t copy = tauti_count(edit, TAUTI_AT);
 
 	cell.lane = lane;
-	cell.next = cell.before = TAUT_NONE;
+	cell.before = first ? TAUT_NONE : copy - 1;
+	cell.next = cell.next == TAUT_NONE ? TAUT_NONE : copy + 1;
 	cell.out_first = cell.out_last = TAUT_NONE;
 	cell.in_first = cell.in_last = TAUT_NONE;
 	if (!joins(c, cell.collective))
 		cell.collective = TAUT_NONE;
 	if (!tauti_op_add(edit, &cell, tauti_dur(edit, op),
-		tauti_gap(edit, op), &copy) || !tauti_place(edit, copy,
-		tauti_lanes(edit)[lane].last, lane))
+		tauti_gap(edit, op), &copy))
 		return false;
 	edit->copy_of[op] = copy + 1;
 	return true;
@@ -81,15 +82,17 @@ static bool copy_lane(struct copier *c, uint32_t from)
 	struct taut_edit *edit = c->edit;
 	struct tauti_lane lane = tauti_lanes(edit)[from];
 	uint32_t op = lane.first, id = tauti_count(edit, TAUTI_LANES);
+	uint32_t first = tauti_count(edit, TAUTI_AT);
 
 	lane.is.trace = c->to;
-	lane.first = lane.last = TAUT_NONE;
-	if (!tauti_edit_push(edit, TAUTI_LANES, &lane))
-		return false;
 	for (; op != TAUT_NONE; op = tauti_next(edit, op))
-		if (!copy_op(c, op, id))
+		if (!copy_op(c, op, id, op == lane.first))
 			return false;
-	return true;
+	if (lane.first != TAUT_NONE) {
+		lane.first = first;
+		lane.last = tauti_count(edit, TAUTI_AT) - 1;
+	}
+	return tauti_edit_push(edit, TAUTI_LANES, &lane);
 }
 
 /* The copy of an edge's end: itself where it is the join of a collective that
@@ -155,7 +158,8 @@ static bool copy_rank(struct copier *c)
 	for (uint32_t l = 0; l < c->n_lanes; l++)
 		for (op = is_of(c, l) ? tauti_lanes(edit)[l].first : TAUT_NONE;
 			op != TAUT_NONE; op = tauti_next(edit, op))
-			if (!copy_waits(c, op) || !join_coll(c, op))
+			if ((tauti_has_waits(edit, op) && !copy_waits(c, op)) ||
+				!join_coll(c, op))
 				return false;
 	for (uint32_t s = 0; s < c->n_steps; s++) {
 		struct tauti_step step = tauti_steps(edit)[s];

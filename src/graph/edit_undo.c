@@ -1,30 +1,10 @@
 /* edit_undo.c - the tables of an edit, and the journal that takes back. */
-#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/edit.h"
 
 enum { IS_COUNT = 0, IS_COLUMN = 255 };
-
-static size_t width_of(enum tauti_table_id id)
-{
-	static const size_t widths[TAUTI_TABLES] = {
-		[TAUTI_AT] = sizeof(uint32_t),
-		[TAUTI_CELLS] = sizeof(struct tauti_cell),
-		[TAUTI_DUR] = sizeof(int64_t),
-		[TAUTI_GAP] = sizeof(int64_t),
-		[TAUTI_DEAD] = sizeof(uint8_t),
-		[TAUTI_WAITS] = sizeof(struct tauti_wait),
-		[TAUTI_LANES] = sizeof(struct tauti_lane),
-		[TAUTI_RANKS] = sizeof(struct tauti_rank_row),
-		[TAUTI_COLLS] = sizeof(struct tauti_coll),
-		[TAUTI_MEMBERS] = sizeof(struct tauti_member),
-		[TAUTI_STEPS] = sizeof(struct tauti_step),
-	};
-
-	return widths[id];
-}
 
 taut_status tauti_edit_no_memory(struct taut_error *err)
 {
@@ -39,87 +19,25 @@ void tauti_edit_begin(struct taut_edit *edit)
 		edit->floor[i] = edit->tables[i].count;
 }
 
-static int64_t load(const void *at, size_t width)
-{
-	int64_t wide;
-	uint32_t word;
-
-	switch (width) {
-	case 8:
-		memcpy(&wide, at, sizeof wide);
-		return wide;
-	case 4:
-		memcpy(&word, at, sizeof word);
-		return word;
-	default:
-		assert(width == 1);
-		return *(const uint8_t *)at;
-	}
-}
-
-static void store(void *at, size_t width, int64_t value)
-{
-	uint32_t word = (uint32_t)value;
-
-	switch (width) {
-	case 8:
-		memcpy(at, &value, sizeof value);
-		return;
-	case 4:
-		memcpy(at, &word, sizeof word);
-		return;
-	default:
-		assert(width == 1);
-		*(uint8_t *)at = (uint8_t)value;
-	}
-}
-
-static bool note(struct taut_edit *edit, struct tauti_undo undo)
+bool tauti_edit_note(struct taut_edit *edit, struct tauti_undo undo)
 {
 	return edit->journal.count < UINT32_MAX - 1 &&
 		taut_vec_push(&edit->journal, undo);
 }
 
-static void *element(struct tauti_table *table, enum tauti_table_id id,
-	size_t index)
-{
-	return (char *)table->data + index * width_of(id);
-}
-
-bool tauti_edit_put(struct taut_edit *edit, enum tauti_table_id table,
-	size_t index, size_t offset, size_t width, int64_t value)
-{
-	char *at = element(&edit->tables[table], table, index);
-
-	assert(index < edit->tables[table].count);
-	at += offset;
-	if (width == sizeof(uint32_t))
-		value = (uint32_t)value;
-	if (load(at, width) == value)
-		return true;
-	if (index < edit->floor[table] && !note(edit, (struct tauti_undo) {
-		load(at, width), (uint32_t)index, (uint16_t)offset,
-		(uint8_t)table, (uint8_t)width }))
-		return false;
-	store(at, width, value);
-	return true;
-}
-
-bool tauti_edit_push(struct taut_edit *edit, enum tauti_table_id table,
-	const void *value)
+bool tauti_edit_room(struct taut_edit *edit, enum tauti_table_id table)
 {
 	struct tauti_table *t = &edit->tables[table];
 
 	if (t->count >= TAUT_NONE - 1 || (t->count == t->capacity &&
-		!tauti_vec_grow(t, width_of(table), 1)))
+		!tauti_vec_grow(t, tauti_width(table), 1)))
 		return false;
-	if (!(edit->grew & 1u << table)) {
-		if (!note(edit, (struct tauti_undo) { (int64_t)t->count, 0, 0,
-			(uint8_t)table, IS_COUNT }))
-			return false;
-		edit->grew |= 1u << table;
-	}
-	memcpy(element(t, table, t->count++), value, width_of(table));
+	if (edit->grew & 1u << table)
+		return true;
+	if (!tauti_edit_note(edit, (struct tauti_undo) { (int64_t)t->count, 0,
+		0, (uint8_t)table, IS_COUNT }))
+		return false;
+	edit->grew |= 1u << table;
 	return true;
 }
 
@@ -151,7 +69,7 @@ bool tauti_edit_swap(struct taut_edit *edit, enum tauti_table_id table,
 {
 	struct tauti_table *t = &edit->tables[table];
 
-	if (!note(edit, (struct tauti_undo) { (int64_t)(intptr_t)t->data, 0, 0,
+	if (!tauti_edit_note(edit, (struct tauti_undo) { (int64_t)(intptr_t)t->data, 0, 0,
 		(uint8_t)table, IS_COLUMN }))
 		return false;
 	t->data = data;
@@ -173,8 +91,9 @@ static void take_back(struct taut_edit *edit, const struct tauti_undo *undo)
 		t->capacity = t->count;
 		break;
 	default:
-		store((char *)element(t, undo->table, undo->index) +
-			undo->offset, undo->width, undo->old);
+		tauti_store((char *)t->data + (size_t)undo->index *
+			tauti_width(undo->table) + undo->offset, undo->width,
+			undo->old);
 	}
 }
 

@@ -460,12 +460,90 @@ static void test_removed_takes_no_time(void **state)
 	assert_true(compared > 100000);
 }
 
+/* --- a rank more that does as another does changes nothing for the others ------------------ */
+
+static uint32_t compare_copied(struct taut_edit *edit, uint32_t rank,
+	const uint8_t *join)
+{
+	struct built before = build(edit), after;
+	uint32_t n = taut_edit_ops(edit), copy, compared = 0;
+	uint32_t *copy_of = malloc((n + 1) * sizeof *copy_of);
+	struct taut_timeline want, got;
+
+	OK(taut_edit_copy_rank(edit, rank, join, &copy, copy_of, NULL));
+	after = build(edit);
+	if (!starts_of(before.graph, NULL, &want))
+		n = 0; /* new collectives wait for each other in a circle */
+	assert_true(starts_of(after.graph, NULL, &got) || !n);
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t start;
+
+		if (before.op_of[i] == TAUT_NONE) {
+			assert_int_equal(copy_of[i], TAUT_NONE);
+			continue;
+		}
+		start = want.start_ns[before.op_of[i]];
+		assert_int_equal(got.start_ns[after.op_of[i]], start);
+		if (copy_of[i] == TAUT_NONE)
+			continue;
+		if (!join)
+			assert_int_equal(
+				got.start_ns[after.op_of[copy_of[i]]], start);
+		compared++;
+	}
+	taut_timeline_fini(&want);
+	taut_timeline_fini(&got);
+	unbuild(&before);
+	unbuild(&after);
+	free(copy_of);
+	return compared;
+}
+
+/* Changes after which no rank waits for another but in a collective. */
+static void change_within(struct taut_edit *edit, uint64_t *seed)
+{
+	static const uint32_t kinds[] = { 0, 1, 2, 3, 7, 8, 10, 12, 15, 16 };
+
+	for (uint32_t i = small_pick(seed, 12); i--;)
+		(void)!change(edit, kinds[small_pick(seed, 10)], seed);
+}
+
+static void test_copied_rank_does_alike(void **state)
+{
+	uint32_t compared = 0;
+
+	(void)state;
+	for (uint64_t i = 1; i <= 1500; i++) {
+		uint64_t seed = i * 5000011;
+		struct small_job *job = small_job_create(seed);
+		struct taut_edit *edit;
+		uint8_t join[MAX_IDS];
+		uint32_t rank;
+
+		OK(taut_edit_create(&job->graph, &edit, NULL));
+		change_within(edit, &seed);
+		for (int k = 0; k < MAX_IDS; k++)
+			join[k] = small_pick(&seed, 2);
+		do
+			rank = small_pick(&seed, taut_edit_ranks(edit));
+		while (!taut_edit_has_rank(edit, rank));
+		compared += compare_copied(edit, rank, NULL);
+		rank = taut_edit_ranks(edit) - 1;
+		compared += compare_copied(edit, rank, NULL);
+		compared += compare_copied(edit, rank, join);
+		taut_edit_destroy(edit);
+		small_job_destroy(job);
+	}
+	assert_true(compared > 50000);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_removed_takes_no_time),
+		cmocka_unit_test(test_copied_rank_does_alike),
 	};
 
 	return cmocka_run_group_tests_name(

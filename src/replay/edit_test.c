@@ -346,7 +346,9 @@ static void test_new_collective(void **state)
 	struct taut_member members[2];
 	struct taut_collective coll = { .kind = TAUT_COLL_ALLREDUCE,
 		.group_size = 2, .bytes = 100, .seq = 1 };
-	uint32_t a, b, c, arrive[2];
+	struct taut_op op = { .dur_ns = 1, .event = TAUT_NONE,
+		.like = TAUT_NONE, .kind = TAUT_OP_HOST };
+	uint32_t a, b, c, all, mark, arrive[2];
 	struct taut_graph *built;
 	struct taut_edit *edit;
 
@@ -359,7 +361,8 @@ static void test_new_collective(void **state)
 	OK(taut_edit_add_name(edit, "all", &coll.name, NULL));
 	members[0] = (struct taut_member) { 0, a, 7 };
 	members[1] = (struct taut_member) { 1, b, 9 };
-	OK(taut_edit_add_collective(edit, &coll, members, 2, &c, arrive, NULL));
+	OK(taut_edit_add_collective(edit, &coll, members, 2, &all, arrive,
+		NULL));
 	assert_int_equal(start_of(edit, taut_edit_next(edit, arrive[0])), 30);
 	assert_int_equal(start_of(edit, arrive[0]), 10);
 	OK(taut_edit_build(edit, &built, NULL, NULL, NULL));
@@ -375,12 +378,26 @@ static void test_new_collective(void **state)
 	/* Nothing comes between; a removed arrival takes its transfer along. */
 	assert_int_equal(taut_edit_move(edit, a, arrive[1], 0, NULL),
 		TAUT_EINVAL);
+	mark = taut_edit_mark(edit);
+	OK(taut_edit_insert(edit, taut_edit_next(edit, arrive[0]), &op, "c",
+		&c, NULL));
+	assert_int_equal(start_of(edit, c), 37);
+	OK(taut_edit_remove(edit, taut_edit_next(edit, arrive[0]), NULL));
+	assert_int_equal(start_of(edit, c), 10);
+	taut_edit_undo(edit, mark);
+	OK(taut_edit_copy_rank(edit, 1, NULL, &c, NULL, NULL));
+	assert_true(taut_edit_collective(edit, all, &coll));
+	assert_int_equal(coll.group_size, 3);
+	assert_int_equal(coll.n_members, 3);
+	OK(taut_edit_remove_rank(edit, c, NULL));
 	OK(taut_edit_remove(edit, arrive[1], NULL));
+	assert_true(taut_edit_collective(edit, all, &coll));
+	assert_int_equal(coll.group_size, 1);
 	assert_int_equal(taut_edit_last(edit, 1), b);
 	assert_int_equal(start_of(edit, taut_edit_next(edit, arrive[0])), 10);
-	OK(taut_edit_remove_collective(edit, c, NULL));
+	OK(taut_edit_remove_collective(edit, all, NULL));
 	assert_int_equal(taut_edit_last(edit, 0), a);
-	assert_false(taut_edit_collective(edit, c, &coll));
+	assert_false(taut_edit_collective(edit, all, &coll));
 	taut_edit_destroy(edit);
 	by_hand_destroy(hand);
 }
