@@ -142,10 +142,12 @@ TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);
 
-/* The median step over ranks and steps, each from its begin to its end with
- * what it put on a device, without a rank's first step where it has more: what
- * a report calls the steady step. The times are by op: a timeline's, or the
- * recorded ones. -1 where the graph has no steps. TAUT_ENOMEM. */
+/* The median step over ranks and steps, each from its begin to its end, without
+ * a rank's first step where it has more: what a report calls the steady step.
+ * Where a host runs ahead of its device, that is not all: by what the device
+ * falls further behind from the first step to the last, each step is longer.
+ * The times are by op: a timeline's, or the recorded ones. -1 where the graph
+ * has no steps. TAUT_ENOMEM. */
 TAUT_API TAUT_NODISCARD taut_status taut_steady_step(
 	const struct taut_graph *graph, const int64_t *start_ns,
 	const int64_t *end_ns, int64_t *ret_ns, struct taut_error *reterr);

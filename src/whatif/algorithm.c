@@ -84,7 +84,7 @@ static taut_status apply(struct tauti_whatif *w,
 	uint32_t n = 0;
 
 	if (!status)
-		status = tauti_ddp_create(w, 0, &ddp, err);
+		status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
 	if (!status)
 		status = tauti_ddp_wait(w, ddp, err);
 	tauti_ddp_destroy(ddp);

@@ -124,7 +124,7 @@ static taut_status apply(struct tauti_whatif *w,
 	const struct tauti_change *c, struct taut_error *err)
 {
 	struct job j = { .w = w, .c = c, .err = err };
-	taut_status status = tauti_ddp_create(w, 0, &j.ddp, err);
+	taut_status status = tauti_ddp_create(w, 0, NULL, 0, &j.ddp, err);
 
 	if (status)
 		return status;

@@ -226,7 +226,7 @@ static taut_status apply(struct tauti_whatif *w,
 	const struct tauti_change *c, struct taut_error *err)
 {
 	struct compress k = { .w = w, .err = err };
-	taut_status status = tauti_ddp_create(w, 0, &k.ddp, err);
+	taut_status status = tauti_ddp_create(w, 0, NULL, 0, &k.ddp, err);
 
 	if (status)
 		return status;

@@ -15,10 +15,16 @@ static const char copy_in[] = "torch::distributed::reducer::mul_out";
 static const char copy_out[] =
 	"torch.distributed.ddp.reducer::copy_bucket_to_grad";
 
+struct point { /* of the host */
+	uint32_t op, kernel; /* kernel: the last that was launched by then */
+};
+
 struct finder {
 	struct tauti_whatif *w;
 	struct tauti_ddp *ddp;
 	double gradients_bytes;
+	const uint8_t *not_these;
+	uint32_t n_not;
 	uint8_t *marks;
 	uint32_t rank, like;
 	const struct taut_trace *trace; /* NULL: made by hand */
@@ -33,7 +39,8 @@ struct finder {
 	uint32_t kernel;      /* the last that was put on a device */
 	int64_t inside_until; /* of the trace: end of the event around it */
 	int64_t launch_until; /* of the event around the last launch */
-	TAUT_VEC(uint32_t) since; /* ops of the backward pass since the last
+	struct point last;    /* of the step */
+	TAUT_VEC(struct point) since; /* of the backward pass since the last
 	                             launch, where AccumulateGrad is not told */
 	TAUT_VEC(int64_t) launches; /* host time of each */
 	TAUT_VEC(int64_t) lags;
@@ -107,10 +114,10 @@ static int64_t recorded_end(const struct finder *f, const struct taut_op *op)
 		g->start_ns[op->like] + g->dur_ns[op->like];
 }
 
-static bool add_gradient(struct finder *f, uint32_t id, const struct taut_op *op,
-	int64_t bytes)
+static bool add_gradient(struct finder *f, struct point at,
+	const struct taut_op *op, int64_t bytes)
 {
-	struct tauti_gradient g = { bytes, id, TAUT_NONE, f->kernel,
+	struct tauti_gradient g = { bytes, at.op, TAUT_NONE, at.kernel,
 		recorded_end(f, op) };
 
 	f->step->n_gradients++;
@@ -129,7 +136,8 @@ static bool note_accumulate(struct finder *f, uint32_t id,
 	f->seen = op->event;
 	outer = tauti_row_around(t, op->event, "autograd::engine::evaluate_function");
 	f->inside_until = row_end(t, outer);
-	return add_gradient(f, id, op, tensor ? tensor->bytes : 0);
+	return add_gradient(f, (struct point) { id, f->kernel }, op,
+		tensor ? tensor->bytes : 0);
 }
 
 static bool note_copy_in(struct finder *f, uint32_t row)
@@ -193,11 +201,11 @@ static bool cut_pieces(struct finder *f, int64_t bytes, uint32_t n)
 	if (n > ops)
 		n = (uint32_t)ops;
 	for (uint32_t i = 0; i < n; i++) {
-		uint32_t id = f->since.data[(i + 1) * ops / n - 1];
+		struct point at = f->since.data[(i + 1) * ops / n - 1];
 		struct taut_op op;
 
-		if (!taut_edit_op(f->w->edit, id, &op) || !add_gradient(f, id,
-			&op, bytes * (i + 1) / n - bytes * i / n))
+		if (!taut_edit_op(f->w->edit, at.op, &op) || !add_gradient(f,
+			at, &op, bytes * (i + 1) / n - bytes * i / n))
 			return false;
 	}
 	return true;
@@ -252,6 +260,8 @@ static void see_out(void *context, struct taut_wait wait)
 		l->kernel = wait.op;
 	if (l->arrive == TAUT_NONE && op.kind == TAUT_OP_ARRIVE &&
 		op.collective != TAUT_NONE &&
+		!(op.collective < l->f->n_not &&
+		l->f->not_these[op.collective]) &&
 		tauti_is_gradient(l->f->w, l->f->marks, op.collective)) {
 		l->arrive = wait.op;
 		l->lag_ns = wait.lag_ns;
@@ -309,6 +319,10 @@ static bool end_step(struct finder *f)
 		if (known > 0 && llabs(known - all) < all / 20)
 			return true;
 	}
+	/* without a backward pass they are ready when all else is done */
+	if (!f->since.count && f->last.op != TAUT_NONE &&
+		!taut_vec_push(&f->since, f->last))
+		return false;
 	f->bucket_from = 0;
 	return fit_sizes(f, all);
 }
@@ -326,7 +340,7 @@ static bool begin_step(struct finder *f, uint32_t step)
 		return false;
 	f->step = &f->ddp->steps.data[f->ddp->steps.count - 1];
 	f->bucket_from = f->n_out = 0;
-	f->seen = f->copied = TAUT_NONE;
+	f->seen = f->copied = f->last.op = TAUT_NONE;
 	f->inside_until = f->launch_until = INT64_MIN;
 	taut_vec_clear(&f->since);
 	return true;
@@ -342,6 +356,7 @@ static bool walk_backward(struct finder *f)
 		struct launched l = { f, TAUT_NONE, TAUT_NONE, 0 };
 		uint32_t step = TAUT_NONE;
 		struct taut_op op;
+		struct point at;
 
 		if (!taut_edit_op(edit, id, &op))
 			continue;
@@ -352,13 +367,16 @@ static bool walk_backward(struct finder *f)
 			return false;
 		if (!f->step)
 			continue;
-		if (op.like != TAUT_NONE &&
-			job->phase[op.like] == TAUTI_PHASE_BACKWARD &&
-			!taut_vec_push(&f->since, id))
-			return false;
 		taut_edit_each_out(edit, id, see_out, &l);
 		if (l.kernel != TAUT_NONE)
 			f->kernel = l.kernel;
+		at = (struct point) { id, f->kernel };
+		if (op.kind != TAUT_OP_MARK && step != TAUT_NONE)
+			f->last = at;
+		if (op.like != TAUT_NONE &&
+			job->phase[op.like] == TAUTI_PHASE_BACKWARD &&
+			!taut_vec_push(&f->since, at))
+			return false;
 		if (l.arrive != TAUT_NONE ? !note_launch(f, id, &op, &l) :
 			!note_event(f, id, &op))
 			return false;
@@ -540,9 +558,11 @@ static taut_status check_alike(struct tauti_ddp *ddp, struct taut_error *err)
 }
 
 taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
-	struct tauti_ddp **ret_ddp, struct taut_error *err)
+	const uint8_t *not_these, uint32_t n_not, struct tauti_ddp **ret_ddp,
+	struct taut_error *err)
 {
-	struct finder f = { .w = w, .gradients_bytes = gradients_bytes };
+	struct finder f = { .w = w, .gradients_bytes = gradients_bytes,
+		.not_these = not_these, .n_not = not_these ? n_not : 0 };
 	taut_status status = TAUT_OK;
 
 	f.ddp = calloc(1, sizeof *f.ddp);

@@ -57,10 +57,12 @@ struct tauti_ddp {
 };
 
 /* gradients_bytes: how much is summed in a step where no collective tells it;
- * 0: not said. TAUT_EINVAL: the ranks do not do the same. Without a gradient
+ * 0: not said. not_these: by collective of the edit, n_not of them, 1: sums no
+ * gradients of several replicas whatever it looks like; NULL. TAUT_EINVAL: the ranks do not do the same. Without a gradient
  * at all the steps are there and empty. */
 taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
-	struct tauti_ddp **ret_ddp, struct taut_error *err);
+	const uint8_t *not_these, uint32_t n_not, struct tauti_ddp **ret_ddp,
+	struct taut_error *err);
 void tauti_ddp_destroy(struct tauti_ddp *ddp); /* NULL is fine */
 
 /* 1 for collectives of the graph below that sum gradients; malloced, NULL: no

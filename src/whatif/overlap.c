@@ -98,7 +98,7 @@ static taut_status apply_overlap(struct tauti_whatif *w,
 	taut_status status = tauti_param_word(change, 0, &how, err);
 
 	if (!status)
-		status = tauti_ddp_create(w, 0, &ddp, err);
+		status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
 	if (status)
 		return status;
 	if (!ddp->buckets.count)
@@ -143,7 +143,7 @@ static taut_status apply_ideal(struct tauti_whatif *w,
 	size_t n;
 	struct taut_select transfers = { .kinds = 1u << TAUT_OP_TRANSFER };
 	struct tauti_ddp *ddp;
-	taut_status status = tauti_ddp_create(w, 0, &ddp, err);
+	taut_status status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
 
 	(void)change;
 	if (status)

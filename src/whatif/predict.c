@@ -14,6 +14,12 @@ struct owned { /* what taut_prediction_destroy() frees */
 	struct taut_graph *graph;
 };
 
+struct trial { /* something in doubt, at one end */
+	struct tauti_scenario scenario;
+	const char *name;
+	int64_t step_ns;
+};
+
 struct work {
 	const struct taut_graph *graph;
 	const struct taut_whatif_options *options;
@@ -21,8 +27,12 @@ struct work {
 	struct tauti_predictor p;
 	struct tauti_job *job;
 	struct taut_costs *costs;
+	struct tauti_recorder recorder;
+	struct tauti_change *changes;
+	size_t n_changes;
 	struct taut_memory *memory;
 	struct tauti_outcome central;
+	TAUT_VEC(struct trial) trials; /* in pairs: both ends */
 	double up, down; /* sums of squares: how far it may be off */
 	TAUT_VEC(struct taut_uncertain) uncertain;
 	struct taut_error *err;
@@ -47,14 +57,13 @@ static taut_status read_changes(struct work *k, const char *const *texts,
 		return taut_error_set(k->err, TAUT_EINVAL, -1,
 			"expected at most %d changes, found %zu", MOST_CHANGES,
 			n);
-	k->p.w.ranged = TAUT_ARENA_ARRAY(k->out->arena, bool, n + 1);
-	if (!changes || !k->p.w.ranged)
+	if (!changes)
 		return no_memory(k->err);
 	for (size_t i = 0; !status && i < n; i++)
 		status = tauti_change_read(
 			texts[i], k->out->arena, &changes[i], k->err);
-	k->p.changes = changes;
-	k->p.n_changes = n;
+	k->changes = changes;
+	k->n_changes = n;
 	return status;
 }
 
@@ -78,9 +87,24 @@ static taut_status measure_before(struct work *k)
 	return status;
 }
 
+/* What is predicted is a job that nobody records, before and after. */
+static taut_status take_recorder_off(struct work *k)
+{
+	struct taut_prediction *out = &k->out->prediction;
+	taut_status status = tauti_recorder_find(k->graph, k->costs,
+		out->before_ns, &k->recorder, k->err);
+
+	if (status)
+		return status;
+	out->recorded_ns = out->before_ns;
+	out->recorder_ns = k->recorder.event_ns;
+	if (k->recorder.event_ns > 0)
+		out->before_ns = k->recorder.step_ns;
+	return TAUT_OK;
+}
+
 static taut_status prepare(struct work *k)
 {
-	struct tauti_whatif *w = &k->p.w;
 	taut_status status = measure_before(k);
 
 	if (!status)
@@ -88,22 +112,34 @@ static taut_status prepare(struct work *k)
 	if (!status)
 		status = taut_costs_create(k->graph, &k->costs, k->err);
 	if (!status)
-		status = taut_edit_create(k->graph, &w->edit, k->err);
+		status = take_recorder_off(k);
 	if (!status)
-		status = tauti_memory_prepare(k->graph, k->out->arena,
-			&k->memory, &w->block_scale, k->err);
-	if (status)
-		return status;
-	w->memory = k->memory;
-	w->graph = k->graph;
-	w->job = k->job;
-	w->costs = k->p.central = k->costs;
-	w->arena = k->out->arena;
-	k->p.start = taut_edit_mark(w->edit);
-	return TAUT_OK;
+		status = tauti_predictor_init(&k->p, k->graph, k->job,
+			k->costs, &k->recorder, k->changes, k->n_changes,
+			k->err);
+	if (!status)
+		status = tauti_memory_prepare(k->graph, k->p.w.arena,
+			&k->memory, &k->p.w.block_scale, k->err);
+	k->p.w.memory = k->memory;
+	return status;
 }
 
 /* --- after ------------------------------------------------------------------------ */
+
+static taut_status say_recorder(struct work *k)
+{
+	const struct taut_prediction *out = &k->out->prediction;
+
+	if (!(out->recorder_ns > 0))
+		return TAUT_OK;
+	return tauti_note(&k->p.w, k->err, "recording made the job slower, by "
+		"%.1f us for each event that the profiler wrote (%s); that is "
+		"taken off, before and after: the recorded step took %.1f ms",
+		out->recorder_ns / 1e3, k->recorder.told ?
+		"from steps timed without it" :
+		"the usual, as its steps do not tell",
+		(double)out->recorded_ns / 1e6);
+}
 
 static taut_status find_central(struct work *k)
 {
@@ -113,6 +149,8 @@ static taut_status find_central(struct work *k)
 	taut_status status = tauti_scenario_run(
 		&k->p, &as_believed, &k->central, k->err);
 
+	if (!status)
+		status = say_recorder(k);
 	if (status)
 		return status;
 	out->after_ns = k->central.step_ns;
@@ -139,44 +177,63 @@ static taut_status add_uncertain(struct work *k, const char *name,
 	return taut_vec_push(&k->uncertain, u) ? TAUT_OK : no_memory(k->err);
 }
 
-static taut_status step_of(struct work *k, struct tauti_scenario scenario,
-	int64_t *ret_ns)
+/* Each with an edit of its own: the order in which they run is of no
+ * matter. */
+static taut_status run_trial(void *context, size_t i, struct taut_error *err)
 {
+	struct work *k = context;
+	struct trial *trial = &k->trials.data[i];
+	struct tauti_predictor p;
 	struct tauti_outcome outcome;
-	taut_status status = tauti_scenario_run(
-		&k->p, &scenario, &outcome, k->err);
+	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
+		k->costs, &k->recorder, k->changes, k->n_changes, err);
 
 	if (status)
 		return status;
-	*ret_ns = outcome.step_ns;
-	tauti_outcome_fini(&outcome);
-	return TAUT_OK;
+	status = tauti_scenario_run(&p, &trial->scenario, &outcome, err);
+	if (!status) {
+		trial->step_ns = outcome.step_ns;
+		tauti_outcome_fini(&outcome);
+	}
+	tauti_predictor_fini(&p);
+	return status;
 }
 
 static taut_status try_both(struct work *k, enum tauti_doubt doubt,
 	uint32_t change, const char *name)
 {
-	struct tauti_scenario scenario = { doubt, -1, change };
-	int64_t low, high;
-	taut_status status = step_of(k, scenario, &low);
+	for (int side = -1; side <= 1; side += 2) {
+		struct trial trial = { { doubt, side, change }, name, 0 };
 
-	scenario.side = 1;
-	if (!status)
-		status = step_of(k, scenario, &high);
-	return status ? status : add_uncertain(k, name, low, high);
+		if (!taut_vec_push(&k->trials, trial))
+			return no_memory(k->err);
+	}
+	return TAUT_OK;
+}
+
+static taut_status run_trials(struct work *k)
+{
+	taut_status status = taut_parallel_for(k->trials.count,
+		k->options ? k->options->threads : 0, run_trial, k, k->err);
+
+	for (size_t i = 0; !status && i < k->trials.count; i += 2)
+		status = add_uncertain(k, k->trials.data[i].name,
+			k->trials.data[i].step_ns,
+			k->trials.data[i + 1].step_ns);
+	return status;
 }
 
 static taut_status doubt_changes(struct work *k)
 {
 	taut_status status = TAUT_OK;
 
-	for (size_t i = 0; !status && i < k->p.n_changes; i++) {
+	for (size_t i = 0; !status && i < k->n_changes; i++) {
 		const char *name;
 
 		if (!k->p.w.ranged[i])
 			continue;
 		name = taut_arena_printf(k->out->arena,
-			"what %s assumes", k->p.changes[i].text);
+			"what %s assumes", k->changes[i].text);
 		status = name ? try_both(k, TAUTI_DOUBT_MODEL, (uint32_t)i,
 			name) : no_memory(k->err);
 	}
@@ -208,11 +265,16 @@ static taut_status doubt_all(struct work *k)
 	if (network && k->costs->n_classes)
 		status = try_both(k, TAUTI_DOUBT_LINE, 0,
 			"latency and rate of the links");
-	if (!status && k->p.n_changes && k->costs->drag_error > 0)
+	if (!status && k->n_changes && k->costs->drag_error > 0)
 		status = try_both(k, TAUTI_DOUBT_DRAG, 0,
 			"computation slowed down by transfers");
+	if (!status && k->recorder.high_ns > 0)
+		status = try_both(k, TAUTI_DOUBT_RECORDER, 0,
+			"what recording cost");
 	if (!status)
 		status = doubt_changes(k);
+	if (!status)
+		status = run_trials(k);
 	return status ? status : doubt_scatter(k);
 }
 
@@ -230,14 +292,22 @@ static void *keep(struct work *k, const void *from, size_t n, size_t size)
 static taut_status publish(struct work *k)
 {
 	struct taut_prediction *out = &k->out->prediction;
+	const char **notes;
 
 	out->low_ns = out->after_ns - (int64_t)(sqrt(k->down) + 0.5);
 	if (out->low_ns < 0)
 		out->low_ns = 0;
 	out->high_ns = out->after_ns + (int64_t)(sqrt(k->up) + 0.5);
+	notes = TAUT_ARENA_ARRAY(k->out->arena, const char *,
+		k->p.w.notes.count + 1);
+	for (size_t i = 0; notes && i < k->p.w.notes.count; i++) {
+		notes[i] = taut_arena_strndup(k->out->arena,
+			k->p.w.notes.data[i], strlen(k->p.w.notes.data[i]));
+		if (!notes[i])
+			return no_memory(k->err);
+	}
 	out->n_notes = (uint32_t)k->p.w.notes.count;
-	out->notes = keep(k, k->p.w.notes.data, out->n_notes,
-		sizeof *out->notes);
+	out->notes = notes;
 	out->n_uncertain = (uint32_t)k->uncertain.count;
 	out->uncertain = keep(k, k->uncertain.data, out->n_uncertain,
 		sizeof *out->uncertain);
@@ -269,9 +339,8 @@ static taut_status predict(struct work *k, const char *const *changes,
 		status = publish(k);
 	tauti_outcome_fini(&k->central);
 	taut_vec_free(&k->uncertain);
-	taut_vec_free(&k->p.w.notes);
-	taut_vec_free(&k->p.w.ways);
-	taut_edit_destroy(k->p.w.edit);
+	taut_vec_free(&k->trials);
+	tauti_predictor_fini(&k->p);
 	taut_memory_destroy(k->memory);
 	taut_costs_destroy(k->costs);
 	tauti_job_destroy(k->job);

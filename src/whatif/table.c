@@ -12,9 +12,26 @@
 	ROW(overlap) \
 	ROW(ideal_network) \
 	/* compute */ \
+	ROW(slow) \
+	ROW(repair) \
+	ROW(scale) \
+	ROW(remove) \
+	ROW(host) \
+	ROW(device) \
+	ROW(optimizer) \
+	ROW(amp) \
+	ROW(graphs) \
+	ROW(fuse) \
+	ROW(batchnorm) \
 	/* data */ \
+	ROW(workers) \
 	/* memory */ \
-	/* job */
+	ROW(recompute) \
+	ROW(offload) \
+	ROW(gist) \
+	/* job */ \
+	ROW(batch) \
+	ROW(accumulate)
 
 #define DECLARE(name) extern const struct tauti_transformation \
 	tauti_whatif_##name;

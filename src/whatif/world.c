@@ -73,7 +73,6 @@ static taut_status read_link(struct world *x)
 			x->c, LATENCY, "a time, like 50us", x->err);
 	if (!status && tauti_param_given(x->c, DRAG))
 		return tauti_param_number(x->c, DRAG, 0, 1, &x->drag, x->err);
-	x->drag = tauti_range(x->w, 0, 0.05, 0.2);
 	return status;
 }
 
@@ -164,25 +163,57 @@ static taut_status insert_gradients(struct world *x,
 
 /* --- the link that nobody recorded --------------------------------------------------- */
 
-static bool knows_links(const struct world *x)
+static bool knows(const struct world *x, bool network)
 {
-	return x->w->costs->n_classes > 0;
+	for (uint32_t i = 0; i < x->w->costs->n_classes; i++)
+		if (x->w->costs->classes[i].on_network == network)
+			return true;
+	return false;
 }
 
-/* Of what spans several ranks now and did not: over the given link. */
+struct spread {
+	const struct world *x;
+	uint32_t host; /* of the first member */
+	bool wide;     /* another has another */
+};
+
+static void see_member(void *context, uint32_t arrive)
+{
+	struct spread *s = context;
+	const struct tauti_whatif *w = s->x->w;
+	uint32_t host;
+	struct taut_op op;
+
+	if (!taut_edit_op(w->edit, arrive, &op))
+		return;
+	host = w->site.host_of[taut_edit_lane(w->edit, op.lane).trace];
+	s->wide |= s->host != TAUT_NONE && s->host != host;
+	s->host = host;
+}
+
+/* Did the recording show what this collective passes? */
+static bool is_known(const struct world *x, uint32_t c)
+{
+	struct spread s = { .x = x, .host = TAUT_NONE };
+
+	taut_edit_each_member(x->w->edit, c, see_member, &s);
+	return knows(x, s.wide);
+}
+
+/* Of what passes a way that nothing passed before: over the given link. */
 static taut_status give_link(struct world *x)
 {
 	taut_status status = TAUT_OK;
 
+	if (!tauti_param_given(x->c, DRAG))
+		x->drag = tauti_range(x->w, 0, 0.05, 0.2);
 	for (uint32_t c = 0; !status && c < taut_edit_collectives(x->w->edit);
 		c++) {
-		uint32_t like = taut_edit_collective_like(x->w->edit, c);
 		struct tauti_way way = tauti_way_of(x->w, c);
 		struct taut_collective coll;
 
-		if (!taut_edit_collective(x->w->edit, c, &coll) || (like !=
-			TAUT_NONE && x->w->costs->transfers[like].amount > 0) ||
-			way.like)
+		if (!taut_edit_collective(x->w->edit, c, &coll) ||
+			is_known(x, c))
 			continue;
 		way.ns_per_byte = 1 / x->rate;
 		way.message_ns = x->latency_ns;
@@ -220,9 +251,8 @@ static taut_status count_hosts(struct world *x)
 			x->per_host, x->target);
 	if (!x->per_host && x->hosts)
 		x->per_host = (x->target + x->hosts - 1) / x->hosts;
-	if (!x->per_host) /* as many as stand on one; all, where it is one */
-		x->per_host = used > 1 || x->n == 1 ?
-			(x->n + used - 1) / used : x->target;
+	if (!x->per_host)
+		x->per_host = (x->n + used - 1) / used;
 	return TAUT_OK;
 }
 
@@ -275,7 +305,7 @@ static taut_status add_ranks(struct world *x)
 	uint32_t *ranks = TAUT_ARENA_ARRAY(
 		x->w->arena, uint32_t, x->replicas.size + 1);
 	uint32_t more = x->target / x->replicas.size - x->replicas.n;
-	taut_status status = ranks ? count_hosts(x) : no_memory(x->err);
+	taut_status status = ranks ? TAUT_OK : no_memory(x->err);
 
 	for (uint32_t i = 0; !status && i < more; i++)
 		status = add_replica(x, i + x->replicas.n, ranks);
@@ -302,25 +332,41 @@ static taut_status remove_ranks(struct world *x)
 	return status;
 }
 
-static taut_status check(struct world *x, const struct tauti_ddp *ddp)
+static taut_status check_replicas(struct world *x)
 {
 	if (x->target % x->replicas.size)
 		return taut_error_set(x->err, TAUT_EINVAL, -1, "world: %u ranks "
 			"hold one model together: expected a multiple of %u, "
 			"found %u", x->replicas.size, x->replicas.size,
 			x->target);
-	if (x->target > x->n && !knows_links(x) && x->rate <= 0)
-		return taut_error_set(x->err, TAUT_EINVAL, -1, "world: no "
-			"transfer between ranks was recorded: give the link "
-			"that they will have, like link=10gbit");
-	(void)ddp;
 	return TAUT_OK;
+}
+
+static taut_status check_links(struct world *x)
+{
+	bool wide = x->per_host < x->target;
+
+	if (x->rate > 0 || (knows(x, true) && wide) ||
+		(knows(x, false) && !wide))
+		return TAUT_OK;
+	if (wide)
+		return taut_error_set(x->err, TAUT_EINVAL, -1, "world: nothing "
+			"in this recording passed a network: give the link "
+			"that the hosts will have, like link=10gbit, or keep "
+			"all on one: per-host=%u", x->target);
+	return taut_error_set(x->err, TAUT_EINVAL, -1, "world: no transfer "
+		"inside of a host was recorded: give the link that its ranks "
+		"will have, like link=100gbit");
 }
 
 static taut_status change(struct world *x, const struct tauti_ddp *ddp)
 {
-	taut_status status = check(x, ddp);
+	taut_status status = check_replicas(x);
 
+	if (!status)
+		status = count_hosts(x);
+	if (!status && x->target > x->n)
+		status = check_links(x);
 	if (status || x->target == x->n)
 		return status;
 	if (ddp->buckets.count)
@@ -343,7 +389,8 @@ static taut_status apply(struct tauti_whatif *w,
 	taut_status status = read(&x);
 
 	if (!status)
-		status = tauti_ddp_create(w, x.gradients_bytes, &ddp, err);
+		status = tauti_ddp_create(w, x.gradients_bytes,
+			x.replicas.inner, x.replicas.n_inner, &ddp, err);
 	if (!status)
 		status = change(&x, ddp);
 	tauti_ddp_destroy(ddp);

@@ -1,0 +1,199 @@
+/* batch.c - batches of another size.
+ *
+ * Of each operation of the forward and backward pass a part stays and the rest
+ * grows with the batch:
+ *     new = old * (s + (1 - s) * factor)
+ * On a host, s is the layer's pass over its weights (weights.h), once forward,
+ * twice backward, and what it costs to call an operator at all. On a device it
+ * is the shortest time that a kernel can take. Updates of weights and
+ * gradients on the wire do not depend on the batch; work of loaders does. */
+#include "whatif/compute.h"
+#include "whatif/weights.h"
+
+enum { FACTOR };
+
+static const struct taut_parameter parameters[] = {
+	{ "", "FACTOR", NULL, "of the samples a rank and step: 2x, 0.5x, +25%" },
+};
+
+static const double call_ns = 2000;   /* of one operator on a host */
+static const double kernel_ns = 3000; /* no kernel is shorter */
+
+struct scaler {
+	struct tauti_whatif *w;
+	struct tauti_weights weights;
+	uint8_t *fixed;   /* by op of the graph: not of the batch at all */
+	double factor;
+	double passes[2]; /* over the weights: forward, backward */
+	double flat;      /* share that stays of anything */
+};
+
+/* Gradients are of one size whatever the batch. */
+static bool is_of_weights(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "AccumulateGrad") || strstr(name, "reducer::") ||
+		!strncmp(name, "c10d::", 6) || strstr(name, "zero_grad") ||
+		strstr(name, "flatten_dense_tensors");
+}
+
+static double host_share(const struct scaler *s, const struct taut_op *op,
+	bool backward)
+{
+	double dur = (double)op->dur_ns, share = s->flat;
+
+	if (dur <= call_ns)
+		return 1;
+	share += s->weights.share[op->like] * s->passes[backward];
+	share += call_ns / dur;
+	return share < 1 ? share : 1;
+}
+
+static double device_share(const struct scaler *s, const struct taut_op *op)
+{
+	double dur = (double)op->dur_ns, share = s->flat;
+
+	if (dur <= kernel_ns)
+		return 1;
+	share += kernel_ns / dur;
+	return share < 1 ? share : 1;
+}
+
+/* The share of an operation that stays; 1: all of it. */
+static double share_of(const struct scaler *s, const struct taut_op *op)
+{
+	enum tauti_phase phase = tauti_op_phase(s->w, op);
+	bool device = tauti_is_device_op(op->kind);
+
+	if (op->like == TAUT_NONE || tauti_picked(s->fixed, op) ||
+		op->kind == TAUT_OP_RETURN)
+		return 1;
+	if (phase == TAUTI_PHASE_DATA)
+		return device ? device_share(s, op) : 1;
+	if (phase != TAUTI_PHASE_FORWARD && phase != TAUTI_PHASE_BACKWARD)
+		return 1;
+	if (s->w->job->has_device)
+		return device ? device_share(s, op) : 1;
+	return host_share(s, op, phase == TAUTI_PHASE_BACKWARD);
+}
+
+static taut_status scale_ops(struct scaler *s, struct taut_error *err)
+{
+	uint32_t n = taut_edit_ops(s->w->edit);
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; !status && i < n; i++) {
+		struct taut_op op;
+		double share;
+
+		if (!taut_edit_op(s->w->edit, i, &op) ||
+			!tauti_is_work(op.kind) ||
+			taut_edit_lane(s->w->edit, op.lane).is_comm ||
+			tauti_is_load_lane(s->w, op.lane))
+			continue;
+		share = share_of(s, &op);
+		if (share < 1)
+			status = tauti_scale_op(s->w, i, &op,
+				share + (1 - share) * s->factor, err);
+	}
+	return status;
+}
+
+/* --- the loader ------------------------------------------------------------------ */
+
+static taut_status scale_own_loading(struct scaler *s,
+	const struct tauti_take *take, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = take->first; !status;
+		i = taut_edit_next(s->w->edit, i)) {
+		struct taut_op op;
+
+		if (taut_edit_op(s->w->edit, i, &op) &&
+			!tauti_is_device_op(op.kind))
+			status = tauti_scale_op(s->w, i, &op, s->factor, err);
+		if (i == take->last)
+			break;
+	}
+	return status;
+}
+
+static taut_status scale_loading(
+	struct scaler *s, uint32_t rank, struct taut_error *err)
+{
+	struct tauti_batches b;
+	int64_t *dur_ns;
+	taut_status status = tauti_batches_find(s->w, rank, &b, err);
+
+	if (status)
+		return status;
+	status = tauti_batches_times(s->w, &b, &dur_ns, err);
+	for (size_t i = 0; !status && i < b.takes.count; i++) {
+		dur_ns[i] = llround((double)dur_ns[i] * s->factor);
+		if (!b.workers && !b.blind)
+			status = scale_own_loading(s, &b.takes.data[i], err);
+	}
+	if (!status && b.workers)
+		status = tauti_batches_spread(
+			s->w, &b, b.workers, b.under_way, dur_ns, err);
+	if (!status && b.blind)
+		status = tauti_note(s->w, err, "batch: the recording has "
+			"nothing of its loader's workers; they are taken to "
+			"keep up");
+	tauti_batches_end(&b);
+	return status;
+}
+
+/* Central, and how far off: what a layer's weights cost it is one pass more or
+ * less, and nothing says how flat its kernels' efficiency is. More that stays
+ * makes larger batches faster and smaller ones slower. */
+static void doubt(struct scaler *s)
+{
+	double more = s->factor > 1 ? -1 : 1;
+	double at = tauti_range(s->w, -1, 0, 1) * more;
+
+	s->passes[0] = 1 + 0.75 * at;
+	s->passes[1] = 2 + 1.5 * at;
+	s->flat = 0.03 + 0.03 * at;
+}
+
+static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
+	struct taut_error *err)
+{
+	struct scaler s = { .w = w };
+	taut_status status = tauti_param_factor(c, FACTOR, &s.factor, err);
+
+	if (!status)
+		status = tauti_pick(w, is_of_weights, NULL, &s.fixed, err);
+	if (!status)
+		status = tauti_weights_find(w, &s.weights, err);
+	if (status)
+		return status;
+	doubt(&s);
+	status = scale_ops(&s, err);
+	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
+		if (taut_edit_has_rank(w->edit, r))
+			status = scale_loading(&s, r, err);
+	if (!status && !w->job->has_device && !s.weights.n_layers)
+		status = tauti_note(w, err, "batch: the recording does not "
+			"tell what its layers' weights cost them; all of an "
+			"operation is taken to grow with the batch");
+	w->samples_factor *= s.factor;
+	return status;
+}
+
+const struct tauti_transformation tauti_whatif_batch = {
+	.info = {
+		.name = "batch", .group = "job",
+		.summary = "more or fewer samples a rank and step",
+		.assumption = "forward, backward and loading grow with the "
+			"batch but for a fixed part; kernels are chosen as "
+			"they were",
+		.source = "dPRO (MLSys'22): fixed and proportional part; "
+			"passes over weights from DDP's own copies",
+		.parameters = parameters,
+		.n_parameters = sizeof parameters / sizeof *parameters,
+	},
+	.apply = apply,
+};

@@ -1,0 +1,140 @@
+/* compute.h - what the transformations of computation, memory and data share.
+ *
+ * They read the edit, so that they stack: operations that another change put
+ * in count as what they are copies of (taut_op.like).
+ * Owner:   arrays live in w->arena.
+ * Units:   nanoseconds. */
+#ifndef TAUT_WHATIF_COMPUTE_H
+#define TAUT_WHATIF_COMPUTE_H
+
+#include <math.h>
+#include <string.h>
+
+#include "whatif/whatif.h"
+
+/* --- operations (ops.c) ---------------------------------------------------------- */
+taut_status tauti_no_memory(struct taut_error *err, const char *what);
+
+/* Work of a host thread or a device: no communication, no mark. */
+bool tauti_is_work(enum taut_op_kind kind);
+bool tauti_is_device_op(enum taut_op_kind kind);
+enum tauti_phase tauti_op_phase(
+	const struct tauti_whatif *w, const struct taut_op *op);
+/* Index in graph->steps; TAUT_NONE: in none, or made up. */
+uint32_t tauti_op_step(const struct tauti_whatif *w, const struct taut_op *op);
+/* Rank of the edit whose lane it stands on; TAUT_NONE of joins. */
+uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op);
+/* dur_ns times factor, rounded. */
+taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
+	const struct taut_op *is, double factor, struct taut_error *err);
+/* Reads a rank's number and finds it in run->traces. TAUT_EINVAL. */
+taut_status tauti_param_rank(const struct tauti_whatif *w,
+	const struct tauti_change *c, size_t i, uint32_t *ret_rank,
+	struct taut_error *err);
+/* A factor above 0: "2x", "+25%", or a plain "2". */
+taut_status tauti_param_factor(const struct tauti_change *c, size_t i,
+	double *ret, struct taut_error *err);
+/* The main thread of a rank of the edit; TAUT_NONE. */
+uint32_t tauti_main_lane(const struct tauti_whatif *w, uint32_t rank);
+/* The trace's row of an operation of the graph below, and its trace; NULL:
+ * made by hand, or time between events. */
+const struct taut_trace *tauti_op_trace(
+	const struct tauti_whatif *w, uint32_t op, uint32_t *ret_row);
+
+/* --- by name (pick.c) ------------------------------------------------------------ */
+typedef bool (*tauti_name_fn)(const void *context, const char *name);
+/* By op of the graph below, 1: its own name, or that of an event around it, is
+ * such; of device work also what launched it. is() is asked once a name. */
+taut_status tauti_pick(struct tauti_whatif *w, tauti_name_fn is,
+	const void *context, uint8_t **ret_picked, struct taut_error *err);
+/* The same, of its own name alone. */
+taut_status tauti_pick_own(struct tauti_whatif *w, tauti_name_fn is,
+	const void *context, uint8_t **ret_picked, struct taut_error *err);
+/* By op of the graph below: the host operation that launched it. */
+taut_status tauti_launchers(struct tauti_whatif *w, uint32_t **ret_launcher,
+	struct taut_error *err);
+static inline bool tauti_picked(const uint8_t *picked, const struct taut_op *op)
+{
+	return op->like != TAUT_NONE && picked[op->like];
+}
+
+/* --- parts of a step again (repeat.c) ---------------------------------------------
+ * Copies of some operations, each behind a place of its lane. Waits among them
+ * are copied; waits of and for others are not: a copy stands where what it
+ * waited for is long over.
+ *
+ * Where a copy holds the end of one round and the beginning of the next one
+ * (backward, then forward), what stands behind in the copy but was recorded
+ * before is `later`: waits from later to not later come from the copy before,
+ * of the first copy from the recorded operations, and in the end the recorded
+ * ones wait for the last copy. */
+struct tauti_place {
+	uint32_t lane;
+	uint32_t after; /* behind what the next copy stands; TAUT_NONE: first */
+	uint32_t group; /* waits are copied within a group */
+};
+struct tauti_repeat {
+	struct tauti_whatif *w;
+	TAUT_VEC(uint32_t) ops;  /* in the order in which copies are to stand */
+	TAUT_VEC(uint32_t) place; /* beside ops */
+	TAUT_VEC(struct tauti_place) places;
+	uint8_t *later;  /* by op of the edit */
+	uint32_t *group; /* by op */
+	uint32_t *was;   /* by op: its newest copy, or itself */
+	uint32_t *now;   /* by op: the copy just made; TAUT_NONE: none */
+	uint32_t n_ids;
+};
+taut_status tauti_repeat_begin(struct tauti_whatif *w,
+	struct tauti_repeat *ret_repeat, struct taut_error *err);
+taut_status tauti_repeat_place(struct tauti_repeat *r,
+	struct tauti_place place, uint32_t *ret_place, struct taut_error *err);
+taut_status tauti_repeat_add(struct tauti_repeat *r, uint32_t op,
+	uint32_t place, bool later, struct taut_error *err);
+taut_status tauti_repeat_copy(struct tauti_repeat *r, struct taut_error *err);
+/* Moves the recorded operations' waits behind the last copy. */
+taut_status tauti_repeat_close(struct tauti_repeat *r, struct taut_error *err);
+void tauti_repeat_end(struct tauti_repeat *r); /* frees; all zero is fine */
+
+/* --- batches of a loader (batches.c) ----------------------------------------------
+ * What a rank's main thread takes, in order, and who prepares it. */
+struct tauti_take {
+	uint32_t first, last; /* what the main thread does to have a batch */
+	uint32_t op;   /* of these, the one that waits for who prepares it */
+	uint32_t load; /* operation that prepares it; TAUT_NONE: not told */
+};
+struct tauti_batches {
+	uint32_t rank;
+	TAUT_VEC(struct tauti_take) takes;
+	TAUT_VEC(uint32_t) loads; /* all operations of the workers */
+	uint32_t workers;   /* lanes that prepared; 0: the main thread did, or
+	                       it is not told */
+	uint32_t under_way; /* batches asked for ahead */
+	bool blind;         /* there are workers, but the recording has nothing
+	                       of what they did */
+};
+/* A worker's: recorded, or made by tauti_batches_spread(). */
+bool tauti_is_load_lane(const struct tauti_whatif *w, uint32_t lane);
+taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
+	struct tauti_batches *ret_batches, struct taut_error *err);
+void tauti_batches_end(struct tauti_batches *b);
+/* Prepares them anew: by `workers` lanes in turn, `under_way` at a time, each
+ * batch for dur_ns[i] (beside takes). What workers did in the recording goes.
+ * The first one begins with the first step, the others spread over the time of
+ * one batch, so that no queue that was full in the recording hides a loader
+ * that is too slow from then on. */
+taut_status tauti_batches_spread(struct tauti_whatif *w,
+	const struct tauti_batches *b, uint32_t workers, uint32_t under_way,
+	const int64_t *dur_ns, struct taut_error *err);
+/* What workers did in the recording goes. */
+taut_status tauti_batches_cut(struct tauti_whatif *w,
+	const struct tauti_batches *b, struct taut_error *err);
+/* By take: how long it was prepared in the recording (by the edit); what is
+ * not told gets the median. In the arena. */
+taut_status tauti_batches_times(struct tauti_whatif *w,
+	const struct tauti_batches *b, int64_t **ret_dur_ns,
+	struct taut_error *err);
+
+/* Of the n values; reorders them. 0 for none. */
+int64_t tauti_median(int64_t *values, size_t n);
+
+#endif /* TAUT_WHATIF_COMPUTE_H */

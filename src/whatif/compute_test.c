@@ -1,0 +1,645 @@
+/* compute_test.c - changes of computation and data on small jobs whose answers
+ * can be worked out by hand. Times are in milliseconds. */
+#include <math.h>
+#include <stdbool.h>
+
+#include "tests/support/alloc_fail.h"
+#include "tests/support/unit.h"
+#include "tests/support/write_trace.h"
+#include "whatif/compute.h"
+
+struct job {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static void event(struct wt *w, const char *cat, const char *name, int tid,
+	double ms, double dur_ms, const char *args)
+{
+	wt_event(w, cat, name, 10, tid, ms * 1000, dur_ms * 1000, args);
+}
+
+/* A step of 1000 on the main thread 10, with an all-reduce on thread 20:
+ *     0 batch 100 forward 300 backward 600 gradient 650 all-reduce 850
+ *     gradients back 900 update 1000 */
+static void ddp_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 1000, "");
+	event(w, "user_annotation",
+		"enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__",
+		10, at, 100, "");
+	event(w, "cpu_op", "aten::conv2d", 10, at + 100, 200, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"ConvolutionBackward0", 10, at + 300, 300, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"torch::autograd::AccumulateGrad", 10, at + 600, 50, "");
+	event(w, "cpu_op", "torch::distributed::reducer::mul_out", 10,
+		at + 610, 30, "");
+	event(w, "cpu_op", "c10d::allreduce_", 10, at + 650, 0.001, "");
+	event(w, "user_annotation", "gloo:all_reduce", 20, at + 650, 200, "");
+	event(w, "cpu_op", "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+		10, at + 850, 50, "");
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 900,
+		100, "");
+}
+
+static void ddp_rank(struct wt *w, int rank)
+{
+	wt_rank(w, rank);
+	for (int s = 0; s < 4; s++)
+		ddp_step(w, s, 1000.0 * s);
+}
+
+static void open_job(struct job *j)
+{
+	struct taut_error err = { 0 };
+
+	j->run = wt_open(&j->w);
+	if (taut_graph_build(j->run, NULL, &j->graph, &err))
+		fail_msg("%s", err.message);
+}
+
+static struct job ddp_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	ddp_rank(&j.w, 0);
+	ddp_rank(&j.w, 1);
+	open_job(&j);
+	return j;
+}
+
+/* Kernels of 300, 50, 30 forward and 400 backward, 20 and 10 for the update;
+ * their launches take 10 each, and the host then waits for the device. */
+static void device_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+	int c = 100 * step;
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 840, "");
+	event(w, "cpu_op", "aten::linear", 10, at, 40, seq);
+	wt_kernel(w, "sgemm_forward", 10, 10, at * 1e3, 10e3, 7,
+		(at + 20) * 1e3, 300e3, c + 1);
+	wt_kernel(w, "vectorized_elementwise_kernel", 10, 10, (at + 10) * 1e3,
+		10e3, 7, (at + 320) * 1e3, 50e3, c + 2);
+	wt_kernel(w, "vectorized_elementwise_kernel", 10, 10, (at + 20) * 1e3,
+		10e3, 7, (at + 370) * 1e3, 30e3, c + 3);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"AddmmBackward0", 10, at + 40, 20, seq);
+	wt_kernel(w, "sgemm_backward", 10, 10, (at + 40) * 1e3, 10e3, 7,
+		(at + 400) * 1e3, 400e3, c + 4);
+	event(w, "user_annotation", "Optimizer.step#Adam.step", 10, at + 60,
+		20, "");
+	wt_kernel(w, "adam_a", 10, 10, (at + 60) * 1e3, 10e3, 7,
+		(at + 800) * 1e3, 20e3, c + 5);
+	wt_kernel(w, "adam_b", 10, 10, (at + 70) * 1e3, 10e3, 7,
+		(at + 820) * 1e3, 10e3, c + 6);
+	event(w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 80, 760, "");
+}
+
+static struct job device_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		device_step(&j.w, s, 840.0 * s);
+	open_job(&j);
+	return j;
+}
+
+static void close_job(struct job *j)
+{
+	taut_graph_destroy(j->graph);
+	taut_run_close(j->run);
+	wt_end(&j->w);
+}
+
+static double step_with(const struct job *j, const char *const *changes,
+	size_t n)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	double ms;
+
+	if (taut_predict(j->graph, changes, n, NULL, &p, &err))
+		fail_msg("%s: %s", changes[0], err.message);
+	ms = (double)p->after_ns / 1e6;
+	assert_true(p->low_ns <= p->after_ns && p->after_ns <= p->high_ns);
+	taut_prediction_destroy(p);
+	return ms;
+}
+
+static double with(const struct job *j, const char *change)
+{
+	return step_with(j, &change, 1);
+}
+
+static void assert_near(double a, double b)
+{
+	if (fabs(a - b) > 0.01)
+		fail_msg("%.4f is not %.4f", a, b);
+}
+
+static void refuses(const struct job *j, const char *change, const char *words)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	assert_int_equal(taut_predict(j->graph, &change, 1, NULL, &p, &err),
+		TAUT_EINVAL);
+	if (!strstr(err.message, words) || strchr(err.message, '\n'))
+		fail_msg("%s: %s", change, err.message);
+}
+
+/* --- what a data-parallel job on hosts does ---------------------------------- */
+
+static void test_nothing_changes(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 1000);
+	assert_near(with(&j, "batch=1x"), 1000);
+	assert_near(with(&j, "accumulate=1"), 1000);
+	assert_near(with(&j, "repair=1"), 1000);
+	assert_near(with(&j, "host=1x"), 1000);
+	close_job(&j);
+}
+
+static void test_slow(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	/* What rank 1 does alone twice, and the transfer. */
+	assert_near(with(&j, "slow=1"), 2 * 800 + 200);
+	assert_near(with(&j, "slow=0,factor=1.5x"), 1.5 * 800 + 200);
+	assert_near(with(&j, "slow=1,delay=70ms"), 1070);
+	assert_near(with(&j, "slow=1,factor=2x,delay=70ms"), 1870);
+	assert_near(with(&j, "host=2x"), 400 + 200);
+	refuses(&j, "slow=2", "no rank 2");
+	refuses(&j, "slow=1,delay=2x", "a time");
+	close_job(&j);
+}
+
+static void test_repair(void **state)
+{
+	struct job j = ddp_job();
+	const char *both[] = { "slow=1", "repair=1" };
+
+	(void)state;
+	assert_near(step_with(&j, both, 2), 1000);
+	close_job(&j);
+}
+
+static void test_repair_needs_others(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	refuses(&j, "repair=0", "two ranks");
+	close_job(&j);
+}
+
+/* D F B once more for each micro-batch, without copying gradients back. */
+static void test_accumulate(void **state)
+{
+	struct job j = ddp_job();
+	const char *slow[] = { "slow=1,delay=70ms", "accumulate=2" };
+	const char *change = "accumulate=3";
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	(void)state;
+	assert_near(with(&j, "accumulate=2"), 1000 + 650);
+	assert_near(with(&j, "accumulate=4"), 1000 + 3 * 650);
+	/* Work that another change put before the forward pass is of the
+	 * micro-batch, and is done again. */
+	assert_near(step_with(&j, slow, 2), 1000 + 650 + 2 * 70);
+	if (taut_predict(j.graph, &change, 1, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	assert_true(p->samples_factor == 3);
+	taut_prediction_destroy(p);
+	close_job(&j);
+}
+
+/* Fixed: 2 us a call, 3 % flat, and one pass over the weights forward, two
+ * backward, of 30 ms as copying their gradient took. */
+static double batched(double dur_ms, double passes, double factor)
+{
+	double fixed = 0.03 + passes * 30 / dur_ms + 0.002 / dur_ms;
+
+	return dur_ms * (fixed + (1 - fixed) * factor);
+}
+
+static void test_batch(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "batch=2x"), 1000 + 100 +
+		batched(200, 1, 2) - 200 + batched(300, 2, 2) - 300);
+	assert_near(with(&j, "batch=0.5x"), 1000 - 50 +
+		batched(200, 1, 0.5) - 200 + batched(300, 2, 0.5) - 300);
+	close_job(&j);
+}
+
+/* The main thread's 100 a batch move to workers; 0.4 are left. */
+static void test_workers(void **state)
+{
+	struct job j = ddp_job();
+	const char *one[] = { "scale=enumerate*,factor=20x", "workers=1" };
+	const char *two[] = { "scale=enumerate*,factor=20x", "workers=2" };
+	const char *four[] = { "scale=enumerate*,factor=20x", "workers=4" };
+	const char *back[] = { "workers=2", "workers=0" };
+	const char *more[] = { "scale=enumerate*,factor=20x", "workers=2",
+		"accumulate=2" };
+
+	(void)state;
+	assert_near(with(&j, "workers=1"), 900.4);
+	assert_near(with(&j, "workers=0"), 1000);
+	assert_near(step_with(&j, one, 2), 2000);
+	assert_near(step_with(&j, two, 2), 1000);
+	assert_near(step_with(&j, four, 2), 900.4);
+	assert_near(step_with(&j, back, 2), 1000.4);
+	/* Two batches a step. */
+	assert_near(step_with(&j, more, 3), 2000);
+	close_job(&j);
+}
+
+static void test_by_name(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "scale=aten::conv2d,factor=0.5x"), 900);
+	refuses(&j, "scale=aten::conv2d,factor=0.5x,where=device", "name");
+	refuses(&j, "remove=nothing*", "name");
+	/* The transfer, and what the host does for it, which is waiting. */
+	assert_near(with(&j, "remove=gloo:all_reduce"), 800);
+	/* Rank 0's alone? No: a name is everybody's. */
+	assert_near(with(&j, "remove=*ConvolutionBackward0"), 700);
+	close_job(&j);
+}
+
+static void test_updates(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	assert_near(with(&j, "optimizer=free"), 900);
+	assert_near(with(&j, "optimizer=fused"), 900 + (100 - 0.004) * 0.6);
+	close_job(&j);
+}
+
+static void test_no_device(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	refuses(&j, "amp", "device");
+	refuses(&j, "graphs", "device");
+	refuses(&j, "device=2x", "device");
+	refuses(&j, "fuse", "pointwise");
+	refuses(&j, "offload=1GB", "matrix products");
+	refuses(&j, "batchnorm", "batch normalisation");
+	refuses(&j, "gist", "ReLU");
+	refuses(&j, "recompute=nn.Module: *", "module");
+	close_job(&j);
+}
+
+/* --- what a device does --------------------------------------------------------- */
+
+static void test_device(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 840);
+	/* 20 before the first kernel, 10 behind the last. */
+	assert_near(with(&j, "device=2x"), 30 + 405);
+	assert_near(with(&j, "slow=0"), 30 + 1620);
+	assert_near(with(&j, "amp"), 30 + 100 + 40 + 400.0 / 3 + 30);
+	assert_near(with(&j, "fuse"), 30 + 300 + 50 + 0.15 * 30 + 430);
+	assert_near(with(&j, "optimizer=free"), 840 - 30);
+	close_job(&j);
+}
+
+/* Nobody waits for the device: the host is done with a step in 80, the device
+ * in 810, and that is what a step takes. */
+static void test_host_ahead(void **state)
+{
+	struct job j = { .w = wt_begin() };
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		event(&j.w, "user_annotation", name, 10, 80 * s, 80, "");
+		wt_kernel(&j.w, "sgemm", 10, 10, (80 * s + 10) * 1e3, 10e3, 7,
+			(20 + 810 * s) * 1e3, 810e3, s + 1);
+	}
+	open_job(&j);
+	assert_near(step_with(&j, NULL, 0), 810);
+	assert_near(with(&j, "device=2x"), 405);
+	assert_near(with(&j, "host=2x"), 810);
+	assert_near(with(&j, "device=20x"), 80);
+	close_job(&j);
+}
+
+static void test_accumulate_on_a_device(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(with(&j, "accumulate=2"), 840 + 780);
+	assert_near(with(&j, "accumulate=3"), 840 + 2 * 780);
+	close_job(&j);
+}
+
+/* Ten launches of 10 for kernels of 1, then an update, and the host waits: each
+ * kernel begins 2 after its launch. */
+static void host_bound_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+	int c = 100 * step;
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 113, "");
+	event(w, "cpu_op", "aten::linear", 10, at, 50, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"AddmmBackward0", 10, at + 50, 50, seq);
+	for (int i = 0; i < 10; i++)
+		wt_kernel(w, "gemm", 10, 10, (at + 10 * i) * 1e3, 10e3, 7,
+			(at + 10 * i + 2) * 1e3, 1e3, c + 1 + i);
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 100,
+		10, "");
+	wt_kernel(w, "sgd", 10, 10, (at + 100) * 1e3, 10e3, 7,
+		(at + 102) * 1e3, 10.99e3, c + 20);
+	event(w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 110, 3, "");
+}
+
+static void test_graphs(void **state)
+{
+	struct job j = { .w = wt_begin() };
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		host_bound_step(&j.w, s, 113.0 * s);
+	open_job(&j);
+	assert_near(step_with(&j, NULL, 0), 113);
+	/* Two launches of 0.012 and the kernels behind each other, from 2 on. */
+	assert_near(with(&j, "graphs"), 2 + 10 + 10.99 + 0.01);
+	assert_near(with(&j, "host=2x"), 50 + 2 + 10.99 + 0.005);
+	close_job(&j);
+}
+
+/* Three blocks on a host: each a normalisation of 40 and an activation of 10
+ * forward, 80 and 20 backward, last block first. */
+static void block_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	event(w, "user_annotation", name, 10, at, 500, "");
+	for (int b = 0; b < 3; b++) {
+		double forward = at + 50 * b, back = at + 350 - 100 * b;
+		int first = 6 * step + 2 * b + 1;
+
+		snprintf(name, sizeof name, "nn.Module: block%d", b);
+		event(w, "user_annotation", name, 10, forward, 50, "");
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", first);
+		event(w, "cpu_op", "aten::batch_norm", 10, forward, 40, seq);
+		event(w, "cpu_op", "autograd::engine::evaluate_function: "
+			"NativeBatchNormBackward0", 10, back + 20, 80, seq);
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", first + 1);
+		event(w, "cpu_op", "aten::relu", 10, forward + 40, 10, seq);
+		event(w, "cpu_op", "autograd::engine::evaluate_function: "
+			"ReluBackward0", 10, back, 20, seq);
+	}
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 450,
+		50, "");
+}
+
+static struct job block_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		block_step(&j.w, s, 500.0 * s);
+	open_job(&j);
+	return j;
+}
+
+static void test_blocks(void **state)
+{
+	struct job j = block_job();
+
+	(void)state;
+	assert_near(step_with(&j, NULL, 0), 500);
+	assert_near(with(&j, "recompute=nn.Module: block*"), 650);
+	assert_near(with(&j, "recompute=nn.Module: block1"), 550);
+	assert_near(with(&j, "batchnorm"), 500 - 3 * (20 + 10 + 40 + 20));
+	assert_near(with(&j, "gist"), 500 + 3 * (10 + 20));
+	assert_near(with(&j, "gist,cost=2x"), 500 + 2 * 3 * (10 + 20));
+	refuses(&j, "recompute=conv*", "module");
+	close_job(&j);
+}
+
+/* Copies at 8 bytes a nanosecond: 0.4 GB take 50 each way, and are done before
+ * their kernel wants them; 4 GB take 500, and the kernel waits. */
+static void test_offload(void **state)
+{
+	struct job j = device_job();
+
+	(void)state;
+	assert_near(with(&j, "offload=400MB,rate=64gbit"), 840 + 20);
+	assert_near(with(&j, "offload=4GB,rate=64gbit"),
+		20 + 300 + 1000 + 400 + 30 + 10);
+	refuses(&j, "offload=2x", "bytes");
+	close_job(&j);
+}
+
+struct alone { /* a change applied by itself */
+	struct tauti_whatif w;
+	struct tauti_job *job;
+	struct taut_costs *costs;
+	bool ranged[1];
+};
+
+static void alone_begin(struct alone *a, const struct job *j)
+{
+	struct taut_error err = { 0 };
+
+	*a = (struct alone){ .w.graph = j->graph };
+	a->w.arena = taut_arena_create();
+	assert_non_null(a->w.arena);
+	if (tauti_job_create(j->graph, &a->job, &err) ||
+		taut_costs_create(j->graph, &a->costs, &err) ||
+		taut_edit_create(j->graph, &a->w.edit, &err))
+		fail_msg("%s", err.message);
+	a->w.job = a->job;
+	a->w.costs = a->costs;
+	a->w.ranged = a->ranged;
+	assert_int_equal(tauti_whatif_reset(&a->w, &err), TAUT_OK);
+}
+
+static void alone_end(struct alone *a)
+{
+	taut_vec_free(&a->w.notes);
+	taut_vec_free(&a->w.ways);
+	taut_edit_destroy(a->w.edit);
+	taut_costs_destroy(a->costs);
+	tauti_job_destroy(a->job);
+	taut_arena_destroy(a->w.arena);
+}
+
+static taut_status apply_text(struct alone *a, const char *text,
+	struct taut_error *err)
+{
+	struct tauti_change change;
+	taut_status status = tauti_change_read(text, a->w.arena, &change, err);
+
+	return status ? status : change.is->apply(&a->w, &change, err);
+}
+
+static void assert_same_graph(const struct taut_edit *edit,
+	const struct taut_graph *g)
+{
+	struct taut_graph *built = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_edit_build(edit, &built, NULL, NULL, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(built->n_ops, g->n_ops);
+	assert_int_equal(built->n_edges, g->n_edges);
+	assert_int_equal(built->n_lanes, g->n_lanes);
+	assert_memory_equal(built->dur_ns, g->dur_ns, g->n_ops * 8);
+	assert_memory_equal(built->gap_ns, g->gap_ns, g->n_ops * 8);
+	assert_memory_equal(built->edge_to, g->edge_to, g->n_edges * 4);
+	assert_memory_equal(built->edge_lag_ns, g->edge_lag_ns, g->n_edges * 8);
+	taut_graph_destroy(built);
+}
+
+/* Every change can be taken back: the graph is then the one below. */
+static void undo_all(const struct job *j, const char *const *changes, size_t n)
+{
+	struct alone a;
+	struct taut_error err = { 0 };
+
+	alone_begin(&a, j);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t mark = taut_edit_mark(a.w.edit);
+
+		if (apply_text(&a, changes[i], &err))
+			fail_msg("%s", err.message);
+		assert_true(taut_edit_mark(a.w.edit) != mark ||
+			!strncmp(changes[i], "repair", 6)); /* equal ranks */
+		taut_edit_undo(a.w.edit, mark);
+		assert_same_graph(a.w.edit, j->graph);
+	}
+	alone_end(&a);
+}
+
+static const char *const host_changes[] = { "slow=1", "slow=1,delay=5ms",
+	"repair=1", "scale=aten::*,factor=2x", "remove=gloo:*", "host=2x",
+	"optimizer=fused", "workers=3", "batch=2x", "accumulate=3" };
+static const char *const device_changes[] = { "amp", "graphs", "fuse",
+	"offload=1GB", "device=2x", "optimizer=fused", "batch=2x",
+	"accumulate=2" };
+static const char *const block_changes[] = { "gist", "batchnorm",
+	"recompute=nn.Module: *" };
+#define COUNT(array) (sizeof (array) / sizeof *(array))
+
+static void test_undo(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	undo_all(&j, host_changes, COUNT(host_changes));
+	close_job(&j);
+	j = device_job();
+	undo_all(&j, device_changes, COUNT(device_changes));
+	close_job(&j);
+	j = block_job();
+	undo_all(&j, block_changes, COUNT(block_changes));
+	close_job(&j);
+}
+
+/* Wherever memory runs out, the change says so, and can be taken back. */
+static void fail_all(const struct job *j, const char *const *changes, size_t n)
+{
+	for (size_t i = 0; i < n; i++) {
+		taut_status status = TAUT_ENOMEM;
+
+		for (long at = 0; status; at++) {
+			struct alone a;
+			struct taut_error err = { 0 };
+			uint32_t mark;
+
+			alone_begin(&a, j);
+			mark = taut_edit_mark(a.w.edit);
+			alloc_fail_after(at);
+			status = apply_text(&a, changes[i], &err);
+			alloc_fail_never();
+			assert_true(!status || status == TAUT_ENOMEM);
+			taut_edit_undo(a.w.edit, mark);
+			assert_same_graph(a.w.edit, j->graph);
+			alone_end(&a);
+		}
+	}
+}
+
+static void test_no_memory(void **state)
+{
+	struct job j = ddp_job();
+
+	(void)state;
+	fail_all(&j, host_changes, COUNT(host_changes));
+	close_job(&j);
+	j = device_job();
+	fail_all(&j, device_changes, COUNT(device_changes));
+	close_job(&j);
+	j = block_job();
+	fail_all(&j, block_changes, COUNT(block_changes));
+	close_job(&j);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_nothing_changes),
+		cmocka_unit_test(test_slow),
+		cmocka_unit_test(test_repair),
+		cmocka_unit_test(test_repair_needs_others),
+		cmocka_unit_test(test_accumulate),
+		cmocka_unit_test(test_batch),
+		cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_by_name),
+		cmocka_unit_test(test_updates),
+		cmocka_unit_test(test_no_device),
+		cmocka_unit_test(test_device),
+		cmocka_unit_test(test_host_ahead),
+		cmocka_unit_test(test_accumulate_on_a_device),
+		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_offload),
+		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,90 @@
+/* graphs.c - CUDA graphs: the kernels of a pass are launched together. The
+ * host's part of the forward and backward pass goes; one launch is left for
+ * each. What is bound by its host shows how fast its device could be. */
+#include "whatif/compute.h"
+
+struct recorder {
+	struct tauti_whatif *w;
+	int64_t launch_ns;
+	uint8_t *launched; /* by step, bit of phase: its launch stands */
+	uint32_t n_hosts;
+	int64_t kept_ns;   /* waits of the host that no graph can hold */
+};
+
+/* The first slice of a pass in a step stands for the launch. */
+static taut_status shorten(struct recorder *r, uint32_t i,
+	const struct taut_op *op, enum tauti_phase phase, struct taut_error *err)
+{
+	uint32_t step = tauti_op_step(r->w, op);
+	uint8_t bit = (uint8_t)(1u << phase);
+	int64_t left = 0;
+
+	if (step != TAUT_NONE && !(r->launched[step] & bit)) {
+		r->launched[step] |= bit;
+		left = r->launch_ns;
+	}
+	r->n_hosts++;
+	return taut_edit_set_dur(r->w->edit, i, left, err);
+}
+
+static taut_status shorten_all(struct recorder *r, struct taut_error *err)
+{
+	const struct tauti_whatif *w = r->w;
+	uint32_t n = taut_edit_ops(w->edit);
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; !status && i < n; i++) {
+		struct taut_op op;
+		enum tauti_phase phase;
+
+		if (!taut_edit_op(w->edit, i, &op) ||
+			!tauti_is_work(op.kind) || tauti_is_device_op(op.kind))
+			continue;
+		phase = tauti_op_phase(w, &op);
+		if (phase != TAUTI_PHASE_FORWARD &&
+			phase != TAUTI_PHASE_BACKWARD)
+			continue;
+		if (op.kind == TAUT_OP_RETURN)
+			r->kept_ns++;
+		status = shorten(r, i, &op, phase, err);
+	}
+	return status;
+}
+
+static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
+	struct taut_error *err)
+{
+	struct recorder r = { .w = w,
+		.launch_ns = llround(tauti_range(w, 5e3, 12e3, 60e3)),
+		.launched = TAUT_ARENA_ARRAY(
+			w->arena, uint8_t, w->graph->n_steps + 1) };
+	taut_status status;
+
+	if (!w->job->has_device)
+		return taut_error_set(err, TAUT_EINVAL, -1, "%s: the recording "
+			"has no work of a device that could be put into a "
+			"graph", c->text);
+	if (!r.launched)
+		return tauti_no_memory(err, "launches");
+	status = shorten_all(&r, err);
+	if (!status && !r.n_hosts)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no forward "
+			"or backward pass was found in the recording", c->text);
+	if (!status && r.kept_ns)
+		status = tauti_note(w, err, "%s: the host waits for the device "
+			"within the passes, which no graph can hold; these "
+			"waits are kept", c->text);
+	return status;
+}
+
+const struct tauti_transformation tauti_whatif_graphs = {
+	.info = {
+		.name = "graphs", .group = "compute",
+		.summary = "CUDA graphs: hosts do not hold devices back",
+		.assumption = "forward and backward pass are captured, one "
+			"launch each; kernels take as long, and gaps between "
+			"them that no launch explains stay",
+		.source = "host-bound removal; Daydream (ATC'20): remove",
+	},
+	.apply = apply,
+};

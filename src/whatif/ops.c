@@ -1,0 +1,123 @@
+/* ops.c - small questions that many transformations ask of an operation. */
+#include <stdlib.h>
+
+#include "whatif/compute.h"
+
+taut_status tauti_no_memory(struct taut_error *err, const char *what)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for %s", what);
+}
+
+bool tauti_is_device_op(enum taut_op_kind kind)
+{
+	return kind == TAUT_OP_KERNEL || kind == TAUT_OP_COPY;
+}
+
+bool tauti_is_work(enum taut_op_kind kind)
+{
+	return kind == TAUT_OP_HOST || kind == TAUT_OP_LAUNCH ||
+		kind == TAUT_OP_RETURN || tauti_is_device_op(kind);
+}
+
+enum tauti_phase tauti_op_phase(
+	const struct tauti_whatif *w, const struct taut_op *op)
+{
+	return op->like == TAUT_NONE ? TAUTI_PHASE_NONE :
+		(enum tauti_phase)w->job->phase[op->like];
+}
+
+uint32_t tauti_op_step(const struct tauti_whatif *w, const struct taut_op *op)
+{
+	return op->like == TAUT_NONE ? TAUT_NONE : w->job->step_of[op->like];
+}
+
+uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op)
+{
+	return taut_edit_lane(w->edit, op->lane).trace;
+}
+
+taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
+	const struct taut_op *is, double factor, struct taut_error *err)
+{
+	return taut_edit_set_dur(
+		w->edit, op, llround((double)is->dur_ns * factor), err);
+}
+
+taut_status tauti_param_rank(const struct tauti_whatif *w,
+	const struct tauti_change *c, size_t i, uint32_t *ret_rank,
+	struct taut_error *err)
+{
+	const struct taut_run *run = w->graph->run;
+	uint32_t number;
+	taut_status status = tauti_param_count(c, i, 0, INT32_MAX, &number, err);
+
+	if (status)
+		return status;
+	for (uint32_t r = 0; run && r < run->n_traces; r++) {
+		if (run->traces[r].rank != (int32_t)number)
+			continue;
+		if (!taut_edit_has_rank(w->edit, r))
+			break;
+		*ret_rank = r;
+		return TAUT_OK;
+	}
+	return taut_error_set(err, TAUT_EINVAL, -1, "%s: the recording has no "
+		"rank %u", c->text, number);
+}
+
+taut_status tauti_param_factor(const struct tauti_change *c, size_t i,
+	double *ret, struct taut_error *err)
+{
+	bool is_factor;
+	double value;
+	taut_status status = tauti_param_scaled(
+		c, i, TAUTI_PLAIN, &is_factor, &value, err);
+
+	if (status)
+		return status;
+	if (!(value > 0) || value > 1e6)
+		return taut_error_set(err, TAUT_EINVAL, -1, "%s: expected a "
+			"factor above 0, such as 2x or 0.5x", c->text);
+	*ret = value;
+	return TAUT_OK;
+}
+
+uint32_t tauti_main_lane(const struct tauti_whatif *w, uint32_t rank)
+{
+	for (uint32_t l = 0; l < taut_edit_lanes(w->edit); l++) {
+		struct taut_graph_lane lane = taut_edit_lane(w->edit, l);
+
+		if (lane.trace == rank && lane.is_main)
+			return l;
+	}
+	return TAUT_NONE;
+}
+
+const struct taut_trace *tauti_op_trace(
+	const struct tauti_whatif *w, uint32_t op, uint32_t *ret_row)
+{
+	const struct taut_graph *g = w->graph;
+	uint32_t trace = g->lanes[g->lane[op]].trace;
+
+	if (!g->run || !g->event || trace == TAUT_NONE ||
+		g->event[op] == TAUT_NONE)
+		return NULL;
+	*ret_row = g->event[op];
+	return &g->run->traces[trace];
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+int64_t tauti_median(int64_t *values, size_t n)
+{
+	if (!n)
+		return 0;
+	qsort(values, n, sizeof *values, by_value);
+	return n & 1 ? values[n / 2] :
+		values[n / 2 - 1] + (values[n / 2] - values[n / 2 - 1]) / 2;
+}

@@ -1,0 +1,133 @@
+/* workers.c - another number of processes that prepare batches.
+ *
+ * PyTorch's order: batch k is worker k mod N's; a worker is asked for its next
+ * batch when one has been taken, so that N * prefetch batches are under way.
+ * Who has none prepares in the main thread. */
+#include "whatif/compute.h"
+
+enum { WORKERS, PREFETCH };
+enum { MOST = 1024 };
+
+static const struct taut_parameter parameters[] = {
+	{ "", "N", NULL, "processes a rank; 0: the main thread prepares" },
+	{ "prefetch", "N", "2", "batches ahead that each is asked for" },
+};
+
+/* What is left for the main thread of a batch that another process made: to
+ * take it from a queue and map its memory. */
+static int64_t hand_over_ns(const struct tauti_whatif *w)
+{
+	return llround(tauti_range(w, 0.1e6, 0.4e6, 1.5e6));
+}
+
+/* The main thread no longer prepares: it only takes. */
+static taut_status relieve(struct tauti_whatif *w,
+	const struct tauti_take *take, int64_t own_ns, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	int64_t left = hand_over_ns(w);
+
+	if (left > own_ns)
+		left = own_ns;
+	for (uint32_t i = take->first; !status;
+		i = taut_edit_next(w->edit, i)) {
+		struct taut_op op;
+
+		if (taut_edit_op(w->edit, i, &op))
+			status = taut_edit_set_dur(w->edit, i, i != take->op ? 0 :
+				left, err);
+		if (i == take->last)
+			break;
+	}
+	return status;
+}
+
+/* The main thread prepares what a worker did; the queue between them is gone. */
+static taut_status burden(struct tauti_whatif *w,
+	const struct tauti_take *take, int64_t dur_ns, struct taut_error *err)
+{
+	struct taut_op op = { .dur_ns = dur_ns, .kind = TAUT_OP_HOST,
+		.event = TAUT_NONE, .collective = TAUT_NONE }, taken;
+	uint32_t at;
+
+	if (!taut_edit_op(w->edit, take->op, &taken))
+		return TAUT_OK;
+	op.lane = taken.lane;
+	op.like = taken.like;
+	return taut_edit_insert(w->edit, taut_edit_before(w->edit, take->op),
+		&op, "batch", &at, err);
+}
+
+static taut_status refuse(const struct tauti_change *c,
+	const struct tauti_batches *b, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EINVAL, -1, b->blind ?
+		"%s: the recording shows that loader workers were there, but "
+		"not what they did; 'taut record' sees them" :
+		"%s: the recording does not show where the main thread gets "
+		"its batches; 'taut record' does", c->text);
+}
+
+static taut_status change_rank(struct tauti_whatif *w,
+	const struct tauti_change *c, const struct tauti_batches *b,
+	uint32_t workers, uint32_t prefetch, struct taut_error *err)
+{
+	int64_t *dur_ns;
+	taut_status status = tauti_batches_times(w, b, &dur_ns, err);
+
+	if (status || (!workers && !b->workers))
+		return status;
+	for (size_t i = 0; !status && i < b->takes.count; i++) {
+		if (workers && !b->workers)
+			status = relieve(w, &b->takes.data[i], dur_ns[i], err);
+		else if (!workers)
+			status = burden(w, &b->takes.data[i], dur_ns[i], err);
+	}
+	if (status)
+		return status;
+	if (!workers)
+		return tauti_batches_cut(w, b, err);
+	status = tauti_batches_spread(
+		w, b, workers, workers * prefetch, dur_ns, err);
+	return status ? status : tauti_note(w, err, "%s: each worker has a core "
+		"to itself", c->text);
+}
+
+static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
+	struct taut_error *err)
+{
+	uint32_t workers, prefetch;
+	taut_status status = tauti_param_count(c, WORKERS, 0, MOST, &workers, err);
+
+	if (!status)
+		status = tauti_param_count(c, PREFETCH, 1, MOST, &prefetch, err);
+	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++) {
+		struct tauti_batches b = { .rank = r };
+
+		if (!taut_edit_has_rank(w->edit, r))
+			continue;
+		status = tauti_batches_find(w, r, &b, err);
+		if (status)
+			return status;
+		if (!b.takes.count || b.blind)
+			status = refuse(c, &b, err);
+		else
+			status = change_rank(w, c, &b, workers, prefetch, err);
+		tauti_batches_end(&b);
+	}
+	return status;
+}
+
+const struct tauti_transformation tauti_whatif_workers = {
+	.info = {
+		.name = "workers", .group = "data",
+		.summary = "another number of data loader workers",
+		.assumption = "preparing a batch takes as long as it did, "
+			"wherever it is done; there are cores and storage for "
+			"all of them",
+		.source = "PyTorch's DataLoader: batch k is worker k mod N's",
+		.parameters = parameters,
+		.n_parameters = sizeof parameters / sizeof *parameters,
+	},
+	.apply = apply,
+};
