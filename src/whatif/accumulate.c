@@ -28,6 +28,7 @@ struct accumulator {
 	struct span *spans; /* by step: of the lane at hand */
 	struct tauti_repeat repeat;
 	uint32_t n_backward;
+	int64_t backward_ns, mixed_ns; /* of the latter, forward passes */
 };
 
 /* What communication needs and a micro-batch without it does not do. */
@@ -72,6 +73,13 @@ static void find_spans(struct accumulator *a, uint32_t lane)
 	}
 }
 
+static void weigh(struct accumulator *a, const struct taut_op *op)
+{
+	a->backward_ns += op->dur_ns;
+	if (tauti_op_phase(a->w, op) == TAUTI_PHASE_FORWARD)
+		a->mixed_ns += op->dur_ns;
+}
+
 /* From `from` to `to` on their lane, or up to before `to`. */
 static taut_status add_range(struct accumulator *a, uint32_t from, uint32_t to,
 	bool with_to, uint32_t place, bool later)
@@ -86,9 +94,12 @@ static taut_status add_range(struct accumulator *a, uint32_t from, uint32_t to,
 			break;
 		if (taut_edit_op(a->w->edit, i, &op) && tauti_is_work(op.kind) &&
 			!tauti_picked(a->skip, &op) &&
-			tauti_op_phase(a->w, &op) != TAUTI_PHASE_OPTIMIZER)
+			tauti_op_phase(a->w, &op) != TAUTI_PHASE_OPTIMIZER) {
+			if (!later)
+				weigh(a, &op);
 			status = tauti_repeat_add(
 				&a->repeat, i, place, later, a->err);
+		}
 		if (i == to)
 			break;
 	}
@@ -215,6 +226,10 @@ static taut_status copy_all(struct accumulator *a,
 	if (!status && !a->n_backward)
 		status = taut_error_set(a->err, TAUT_EINVAL, -1, "%s: no "
 			"backward pass was found in the recording", c->text);
+	if (!status && a->mixed_ns > a->backward_ns / 20)
+		status = taut_error_set(a->err, TAUT_EINVAL, -1, "%s: forward "
+			"and backward passes take turns within a step; it "
+			"seems to have several micro-batches already", c->text);
 	for (uint32_t k = 1; !status && k < times; k++)
 		status = tauti_repeat_copy(&a->repeat, a->err);
 	if (!status)

@@ -24,7 +24,8 @@ static taut_status scale_rank(struct tauti_whatif *w, uint32_t rank,
 		if (!taut_edit_op(w->edit, i, &op) ||
 			tauti_op_rank(w, &op) != rank ||
 			!(device ? tauti_is_device_op(op.kind) :
-			tauti_is_work(op.kind)))
+			tauti_is_work(op.kind)) ||
+			tauti_is_load_lane(w, op.lane))
 			continue;
 		status = tauti_scale_op(w, i, &op, factor, err);
 		if (status)
@@ -118,8 +119,9 @@ const struct tauti_transformation tauti_whatif_slow = {
 		.name = "slow", .group = "compute",
 		.summary = "one rank computes more slowly, or is held up",
 		.assumption = "the factor holds for all of its work alike: of "
-			"its device where it has one, else of its threads and "
-			"its loader; the network is as fast as before",
+			"its device where it has one, else of its threads; its "
+			"loader's workers and the network are as fast as "
+			"before",
 		.source = "Daydream (ATC'20): scale",
 		.parameters = parameters,
 		.n_parameters = sizeof parameters / sizeof *parameters,
