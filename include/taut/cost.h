@@ -138,7 +138,7 @@ struct taut_costs {
 	                       all transfers that were under way with it; 0: not
 	                       known */
 	/* How much slower a rank computes while a transfer moves at rate 1:
-	 * from operations of one name and size that ran under transfers in some
+	 * from operations of one name and sizes that ran under transfers in some
 	 * places and alone in others. 0 where too few did; drag_error says how
 	 * far it may be off. */
 	double drag, drag_error;

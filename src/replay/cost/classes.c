@@ -13,6 +13,10 @@
 
 #include "cost.h"
 
+/* Of a message, where nothing tells: TCP's; a device's own links are faster, but
+ * there the shortest transfer says so. */
+#define USUAL_LATENCY_NS 100e3
+
 /* --- periods ---------------------------------------------------------------------*/
 
 struct busy { /* a link: until when, and with what */
@@ -258,15 +262,21 @@ static void points_of(const struct taut_costs *costs, uint32_t class,
 		}
 }
 
-/* Fewer than three sizes: nothing told latency from rate. */
-static bool is_split(const struct points *p)
+/* Do its points tell latency from rate? Three sizes and more, over a factor of
+ * four, and a latency that is clearly there. */
+static bool is_split(const struct points *p, const struct taut_line *line)
 {
-	for (uint32_t i = 1; i < p->n; i++)
-		for (uint32_t k = i + 1; k < p->n; k++)
-			if (p->x[i] != p->x[0] && p->x[k] != p->x[0] &&
-				p->x[i] != p->x[k])
-				return true;
-	return false;
+	double least = INFINITY, most = 0;
+	bool three = false;
+
+	for (uint32_t i = 0; i < p->n; i++) {
+		least = fmin(least, p->x[i]);
+		most = fmax(most, p->x[i]);
+	}
+	for (uint32_t i = 0; i < p->n && !three; i++)
+		three = p->x[i] != least && p->x[i] != most;
+	return three && most >= 4 * least &&
+		line->alpha > 2 * line->alpha_error;
 }
 
 double tauti_messages_of(const struct taut_cost_class *class)
@@ -282,36 +292,35 @@ double tauti_messages_of(const struct taut_cost_class *class)
 	return law.messages > 0 ? law.messages : 1;
 }
 
-/* The latency of a message can be no more than what the smallest class of the
- * same sort of link leaves for one. INFINITY: nothing is known. */
+/* No transfer was done before its latency had passed: what the shortest leaves
+ * for a message, of those that end for all at once. INFINITY: not known. */
 static double most_latency(const struct taut_costs *costs, int on_network)
 {
 	double most = INFINITY;
 
-	for (uint32_t i = 0; i < costs->n_classes; i++) {
-		const struct taut_cost_class *c = &costs->classes[i];
+	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
+		const struct taut_transfer *t = &costs->transfers[i];
+		uint32_t class = costs->class_of[i];
 
-		if (c->line.n && c->on_network == on_network)
-			most = fmin(most, (c->line.alpha + c->line.alpha_error)
-				/ tauti_messages_of(c));
+		if (class != TAUT_NONE && t->on_network == on_network &&
+			taut_coll_levels(costs->classes[class].kind))
+			most = fmin(most, t->amount /
+				tauti_messages_of(&costs->classes[class]));
 	}
 	return most;
 }
 
-/* Where its own points do not tell the latency, a class has half of the most
+/* Where its own points do not tell the latency, a message has half of the most
  * that it can be, and is unsure by as much. */
 static taut_status bound_latency(struct taut_costs *costs,
 	struct taut_cost_class *c, struct points *p, struct taut_error *err)
 {
-	double most = tauti_messages_of(c) *
-		most_latency(costs, c->on_network);
-	taut_status status;
+	double most = tauti_messages_of(c) * fmin(USUAL_LATENCY_NS,
+		most_latency(costs, c->on_network));
+	taut_status status = tauti_line_slope(
+		p->x, p->y, p->n, most / 2, &c->line, err);
 
-	most = fmin(most, c->line.alpha_error);
-	for (uint32_t i = 0; i < p->n; i++)
-		p->y[i] = fmax(p->y[i] - most / 2, 0);
-	status = taut_line_fit(p->x, p->y, p->n, &c->line, err);
-	c->line.alpha = c->line.alpha_error = most / 2;
+	c->line.alpha_error = most / 2;
 	return status;
 }
 
@@ -345,7 +354,7 @@ static taut_status fit_lines(struct taut_costs *costs,
 	}
 	for (uint32_t i = 0; !status && i < costs->n_classes; i++) {
 		points_of(costs, i, periods, p);
-		if (p->n && !is_split(p))
+		if (p->n && !is_split(p, &costs->classes[i].line))
 			status = bound_latency(
 				costs, &costs->classes[i], p, err);
 	}

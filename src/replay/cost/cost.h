@@ -49,6 +49,9 @@ uint8_t *tauti_devices(const struct taut_graph *graph, uint32_t n_ranks);
 /* --- line.c ------------------------------------------------------------------------*/
 /* splitmix64: from the same seed the same draws everywhere */
 uint64_t tauti_draw(uint64_t *state);
+/* As taut_line_fit(), for an alpha that is known; n > 0, y is changed. */
+taut_status tauti_line_slope(const double *x, double *y, uint32_t n,
+	double alpha, struct taut_line *ret_line, struct taut_error *err);
 
 /* --- transfer.c -------------------------------------------------------------------*/
 double tauti_link_bytes(const struct taut_law *law, int on_network);

@@ -3,9 +3,12 @@
  * An operation that takes dur while e of that, times their rates, was moved
  * beside it, would have taken
  *     work = dur - drag e
- * alone. Two operations of the same work, i beside more than k, tell
+ * alone. Two operations of the same work, i beside transfers and k not, tell
  *     drag = (dur_i - dur_k) / (e_i - e_k)
- * The drag is the median of these, weighted by e_i - e_k. Same work is: the same
+ * The drag is the median of these, weighted by e_i - e_k. Operations that are
+ * partly beside transfers are left out: of those that began before a transfer
+ * did, the ones that happened to be long are the ones that it reached. Same work
+ * is: the same
  * operator on inputs of the same sizes, called by the same operator, on the same
  * thread; where sizes are not recorded, the same place among the operators of
  * its name in a step. Times alone never say that work is the same. */
@@ -16,7 +19,8 @@
 #include "load.h"
 
 #define LEAST_DUR_NS 5000   /* shorter ones tell of the clock */
-#define LEAST_DIFFERENCE 0.5 /* of the shares of their time beside transfers */
+#define BESIDE 0.9          /* of its time, at least, and something moved */
+#define ALONE 0.1           /* of its time, at most */
 #define MOST_OF_A_KIND 48   /* operations of one work that are compared */
 #define MOST_DRAG 0.9
 #define RESAMPLES 100
@@ -24,7 +28,9 @@
 struct instance { /* one operator, once: all slices of its event */
 	uint32_t rank, lane, name, caller, sizes, place;
 	uint32_t event;
-	double dur, beside; /* ns; ns at rate 1 */
+	double dur;    /* ns */
+	double beside; /* of transfers, ns at rate 1 */
+	double busy;   /* how long there were any, ns */
 };
 
 struct pair {
@@ -74,6 +80,14 @@ static bool is_step(const struct taut_graph *g, uint32_t trace, uint32_t step)
 	return step < g->n_steps && g->steps[step].trace == trace;
 }
 
+/* What begins a transfer is beside it by its nature. */
+static bool computes(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_KERNEL ||
+		(t->kind[row] == TAUT_KIND_OP && (!t->args ||
+			!taut_trace_comm(t, row)));
+}
+
 /* Operations of a lane into instances by event, a slice into the instance that
  * its event began. at: by row, index of its instance or TAUT_NONE. */
 static bool gather(struct comparison *c, uint32_t lane,
@@ -88,11 +102,11 @@ static bool gather(struct comparison *c, uint32_t lane,
 		ok && op < g->lane_begin[lane + 1]; op++) {
 		uint32_t row = g->event[op];
 		int64_t start = c->start_ns[op], end = start + c->dur_ns[op];
+		struct tauti_moved from, to;
 		struct instance new = { .rank = rank, .lane = lane,
 			.name = g->name[op], .event = row };
 
-		if (row == TAUT_NONE || (t->kind[row] != TAUT_KIND_OP &&
-				t->kind[row] != TAUT_KIND_KERNEL))
+		if (row == TAUT_NONE || !computes(t, row))
 			continue;
 		if (at[row] == TAUT_NONE) {
 			new.caller = caller[row];
@@ -102,10 +116,12 @@ static bool gather(struct comparison *c, uint32_t lane,
 		}
 		if (!ok)
 			break;
+		from = tauti_load_until(&c->load, rank, start);
+		to = tauti_load_until(&c->load, rank, end);
 		c->all.data[at[row]].dur += (double)(end - start);
-		c->all.data[at[row]].beside +=
-			tauti_load_until(&c->load, rank, end) -
-			tauti_load_until(&c->load, rank, start);
+		c->all.data[at[row]].beside += to.amount - from.amount;
+		c->all.data[at[row]].busy +=
+			(double)(to.busy_ns - from.busy_ns);
 	}
 	return ok;
 }
@@ -207,15 +223,24 @@ static int by_work(const void *a, const void *b)
 	return 0;
 }
 
+/* 1: all of it was beside transfers, 0: none, -1: neither, or too short. */
+static int is_beside(const struct instance *x)
+{
+	double share = x->busy / x->dur;
+
+	if (x->dur < LEAST_DUR_NS)
+		return -1;
+	return share >= BESIDE ? 1 : share <= ALONE ? 0 : -1;
+}
+
 static bool compare(struct comparison *c, const struct instance *x,
 	const struct instance *y, double share)
 {
-	double more = x->beside - y->beside;
 	struct pair pair = { .work = c->n_works };
+	double more = x->beside - y->beside;
 
-	if (x->dur < LEAST_DUR_NS || y->dur < LEAST_DUR_NS ||
-		fabs(x->beside / x->dur - y->beside / y->dur) <
-			LEAST_DIFFERENCE || fabs(more) < 1)
+	if (is_beside(x) + is_beside(y) != 1 || is_beside(x) < 0 ||
+		is_beside(y) < 0 || fabs(more) < 1)
 		return true;
 	pair.drag = (x->dur - y->dur) / more;
 	pair.weight = fabs(more) * share;

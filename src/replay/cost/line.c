@@ -340,6 +340,30 @@ static taut_status fit_points(const struct points *p, struct taut_line *line)
 	return status;
 }
 
+/* The slope alone, for an alpha that is known; y is changed. */
+taut_status tauti_line_slope(const double *x, double *y, uint32_t n,
+	double alpha, struct taut_line *ret_line, struct taut_error *err)
+{
+	struct points p = { x, y, n, malloc(((size_t)n + 1) * sizeof *y) };
+	struct taut_line line = { .n = n };
+	taut_status status = TAUT_ENOMEM;
+
+	for (uint32_t i = 0; i < n; i++)
+		y[i] = y[i] > alpha ? y[i] - alpha : 0;
+	line.beta = p.buffer ? slope_from_origin(&p) : NAN;
+	if (!isnan(line.beta))
+		status = resample(&p, 1, &line);
+	if (!status && n)
+		line.scatter = scatter_of(&p, &line);
+	free(p.buffer);
+	if (status)
+		return taut_error_set(err, status, -1,
+			"no memory for a line through %u points", (unsigned)n);
+	line.alpha = alpha;
+	*ret_line = line;
+	return TAUT_OK;
+}
+
 taut_status taut_line_fit(const double *x, const double *y, uint32_t n,
 	struct taut_line *ret_line, struct taut_error *reterr)
 {
