@@ -8,8 +8,9 @@
  * optimizer), an autograd thread, a stream of kernels and a stream of
  * all-reduces that overlap the backward pass. Same arguments, same graph.
  * Prints two lines a graph, with and without order; seconds are the median of
- * RUNS replays. --shared adds two lines a graph, in order: its all-reduces are flows over the links of all hosts, of
- * HOST_RANKS ranks each; and they slow the host threads of every rank too. */
+ * RUNS replays. --shared adds two lines a graph, in order: its all-reduces are
+ * flows over the links of all hosts, of HOST_RANKS ranks each; and they slow
+ * the host threads of every rank too. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>

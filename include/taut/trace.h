@@ -195,6 +195,9 @@ struct taut_trace {
 	const struct taut_clock_sample *clock_samples; /* by time */
 	size_t n_facts;
 	const struct taut_fact *facts;
+	/* The median step of this rank as its process timed it, while it was
+	 * recorded and while it was not: what recording costs. 0: not known. */
+	int64_t step_recorded_ns, step_unrecorded_ns;
 
 	const struct taut_names *names;
 

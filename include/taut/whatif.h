@@ -49,6 +49,11 @@ struct taut_prediction {
 	 * expected with 95 %: uncertain costs one at a time at both ends of their
 	 * range, and the scatter of the steps, added as variances. */
 	int64_t before_ns, after_ns, low_ns, high_ns;
+	/* The recording's own step, and what recording cost for each event of a
+	 * host thread: where the recording tells (recorder_ns > 0), it is taken
+	 * off before and after, for what is predicted is not recorded. */
+	int64_t recorded_ns;
+	double recorder_ns;
 	double samples_factor; /* samples a step after / before: 2 for batch=2x */
 	/* Peak memory of the rank that needs most; -1 not known. */
 	int64_t memory_before, memory_after;

@@ -162,6 +162,30 @@ static taut_status write_outputs(const struct output *o,
 		out_write(NULL, run, write_prediction, o, err);
 }
 
+/* The job before the change, as it is when nobody records it. */
+struct base {
+	struct taut_prediction *prediction;
+	struct taut_report *report;
+};
+
+static taut_status open_base(const struct job *job, unsigned threads,
+	struct base *base, struct taut_error *err)
+{
+	struct taut_whatif_options whatif = { .threads = threads };
+	struct taut_explain_options explain = { .threads = threads };
+	taut_status status = taut_predict(
+		job->graph, NULL, 0, &whatif, &base->prediction, err);
+
+	return status ? status : taut_explain(base->prediction->graph, &explain,
+		&base->report, err);
+}
+
+static void close_base(struct base *base)
+{
+	taut_report_destroy(base->report);
+	taut_prediction_destroy(base->prediction);
+}
+
 static taut_status predict(const struct job *job, struct output *output,
 	const char *const *changes, size_t n, struct taut_error *err)
 {
@@ -170,20 +194,24 @@ static taut_status predict(const struct job *job, struct output *output,
 	struct taut_explain_options explain = { .threads = threads };
 	struct taut_prediction *prediction = NULL;
 	struct taut_report *after = NULL;
+	struct base base = { NULL, NULL };
 	taut_status status = taut_predict(
 		job->graph, changes, n, &whatif, &prediction, err);
 
 	if (!status)
 		status = taut_explain(prediction->graph, &explain, &after, err);
+	if (!status && prediction->recorder_ns > 0)
+		status = open_base(job, threads, &base, err);
 	if (!status) {
 		struct tauti_whatif_view view = { prediction, changes, n,
-			job->report, after };
+			base.report ? base.report : job->report, after };
 
 		output->view = &view;
 		status = write_outputs(output, job->run, err);
 	}
 	taut_report_destroy(after);
 	taut_prediction_destroy(prediction);
+	close_base(&base);
 	return status;
 }
 

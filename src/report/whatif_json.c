@@ -78,6 +78,10 @@ static void put_answer(
 {
 	key(put, "before_ms");
 	ms(put, p->before_ns);
+	key(put, "recorded_ms");
+	ms(put, p->recorded_ns);
+	key(put, "recorder_us_an_event");
+	real(put, p->recorder_ns / 1e3);
 	key(put, "after_ms");
 	ms(put, p->after_ns);
 	key(put, "low_ms");

@@ -14,6 +14,7 @@
 #include "trace/formats/flight.h"
 #include "trace/inputs.h"
 #include "trace/lines.h"
+#include "trace/processes.h"
 #include "trace/recording.h"
 #include "trace/stream.h"
 
@@ -687,6 +688,17 @@ static taut_status ask_recordings(struct run *run, const char *const *paths,
 	return status;
 }
 
+static taut_status ask_processes(struct run *run, const char *const *paths,
+	size_t n_paths, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
+		status = tauti_processes_read(paths[i], run->arena,
+			(struct taut_trace *)run->public.traces,
+			run->public.n_traces, err);
+	return status;
+}
+
 static taut_status nothing_found(
 	const struct run *run, const char *path, struct taut_error *err)
 {
@@ -726,6 +738,8 @@ static taut_status open_run(struct run *run, const char *const *paths,
 	status = settle_ranks(run, err);
 	if (status == TAUT_OK && gather(run) != TAUT_OK)
 		status = no_memory(paths[0], err);
+	if (status == TAUT_OK)
+		status = ask_processes(run, paths, n_paths, err);
 	return status;
 }
 

@@ -302,6 +302,13 @@ static void test_recording(void **state)
 		"\"problems\":[\"rank 0: was killed\",\"and \\u0041\"]}");
 	put_folder(&f, "processes");
 	put(&f, "processes/mpi-1.tautlog", "not looked at");
+	put(&f, "processes/a-1.json", "{\"rank\": 1, \"step_ms\": "
+		"{\"recorded\": 2.5, \"unrecorded\": 2.25}}");
+	put(&f, "processes/a-2.json", "{\"rank\": 0, \"step_ms\": "
+		"{\"recorded\": 7.5, \"unrecorded\": 7.25}}");
+	put(&f, "processes/a-3.json", "{\"rank\": 1, \"step_ms\": "
+		"{\"recorded\": 9, \"unrecorded\": null}}");
+	put(&f, "processes/a-4.json", "{\"rank\": 1, \"step_ms\"");
 	put_folder(&f, "rank1");
 	put(&f, "rank1/torch.json",
 		"{\"traceEvents\":[{\"ph\":\"X\",\"cat\":\"cpu_op\","
@@ -328,6 +335,8 @@ static void test_recording(void **state)
 	assert_non_null(strstr(t->path, "rank1/torch.json"));
 	assert_int_equal(t->rank, 1);
 	assert_int_equal(t->world_size, 2);
+	assert_int_equal(t->step_recorded_ns, 2500000);
+	assert_int_equal(t->step_unrecorded_ns, 2250000);
 	assert_int_equal(t->n_lanes, 2);
 	assert_int_equal(t->n_events, 3);
 	assert_int_equal(t->base_ns, WL_EPOCH_NS + 1000);

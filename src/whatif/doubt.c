@@ -111,9 +111,13 @@ taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
 	if (m.transfers && m.dur_ns && m.span_ns && m.latency_ns && m.amount) {
 		memcpy(m.transfers, costs->transfers,
 			g->n_collectives * sizeof *m.transfers);
-		scale_cores(costs, drag, m.transfers);
-		shift_latencies(costs, latency_errors, m.transfers);
-		status = measure(costs, &m, err);
+		memcpy(m.dur_ns, costs->dur_ns, g->n_ops * sizeof *m.dur_ns);
+		if (drag_errors != 0)
+			scale_cores(costs, drag, m.transfers);
+		if (latency_errors != 0)
+			shift_latencies(costs, latency_errors, m.transfers);
+		status = drag_errors != 0 || latency_errors != 0 ?
+			measure(costs, &m, err) : TAUT_OK;
 	} else {
 		status = no_memory(err);
 	}

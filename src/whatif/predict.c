@@ -27,6 +27,7 @@ struct work {
 	struct tauti_predictor p;
 	struct tauti_job *job;
 	struct taut_costs *costs;
+	struct tauti_recorder recorder;
 	struct tauti_change *changes;
 	size_t n_changes;
 	struct taut_memory *memory;
@@ -86,6 +87,22 @@ static taut_status measure_before(struct work *k)
 	return status;
 }
 
+/* What is predicted is a job that nobody records, before and after. */
+static taut_status take_recorder_off(struct work *k)
+{
+	struct taut_prediction *out = &k->out->prediction;
+	taut_status status = tauti_recorder_find(k->graph, k->costs,
+		out->before_ns, &k->recorder, k->err);
+
+	if (status)
+		return status;
+	out->recorded_ns = out->before_ns;
+	out->recorder_ns = k->recorder.event_ns;
+	if (k->recorder.event_ns > 0)
+		out->before_ns = k->recorder.step_ns;
+	return TAUT_OK;
+}
+
 static taut_status prepare(struct work *k)
 {
 	taut_status status = measure_before(k);
@@ -95,8 +112,11 @@ static taut_status prepare(struct work *k)
 	if (!status)
 		status = taut_costs_create(k->graph, &k->costs, k->err);
 	if (!status)
+		status = take_recorder_off(k);
+	if (!status)
 		status = tauti_predictor_init(&k->p, k->graph, k->job,
-			k->costs, k->changes, k->n_changes, k->err);
+			k->costs, &k->recorder, k->changes, k->n_changes,
+			k->err);
 	if (!status)
 		status = tauti_memory_prepare(k->graph, k->p.w.arena,
 			&k->memory, &k->p.w.block_scale, k->err);
@@ -106,6 +126,21 @@ static taut_status prepare(struct work *k)
 
 /* --- after ------------------------------------------------------------------------ */
 
+static taut_status say_recorder(struct work *k)
+{
+	const struct taut_prediction *out = &k->out->prediction;
+
+	if (!(out->recorder_ns > 0))
+		return TAUT_OK;
+	return tauti_note(&k->p.w, k->err, "recording made the job slower, by "
+		"%.1f us for each event that the profiler wrote (%s); that is "
+		"taken off, before and after: the recorded step took %.1f ms",
+		out->recorder_ns / 1e3, k->recorder.told ?
+		"from steps timed without it" :
+		"the usual, as its steps do not tell",
+		(double)out->recorded_ns / 1e6);
+}
+
 static taut_status find_central(struct work *k)
 {
 	static const struct tauti_scenario as_believed = { TAUTI_DOUBT_NONE, 0,
@@ -114,6 +149,8 @@ static taut_status find_central(struct work *k)
 	taut_status status = tauti_scenario_run(
 		&k->p, &as_believed, &k->central, k->err);
 
+	if (!status)
+		status = say_recorder(k);
 	if (status)
 		return status;
 	out->after_ns = k->central.step_ns;
@@ -149,7 +186,7 @@ static taut_status run_trial(void *context, size_t i, struct taut_error *err)
 	struct tauti_predictor p;
 	struct tauti_outcome outcome;
 	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
-		k->costs, k->changes, k->n_changes, err);
+		k->costs, &k->recorder, k->changes, k->n_changes, err);
 
 	if (status)
 		return status;
@@ -231,6 +268,9 @@ static taut_status doubt_all(struct work *k)
 	if (!status && k->n_changes && k->costs->drag_error > 0)
 		status = try_both(k, TAUTI_DOUBT_DRAG, 0,
 			"computation slowed down by transfers");
+	if (!status && k->recorder.high_ns > 0)
+		status = try_both(k, TAUTI_DOUBT_RECORDER, 0,
+			"what recording cost");
 	if (!status)
 		status = doubt_changes(k);
 	if (!status)

@@ -2,6 +2,7 @@
 #ifndef TAUT_WHATIF_PREDICT_H
 #define TAUT_WHATIF_PREDICT_H
 
+#include "whatif/recorder.h"
 #include "whatif/whatif.h"
 
 struct tauti_predictor {
@@ -9,9 +10,8 @@ struct tauti_predictor {
 	const struct tauti_change *changes;
 	size_t n_changes;
 	const struct taut_costs *central; /* as measured */
-	const struct taut_costs *laid; /* whose durations are in the edit, below
-	                                  the mark `clean`; NULL: none's */
-	uint32_t start, clean; /* marks of the edit */
+	struct tauti_recorder recorder; /* what is taken off of them */
+	uint32_t start; /* mark of the edit */
 };
 
 /* One way in which it may turn out. */
@@ -32,8 +32,9 @@ struct tauti_outcome {
  * The notes of a run live until fini. On failure there is nothing to fini. */
 taut_status tauti_predictor_init(struct tauti_predictor *p,
 	const struct taut_graph *graph, const struct tauti_job *job,
-	const struct taut_costs *costs, const struct tauti_change *changes,
-	size_t n_changes, struct taut_error *err);
+	const struct taut_costs *costs, const struct tauti_recorder *recorder,
+	const struct tauti_change *changes, size_t n_changes,
+	struct taut_error *err);
 void tauti_predictor_fini(struct tauti_predictor *p);
 
 /* Changes, built graph, sharing, replay, step. On failure there is nothing to

@@ -15,13 +15,15 @@ static taut_status no_memory(struct taut_error *err)
 
 taut_status tauti_predictor_init(struct tauti_predictor *p,
 	const struct taut_graph *graph, const struct tauti_job *job,
-	const struct taut_costs *costs, const struct tauti_change *changes,
-	size_t n_changes, struct taut_error *err)
+	const struct taut_costs *costs, const struct tauti_recorder *recorder,
+	const struct tauti_change *changes, size_t n_changes,
+	struct taut_error *err)
 {
 	taut_status status;
 
 	*p = (struct tauti_predictor){ .changes = changes,
 		.n_changes = n_changes, .central = costs,
+		.recorder = *recorder,
 		.w = { .graph = graph, .job = job, .costs = costs,
 			.arena = taut_arena_create() } };
 	if (p->w.arena)
@@ -54,20 +56,11 @@ static taut_status lay_costs(struct tauti_predictor *p, struct taut_error *err)
 	const struct taut_costs *costs = p->w.costs;
 	taut_status status = TAUT_OK;
 
-	if (p->laid == costs) {
-		taut_edit_undo(p->w.edit, p->clean);
-		return TAUT_OK;
-	}
 	taut_edit_undo(p->w.edit, p->start);
-	p->laid = NULL;
 	for (uint32_t op = 0; !status && op < g->n_ops; op++)
 		if (costs->dur_ns[op] != g->dur_ns[op])
 			status = taut_edit_set_dur(
 				p->w.edit, op, costs->dur_ns[op], err);
-	if (!status) {
-		p->laid = costs;
-		p->clean = taut_edit_mark(p->w.edit);
-	}
 	return status;
 }
 
@@ -335,36 +328,54 @@ static taut_status build_and_replay(struct tauti_predictor *p,
 	return status;
 }
 
+static double event_cost(
+	const struct tauti_recorder *r, const struct tauti_scenario *scenario)
+{
+	if (scenario->doubt != TAUTI_DOUBT_RECORDER)
+		return r->event_ns;
+	/* more taken off is the faster job */
+	return scenario->side < 0 ? r->high_ns : r->low_ns;
+}
+
+/* The recording's costs as this scenario has them, without the recorder's. */
+static taut_status find_costs(struct tauti_predictor *p,
+	const struct tauti_scenario *scenario, struct taut_costs *ret_costs,
+	struct taut_error *err)
+{
+	bool drag = scenario->doubt == TAUTI_DOUBT_DRAG;
+	bool line = scenario->doubt == TAUTI_DOUBT_LINE;
+	double errors = 2.0 * scenario->side;
+	taut_status status = tauti_costs_vary(p->central, drag ? errors : 0,
+		line ? errors : 0, ret_costs, err);
+
+	if (!status)
+		tauti_recorder_cut(p->w.graph,
+			event_cost(&p->recorder, scenario), ret_costs->dur_ns,
+			ret_costs->dur_ns);
+	return status;
+}
+
 taut_status tauti_scenario_run(struct tauti_predictor *p,
 	const struct tauti_scenario *scenario, struct tauti_outcome *ret,
 	struct taut_error *err)
 {
-	struct taut_costs varied;
-	double errors = 2.0 * scenario->side;
-	bool drag = scenario->doubt == TAUTI_DOUBT_DRAG;
-	bool vary = drag || scenario->doubt == TAUTI_DOUBT_LINE;
-	taut_status status = TAUT_OK;
+	struct taut_costs costs;
+	taut_status status = find_costs(p, scenario, &costs, err);
 
 	*ret = (struct tauti_outcome){ 0 };
+	if (status)
+		return status;
 	p->w.doubt = scenario->doubt;
 	p->w.side = scenario->side;
 	p->w.doubted = scenario->change;
-	if (vary)
-		status = tauti_costs_vary(p->central, drag ? errors : 0,
-			drag ? 0 : errors, &varied, err);
-	if (status)
-		return status;
-	p->w.costs = vary ? &varied : p->central;
+	p->w.costs = &costs;
 	status = lay_costs(p, err);
 	if (!status)
 		status = apply_all(p, err);
 	if (!status)
 		status = build_and_replay(p, ret, err);
-	if (vary) {
-		tauti_costs_unvary(&varied);
-		p->w.costs = p->central;
-		p->laid = NULL;
-	}
+	tauti_costs_unvary(&costs);
+	p->w.costs = p->central;
 	if (status)
 		tauti_outcome_fini(ret);
 	return status;

@@ -98,6 +98,7 @@ enum tauti_doubt {
 	TAUTI_DOUBT_NONE,
 	TAUTI_DOUBT_LINE,   /* latency and rate of links, two standard errors */
 	TAUTI_DOUBT_DRAG,   /* slow-down of computation under transfers */
+	TAUTI_DOUBT_RECORDER, /* what recording cost, which is taken off */
 	TAUTI_DOUBT_MODEL,  /* a transformation's own: tauti_range() */
 	TAUTI_DOUBTS
 };

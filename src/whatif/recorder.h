@@ -1,0 +1,31 @@
+/* recorder.h - what recording itself cost, so that it can be taken off.
+ *
+ * A profiler spends time on each event that it writes, and the recording shows
+ * that as time of the job. taut record's processes time their steps with it and
+ * without; what an event costs is what makes the difference. */
+#ifndef TAUT_WHATIF_RECORDER_H
+#define TAUT_WHATIF_RECORDER_H
+
+#include "whatif/whatif.h"
+
+struct tauti_recorder {
+	/* Of a host thread, by event; 0: not known, nothing is taken off. low and
+	 * high: what it may as well be. */
+	double event_ns, low_ns, high_ns;
+	int64_t step_ns; /* the unchanged job's, without it */
+	bool told;  /* the difference of the steps told it; else the usual is
+	               taken, for the step does not react */
+};
+
+/* steady_ns: the recorded step. TAUT_ENOMEM; as taut_replay(). */
+taut_status tauti_recorder_find(const struct taut_graph *graph,
+	const struct taut_costs *costs, int64_t steady_ns,
+	struct tauti_recorder *ret_recorder, struct taut_error *err);
+
+/* The durations without what event_ns an event adds up to: of each host thread
+ * the slices in which events begin, and, where those are shorter, the slices
+ * behind them. to may be from. */
+void tauti_recorder_cut(const struct taut_graph *graph, double event_ns,
+	const int64_t *from_ns, int64_t *to_ns);
+
+#endif /* TAUT_WHATIF_RECORDER_H */
