@@ -123,6 +123,15 @@ enum { /* bits of flags[] */
 	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
 	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
 	                            written before the other */
+	TAUT_EVENT_MEETS = 4,    /* communication that is never over before its
+	                            last rank has come, whatever the times say */
+};
+
+/* An event and the number by which it, or what it waits for, is known to all
+ * ranks of the run. */
+struct taut_ref {
+	uint32_t event;
+	uint64_t id;
 };
 
 /* One rank. Columns have n_events rows, ordered by (lane, start, longer
@@ -165,6 +174,15 @@ struct taut_trace {
 	const struct taut_clock_sample *clock_samples; /* by time */
 	size_t n_facts;
 	const struct taut_fact *facts;
+
+	/* A table of operations: every event is one, in order on its lane; none
+	 * is nested, and the time between two of them is nobody's. */
+	int is_table;
+	size_t n_ids, n_waits;
+	const struct taut_ref *ids;   /* by event; of those that are waited for */
+	const struct taut_ref *waits; /* by event: it begins when the event of
+	                                 that id, perhaps of another rank, is
+	                                 over; of kind STEP: when it has begun */
 
 	const struct taut_names *names;
 

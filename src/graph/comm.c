@@ -237,6 +237,8 @@ static bool is_comm_row(const struct tauti_rank *rank, const uint8_t *is_comm,
 
 	if (t->kind[row] == TAUT_KIND_COMM)
 		return !rank->shadow_lane[t->lane[row]];
+	if (t->is_table)
+		return false; /* its kinds are told */
 	return is_told(t, row) || (is_comm[t->name[row]] &&
 		(t->kind[row] == TAUT_KIND_KERNEL || on_worker(rank, row)));
 }

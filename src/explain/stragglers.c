@@ -1,0 +1,1 @@
+#include <taut/base.h>
