@@ -13,6 +13,7 @@ static const struct verb *const verbs[] = {
 	&verb_record,
 	&verb_report,
 	&verb_replay,
+	&verb_stragglers,
 	&verb_convert,
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
