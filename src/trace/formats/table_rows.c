@@ -475,8 +475,8 @@ static bool write_rank(struct writer *w)
 	b->is_table = true;
 	b->rank = first->rank;
 	b->world_size = w->n_ranks > 1 ? (int32_t)w->n_ranks : -1;
-	if (w->t->from_step)
-		b->host = b->clock = "one clock"; /* as published */
+	if (w->n_ranks > 1)
+		b->clock = b->path; /* one table has one */
 	if (!tell_number(b, "pipeline.stage", first->stage) ||
 		!tell_number(b, "data.rank", first->replica))
 		return false;
