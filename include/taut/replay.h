@@ -13,7 +13,7 @@
  *   it is the earliest known: see order.
  *
  * Owner:   buffers are the caller's and are reused between replays; a
- *          replay allocates nothing.
+ *          replay allocates nothing, but for what operations share.
  * Threads: one replay a timeline; any number may share the graph.
  * Units:   nanoseconds, all integer. */
 #ifndef TAUT_REPLAY_H
@@ -35,17 +35,25 @@ TAUT_BEGIN_DECLS
  * A flow begins when the first of its operations starts. After latency_ns it
  * moves `amount`, at rates that change whenever a flow begins or is done. Each
  * of its operations ends when the flow is done, and its own duration after
- * that: of such an operation dur_ns is what is left for it alone.
+ * that: of such an operation dur_ns is what is left for it alone. One that
+ * starts when the flow is done already ends after its own duration.
  *
- * On a lane with a core, operations advance at the speed
+ * On a lane with a core, operations that are of no flow advance at the speed
  *     max(least_speed, 1 - sum over flows of rate * weight on it / capacity)
- * and dur_ns is what they take at speed 1. They do not slow the flows.
+ * and dur_ns is what they take at speed 1. They do not slow the flows. A lane
+ * of joins has no core.
  *
- * Rates and speeds are doubles, added in the order of the arrays; every end
- * is rounded to a nanosecond once. The same input gives the same bytes. */
+ * The end of such an op is known when it is there, so it may let another start
+ * before the clock (a negative lag or gap). That one starts as of then, and an
+ * op on a core has done what it could since; but a flow moves from the clock on.
+ *
+ * Rates and speeds are doubles, added in the order of the arrays. Everything
+ * happens at whole nanoseconds: the first at which it is done. At equal times
+ * operations end first, then others start, by id. The same input gives the
+ * same bytes. */
 struct taut_flow_use {
 	uint32_t resource;
-	double weight; /* of the resource, by unit of rate; > 0 */
+	double weight; /* of the resource, by unit of rate; 1e-30 .. 1e30 */
 };
 
 struct taut_flow {
@@ -56,7 +64,7 @@ struct taut_flow {
 
 struct taut_sharing {
 	uint32_t n_resources, n_flows, n_uses;
-	const double *capacity;  /* by resource, a nanosecond; > 0 */
+	const double *capacity;  /* by resource, a nanosecond; 1e-30 .. 1e30 */
 	const struct taut_flow *flows;
 	const struct taut_flow_use *uses;
 	const uint32_t *flow_of; /* by op; TAUT_NONE: its time is its own */
@@ -67,12 +75,14 @@ struct taut_sharing {
 
 /* The other way round: what the flows moved and the operations did, from the
  * times at which they were recorded (or replayed), given who shares what. A
- * replay with the results gives these times back, to a nanosecond each.
+ * replay with the results gives these times back, as far as one of dur_ns
+ * gives starts back: flows to the nanosecond, operations on a core at speed v
+ * to 1/2v and one; such differences do not add up along a lane.
  * A flow is under way from the start of its first operation to the earliest
  * end of any; what is longer stays with the operation. amount of the flows is
  * not read; latency_ns is, and is cut where the flow was shorter.
  * ret_amount: n_flows; ret_latency_ns: n_flows; ret_dur_ns: n_ops.
- * TAUT_ENOMEM; TAUT_EINVAL: as taut_replay(). */
+ * TAUT_ENOMEM; TAUT_EINVAL, TAUT_EMATCH: as taut_replay(). */
 TAUT_API TAUT_NODISCARD taut_status taut_sharing_measure(
 	const struct taut_graph *graph, const struct taut_sharing *sharing,
 	const int64_t *start_ns, const int64_t *dur_ns, double *ret_amount,
@@ -123,7 +133,10 @@ TAUT_API void taut_timeline_fini(struct taut_timeline *timeline);
  * arrays are read before the call returns and not kept.
  * TAUT_EMATCH: operations wait for each other in a circle; the error names
  * two neighbours of it. TAUT_EINVAL: the edit's times, as in
- * taut_timeline_init(), or another graph; the timeline is untouched then. */
+ * taut_timeline_init(), its sharing (what is named; or its times add up to 2^60
+ * ns), or another graph; the timeline is untouched then. TAUT_ENOMEM: with
+ * sharing alone: some 80 bytes a flow, 64 a resource and 12 a use,
+ * and 24 for each change of the speed of a core. */
 TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);

@@ -7,6 +7,7 @@
 
 #include "base/vec.h"
 #include "explain/explain.h"
+#include "replay/steady.h"
 
 enum activity {
 	ACT_COMPUTE,  /* kernels; without a device, operators of host threads */
@@ -327,30 +328,18 @@ static void fill_steps(struct tauti_explain *x, struct taut_report_step *steps)
 	}
 }
 
-static int by_ns(const void *a, const void *b)
-{
-	const int64_t *x = a, *y = b;
-
-	return *x < *y ? -1 : *x > *y;
-}
-
-/* Median over ranks of all steps but each rank's first (if it has more). */
+/* The report has 0 for a job without steps. */
 static int64_t steady(const struct tauti_explain *x, bool replayed,
 	int64_t *buffer)
 {
-	size_t n = 0;
+	const struct taut_report_step *steps = x->report->steps;
+	int64_t ns;
 
-	for (uint32_t i = 0; i < x->report->n_steps; i++) {
-		const struct taut_report_step *s = &x->report->steps[i];
-		const struct tauti_facts *f =
-			&x->facts[x->g->steps[i].trace];
-
-		if (i == f->first_step && f->end_step - f->first_step > 1)
-			continue;
-		buffer[n++] = replayed ? s->replayed_ns : s->measured_ns;
-	}
-	qsort(buffer, n, sizeof *buffer, by_ns);
-	return n ? buffer[n / 2] : 0;
+	for (uint32_t i = 0; i < x->report->n_steps; i++)
+		buffer[i] = replayed ? steps[i].replayed_ns :
+			steps[i].measured_ns;
+	ns = tauti_steady(x->g, buffer);
+	return ns < 0 && !x->report->n_steps ? 0 : ns;
 }
 
 static void judge_replay(struct tauti_explain *x)

@@ -90,6 +90,14 @@ static inline void ready_put(struct ready *ready, struct ready_op op)
 	ready_rise(ready, op);
 }
 
+/* When the earliest one starts; INT64_MAX: there is none. */
+static inline int64_t ready_first_ns(const struct ready *ready)
+{
+	int64_t first_ns = ready->heap[0].start_ns;
+	return ready->held.start_ns < first_ns
+		? ready->held.start_ns : first_ns;
+}
+
 /* The earliest one, or NOTHING. */
 static inline struct ready_op ready_take(struct ready *ready)
 {

@@ -1,55 +1,12 @@
 /* replay.c - the discrete-event core.
  *
  * All that an op's successors must know, its start and its end, is known
- * when it starts. So there is one kind of event: an op starts. */
-#include "replay.h"
-
+ * when it starts, where nothing is shared. So there is one kind of event: an
+ * op starts. sharing.c has the loop for what is shared. */
 #include <string.h>
 
-struct core {
-	const int64_t *dur_ns, *gap_ns;
-	const uint8_t *mute;
-	const uint32_t *edge_begin;
-	const struct tauti_wait *waits;
-	uint32_t *pending;
-	int64_t *start_ns; /* until an op is ready: the latest of its waits */
-	int64_t *end_ns;
-	uint32_t *decided_by;
-	struct ready ready;
-	int64_t now_ns;
-	bool unordered;
-};
-
-static int64_t min64(int64_t a, int64_t b)
-{
-	return a < b ? a : b;
-}
-
-static int64_t max64(int64_t a, int64_t b)
-{
-	return a > b ? a : b;
-}
-
-/* One wait of op is over: pred lets it start at at_ns. */
-static inline void release(
-	struct core *core, uint32_t op, uint32_t pred, int64_t at_ns)
-{
-	int64_t latest_ns = core->start_ns[op];
-	uint32_t by = core->decided_by[op];
-	uint32_t pending = --core->pending[op];
-	uint32_t before = pending & TAUTI_ON_LANE ? op - 1 : TAUT_NONE;
-
-	if (at_ns > latest_ns || (at_ns == latest_ns && by != before &&
-			(pred == before || pred < by))) {
-		latest_ns = at_ns;
-		core->decided_by[op] = pred;
-	}
-	if (!(pending & ~TAUTI_ON_LANE)) {
-		latest_ns += max64(core->gap_ns[op], 0);
-		ready_put(&core->ready, (struct ready_op){ latest_ns, op });
-	}
-	core->start_ns[op] = latest_ns;
-}
+#include "core.h"
+#include "sharing.h"
 
 static void release_edges(struct core *core, uint32_t op, int64_t end_ns)
 {
@@ -148,18 +105,11 @@ static void prepare(struct core *core, const struct tauti_scratch *scratch)
 	}
 }
 
-taut_status taut_replay(const struct taut_graph *graph,
-	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
-	struct taut_error *reterr)
+void tauti_core_begin(struct core *core, const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline)
 {
-	static const struct taut_replay_edit no_edit;
 	const struct tauti_scratch *scratch = timeline->scratch;
-	taut_status status = tauti_replay_check(graph, edit, scratch, reterr);
-	if (status)
-		return status;
-	if (!edit)
-		edit = &no_edit;
-	struct core core = {
+	*core = (struct core){
 		.dur_ns = edit->dur_ns ? edit->dur_ns : graph->dur_ns,
 		.gap_ns = edit->gap_ns ? edit->gap_ns : graph->gap_ns,
 		.mute = edit->mute,
@@ -172,7 +122,25 @@ taut_status taut_replay(const struct taut_graph *graph,
 		.ready.heap = scratch->heap,
 		.unordered = edit->unordered != 0,
 	};
-	prepare(&core, scratch);
+	prepare(core, scratch);
+}
+
+taut_status taut_replay(const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
+	struct taut_error *reterr)
+{
+	static const struct taut_replay_edit no_edit;
+	struct core core;
+	taut_status status = tauti_replay_check(
+		graph, edit, timeline->scratch, reterr);
+	if (status)
+		return status;
+	if (!edit)
+		edit = &no_edit;
+	if (edit->sharing)
+		return tauti_replay_shared(
+			graph, edit, timeline, NULL, reterr);
+	tauti_core_begin(&core, graph, edit, timeline);
 	run(&core, timeline);
 	if (timeline->n_run < graph->n_ops)
 		return tauti_replay_circle(graph, edit->mute, timeline, reterr);

@@ -1,0 +1,61 @@
+/* core.h - what both loops of the replay have in common: how a wait ends.
+ *
+ * replay.c runs graphs whose operations share nothing: there the end of an op
+ * is known when it starts. sharing.c runs the others.
+ * Threads: one replay at a time uses a core. */
+#ifndef TAUT_REPLAY_CORE_H
+#define TAUT_REPLAY_CORE_H
+
+#include "replay.h"
+
+struct core {
+	const int64_t *dur_ns, *gap_ns;
+	const uint8_t *mute;
+	const uint32_t *edge_begin;
+	const struct tauti_wait *waits;
+	uint32_t *pending;
+	int64_t *start_ns; /* until an op is ready: the latest of its waits */
+	int64_t *end_ns;
+	uint32_t *decided_by;
+	struct ready ready;
+	int64_t now_ns;
+	bool unordered;
+};
+
+static inline int64_t min64(int64_t a, int64_t b)
+{
+	return a < b ? a : b;
+}
+
+static inline int64_t max64(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+/* One wait of op is over: pred lets it start at at_ns. In which order the
+ * waits of an op end is of no account. */
+static inline void release(
+	struct core *core, uint32_t op, uint32_t pred, int64_t at_ns)
+{
+	int64_t latest_ns = core->start_ns[op];
+	uint32_t by = core->decided_by[op];
+	uint32_t pending = --core->pending[op];
+	uint32_t before = pending & TAUTI_ON_LANE ? op - 1 : TAUT_NONE;
+
+	if (at_ns > latest_ns || (at_ns == latest_ns && by != before &&
+			(pred == before || pred < by))) {
+		latest_ns = at_ns;
+		core->decided_by[op] = pred;
+	}
+	if (!(pending & ~TAUTI_ON_LANE)) {
+		latest_ns += max64(core->gap_ns[op], 0);
+		ready_put(&core->ready, (struct ready_op){ latest_ns, op });
+	}
+	core->start_ns[op] = latest_ns;
+}
+
+/* Nothing has run; what waits for nothing is ready. edit is not NULL. */
+void tauti_core_begin(struct core *core, const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline);
+
+#endif /* TAUT_REPLAY_CORE_H */
