@@ -20,33 +20,6 @@ static void release_edges(struct core *core, uint32_t op, int64_t end_ns)
 	}
 }
 
-/* The last op of those that follow op on its lane, wait for nothing else and
- * concern nobody else until it: they run here, without being put in order. */
-static uint32_t run_ahead(struct core *core, uint32_t op, uint32_t *n_run,
-	int64_t *makespan_ns)
-{
-	int64_t end_ns = core->end_ns[op];
-
-	while (core->edge_begin[op] == core->edge_begin[op + 1] &&
-		core->pending[op + 1] == (TAUTI_ON_LANE | 1)) {
-		int64_t at_ns = end_ns + min64(core->gap_ns[op + 1], 0);
-
-		op++;
-		core->pending[op] = TAUTI_ON_LANE;
-		if (at_ns >= core->start_ns[op]) {
-			core->start_ns[op] = at_ns;
-			core->decided_by[op] = op - 1;
-		}
-		core->start_ns[op] += max64(core->gap_ns[op], 0);
-		end_ns = core->start_ns[op] + core->dur_ns[op];
-		core->end_ns[op] = end_ns;
-		*makespan_ns = max64(*makespan_ns, end_ns);
-		++*n_run;
-	}
-	core->now_ns = core->start_ns[op];
-	return op;
-}
-
 static void run(struct core *core, struct taut_timeline *timeline)
 {
 	uint32_t n_run = 0;
@@ -60,10 +33,6 @@ static void run(struct core *core, struct taut_timeline *timeline)
 		core->end_ns[op] = end_ns;
 		makespan_ns = max64(makespan_ns, end_ns);
 		timeline->order[n_run++] = op;
-		if (core->unordered) {
-			op = run_ahead(core, op, &n_run, &makespan_ns);
-			end_ns = core->end_ns[op];
-		}
 		if (core->pending[op + 1] & TAUTI_ON_LANE)
 			release(core, op + 1, op,
 				end_ns + min64(core->gap_ns[op + 1], 0));
@@ -140,6 +109,8 @@ taut_status taut_replay(const struct taut_graph *graph,
 	if (edit->sharing)
 		return tauti_replay_shared(
 			graph, edit, timeline, NULL, reterr);
+	if (edit->unordered && tauti_replay_sweep(graph, edit, timeline))
+		return TAUT_OK;
 	tauti_core_begin(&core, graph, edit, timeline);
 	run(&core, timeline);
 	if (timeline->n_run < graph->n_ops)
