@@ -97,9 +97,8 @@ struct taut_replay_edit {
 	                          next on its lane, as if the graph had no edge
 	                          out of it; NULL: none */
 	const struct taut_sharing *sharing; /* NULL: nothing is shared */
-	int unordered; /* 1: order[] is not wanted. Operations that concern
-	                  nobody but the next on their lane then run ahead of
-	                  their time; starts, ends and deciders are the same */
+	int unordered; /* 1: order[] is not wanted; starts, ends and deciders
+	                  are the same. 2: decided_by[] is not wanted either */
 };
 
 struct taut_timeline {

@@ -7,8 +7,8 @@
 #include <string.h>
 
 enum {
-	MOST_RANKS = 64, /* replayed one by one, all of them */
-	SOME_RANKS = 32, /* of more, those that promise most */
+	MOST_RANKS = 16, /* replayed one by one, all of them */
+	SOME_RANKS = 16, /* of more, those that promise most */
 	MOST_TYPES = 48,
 };
 static const double decompose_delays = 1.03;
@@ -244,7 +244,7 @@ static taut_status replay_part(
 	for (size_t i = part; i < b->n && !status; i += b->parts) {
 		struct tauti_lag_row *row = &b->rows[i];
 		struct taut_replay_edit edit = { .gap_ns = l->no_gaps,
-			.dur_ns = l->g->dur_ns, .unordered = 1 };
+			.dur_ns = l->g->dur_ns, .unordered = 2 };
 		choose(l, row, changed);
 		if (row->delays)
 			edit.gap_ns = changed;

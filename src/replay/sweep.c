@@ -63,18 +63,24 @@ static inline uint32_t before_of(const struct tauti_scratch *s, uint32_t op)
 	return s->all_pending[op] & TAUTI_ON_LANE ? op - 1 : TAUT_NONE;
 }
 
-static void meet_edges(const struct pass *p, uint32_t op)
+static inline void meet_edges(
+	const struct pass *p, uint32_t op, bool deciders)
 {
 	const struct tauti_scratch *s = p->s;
 	uint32_t last = s->graph->edge_begin[op + 1];
 	for (uint32_t i = s->graph->edge_begin[op]; i < last; i++) {
 		struct tauti_wait wait = s->waits[i];
-		meet(p, wait.to, before_of(s, wait.to), op, wait.lag_ns +
-			(wait.from_start ? p->start_ns : p->end_ns)[op]);
+		int64_t at_ns = wait.lag_ns +
+			(wait.from_start ? p->start_ns : p->end_ns)[op];
+		if (deciders)
+			meet(p, wait.to, before_of(s, wait.to), op, at_ns);
+		else
+			p->start_ns[wait.to] =
+				max64(p->start_ns[wait.to], at_ns);
 	}
 }
 
-static int64_t sweep(const struct pass *p)
+static inline int64_t sweep(const struct pass *p, bool deciders)
 {
 	const struct tauti_scratch *s = p->s;
 	int64_t makespan_ns = 0;
@@ -87,11 +93,17 @@ static int64_t sweep(const struct pass *p)
 		at_ns += p->dur_ns[op];
 		p->end_ns[op] = at_ns;
 		makespan_ns = max64(makespan_ns, at_ns);
-		if (s->all_pending[op + 1] & TAUTI_ON_LANE)
-			meet(p, op + 1, op, op,
-				at_ns + min64(p->gap_ns[op + 1], 0));
+		if (s->all_pending[op + 1] & TAUTI_ON_LANE) {
+			int64_t next_ns =
+				at_ns + min64(p->gap_ns[op + 1], 0);
+			if (deciders)
+				meet(p, op + 1, op, op, next_ns);
+			else
+				p->start_ns[op + 1] =
+					max64(p->start_ns[op + 1], next_ns);
+		}
 		if (!p->mute || !p->mute[op])
-			meet_edges(p, op);
+			meet_edges(p, op, deciders);
 	}
 	return makespan_ns;
 }
@@ -111,7 +123,8 @@ bool tauti_replay_sweep(const struct taut_graph *graph,
 		p.start_ns[op] = INT64_MIN;
 		p.decided_by[op] = TAUT_NONE;
 	}
-	timeline->makespan_ns = sweep(&p);
+	timeline->makespan_ns = edit->unordered > 1 ?
+		sweep(&p, false) : sweep(&p, true);
 	timeline->n_run = graph->n_ops;
 	return true;
 }

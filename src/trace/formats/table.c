@@ -298,13 +298,75 @@ static bool is_pipeline(const struct tauti_table *t)
 	return false;
 }
 
+struct called { /* a row by its id */
+	uint64_t id, line;
+};
+
+static int by_id(const void *a, const void *b)
+{
+	const struct called *x = a, *y = b;
+	if (x->id != y->id)
+		return x->id < y->id ? -1 : 1;
+	return x->line < y->line ? -1 : x->line > y->line;
+}
+
+/* Waits for rows of other files are no fault; in a table of several ranks they
+ * are worth a note. */
+static taut_status note_strangers(const struct tauti_table *t,
+	const struct called *rows, size_t n)
+{
+	size_t strangers = 0;
+	for (size_t i = 0; i < t->wait_ids.count; i++) {
+		uint64_t id = t->wait_ids.data[i];
+		size_t lo = 0, hi = n;
+		while (lo < hi) {
+			size_t mid = lo + (hi - lo) / 2;
+			if (rows[mid].id < id)
+				lo = mid + 1;
+			else
+				hi = mid;
+		}
+		strangers += lo == n || rows[lo].id != id;
+	}
+	if (!strangers)
+		return TAUT_OK;
+	return tauti_builder_note(t->builder,
+		"%zu wait%s for a row that is not in the table", strangers,
+		strangers == 1 ? "" : "s");
+}
+
+/* An id is that of one row. */
 static taut_status check_ids(const struct tauti_table *t, struct taut_error *err)
 {
+	struct called *rows;
+	taut_status status = TAUT_OK;
+	size_t n = 0;
 	if (t->wait_ids.count && !tauti_table_has(t, TAUTI_FIELD_ID))
 		return taut_error_set(err, TAUT_EFORMAT, 0,
 			"%s: rows wait for others, and no column id says what "
 			"they are called", t->builder->path);
-	return TAUT_OK;
+	if (!tauti_table_has(t, TAUTI_FIELD_ID))
+		return TAUT_OK;
+	rows = malloc((t->ops.count + 1) * sizeof *rows);
+	if (!rows)
+		return TAUT_ENOMEM;
+	for (size_t i = 0; i < t->ops.count; i++)
+		if (t->ops.data[i].id)
+			rows[n++] = (struct called){ t->ops.data[i].id,
+				t->ops.data[i].line };
+	if (n)
+		qsort(rows, n, sizeof *rows, by_id);
+	for (size_t i = 1; i < n && !status; i++)
+		if (rows[i].id == rows[i - 1].id)
+			status = taut_error_set(err, TAUT_EFORMAT, -1,
+				"%s:%llu: id is that of line %llu; expected "
+				"one of its own", t->builder->path,
+				(unsigned long long)rows[i].line,
+				(unsigned long long)rows[i - 1].line);
+	if (!status)
+		status = note_strangers(t, rows, n);
+	free(rows);
+	return status;
 }
 
 static taut_status too_large(const struct tauti_table *t, struct taut_error *err)

@@ -239,7 +239,7 @@ static bool read_exponent(const char *at, const char *end, int *exponent)
 	return true;
 }
 
-/* [-]digits[.digits][e[+-]digits]; digits beyond the 18th are cut off. */
+/* [-]digits[.digits][e[+-]digits]; digits beyond the 19th, or 18th, are cut off. */
 static bool read_decimal(struct field f, struct decimal *d)
 {
 	const char *at = f.at, *end = f.at + f.len;
@@ -254,7 +254,7 @@ static bool read_decimal(struct field f, struct decimal *d)
 			continue;
 		}
 		any = true;
-		if (d->digits < UINT64_C(100000000000000000)) {
+		if (d->digits < UINT64_C(1800000000000000000)) {
 			d->digits = d->digits * 10 + digit;
 			d->exponent -= point;
 		} else {
@@ -287,7 +287,7 @@ static bool read_time(struct field f, uint8_t digits, int64_t *ret_ns)
 {
 	struct decimal d;
 	return read_decimal(f, &d) &&
-	       scale(d, digits, TAUTI_TIME_LIMIT_NS / 2, ret_ns);
+	       scale(d, digits, TAUTI_TIME_LIMIT_NS, ret_ns);
 }
 
 /* A whole number, or nothing, which leaves *ret: pandas writes 3.0 and nan
