@@ -118,7 +118,7 @@ struct taut_timeline {
 	void *scratch;        /* private */
 };
 
-/* Takes what does not change between replays from the graph: 32 bytes
+/* Takes what does not change between replays from the graph: 36 bytes
  * an op and 16 an edge. On failure there is nothing to fini.
  * TAUT_ENOMEM; TAUT_EINVAL: a duration is negative, or the times add up to
  * 2^60 ns (36 years) or more. */

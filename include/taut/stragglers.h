@@ -13,7 +13,8 @@
  *
  * A type is a name; where the recording is of a framework, and not a table of
  * operations, it is a name and how many of that name were before it in its
- * step on its lane, for one name stands for many sizes there.
+ * step on its lane, for one name stands for many sizes there. Names that do
+ * not come as often in every step are made alike in their sum over a step.
  *
  * A step lasts from the end of the one before on the last rank to its own.
  *
@@ -64,7 +65,8 @@ struct taut_stragglers {
 	struct taut_straggler_table by[TAUT_STRAGGLER_BY];
 
 	/* What stands out most: its operations as in the ideal, all others as
-	 * they were, would take repair_pct of the slowdown away. */
+	 * they were, would take repair_pct of the slowdown away: two fifths
+	 * or more, else there is no cause and this is the most of any place. */
 	enum taut_straggler_by cause; /* TAUT_STRAGGLER_BY: nothing alone */
 	int32_t cause_number;
 	double repair_pct;

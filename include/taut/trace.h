@@ -175,8 +175,9 @@ struct taut_trace {
 	size_t n_facts;
 	const struct taut_fact *facts;
 
-	/* A table of operations: every event is one, in order on its lane; none
-	 * is nested, and the time between two of them is nobody's. */
+	/* A table of operations: every event is one, in order on its lane (of
+	 * those that start together the shorter first); none is nested, and the
+	 * time between two of them is nobody's. */
 	int is_table;
 	size_t n_ids, n_waits;
 	const struct taut_ref *ids;   /* by event; of those that are waited for */

@@ -4,7 +4,7 @@
 #include "explain/stragglers.h"
 
 static const double worth_telling = 1.01;
-static const double most_of_it = 0.5; /* of the slowdown */
+static const double most_of_it = 0.4; /* of the slowdown */
 
 struct excess {
 	double factor;      /* what an operation there takes over the others */
@@ -110,7 +110,10 @@ static bool say_spread(struct tauti_lag *l)
 {
 	struct taut_stragglers *p = &l->public;
 	const struct taut_straggler_table *t = &p->by[TAUT_BY_TYPE];
-	p->sentence = p->slowdown < worth_telling || !t->n ?
+	p->sentence = p->slowdown < 2 - worth_telling ?
+		"The ranks do unlike work: what their operations take in the "
+		"mean is no ideal for them." :
+		p->slowdown < worth_telling || !t->n ?
 		"No straggler worth naming: the workers are alike." :
 		taut_arena_printf(l->arena, "No stage, replica or rank stands "
 			"out alone: operations of one type take unlike times "
@@ -141,6 +144,9 @@ taut_status tauti_lag_cause(struct tauti_lag *l, struct taut_error *err)
 		}
 	if (status)
 		return status;
+	for (size_t i = 0; i < 3 && p->cause == TAUT_STRAGGLER_BY; i++)
+		if (100 * part[order[i]] > p->repair_pct)
+			p->repair_pct = 100 * part[order[i]];
 	ok = p->cause == TAUT_STRAGGLER_BY ? say_spread(l) :
 		say_place(l, p->cause);
 	return ok ? TAUT_OK : tauti_lag_no_memory(err);

@@ -28,6 +28,8 @@ static uint32_t class_name_of(struct tauti_lag *l, struct taut_names *classes,
 {
 	const char *text = taut_names_text(l->g->names, name), *pair;
 	size_t stem = pair_stem(text);
+	if (!*text)
+		text = "(time between events)";
 	if (!stem)
 		return taut_names_add(classes, text, strlen(text));
 	pair = taut_arena_printf(l->arena, "%.*s-send/recv", (int)stem, text);
@@ -89,7 +91,7 @@ static uint32_t first_step(const struct taut_graph *g, uint32_t trace)
 
 /* How many operations of its name are before each on its lane in its step. */
 static void count_before(struct tauti_lag *l, struct place *places,
-	uint32_t *ret_before)
+	uint32_t *ret_before, uint32_t *ret_step)
 {
 	const struct taut_graph *g = l->g;
 	for (uint32_t lane = 0; lane < g->n_lanes; lane++) {
@@ -106,6 +108,7 @@ static void count_before(struct tauti_lag *l, struct place *places,
 			if (p->lane != lane || p->step != step)
 				*p = (struct place){ lane, step, 0 };
 			ret_before[op] = p->next;
+			ret_step[op] = step;
 			if (computes(g->kind[op]) ||
 				g->kind[op] == TAUT_OP_TRANSFER)
 				p->next++;
@@ -124,7 +127,7 @@ static bool find_types(struct tauti_lag *l)
 	bool ok = places && before && first;
 	if (ok && !l->table) {
 		memset(places, 0xff, n * sizeof *places);
-		count_before(l, places, before);
+		count_before(l, places, before, l->rank_step);
 	}
 	for (uint32_t op = 0; ok && op < g->n_ops; op++) {
 		bool moves = g->kind[op] == TAUT_OP_TRANSFER;
@@ -240,12 +243,100 @@ static bool find_ideal(struct tauti_lag *l)
 	return ok;
 }
 
+/* --- names that come now more often, now less ------------------------------------------- */
+
+struct amount { /* of one name in one step of one rank */
+	uint32_t n;
+	int64_t ns;
+};
+
+/* Are there as many in each step that has any? Those steps: touched. */
+static bool is_even(const struct amount *steps, const uint32_t *touched,
+	uint32_t n)
+{
+	for (uint32_t i = 1; i < n; i++)
+		if (steps[touched[i]].n != steps[touched[0]].n)
+			return false;
+	return true;
+}
+
+/* Where a name comes unlike often, its k-th is not the k-th elsewhere: then
+ * the steps are made alike in the sum, each operation by the same factor. */
+static void level(struct tauti_lag *l, const uint32_t *ops, uint32_t n,
+	struct amount *steps, uint32_t *touched, int64_t *sums)
+{
+	const struct taut_graph *g = l->g;
+	uint32_t n_touched = 0;
+	int64_t usual;
+	for (uint32_t i = 0; i < n; i++) {
+		struct amount *a = &steps[l->rank_step[ops[i]]];
+		if (!a->n++)
+			touched[n_touched++] = l->rank_step[ops[i]];
+		a->ns += g->dur_ns[ops[i]];
+	}
+	if (!is_even(steps, touched, n_touched)) {
+		for (uint32_t i = 0; i < n_touched; i++)
+			sums[i] = steps[touched[i]].ns;
+		usual = g->kind[ops[0]] == TAUT_OP_TRANSFER ?
+			median(sums, n_touched) : mean(sums, n_touched);
+		for (uint32_t i = 0; i < n; i++) {
+			int64_t sum = steps[l->rank_step[ops[i]]].ns;
+			double own = (double)g->dur_ns[ops[i]];
+			if (sum > 0)
+				l->ideal_ns[ops[i]] = (int64_t)(own *
+					((double)usual / (double)sum) + 0.5);
+		}
+	}
+	for (uint32_t i = 0; i < n_touched; i++)
+		steps[touched[i]] = (struct amount){ 0, 0 };
+}
+
+/* Operations by name and kind, then each name by itself. */
+static bool level_names(struct tauti_lag *l)
+{
+	const struct taut_graph *g = l->g;
+	size_t n = 2 * (size_t)taut_names_count(g->names);
+	uint32_t *first = calloc(n + 2, sizeof *first);
+	uint32_t *ops = malloc(((size_t)g->n_ops + 1) * sizeof *ops);
+	struct amount *steps = calloc((size_t)g->n_steps + 1, sizeof *steps);
+	uint32_t *touched = malloc(((size_t)g->n_steps + 1) * sizeof *touched);
+	int64_t *sums = malloc(((size_t)g->n_steps + 1) * sizeof *sums);
+	bool ok = first && ops && steps && touched && sums;
+	for (int pass = 0; ok && pass < 2; pass++) {
+		for (uint32_t op = 0; op < g->n_ops; op++) {
+			size_t key = 2 * (size_t)g->name[op] +
+				(g->kind[op] == TAUT_OP_TRANSFER);
+			if (l->type_of[op] == TAUT_NONE)
+				continue;
+			if (pass)
+				ops[first[key + 1]++] = op;
+			else
+				first[key + 2]++;
+		}
+		for (size_t i = 2; i < n + 2 && !pass; i++)
+			first[i] += first[i - 1];
+	}
+	for (size_t i = 0; ok && i < n; i++)
+		if (first[i + 1] > first[i])
+			level(l, ops + first[i], first[i + 1] - first[i], steps,
+				touched, sums);
+	free(first);
+	free(ops);
+	free(steps);
+	free(touched);
+	free(sums);
+	return ok;
+}
+
 bool tauti_lag_types(struct tauti_lag *l)
 {
 	size_t n = (size_t)l->g->n_ops + 1;
 	l->type_of = TAUT_ARENA_ARRAY(l->arena, uint32_t, n);
 	l->class_of = TAUT_ARENA_ARRAY(l->arena, uint32_t, n);
 	l->ideal_ns = TAUT_ARENA_ARRAY(l->arena, int64_t, n);
-	return l->type_of && l->class_of && l->ideal_ns && find_classes(l) &&
-		find_types(l) && find_ideal(l);
+	if (!l->table)
+		l->rank_step = TAUT_ARENA_ARRAY(l->arena, uint32_t, n);
+	return l->type_of && l->class_of && l->ideal_ns &&
+		(l->table || l->rank_step) && find_classes(l) &&
+		find_types(l) && find_ideal(l) && (l->table || level_names(l));
 }

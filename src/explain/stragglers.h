@@ -24,6 +24,7 @@ struct tauti_lag { /* the search; its result is public */
 	uint32_t n_types, n_classes;
 	uint32_t *type_of;  /* by op; TAUT_NONE: takes what it takes */
 	int64_t *ideal_ns;  /* by op: its type's */
+	uint32_t *rank_step; /* by op: in g->steps; NULL for a table */
 	uint32_t *class_of; /* by op: what the table of types tells apart */
 	const char **class_name;
 

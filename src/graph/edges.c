@@ -118,11 +118,11 @@ static bool can_wait(struct builder *b, enum taut_coll_kind kind, uint32_t rank,
 		b->clocks[rank].uncertainty_us);
 	uint32_t next = transfer + 1;
 
-	if (meets(b, rank, transfer))
-		return true;
 	if (next < b->g->n_ops && b->lane[next] == b->lane[transfer] &&
-		b->start[next] < end)
-		end = b->start[next];
+		b->start[next] < at)
+		end = b->start[next] < end ? b->start[next] : end;
+	else if (meets(b, rank, transfer))
+		return true;
 	if (end >= at)
 		return true;
 	if (taut_coll_levels(kind) && at - end > unsure)

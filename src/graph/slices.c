@@ -61,10 +61,11 @@ static bool marks_to(struct cutter *c, int64_t to)
 
 		if (at > to)
 			return true;
-		if (!cut_to(c, at))
+		if (!r->trace->is_table && !cut_to(c, at))
 			return false;
-		if (at < c->at && !r->trace->is_table)
+		if (at < c->at)
 			at = c->at; /* inside a call, which is not cut */
+		c->at = at;
 		if (!push_op(c, TAUT_OP_MARK, at, at, m->row, TAUT_NONE))
 			return false;
 		*(end ? &m->end_op : &m->begin_op) = last_op(c);
@@ -286,16 +287,18 @@ static bool cut_table(struct cutter *c)
 	struct tauti_rank *r = c->rank;
 	const struct taut_trace *t = r->trace;
 
+	c->at = INT64_MIN;
 	for (uint32_t i = t->lane_begin[c->lane];
 		i < t->lane_begin[c->lane + 1]; i++) {
 		int64_t start = t->start_ns[i], end = tauti_row_end(t, i);
 		uint32_t comm = r->comm_of[i];
 
-		c->at = INT64_MAX; /* marks cut nothing */
-		if (!marks_to(c, start))
-			return false;
 		if (t->kind[i] == TAUT_KIND_STEP)
 			continue;
+		/* what takes no time where a step ends belongs to it */
+		if (!marks_to(c, start - ((c->next_mark & 1) && end == start)))
+			return false;
+		c->at = start; /* starts never go back on a lane */
 		r->op_of[i] = (uint32_t)r->ops.count;
 		if (comm == TAUT_NONE) {
 			if (!push_op(c, table_kind(t->kind[i]), start, end, i,
@@ -308,7 +311,6 @@ static bool cut_table(struct cutter *c)
 			!push_op(c, TAUT_OP_TRANSFER, start, end, i, comm))
 			return false;
 	}
-	c->at = INT64_MAX;
 	return marks_to(c, INT64_MAX);
 }
 

@@ -294,11 +294,8 @@ class Job:
         head = "rank,step,name,start_us,duration_us,stage,dp_rank"
         yield head + (",id,waits,kind,group,lane" if waits else
                       ",micro_batch,chunk")
-        last = {}
-        for op in self.ops:
-            key = (op.step, self.rank(op))
-            if key not in last or op.end >= last[key].end:
-                last[key] = op
+        last = {(op.step, self.rank(op)): op for op in self.ops
+                if op.type == "optimizer"}
         for op in self.ops:
             start = op.start + offsets[op.step]
             row = (f"{self.rank(op)},{op.step},{op.type},"

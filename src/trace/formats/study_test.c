@@ -10,7 +10,7 @@ static const char table[] = HEADER
 	"0,0,0,9,forward-compute,0.001,0.0205,0,0,0,0\n"
 	"0,0,0,9,forward-send,0.0215,0.00000000123,0,-1,-1,-1\r\n"
 	"0,1,1,9,forward-recv,0,0.022,0,-1,-1,-1\n"
-	"0,1,1,9,forward-compute,0.022,0.078,0,0,0,0\n"
+	"0,1,1,9,forward-compute,0.022,0.078,0,0,0,1\n"
 	"0,0,0,4,layernorm-grads-all-reduce,0.5,0.25,0,0,-1,-1\n"
 	"0,1,1,4,embedding-grads-all-reduce,0.5,0.125,0,0,-1,-1";
 

@@ -183,6 +183,8 @@ static int by_place(const void *a, const void *b)
 		return x->step < y->step ? -1 : 1;
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
+	if (x->dur_ns != y->dur_ns)
+		return x->dur_ns < y->dur_ns ? -1 : 1;
 	return x->line < y->line ? -1 : x->line > y->line;
 }
 

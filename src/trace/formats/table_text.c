@@ -311,7 +311,7 @@ static bool read_whole(struct field f, int64_t limit, int64_t *ret)
 	}
 	if (!read_decimal(f, &d) || !scale(d, 0, limit, &value))
 		return false;
-	*ret = value;
+	*ret = value < 0 ? -1 : value; /* not told */
 	return true;
 }
 
@@ -320,7 +320,7 @@ static bool read_small(struct field f, int32_t *ret)
 	int64_t value = *ret;
 	if (!read_whole(f, 99999999, &value))
 		return false;
-	*ret = value < 0 ? -1 : (int32_t)value;
+	*ret = (int32_t)value;
 	return true;
 }
 
