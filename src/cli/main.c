@@ -34,8 +34,8 @@ static void say_help(FILE *out)
 		"recorded and says\nwhere the time of a step goes, why, and "
 		"what to do.\n\nVerbs:\n", out);
 	for (size_t i = 0; i < N_VERBS; i++)
-		fprintf(out, "  %-10s%s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("  help      help on a verb: taut help report\n\n"
+		fprintf(out, "  %-12s%s\n", verbs[i]->name, verbs[i]->summary);
+	fputs("  help        help on a verb: taut help report\n\n"
 		"taut --version prints the version.\n", out);
 }
 

@@ -38,6 +38,7 @@ class Written:
 
     sizes = True  # the recording tells how large its collectives are
     category_ms = 0.3  # of a step, that whole microseconds may shift
+    median_us = 1  # by which one node in two may start off its time
     late_us = 1  # by which one node in a hundred may start off its time
 
     @classmethod
@@ -101,7 +102,7 @@ class Written:
     def test_nodes_start_when_they_were_recorded(self):
         off = sorted(abs(self.times[(rank, node.id)][0] - node.start)
                      for rank, node in self.nodes())
-        self.assertLessEqual(off[len(off) // 2], 1)
+        self.assertLessEqual(off[len(off) // 2], self.median_us)
         self.assertLessEqual(off[len(off) * 99 // 100], self.late_us)
 
     def test_no_collective_at_time_zero(self):
@@ -170,14 +171,16 @@ STUDY = TRACES / "straggler-study" / "trace-ST.csv.gz"
 
 @unittest.skipUnless(STUDY.is_file(), "no traces beside the checkout")
 class Pipeline(Written, unittest.TestCase):
-    """Sends and receives between stages, collectives in twelve groups. Some
-    sends were recorded before the receive that they follow was over; a node
-    has no parts to wait for when it is a receive."""
+    """Sends and receives between stages, collectives in seven groups, and one
+    for each rank alone. Some computations began some microseconds before the
+    receive that they wait for was over; a node has no parts to wait for when
+    it is a receive, so that these add up."""
 
     run_path = STUDY
-    world, members = 8, 1984 * 2
+    world, members = 8, 32 * (96 + 8 * 4 + 4)
     sizes = False
     category_ms = 0.5  # one transfer of 0.38 ms, which waited for nothing
+    median_us = 250
     late_us = 2500
 
     def test_sends_and_receives(self):

@@ -60,7 +60,7 @@ static uint32_t name_id(struct writer *w, uint32_t name)
 static uint32_t add_lane(struct writer *w, enum tauti_role role, uint32_t name)
 {
 	uint32_t lane = tauti_lanes_add(&w->b->lanes, role, 1,
-		(int64_t)w->n_lanes++ - INT32_MAX);
+		(int64_t)++w->n_lanes);
 	if (lane != TAUT_NONE)
 		w->b->lanes.all.data[lane].name = name;
 	return name == TAUT_NONE ? TAUT_NONE : lane;
