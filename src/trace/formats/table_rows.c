@@ -1,5 +1,4 @@
 /* table_rows.c - the operations of a table as rows of the ranks' traces. */
-#include <limits.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
