@@ -264,7 +264,7 @@ static taut_status replay_part(
 taut_status tauti_lag_replay(struct tauti_lag *l, struct tauti_lag_row *rows,
 	size_t n, struct taut_error *err)
 {
-	enum { WORTH_A_THREAD = 100000 /* operations replayed */ };
+	enum { WORTH_A_THREAD = 1000000 /* operations replayed */ };
 	struct batch b = { l, rows, n, l->threads ? l->threads : taut_cores() };
 	size_t worth = 1 + n * l->g->n_ops / WORTH_A_THREAD;
 	if (b.parts > worth)
