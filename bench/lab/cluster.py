@@ -20,9 +20,10 @@ PREFIX = "tautlab"
 CGROUPS = "/sys/fs/cgroup/cpu"
 # A tbf lets a burst of this many milliseconds of its rate pass at once. Less,
 # and its timer cannot keep up with the rate; more, and short transfers see no
-# link at all.
-BURST_MS = 0.25
-LEAST_BURST_BYTES = 16_000
+# link at all. What the kernel hands over at once (GSO, up to 64 kB) must fit:
+# else tbf cuts it into frames, at the cost of the host's core.
+BURST_MS = 0.5
+LEAST_BURST_BYTES = 68_000
 # Longer queues than TCP fills (its own limit is the socket's 4 MB), so that
 # nothing is ever dropped: a loss costs a retransmission timeout, 200 ms.
 QUEUE_BYTES = 16_000_000
@@ -150,10 +151,11 @@ class Cluster:
         run(*f"ip -n {name} link set lo up".split())
         run(*f"ip -n {name} link set eth0 up".split())
         run(*f"ip -n {net} link set {port} master switch{self.side(host)} up".split())
-        # BBR and its like measure the shaper and pace themselves; with cubic
-        # the shaper alone says how fast a transfer is.
+        # BBR measures the shaper and paces itself; with reno and no losses the
+        # shaper alone says how fast a transfer is. (A namespace may not have
+        # cubic where the machine's own is another.)
         inside = ["ip", "netns", "exec", name, "sh", "-c"]
-        run(*inside, "echo cubic >/proc/sys/net/ipv4/tcp_congestion_control")
+        run(*inside, "echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
         # What a host receives is worked on by its own core, as in a real one.
         mask = f"{1 << self.cores[host]:x}"
         for queue in range(4):
@@ -198,11 +200,12 @@ class Cluster:
 
     def start(self, host, words, **options):
         """A process on a host, which has a name of its own too."""
-        script = 'hostname "$0" && '
-        if self.groups:
-            script += f"echo $$ >{CGROUPS}/{self.space(host)}/cgroup.procs && "
+        words_of_host = 'hostname "$0" && exec "$@"'
         begin = ["ip", "netns", "exec", self.space(host), "unshare", "--uts"]
-        begin += ["sh", "-c", script + 'exec "$@"', f"host{host}"]
+        begin += ["sh", "-c", words_of_host, f"host{host}"]
+        if self.groups:  # from outside: ip mounts a /sys without groups
+            join = f'echo $$ >{CGROUPS}/{self.space(host)}/cgroup.procs && exec "$@"'
+            begin = ["sh", "-c", join, "sh", *begin]
         begin += ["taskset", "-c", str(self.cores[host])]
         return subprocess.Popen([*begin, *words], text=True, **options)
 

@@ -17,7 +17,7 @@ from torch.nn import functional
 
 CLASSES = 100
 IMAGE = 32
-WORDS = 6000
+WORDS = 4000
 GPT_LENGTH, GPT_WIDTH, GPT_BLOCKS = 64, 256, 6
 RNN_LENGTH, RNN_EMBED, RNN_WIDTH = 24, 320, 512
 
@@ -50,11 +50,11 @@ class Vgg(nn.Module):
                 before = width
         self.features = nn.Sequential(*layers)
         self.classifier = nn.Sequential(
-            nn.Linear(before * 4, 3072),
+            nn.Linear(before * 4, 2560),
             nn.ReLU(),
-            nn.Linear(3072, 1536),
+            nn.Linear(2560, 1280),
             nn.ReLU(),
-            nn.Linear(1536, CLASSES),
+            nn.Linear(1280, CLASSES),
         )
 
     def forward(self, x, target):
