@@ -23,7 +23,7 @@ CGROUPS = "/sys/fs/cgroup/cpu"
 # link at all. What the kernel hands over at once (GSO, up to 64 kB) must fit:
 # else tbf cuts it into frames, at the cost of the host's core.
 BURST_MS = 0.5
-LEAST_BURST_BYTES = 68_000
+LEAST_BURST_BYTES = 80_000
 # Longer queues than TCP fills (its own limit is the socket's 4 MB), so that
 # nothing is ever dropped: a loss costs a retransmission timeout, 200 ms.
 QUEUE_BYTES = 16_000_000
