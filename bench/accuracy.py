@@ -55,6 +55,9 @@ def arguments():
     p.add_argument("--resume", action="store_true", help="keep what --out has of an earlier run")
     p.add_argument("--predict", action="store_true", help="measure nothing")
     p.add_argument("--cores", default="0,1,2,3", help="of the hosts; loaders use the others'")
+    p.add_argument(
+        "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
+    )
     p.add_argument("--write", action="store_true", help="put the table into docs/accuracy.md")
     a = p.parse_args()
     a.cores = [int(core) for core in a.cores.split(",")]
@@ -103,7 +106,7 @@ class Lab:
         self.python = session.find_python()
         if not self.python:
             sys.exit("accuracy: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-        self.net = cluster.Cluster(a.cores)
+        self.net = cluster.Cluster(a.cores, weight=a.weight)
         self.jobs = None
 
     def serving(self):
@@ -130,8 +133,9 @@ class Lab:
     def job(self, config, steps):
         options = {**config.options(), "steps": steps}
         # With two ranks on four cores, loaders have cores of their own.
-        if 2 * config.ranks <= len(self.a.cores):
-            options["worker_offset"] = config.ranks
+        spare = self.a.cores[config.ranks :]
+        if config.ranks <= len(spare):
+            options["worker_cores"] = ",".join(map(str, spare[: config.ranks]))
         return options
 
     def block(self, config, steps):

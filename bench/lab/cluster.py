@@ -89,9 +89,10 @@ def clean():
 
 class Cluster:
     """cores: of each host the core that it is pinned to. first_side: how many
-    hosts stand at the first of two switches; 0: there is one switch."""
+    hosts stand at the first of two switches; 0: there is one switch. weight: of
+    all that a host does beside other work on its core; 1024 is like one process."""
 
-    def __init__(self, cores, mbit=1000, trunk_mbit=None, first_side=0):
+    def __init__(self, cores, mbit=1000, trunk_mbit=None, first_side=0, weight=1024):
         if os.geteuid() != 0:
             raise Unavailable("needs root, for network namespaces")
         for tool in ("ip", "tc", "unshare", "taskset"):
@@ -102,6 +103,7 @@ class Cluster:
         self.name = f"{PREFIX}-{os.getpid()}"
         self.made = []
         self.groups = os.path.isfile(os.path.join(CGROUPS, "cpu.cfs_quota_us"))
+        self.weight = weight
         self.first_side = first_side or len(self.cores)
         self.trunk = bool(first_side)
         try:
@@ -163,6 +165,7 @@ class Cluster:
             run(*inside, f"[ ! -e {path} ] || echo {mask} >{path}")
         if self.groups:
             os.makedirs(os.path.join(CGROUPS, name), exist_ok=True)
+            self.set_group(host, "cpu.shares", self.weight)
 
     # --- what can be changed while jobs run -----------------------------------------
 
@@ -187,11 +190,13 @@ class Cluster:
         if not self.groups:
             raise Unavailable(f"needs the cpu controller of cgroups at {CGROUPS}")
         period_us = 10_000
-        quota_us = -1 if share >= 1 else int(period_us * share)
-        group = os.path.join(CGROUPS, self.space(host))
-        for key, value in (("cpu.cfs_period_us", period_us), ("cpu.cfs_quota_us", quota_us)):
-            with open(os.path.join(group, key), "w", encoding="ascii") as file:
-                file.write(str(value))
+        self.set_group(host, "cpu.cfs_period_us", period_us)
+        self.set_group(host, "cpu.cfs_quota_us", -1 if share >= 1 else int(period_us * share))
+
+    def set_group(self, host, key, value):
+        path = os.path.join(CGROUPS, self.space(host), key)
+        with open(path, "w", encoding="ascii") as file:
+            file.write(str(value))
 
     # --- use -----------------------------------------------------------------------
 

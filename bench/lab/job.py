@@ -38,7 +38,7 @@ OPTIONS = [
     ("accumulate", 1, "micro-batches a step; only the last one sums gradients"),
     ("compress", "none", "gradients on the wire: none, fp16 or bf16"),
     ("workers", 0, "of the DataLoader"),
-    ("worker_offset", 0, "the workers' core is so much above the rank's"),
+    ("worker_cores", "", "of each rank, with commas, its workers' core; empty: the rank's"),
     ("fetch_ms", 0.0, "a sample waits so long for its storage"),
     ("prepare_ms", 0.0, "CPU time that it then takes to prepare a sample"),
     ("slow_rank", -1, "rank with work of its own on the host in each step"),
@@ -83,13 +83,12 @@ class Samples(Dataset):
         return self.sample(index)
 
 
-def batches(o):
+def batches(o, rank):
     size = o.batch or models.MODELS[o.model].batch
 
     def settle(_worker):
-        cores = os.sched_getaffinity(0)
-        if o.worker_offset and len(cores) == 1:
-            os.sched_setaffinity(0, {cores.pop() + o.worker_offset})
+        if o.worker_cores:
+            os.sched_setaffinity(0, {int(o.worker_cores.split(",")[rank])})
 
     return DataLoader(
         Samples(o, size * o.steps * o.accumulate),
@@ -134,7 +133,7 @@ def train(o, rank, before_steps):
     """Seconds of each step."""
     model = make_model(o)
     optimizer = make_optimizer(o, model.parameters())
-    loader = iter(batches(o))
+    loader = iter(batches(o, rank))
     before_steps()
     seconds = []
     for _ in range(o.steps):
