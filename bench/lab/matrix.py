@@ -39,13 +39,13 @@ def changes_of_all():
     """(name, change, fields of Config) that are tried on every model."""
     yield "link 4 Gbit/s", "link=4gbit", {"mbit": 4000}
     yield "link 0.5 Gbit/s", "link=500mbit", {"mbit": 500}
-    yield "4 ranks", "ranks=4", {"ranks": 4}
+    yield "4 ranks", "world=4", {"ranks": 4}
     yield "batch x2", "batch=2x", {"job": {"batch": 2.0}}
     yield "buckets of 4 MiB", "bucket=4MiB", {"job": {"bucket_mb": 4.0}}
     yield "fp16 gradients", "compress=fp16", {"job": {"compress": "fp16"}}
     yield "accumulate 2", "accumulate=2", {"job": {"accumulate": 2}}
     yield "link 2 Gbit/s", "link=2gbit", {"mbit": 2000}
-    yield "3 ranks", "ranks=3", {"ranks": 3}
+    yield "3 ranks", "world=3", {"ranks": 3}
     yield "batch x0.5", "batch=0.5x", {"job": {"batch": 0.5}}
     yield "link 0.25 Gbit/s", "link=250mbit", {"mbit": 250}
 
@@ -62,7 +62,7 @@ def changes_of_one():
     yield "vgg", "buckets of 1 MiB", "bucket=1MiB", {"job": {"bucket_mb": 1.0}}
     yield "rnn", "one bucket", "bucket=100MiB", {"job": {"bucket_mb": 100.0}}
     both = {"ranks": 4, "mbit": 2000}
-    yield "gpt", "4 ranks, 2 Gbit/s", "ranks=4 link=2gbit", both
+    yield "gpt", "4 ranks, 2 Gbit/s", "world=4 link=2gbit", both
     both = {"mbit": 500, "job": {"compress": "fp16"}}
     yield "vgg", "0.5 Gbit/s, fp16", "link=500mbit compress=fp16", both
     yield "rnn", "accumulate 4", "accumulate=4", {"job": {"accumulate": 4}}
