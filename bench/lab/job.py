@@ -36,7 +36,7 @@ OPTIONS = [
     ("batch", 0, "samples a rank and micro-batch; 0: the model's own"),
     ("bucket_mb", 25.0, "DDP's bucket_cap_mb"),
     ("accumulate", 1, "micro-batches a step; only the last one sums gradients"),
-    ("compress", "none", "gradients on the wire: none, fp16 or bf16"),
+    ("compress", "none", "gradients on the wire: none or fp16"),
     ("workers", 0, "of the DataLoader"),
     ("worker_cores", "", "of each rank, with commas, its workers' core; empty: the rank's"),
     ("fetch_ms", 0.0, "a sample waits so long for its storage"),
@@ -109,9 +109,8 @@ def make_optimizer(o, parameters):
 def make_model(o):
     torch.manual_seed(o.seed)
     model = DistributedDataParallel(models.MODELS[o.model].build(), bucket_cap_mb=o.bucket_mb)
-    hooks = {"fp16": default_hooks.fp16_compress_hook, "bf16": default_hooks.bf16_compress_hook}
-    if o.compress != "none":
-        model.register_comm_hook(None, hooks[o.compress])
+    if o.compress == "fp16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     return model
 
 

@@ -58,7 +58,8 @@ def changes_of_one():
     yield "resnet", "2 loader workers", "workers=2", {"job": {"workers": 2}}
     yield "rnn", "rank 1 at 0.7 of a core", "slow=1,factor=1.4286", {"slow": (1, 0.7)}
     yield "resnet", "4 loader workers", "workers=4", {"job": {"workers": 4}}
-    yield "gpt", "bf16 gradients", "compress=bf16", {"job": {"compress": "bf16"}}
+    both = {"mbit": 500, "job": {"bucket_mb": 4.0}}
+    yield "gpt", "0.5 Gbit/s, buckets of 4 MiB", "link=500mbit bucket=4MiB", both
     yield "vgg", "buckets of 1 MiB", "bucket=1MiB", {"job": {"bucket_mb": 1.0}}
     yield "rnn", "one bucket", "bucket=100MiB", {"job": {"bucket_mb": 100.0}}
     both = {"ranks": 4, "mbit": 2000}
