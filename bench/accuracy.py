@@ -36,8 +36,9 @@ import matrix
 import session
 
 WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
+DRAIN_STEPS = 6  # and batches that lay ready before the first one are used up
 LEAST_STEPS, MOST_STEPS = 6, 24
-RECORD_STEPS, RECORDED = 26, "14:24"
+RECORD_STEPS, RECORDED = 32, "14:30"
 DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -88,11 +89,16 @@ def load(path):
 def medians_of(a, config):
     """Milliseconds, one a repeat."""
     paths = sorted(glob.glob(glob.escape(kept(a, config, "measured")) + ".[0-9]*.json"))
-    return [median_ms(load(path)["seconds"]) for path in paths]
+    return [median_ms(config, load(path)["seconds"]) for path in paths]
 
 
-def median_ms(seconds):
-    return statistics.median(s for rank in seconds for s in rank[WARM_STEPS:]) * 1e3
+def warm_steps(config):
+    return WARM_STEPS + (DRAIN_STEPS if "fetch_ms" in config.options() else 0)
+
+
+def median_ms(config, seconds):
+    warm = warm_steps(config)
+    return statistics.median(s for rank in seconds for s in rank[warm:]) * 1e3
 
 
 # --- measuring ------------------------------------------------------------------
@@ -168,7 +174,7 @@ def steps_for(a, config):
     """As many as fit into a block, by what was measured before."""
     known = medians_of(a, config)
     wanted = int(a.block_s * 1e3 / known[0]) if known else 8
-    return WARM_STEPS + min(MOST_STEPS, max(LEAST_STEPS, wanted))
+    return warm_steps(config) + min(MOST_STEPS, max(LEAST_STEPS, wanted))
 
 
 def say(text):
@@ -206,7 +212,7 @@ def measure_all(a, lab, configs):
                 failed.append(config)
                 continue
             save(path, {"seconds": seconds, "load": load_before, "turn": turn})
-            say(f"{turn} {config.key}: {median_ms(seconds):.1f} ms")
+            say(f"{turn} {config.key}: {median_ms(config, seconds):.1f} ms")
 
 
 # --- predicting -------------------------------------------------------------------

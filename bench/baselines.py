@@ -155,16 +155,14 @@ class Changed:
 
     @staticmethod
     def bucketed(rank, cap):
-        """Gradients come evenly between the recorded calls; the first bucket
-        is of 1 MiB, as DDP has it."""
+        """Gradients come evenly between the recorded calls."""
         ready, at = [0.0], [rank.forward_end]
         for size, call in zip(rank.bytes, rank.calls):
             ready.append(ready[-1] + size)
             at.append(call)
-        total, edges, limit = ready[-1], [], MIB
+        total, edges = ready[-1], []
         while not edges or edges[-1] < total:
-            edges.append(min(total, (edges[-1] if edges else 0) + limit))
-            limit = cap
+            edges.append(min(total, (edges[-1] if edges else 0) + cap))
         calls = []
         for edge in edges:
             i = min(bisect.bisect_left(ready, edge), len(ready) - 1)

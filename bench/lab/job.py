@@ -34,7 +34,7 @@ OPTIONS = [
     ("model", "vgg", "one of " + " ".join(models.MODELS)),
     ("steps", 30, "steps of the optimiser"),
     ("batch", 0, "samples a rank and micro-batch; 0: the model's own"),
-    ("bucket_mb", 25.0, "DDP's bucket_cap_mb"),
+    ("bucket_mb", 0.0, "DDP's bucket_cap_mb; 0: none given, which is 25, the first one 1"),
     ("accumulate", 1, "micro-batches a step; only the last one sums gradients"),
     ("compress", "none", "gradients on the wire: none or fp16"),
     ("workers", 0, "of the DataLoader"),
@@ -108,7 +108,8 @@ def make_optimizer(o, parameters):
 
 def make_model(o):
     torch.manual_seed(o.seed)
-    model = DistributedDataParallel(models.MODELS[o.model].build(), bucket_cap_mb=o.bucket_mb)
+    model = models.MODELS[o.model].build()
+    model = DistributedDataParallel(model, bucket_cap_mb=o.bucket_mb or None)
     if o.compress == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
     return model

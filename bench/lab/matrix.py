@@ -11,7 +11,7 @@ RANKS, MBIT = 2, 1000  # of every baseline
 # Options of job.py of each model's baseline.
 BASE = {
     "vgg": {"workers": 1},
-    "resnet": {"workers": 1, "fetch_ms": 17.0},
+    "resnet": {"workers": 1, "fetch_ms": 24.0},
     "gpt": {"workers": 1},
     "rnn": {"workers": 1},
 }
@@ -57,11 +57,12 @@ def changes_of_one():
     yield "gpt", "rank 1 late by 80 ms", "slow=1,delay=80ms", late
     yield "resnet", "2 loader workers", "workers=2", {"job": {"workers": 2}}
     yield "rnn", "rank 1 at 0.7 of a core", "slow=1,factor=1.4286", {"slow": (1, 0.7)}
-    yield "resnet", "4 loader workers", "workers=4", {"job": {"workers": 4}}
+    both = {"job": {"workers": 2, "batch": 2.0}}
+    yield "resnet", "2 loader workers, batch x2", "workers=2 batch=2x", both
     both = {"mbit": 500, "job": {"bucket_mb": 4.0}}
     yield "gpt", "0.5 Gbit/s, buckets of 4 MiB", "link=500mbit bucket=4MiB", both
     yield "vgg", "buckets of 1 MiB", "bucket=1MiB", {"job": {"bucket_mb": 1.0}}
-    yield "rnn", "one bucket", "bucket=100MiB", {"job": {"bucket_mb": 100.0}}
+    yield "rnn", "buckets of 10 MiB", "bucket=10MiB", {"job": {"bucket_mb": 10.0}}
     both = {"ranks": 4, "mbit": 2000}
     yield "gpt", "4 ranks, 2 Gbit/s", "world=4 link=2gbit", both
     both = {"mbit": 500, "job": {"compress": "fp16"}}
@@ -71,17 +72,17 @@ def changes_of_one():
 
 
 def configs(batch_of):
-    """All, baselines first. batch_of: samples of each model's own batch."""
+    """All, baselines first. batch_of: samples of each model's own batch, of
+    which a change has a factor."""
     found = [Config(model) for model in BASE]
     for name, change, fields in changes_of_all():
-        for model in BASE:
-            made = dict(fields)
-            factor = made.get("job", {}).get("batch")
-            if factor:
-                made["job"] = {"batch": round(batch_of[model] * factor)}
-            found.append(Config(model, name, change, **made))
+        found += [Config(model, name, change, **fields) for model in BASE]
     for model, name, change, fields in changes_of_one():
         found.append(Config(model, name, change, **fields))
+    for config in found:
+        if "batch" in config.job:
+            batch = round(batch_of[config.model] * config.job["batch"])
+            config.job = {**config.job, "batch": batch}
     twice = [k for k, n in collections.Counter(c.key for c in found).items() if n > 1]
     assert not twice, twice
     return found
