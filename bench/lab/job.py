@@ -38,6 +38,7 @@ OPTIONS = [
     ("accumulate", 1, "micro-batches a step; only the last one sums gradients"),
     ("compress", "none", "gradients on the wire: none or fp16"),
     ("workers", 0, "of the DataLoader"),
+    ("prefetch", 2, "batches that each worker keeps ready"),
     ("worker_cores", "", "of each rank, with commas, its workers' core; empty: the rank's"),
     ("fetch_ms", 0.0, "a sample waits so long for its storage"),
     ("prepare_ms", 0.0, "CPU time that it then takes to prepare a sample"),
@@ -94,6 +95,7 @@ def batches(o, rank):
         Samples(o, size * o.steps * o.accumulate),
         size,
         num_workers=o.workers,
+        prefetch_factor=o.prefetch if o.workers else None,
         worker_init_fn=settle,
     )
 
