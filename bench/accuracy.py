@@ -51,7 +51,7 @@ def arguments():
     p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
     p.add_argument("--only", action="append", metavar="PATTERN", help="MODEL/NAME, * and ?")
     p.add_argument("--repeats", type=int, default=3)
-    p.add_argument("--block-s", type=float, default=3.5, help="of measured steps (default 3.5)")
+    p.add_argument("--block-s", type=float, default=2.5, help="of measured steps (default 2.5)")
     p.add_argument("--minutes", type=float, default=25, help="then stop measuring")
     p.add_argument("--resume", action="store_true", help="keep what --out has of an earlier run")
     p.add_argument("--predict", action="store_true", help="measure nothing")
@@ -196,8 +196,7 @@ def record_all(a, lab, configs):
         say(f"recorded {config.model}")
 
 
-def measure_all(a, lab, configs):
-    end = time.monotonic() + a.minutes * 60
+def measure_all(a, lab, configs, end):
     failed = []
     for turn in range(a.repeats):
         for config in configs:
@@ -328,9 +327,13 @@ def summed(rows, pick):
 def summary(a, rows):
     changes = [r for r in rows if r.config.change]
     bases = [r for r in rows if not r.config.change]
-    lines = [f"{len(changes)} what-ifs over {len({r.config.model for r in changes})} models, each "
-             f"measured {min((r.repeats for r in rows), default=0)} to "
-             f"{max((r.repeats for r in rows), default=0)} times.", ""]
+    models = len({r.config.model for r in changes})
+    times = [r.repeats for r in rows]
+    lines = [
+        f"{len(changes)} what-ifs over {models} models, each measured {min(times)} to "
+        f"{max(times)} times.",
+        "",
+    ]
     for name, pick in (
         ("Taut", lambda r: r.taut), ("Daydream", lambda r: r.daydream), ("dPRO", lambda r: r.dpro)
     ):
@@ -341,7 +344,26 @@ def summary(a, rows):
     noisy = sum(r.noisy for r in changes)
     lines.append(f"- inside the stated interval: {sum(inside)} of {len(inside)}")
     lines.append(f"- error not larger than the spread of the measurement (marked *): {noisy}")
+    lines += losses(changes)
     return "\n".join(lines)
+
+
+def losses(changes):
+    """Where Taut is farthest off, and where others are nearer."""
+    known = [r for r in changes if r.taut is not None]
+    lines = []
+    for name, pick in (("Daydream", lambda r: r.daydream), ("dPRO", lambda r: r.dpro)):
+        nearer = [
+            r for r in known if pick(r) is not None and abs(r.error(pick(r))) < abs(r.error(r.taut))
+        ]
+        lines.append(f"- {name} is nearer than Taut in {len(nearer)} of {len(known)}")
+    worst = sorted(known, key=lambda r: -abs(r.error(r.taut)))[:5]
+    named = [f"{r.config.model}, {r.config.name} ({r.error(r.taut):+.1f} %)" for r in worst]
+    lines.append(f"- farthest off: {'; '.join(named)}")
+    refused = [f"{r.config.model}, {r.config.name}" for r in changes if r.fault]
+    if refused:
+        lines.append(f"- not predicted: {'; '.join(refused)}")
+    return lines
 
 
 def replay_error(a, bases):
@@ -388,10 +410,11 @@ def measuring(a, configs):
     with_machine = os.path.join(a.out, "machine.json")
     if not os.path.exists(with_machine):
         save(with_machine, {"text": measure.machine_lines(), "day": time.strftime("%Y-%m-%d")})
+    end = time.monotonic() + a.minutes * 60
     lab = Lab(a)
     try:
         record_all(a, lab, configs)
-        measure_all(a, lab, configs)
+        measure_all(a, lab, configs, end)
     finally:
         lab.close()
 
