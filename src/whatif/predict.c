@@ -8,6 +8,10 @@
 
 enum { MOST_CHANGES = 64 };
 
+/* Another run's median step is within so much of this one's with 95 %: two
+ * standard deviations of runs of one job on one quiet machine (bench/lab). */
+static const double another_run = 0.015;
+
 struct owned { /* what taut_prediction_destroy() frees */
 	struct taut_prediction prediction;
 	struct taut_arena *arena;
@@ -240,6 +244,15 @@ static taut_status doubt_changes(struct work *k)
 	return status;
 }
 
+static taut_status doubt_run(struct work *k)
+{
+	int64_t after = k->out->prediction.after_ns;
+	int64_t half = (int64_t)(another_run * (double)after + 0.5);
+
+	return add_uncertain(k, "another run of the same job", after - half,
+		after + half);
+}
+
 static taut_status doubt_scatter(struct work *k)
 {
 	int64_t half, after = k->out->prediction.after_ns;
@@ -275,7 +288,9 @@ static taut_status doubt_all(struct work *k)
 		status = doubt_changes(k);
 	if (!status)
 		status = run_trials(k);
-	return status ? status : doubt_scatter(k);
+	if (!status)
+		status = doubt_scatter(k);
+	return status ? status : doubt_run(k);
 }
 
 /* --- the whole ---------------------------------------------------------------------- */
