@@ -304,6 +304,30 @@ static void *keep(struct work *k, const void *from, size_t n, size_t size)
 	return to;
 }
 
+/* Nobody shall take the changed job for a recording: what shows it names its
+ * changes. */
+static bool name_run(struct work *k, struct taut_graph *graph)
+{
+	struct taut_run *run = TAUT_ARENA_ARRAY(
+		k->out->arena, struct taut_run, 1);
+	const char *path = graph->run->path;
+
+	if (!k->n_changes || !path)
+		return run != NULL;
+	for (size_t i = 0; path && i < k->n_changes; i++)
+		path = taut_arena_printf(k->out->arena, "%s%s%s", path,
+			i ? " " : " with ", k->changes[i].text);
+	if (path)
+		path = taut_arena_printf(
+			k->out->arena, "%s (predicted)", path);
+	if (!run || !path)
+		return false;
+	*run = *graph->run;
+	run->path = path;
+	graph->run = run;
+	return true;
+}
+
 static taut_status publish(struct work *k)
 {
 	struct taut_prediction *out = &k->out->prediction;
@@ -336,7 +360,7 @@ static taut_status publish(struct work *k)
 		return TAUT_ENOMEM;
 	out->graph = k->out->graph = k->central.graph;
 	k->central.graph = NULL;
-	return TAUT_OK;
+	return name_run(k, k->out->graph) ? TAUT_OK : no_memory(k->err);
 }
 
 static taut_status predict(struct work *k, const char *const *changes,
