@@ -27,6 +27,11 @@ uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op);
 /* dur_ns times factor, rounded. */
 taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
 	const struct taut_op *is, double factor, struct taut_error *err);
+/* As if it were not there: it takes no time, and none before it that nothing
+ * explains. Who waits for it waits for what it waits for; unlike
+ * taut_edit_remove() this costs the same however much waits. */
+taut_status tauti_vanish(struct tauti_whatif *w, uint32_t op,
+	const struct taut_op *is, struct taut_error *err);
 /* Reads a rank's number and finds it in run->traces. TAUT_EINVAL. */
 taut_status tauti_param_rank(const struct tauti_whatif *w,
 	const struct tauti_change *c, size_t i, uint32_t *ret_rank,

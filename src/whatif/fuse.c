@@ -59,7 +59,7 @@ static taut_status join(struct fuser *f, uint32_t i, const struct taut_op *op)
 		taut_edit_op(f->w->edit, by, &call))
 		status = taut_edit_set_dur(f->w->edit, by, 0, f->err);
 	f->n_fused++;
-	return status ? status : taut_edit_remove(f->w->edit, i, f->err);
+	return status ? status : tauti_vanish(f->w, i, op, f->err);
 }
 
 static taut_status close_chain(struct fuser *f)

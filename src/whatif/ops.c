@@ -43,6 +43,15 @@ taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
 		w->edit, op, llround((double)is->dur_ns * factor), err);
 }
 
+taut_status tauti_vanish(struct tauti_whatif *w, uint32_t op,
+	const struct taut_op *is, struct taut_error *err)
+{
+	taut_status status = taut_edit_set_dur(w->edit, op, 0, err);
+
+	return status || is->gap_ns <= 0 ? status :
+		taut_edit_set_gap(w->edit, op, 0, err);
+}
+
 taut_status tauti_param_rank(const struct tauti_whatif *w,
 	const struct tauti_change *c, size_t i, uint32_t *ret_rank,
 	struct taut_error *err)

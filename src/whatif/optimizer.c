@@ -35,10 +35,10 @@ static taut_status fuse_kernel(struct fuser *f, uint32_t i,
 	struct fused *to = step == TAUT_NONE ? NULL : &f->fused[step];
 
 	if (!to || f->how == FREE)
-		return taut_edit_set_dur(f->w->edit, i, 0, err);
+		return tauti_vanish(f->w, i, op, err);
 	to->sum_ns += op->dur_ns;
 	if (to->op != TAUT_NONE)
-		return taut_edit_remove(f->w->edit, i, err);
+		return tauti_vanish(f->w, i, op, err);
 	to->op = i;
 	return TAUT_OK;
 }

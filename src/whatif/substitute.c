@@ -82,8 +82,6 @@ static taut_status remove_collectives(struct tauti_whatif *w,
 	return status;
 }
 
-/* Host work keeps its place, for others may stand behind it: it takes no
- * time. */
 static taut_status remove_work(struct tauti_whatif *w, const uint8_t *picked,
 	uint32_t *found, struct taut_error *err)
 {
@@ -97,9 +95,7 @@ static taut_status remove_work(struct tauti_whatif *w, const uint8_t *picked,
 			!tauti_picked(picked, &op))
 			continue;
 		++*found;
-		status = tauti_is_device_op(op.kind) ?
-			taut_edit_remove(w->edit, i, err) :
-			taut_edit_set_dur(w->edit, i, 0, err);
+		status = tauti_vanish(w, i, &op, err);
 	}
 	return status;
 }
