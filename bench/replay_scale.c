@@ -2,7 +2,10 @@
  *
  *     replay_scale [--micro N] [--layers N] [--backbone N] [RANKS...]
  *
- * RANKS are 8 64 256 1024 by default.
+ *     replay_scale --run PATH CHANGE...
+ *
+ * RANKS are 8 64 256 1024 by default. With --run, a recorded job with changes of
+ * `taut whatif`, each by itself: world=1024,link=100gbit. Otherwise:
  *
  * One step of a GPT-like job that is parallel in three dimensions: 8 ranks of a
  * host split each layer (TP), up to 8 hosts are the stages of a pipeline (PP,
@@ -25,6 +28,7 @@
 #include <time.h>
 
 #include <replay/share_by_hand.h>
+#include <taut/whatif.h>
 
 enum {
 	RUNS = 3,
@@ -356,7 +360,7 @@ static int64_t cpu_ns(void)
 	return (int64_t)used.tv_sec * 1000000000 + used.tv_nsec;
 }
 
-static void print_row(const struct job *job, const struct taut_graph *graph,
+static void print_row(const struct taut_graph *graph, uint32_t n_flows,
 	const struct taut_timeline *timeline, int64_t *took_ns,
 	int64_t *used_ns)
 {
@@ -364,12 +368,9 @@ static void print_row(const struct job *job, const struct taut_graph *graph,
 	getrusage(RUSAGE_SELF, &usage);
 	qsort(took_ns, RUNS, sizeof *took_ns, by_time);
 	qsort(used_ns, RUNS, sizeof *used_ns, by_time);
-	printf("%5u %3u %3u %3u %9u %9u %8u %9.3f %8.3f %8.3f %6.2f %8.0f\n",
-		(unsigned)job->n_ranks, (unsigned)TP, (unsigned)job->n_stages,
-		(unsigned)job->n_copies, (unsigned)graph->n_ops,
-		(unsigned)graph->n_edges,
-		(unsigned)job->share->flows.count,
-		(double)timeline->makespan_ns / 1e6,
+	printf(" %9u %9u %8u %9.3f %8.3f %8.3f %6.2f %8.0f\n",
+		(unsigned)graph->n_ops, (unsigned)graph->n_edges,
+		(unsigned)n_flows, (double)timeline->makespan_ns / 1e6,
 		(double)took_ns[RUNS / 2] / 1e9,
 		(double)used_ns[RUNS / 2] / 1e9,
 		graph->n_ops * 1e3 / (double)used_ns[RUNS / 2],
@@ -377,13 +378,13 @@ static void print_row(const struct job *job, const struct taut_graph *graph,
 	fflush(stdout);
 }
 
-static taut_status measure(struct job *job, struct taut_error *err)
+static taut_status measure(const struct taut_graph *graph,
+	const struct taut_sharing *sharing, const int64_t *dur_ns,
+	struct taut_error *err)
 {
 	struct taut_clock clock = taut_clock_monotonic();
-	const struct taut_graph *graph = by_hand_graph(job->hand);
 	struct taut_replay_edit edit = {
-		.sharing = share_by_hand_sharing(job->share, graph),
-		.unordered = 1,
+		.dur_ns = dur_ns, .sharing = sharing, .unordered = 1,
 	};
 	struct taut_timeline timeline;
 	int64_t took_ns[RUNS], used_ns[RUNS];
@@ -398,7 +399,7 @@ static taut_status measure(struct job *job, struct taut_error *err)
 		took_ns[i] = clock.now_ns(clock.state) - begin_ns;
 	}
 	if (!status)
-		print_row(job, graph, &timeline, took_ns, used_ns);
+		print_row(graph, sharing->n_flows, &timeline, took_ns, used_ns);
 	taut_timeline_fini(&timeline);
 	return status;
 }
@@ -416,9 +417,60 @@ static taut_status measure_ranks(struct job job, const char *ranks,
 			TP * MOST_STAGES);
 	job.n_ranks = (uint32_t)n;
 	make_job(&job);
-	taut_status status = measure(&job, err);
+	const struct taut_graph *graph = by_hand_graph(job.hand);
+	printf("%5u %3u %3u %3u", (unsigned)job.n_ranks, (unsigned)TP,
+		(unsigned)job.n_stages, (unsigned)job.n_copies);
+	taut_status status = measure(graph,
+		share_by_hand_sharing(job.share, graph), NULL, err);
 	by_hand_destroy(job.hand);
 	share_by_hand_destroy(job.share);
+	return status;
+}
+
+/* The changed graph has its own times; what is shared is found from them, as
+ * from a recording. */
+static taut_status measure_changed(
+	const struct taut_prediction *made, struct taut_error *err)
+{
+	const struct taut_graph *graph = made->graph;
+	struct taut_costs *costs;
+	struct taut_sharing *sharing;
+	taut_status status = taut_costs_create(graph, &costs, err);
+	if (status)
+		return status;
+	status = taut_sharing_create(
+		graph, &costs->site, costs->transfers, &sharing, err);
+	if (!status) {
+		printf("%5u %3s %3s %3s", (unsigned)graph->run->n_traces,
+			"", "", "");
+		status = measure(graph, sharing, costs->dur_ns, err);
+		taut_sharing_destroy(sharing);
+	}
+	taut_costs_destroy(costs);
+	return status;
+}
+
+static taut_status measure_run(const char *path, char **changes, int n,
+	struct taut_error *err)
+{
+	struct taut_run *run;
+	struct taut_graph *graph = NULL;
+	taut_status status = taut_run_open(&path, 1, NULL, &run, err);
+	if (status)
+		return status;
+	status = taut_graph_build(run, NULL, &graph, err);
+	for (int i = 0; i < n && !status; i++) {
+		const struct taut_whatif_options options = { .threads = 1 };
+		const char *change = changes[i];
+		struct taut_prediction *made;
+		status = taut_predict(graph, &change, 1, &options, &made, err);
+		if (status)
+			break;
+		status = measure_changed(made, err);
+		taut_prediction_destroy(made);
+	}
+	taut_graph_destroy(graph);
+	taut_run_close(run);
 	return status;
 }
 
@@ -428,8 +480,8 @@ int main(int argc, char **argv)
 	struct job job = { .n_micro = 16, .n_layers = 12, .seed = 4 };
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
-	int at = 1;
-	for (; at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
+	int at = 1, recorded = argc > 3 && !strcmp(argv[1], "--run");
+	for (; !recorded && at + 1 < argc && !strncmp(argv[at], "--", 2); at += 2) {
 		unsigned long n = strtoul(argv[at + 1], NULL, 10);
 		if (!strcmp(argv[at], "--micro") && n && n < 1000)
 			job.n_micro = (uint32_t)n;
@@ -443,7 +495,11 @@ int main(int argc, char **argv)
 	printf("%5s %3s %3s %3s %9s %9s %8s %9s %8s %8s %6s %8s\n", "ranks",
 		"TP", "PP", "DP", "ops", "edges", "flows", "step ms",
 		"seconds", "cpu s", "Mops/s", "peak MiB");
-	for (int i = 0; at == argc && i < 4 && !status; i++)
+	if (recorded) {
+		status = measure_run(argv[2], argv + 3, argc - 3, &err);
+		at = argc;
+	}
+	for (int i = 0; !recorded && at == argc && i < 4 && !status; i++)
 		status = measure_ranks(job, sizes[i], &err);
 	for (; at < argc && !status; at++)
 		status = measure_ranks(job, argv[at], &err);

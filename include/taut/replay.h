@@ -97,11 +97,10 @@ struct taut_replay_edit {
 	                          next on its lane, as if the graph had no edge
 	                          out of it; NULL: none */
 	const struct taut_sharing *sharing; /* NULL: nothing is shared */
-	int unordered; /* 1: order[] is not wanted. Operations then run as soon
-	                  as all that they wait for has run, lane by lane and
-	                  not by time, which is faster; starts, ends and
-	                  deciders are the same. 2: decided_by[] is not wanted
-	                  either */
+	int unordered; /* 1: order[] is not wanted: operations run behind all
+	                  that they wait for, but not by time, which is
+	                  faster; starts, ends and deciders are the same.
+	                  2: decided_by[] is not wanted either */
 };
 
 struct taut_timeline {

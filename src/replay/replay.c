@@ -51,52 +51,6 @@ static void run(struct core *core, struct taut_timeline *timeline)
 	timeline->makespan_ns = makespan_ns;
 }
 
-/* --- without order: whatever is ready runs, along its lane first, for that is
- * what is near in memory -------------------------------------------------------*/
-
-static void release_any(struct core *core, uint32_t op)
-{
-	uint32_t last = core->edge_begin[op + 1];
-	int64_t start_ns = core->start_ns[op], end_ns = core->end_ns[op];
-	if (core->mute && core->mute[op])
-		return;
-	for (uint32_t i = core->edge_begin[op]; i < last; i++) {
-		struct tauti_wait wait = core->waits[i];
-		int64_t from_ns = wait.from_start ? start_ns : end_ns;
-		if (is_released(core, wait.to, op, from_ns + wait.lag_ns))
-			put_any(core, wait.to);
-	}
-}
-
-/* Runs op and those behind it that wait for nothing else by then. */
-static uint32_t run_lane(struct core *core, uint32_t op, int64_t *makespan_ns)
-{
-	for (uint32_t first = op;; op++) {
-		int64_t end_ns = core->start_ns[op] + core->dur_ns[op];
-		core->end_ns[op] = end_ns;
-		*makespan_ns = max64(*makespan_ns, end_ns);
-		if (core->edge_begin[op] != core->edge_begin[op + 1])
-			release_any(core, op);
-		if (!(core->pending[op + 1] & TAUTI_ON_LANE) ||
-				!is_released(core, op + 1, op, end_ns +
-					min64(core->gap_ns[op + 1], 0)))
-			return op - first + 1;
-	}
-}
-
-static void run_unordered(struct core *core, struct taut_timeline *timeline)
-{
-	uint32_t n_run = 0, op;
-	int64_t makespan_ns = 0;
-
-	while ((op = ready_take(&core->ready).op) != TAUT_NONE)
-		put_any(core, op);
-	while ((op = take_any(core)) != TAUT_NONE)
-		n_run += run_lane(core, op, &makespan_ns);
-	timeline->n_run = n_run;
-	timeline->makespan_ns = makespan_ns;
-}
-
 /* An edge out of a muted op is one wait less. */
 static void drop_muted(struct core *core, uint32_t n_ops)
 {
@@ -167,10 +121,7 @@ taut_status taut_replay(const struct taut_graph *graph,
 	if (edit->unordered && tauti_replay_sweep(graph, edit, timeline))
 		return TAUT_OK;
 	tauti_core_begin(&core, graph, edit, timeline);
-	if (edit->unordered)
-		run_unordered(&core, timeline);
-	else
-		run(&core, timeline);
+	run(&core, timeline);
 	if (timeline->n_run < graph->n_ops)
 		return tauti_replay_circle(graph, edit->mute, timeline, reterr);
 	return TAUT_OK;
