@@ -106,7 +106,8 @@ static bool gather_lane(struct finder *f, uint32_t lane)
 
 	if (ok)
 		memset(at, 0xff, n * sizeof *at);
-	if (ok && g->lanes[lane].kind == TAUT_LANE_THREAD)
+	if (ok && g->lanes[lane].kind == TAUT_LANE_THREAD &&
+		g->lanes[lane].trace_lane < t->n_lanes)
 		ok = find_callers(t, g->lanes[lane].trace_lane, caller);
 	ok = ok && gather(f, lane, caller, at);
 	free(caller);
