@@ -217,7 +217,7 @@ static void put_curve(const struct curve *c)
 	put_line(c, "before", LEFT, y_of(c, s->points[0].before_ns),
 		WIDTH - RIGHT, y_of(c, s->points[0].before_ns));
 	put_label(c, WIDTH - RIGHT, y_of(c, s->points[0].before_ns) - 5, "end");
-	tauti_put_text(c->put, "as recorded</text>\n");
+	tauti_put_text(c->put, "unchanged</text>\n");
 	put_band(c);
 	for (uint32_t i = 0; i < s->n_points; i++)
 		put_point(c, i);
@@ -239,7 +239,7 @@ static void put_before(const struct curve *c)
 {
 	tauti_put_text(c->put, "A step takes ");
 	put_ms(c->put, c->sweep->n_points ? c->sweep->points[0].before_ns : 0);
-	tauti_put_text(c->put, " ms as recorded. The band is where a step is "
+	tauti_put_text(c->put, " ms unchanged. The band is where a step is "
 		"expected with 95 %.");
 	for (size_t i = 0; i < c->view->n_changes; i++) {
 		tauti_put_text(c->put, i ? " " : " In all points: ");

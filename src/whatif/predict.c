@@ -6,7 +6,10 @@
 
 #include "whatif/predict.h"
 
-enum { MOST_CHANGES = 64 };
+enum {
+	MOST_CHANGES = 64,
+	MOST_OPS = 4000000, /* of trials under way at a time */
+};
 
 /* Another run's median step is within so much of this one's with 95 %: two
  * standard deviations of runs of one job on one quiet machine (bench/lab). */
@@ -215,10 +218,21 @@ static taut_status try_both(struct work *k, enum tauti_doubt doubt,
 	return TAUT_OK;
 }
 
+/* Each trial holds a changed graph: of large ones fewer side by side. */
+static unsigned trial_threads(const struct work *k)
+{
+	unsigned threads = k->options ? k->options->threads : 0;
+	unsigned most = MOST_OPS / (k->central.graph->n_ops + 1) + 1;
+
+	if (!threads)
+		threads = taut_cores();
+	return threads < most ? threads : most;
+}
+
 static taut_status run_trials(struct work *k)
 {
 	taut_status status = taut_parallel_for(k->trials.count,
-		k->options ? k->options->threads : 0, run_trial, k, k->err);
+		trial_threads(k), run_trial, k, k->err);
 
 	for (size_t i = 0; !status && i < k->trials.count; i += 2)
 		status = add_uncertain(k, k->trials.data[i].name,

@@ -193,11 +193,11 @@ static double at_point(const struct range *r, uint32_t i)
 	return r->whole ? floor(value + 0.5) : value;
 }
 
-/* Up to six digits, in every locale, without an exponent. */
+/* Four digits and all before the point, in every locale, without an exponent. */
 static void put_number(char text[NUMBER_BYTES], double value)
 {
-	int digits = value >= 1e6 ? 0 : value >= 1 ?
-		5 - (int)floor(log10(value)) : 6;
+	int digits = value >= 1e3 ? 0 : value >= 1 ?
+		3 - (int)floor(log10(value)) : 4;
 	char *end;
 
 	snprintf(text, NUMBER_BYTES, "%.*f", digits, value);

@@ -68,6 +68,10 @@ static void test_ranges(void **state)
 	expect("batch=0.5..2.0x:4", "batch", true, "0.5x 1x 1.5x 2x");
 	expect("link=4x..1x:2", "link", true, "4x 1x");
 	expect("x=1..2.0:3", "x", true, "1 1.5 2");
+	expect("link=1x..2x:x3", "link", true, "1x 1.414x 2x");
+	expect("link=0.1x..0.2x:x3", "link", true, "0.1x 0.1414x 0.2x");
+	expect("bucket=1024KiB..4096KiB:x4", "bucket", true,
+		"1024KiB 1625KiB 2580KiB 4096KiB");
 	expect("x=0..1000000000:3", "x", true, "0 500000000 1000000000");
 }
 
