@@ -100,7 +100,8 @@ struct taut_replay_edit {
 	int unordered; /* 1: order[] is not wanted. Operations then run as soon
 	                  as all that they wait for has run, lane by lane and
 	                  not by time, which is faster; starts, ends and
-	                  deciders are the same */
+	                  deciders are the same. 2: decided_by[] is not wanted
+	                  either */
 };
 
 struct taut_timeline {
@@ -120,7 +121,7 @@ struct taut_timeline {
 	void *scratch;        /* private */
 };
 
-/* Takes what does not change between replays from the graph: 32 bytes
+/* Takes what does not change between replays from the graph: 36 bytes
  * an op and 16 an edge. On failure there is nothing to fini.
  * TAUT_ENOMEM; TAUT_EINVAL: a duration is negative, or the times add up to
  * 2^60 ns (36 years) or more. */

@@ -144,6 +144,15 @@ enum { /* bits of flags[] */
 	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
 	                            written before the other */
 	TAUT_EVENT_TENSOR = 4,   /* args is a row of tensors */
+	TAUT_EVENT_MEETS = 8,    /* communication that is never over before its
+	                            last rank has come, whatever the times say */
+};
+
+/* An event and the number by which it, or what it waits for, is known to all
+ * ranks of the run. */
+struct taut_ref {
+	uint32_t event;
+	uint64_t id;
 };
 
 /* One rank. Columns have n_events rows, ordered by (lane, start, longer
@@ -198,6 +207,16 @@ struct taut_trace {
 	/* The median step of this rank as its process timed it, while it was
 	 * recorded and while it was not: what recording costs. 0: not known. */
 	int64_t step_recorded_ns, step_unrecorded_ns;
+
+	/* A table of operations: every event is one, in order on its lane (of
+	 * those that start together the shorter first); none is nested, and the
+	 * time between two of them is nobody's. */
+	int is_table;
+	size_t n_ids, n_waits;
+	const struct taut_ref *ids;   /* by event; of those that are waited for */
+	const struct taut_ref *waits; /* by event: it begins when the event of
+	                                 that id, perhaps of another rank, is
+	                                 over; of kind STEP: when it has begun */
 
 	const struct taut_names *names;
 

@@ -16,7 +16,7 @@ int job_status(taut_status status, const struct taut_error *err)
 
 static taut_status open_all(struct job *job,
 	const struct job_options *options, const struct verb_call *call,
-	struct taut_error *err)
+	bool report, struct taut_error *err)
 {
 	struct taut_run_options run = { .threads = options->threads,
 		.ranks = options->ranks.data, .progress = term_progress() };
@@ -31,7 +31,7 @@ static taut_status open_all(struct job *job,
 	term_progress_end();
 	if (!status)
 		status = taut_graph_build(job->run, &graph, &job->graph, err);
-	if (!status)
+	if (!status && report)
 		status = taut_explain(
 			job->graph, &explain, &job->report, err);
 	return status;
@@ -58,8 +58,8 @@ static int check_ranks(
 	return EXIT_USAGE;
 }
 
-int job_open(struct job *job, const struct job_options *options,
-	const struct verb_call *call)
+static int open_job(struct job *job, const struct job_options *options,
+	const struct verb_call *call, bool report)
 {
 	struct taut_error err = { .message = "" };
 	taut_status status;
@@ -67,10 +67,22 @@ int job_open(struct job *job, const struct job_options *options,
 	*job = (struct job){ NULL, NULL, NULL };
 	if (check_ranks(options, call))
 		return EXIT_USAGE;
-	status = open_all(job, options, call, &err);
+	status = open_all(job, options, call, report, &err);
 	if (status)
 		job_close(job);
 	return job_status(status, &err);
+}
+
+int job_open(struct job *job, const struct job_options *options,
+	const struct verb_call *call)
+{
+	return open_job(job, options, call, true);
+}
+
+int job_open_graph(struct job *job, const struct job_options *options,
+	const struct verb_call *call)
+{
+	return open_job(job, options, call, false);
 }
 
 void job_close(struct job *job)

@@ -42,6 +42,9 @@ struct job {
  * to close then. */
 int job_open(struct job *job, const struct job_options *options,
 	const struct verb_call *call);
+/* The same without a report, for those who have no use for one. */
+int job_open_graph(struct job *job, const struct job_options *options,
+	const struct verb_call *call);
 void job_close(struct job *job);
 
 /* Complains when status is a failure. Returns the exit status. */

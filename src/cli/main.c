@@ -15,6 +15,7 @@ static const struct verb *const verbs[] = {
 	&verb_replay,
 	&verb_whatif,
 	&verb_diff,
+	&verb_stragglers,
 	&verb_convert,
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
@@ -35,8 +36,8 @@ static void say_help(FILE *out)
 		"recorded and says\nwhere the time of a step goes, why, and "
 		"what to do.\n\nVerbs:\n", out);
 	for (size_t i = 0; i < N_VERBS; i++)
-		fprintf(out, "  %-10s%s\n", verbs[i]->name, verbs[i]->summary);
-	fputs("  help      help on a verb: taut help report\n\n"
+		fprintf(out, "  %-12s%s\n", verbs[i]->name, verbs[i]->summary);
+	fputs("  help        help on a verb: taut help report\n\n"
 		"taut --version prints the version.\n", out);
 }
 

@@ -9,13 +9,14 @@ extern const struct verb verb_report;
 extern const struct verb verb_replay;
 extern const struct verb verb_whatif;
 extern const struct verb verb_diff;
+extern const struct verb verb_stragglers;
 extern const struct verb verb_convert;
 
 #define ABOUT_RUN \
 	"A RUN is what taut record wrote, or a trace file or a folder of them, " \
 	"one per rank, as other tools write them: profiles of PyTorch (Kineto), " \
 	"of TensorFlow and JAX (XPlane, trace.json.gz) and of MXNet, Nsight " \
-	"Systems exports (.sqlite), timelines of Horovod, BytePS and " \
+	"Systems exports (.sqlite), tables of operations (CSV), timelines of Horovod, BytePS and " \
 	"ByteScheduler, Chakra execution traces, dumps of PyTorch's flight " \
 	"recorder and of NCCL's profiler plugins; all perhaps gzip. All that is " \
 	"given is one job."

@@ -20,13 +20,22 @@ static taut_status build_rank(void *context, size_t i, struct taut_error *err)
 		tauti_load_waits, tauti_slices_cut, tauti_handoffs,
 		tauti_posts, tauti_load_edges,
 	};
+	/* a table tells what waits for what: nothing is to be found out */
+	static taut_status (*const of_table[])(struct tauti_rank *,
+		struct taut_error *) = {
+		tauti_steps_find, tauti_comm_find, tauti_comm_describe,
+		tauti_slices_cut, tauti_posts,
+	};
 	struct builder *b = context;
 	struct tauti_rank *rank = &b->ranks[i];
 	taut_status status = tauti_rank_init(rank, &b->run->traces[i],
 		(uint32_t)i, &b->options, err);
+	bool table = rank->trace->is_table;
+	size_t n = table ? sizeof of_table / sizeof of_table[0] :
+		sizeof stages / sizeof stages[0];
 
-	for (size_t s = 0; !status && s < sizeof stages / sizeof stages[0]; s++)
-		status = stages[s](rank, err);
+	for (size_t s = 0; !status && s < n; s++)
+		status = (table ? of_table : stages)[s](rank, err);
 	return status;
 }
 

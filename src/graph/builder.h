@@ -43,6 +43,8 @@ uint32_t tauti_graph_name(struct builder *b, uint32_t rank, uint32_t name);
 
 bool tauti_lay_ops(struct builder *b);
 bool tauti_lay_edges(struct builder *b);
+/* Part of it: waits that the traces tell (taut_trace.waits). */
+bool tauti_lay_told(struct builder *b);
 /* Drops waits that close a circle; the CSR arrays are laid and edges kept. */
 bool tauti_break_cycles(struct builder *b, bool *ret_dropped);
 bool tauti_lay_gaps(struct builder *b);

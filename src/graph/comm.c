@@ -198,7 +198,8 @@ static uint8_t *classify_names(const struct tauti_rank *rank)
 	uint32_t n = taut_names_count(names);
 	uint8_t *is_comm = calloc(n ? n : 1, 1);
 
-	for (uint32_t i = 0; is_comm && i < n; i++)
+	/* the kinds of a table are told, and names tell nothing more */
+	for (uint32_t i = 0; is_comm && i < n && !rank->trace->is_table; i++)
 		is_comm[i] = tauti_comm_is(
 			rank->options, taut_names_text(names, i));
 	return is_comm;
@@ -237,6 +238,8 @@ static bool is_comm_row(const struct tauti_rank *rank, const uint8_t *is_comm,
 
 	if (t->kind[row] == TAUT_KIND_COMM)
 		return !rank->shadow_lane[t->lane[row]];
+	if (t->is_table)
+		return false; /* its kinds are told */
 	return is_told(t, row) || (is_comm[t->name[row]] &&
 		(t->kind[row] == TAUT_KIND_KERNEL || on_worker(rank, row)));
 }
@@ -247,13 +250,17 @@ static bool add_comm(struct tauti_rank *rank, uint32_t row)
 	struct tauti_comm c = {
 		.row = row, .said_by = TAUT_NONE, .launch = TAUT_NONE,
 		.waiter = TAUT_NONE,
-		.kind = tauti_coll_kind(taut_trace_name(t, row)),
 		.start = t->start_ns[row], .end = tauti_row_end(t, row),
 		.order_at = t->start_ns[row],
 		.step = INT64_MIN, .bytes = -1, .seq = -1, .group_size = -1,
 		.src = -1, .dst = -1, .arrive = TAUT_NONE, .match = TAUT_NONE,
 	};
 
+	if (rank->comms.count && t->name[c.row] ==
+		t->name[rank->comms.data[rank->comms.count - 1].row])
+		c.kind = rank->comms.data[rank->comms.count - 1].kind;
+	else
+		c.kind = tauti_coll_kind(taut_trace_name(t, row));
 	return taut_vec_push(&rank->comms, c);
 }
 

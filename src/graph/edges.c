@@ -100,6 +100,13 @@ static void note_backward(struct builder *b, int64_t by)
 		b->g->worst_backward_ns = by;
 }
 
+/* Is it told that the member waits for the last one, whatever the times? */
+static bool meets(const struct builder *b, uint32_t rank, uint32_t transfer)
+{
+	return b->event[transfer] != TAUT_NONE && (b->run->traces[rank].flags[
+		b->event[transfer]] & TAUT_EVENT_MEETS);
+}
+
 /* Can this member have waited until `at`, when the last one came? Not if it
  * was done by then (the root of a broadcast may be), nor if what follows on
  * its lane had begun. Where it should have, that is a wait back in time. */
@@ -112,8 +119,10 @@ static bool can_wait(struct builder *b, enum taut_coll_kind kind, uint32_t rank,
 	uint32_t next = transfer + 1;
 
 	if (next < b->g->n_ops && b->lane[next] == b->lane[transfer] &&
-		b->start[next] < end)
-		end = b->start[next];
+		b->start[next] < at)
+		end = b->start[next] < end ? b->start[next] : end;
+	else if (meets(b, rank, transfer))
+		return true;
 	if (end >= at)
 		return true;
 	if (taut_coll_levels(kind) && at - end > unsure)
@@ -145,7 +154,7 @@ static bool join_members(struct builder *b, uint32_t index, uint32_t join)
 		if (!can_wait(b, c->kind, rank, id + 1, at))
 			continue;
 		b->start[id + 1] = at;
-		b->dur[id + 1] = end - at;
+		b->dur[id + 1] = end > at ? end - at : 0;
 		if (!add_edge(b, join, id + 1, 0, TAUT_EDGE_COMM))
 			return false;
 	}
@@ -213,6 +222,9 @@ static void fit_lags(struct builder *b)
 		if (late <= 0)
 			continue;
 		e->lag -= late;
+		if (b->lanes[b->lane[e->to]].trace != TAUT_NONE && b->run->
+			traces[b->lanes[b->lane[e->to]].trace].is_table)
+			continue; /* it is told, and stamps are not so exact */
 		if ((e->kind & TAUT_EDGE_FROM_START) ? e->lag < -ROUNDING_NS :
 			late > ROUNDING_NS &&
 			(e->kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_LAUNCH)
@@ -248,7 +260,7 @@ static bool collect_edges(struct builder *b)
 
 	for (uint32_t i = 0; ok && i < b->n_ranks; i++)
 		ok = launch_edges(b, i) && other_edges(b, i) && end_edges(b, i);
-	ok = ok && join_ranks(b);
+	ok = ok && tauti_lay_told(b) && join_ranks(b);
 	has_edge = calloc(b->g->n_ops + 1, 1);
 	for (size_t i = 0; has_edge && i < b->edges.count; i++)
 		has_edge[b->edges.data[i].to] = 1;

@@ -168,7 +168,8 @@ static bool add_wait(struct tauti_rank *rank, const struct tauti_comm *c)
 
 taut_status tauti_posts(struct tauti_rank *rank, struct taut_error *err)
 {
-	for (size_t i = 0; i < rank->comms.count; i++) {
+	for (size_t i = 0; i < rank->comms.count &&
+		!rank->trace->n_waits; i++) {
 		const struct tauti_comm *c = &rank->comms.data[i];
 
 		if (is_request(rank, c) &&

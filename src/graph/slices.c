@@ -61,13 +61,16 @@ static bool marks_to(struct cutter *c, int64_t to)
 
 		if (at > to)
 			return true;
-		if (!cut_to(c, at))
+		if (!r->trace->is_table && !cut_to(c, at))
 			return false;
 		if (at < c->at)
 			at = c->at; /* inside a call, which is not cut */
+		c->at = at;
 		if (!push_op(c, TAUT_OP_MARK, at, at, m->row, TAUT_NONE))
 			return false;
 		*(end ? &m->end_op : &m->begin_op) = last_op(c);
+		if (!end && r->trace->is_table && m->row != TAUT_NONE)
+			r->op_of[m->row] = last_op(c);
 		c->next_mark++;
 	}
 	return true;
@@ -270,6 +273,47 @@ static bool cut_serial(struct cutter *c)
 	return true;
 }
 
+static uint8_t table_kind(uint8_t kind)
+{
+	return kind == TAUT_KIND_KERNEL ? TAUT_OP_KERNEL :
+		kind == TAUT_KIND_MEMCPY || kind == TAUT_KIND_MEMSET ?
+		TAUT_OP_COPY : TAUT_OP_HOST;
+}
+
+/* A lane of a table: its events are operations, and time between them, which
+ * is nobody's, is left to gaps. */
+static bool cut_table(struct cutter *c)
+{
+	struct tauti_rank *r = c->rank;
+	const struct taut_trace *t = r->trace;
+
+	c->at = INT64_MIN;
+	for (uint32_t i = t->lane_begin[c->lane];
+		i < t->lane_begin[c->lane + 1]; i++) {
+		int64_t start = t->start_ns[i], end = tauti_row_end(t, i);
+		uint32_t comm = r->comm_of[i];
+
+		if (t->kind[i] == TAUT_KIND_STEP)
+			continue;
+		/* what takes no time where a step ends belongs to it */
+		if (!marks_to(c, start - ((c->next_mark & 1) && end == start)))
+			return false;
+		c->at = start; /* starts never go back on a lane */
+		r->op_of[i] = (uint32_t)r->ops.count;
+		if (comm == TAUT_NONE) {
+			if (!push_op(c, table_kind(t->kind[i]), start, end, i,
+				TAUT_NONE))
+				return false;
+			continue;
+		}
+		r->comms.data[comm].arrive = r->op_of[i];
+		if (!push_op(c, TAUT_OP_ARRIVE, start, start, i, comm) ||
+			!push_op(c, TAUT_OP_TRANSFER, start, end, i, comm))
+			return false;
+	}
+	return marks_to(c, INT64_MAX);
+}
+
 taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err)
 {
 	const struct taut_trace *t = rank->trace;
@@ -281,7 +325,10 @@ taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err)
 		rank->lane_begin[l] = (uint32_t)rank->ops.count;
 		if (rank->shadow_lane[l])
 			continue;
-		if (t->lanes[l].kind == TAUT_LANE_STREAM ||
+		if (t->is_table)
+			ok = t->lanes[l].kind == TAUT_LANE_OTHER ||
+				cut_table(&c);
+		else if (t->lanes[l].kind == TAUT_LANE_STREAM ||
 			rank->comm_lane[l] || rank->load_lane[l])
 			ok = cut_serial(&c);
 		else if (t->lanes[l].kind == TAUT_LANE_THREAD)

@@ -6,6 +6,8 @@
 #ifndef TAUT_REPLAY_CORE_H
 #define TAUT_REPLAY_CORE_H
 
+#include <stdbool.h>
+
 #include "replay.h"
 
 struct core {
@@ -70,6 +72,12 @@ static inline uint32_t take_any(struct core *core)
 		core->any = (uint32_t)core->end_ns[op];
 	return op;
 }
+
+/* sweep.c: the same times without an order. False: operations wait for each
+ * other in a circle, and nothing was done. edit is not NULL and shares
+ * nothing. */
+bool tauti_replay_sweep(const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline);
 
 /* Nothing has run; what waits for nothing is ready. edit is not NULL. */
 void tauti_core_begin(struct core *core, const struct taut_graph *graph,

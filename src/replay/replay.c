@@ -164,6 +164,8 @@ taut_status taut_replay(const struct taut_graph *graph,
 	if (edit->sharing)
 		return tauti_replay_shared(
 			graph, edit, timeline, NULL, reterr);
+	if (edit->unordered && tauti_replay_sweep(graph, edit, timeline))
+		return TAUT_OK;
 	tauti_core_begin(&core, graph, edit, timeline);
 	if (edit->unordered)
 		run_unordered(&core, timeline);

@@ -26,6 +26,12 @@ struct tauti_scratch {
 	const struct tauti_wait *waits; /* by edge */
 	uint32_t *pending;
 	struct ready_op *heap;
+	uint32_t *sweep; /* ops, each behind all that it waits for */
+	enum {
+		TAUTI_SWEEP_NONE, /* not found yet */
+		TAUTI_SWEEP_READY,
+		TAUTI_SWEEP_CIRCLE, /* there is no such order */
+	} sweep_state;
 };
 
 /* Do its ops wait for each other? Joins do not. */

@@ -141,8 +141,9 @@ static int get_scratch(struct taut_timeline *timeline, struct taut_arena *arena,
 	scratch->pending = TAUT_ARENA_ARRAY(arena, uint32_t, n);
 	scratch->heap = TAUT_ARENA_ARRAY(arena, struct ready_op,
 		widest_frontier(graph) + READY_SPARE);
+	scratch->sweep = TAUT_ARENA_ARRAY(arena, uint32_t, graph->n_ops);
 	timeline->scratch = scratch;
-	return scratch->pending && scratch->heap;
+	return scratch->pending && scratch->heap && scratch->sweep;
 }
 
 taut_status taut_timeline_init(struct taut_timeline *timeline,

@@ -272,10 +272,26 @@ static void wait_for_others(struct writer *w, uint32_t op)
 		add_wait(w, node_at(w, c->in_from[i], c->in_at_us[i]));
 }
 
+/* When all was over that op waits for on its own rank. */
+static int64_t own_waits_us(const struct writer *w, uint32_t op)
+{
+	const struct tauti_chakra *c = w->c;
+	int64_t at = INT64_MIN;
+
+	if (op && w->g->lane[op - 1] == w->g->lane[op])
+		at = chakra_end_us(w->g, op - 1);
+	for (uint32_t i = c->in_begin[op]; i < c->in_begin[op + 1]; i++)
+		if (c->in_at_us[i] > at)
+			at = c->in_at_us[i];
+	return at == INT64_MIN ? 0 : at;
+}
+
+/* A wait for another rank is time that passes, too. */
 static void wait_for_gap(struct writer *w, uint32_t op)
 {
 	int64_t start = w->g->start_ns[op], gap = w->g->gap_ns[op];
-	int64_t from = chakra_us(start - (gap > 0 ? gap : 0));
+	int64_t from = w->c->across[op] ? own_waits_us(w, op) :
+		chakra_us(start - (gap > 0 ? gap : 0));
 
 	if (chakra_us(start) > from)
 		put_pause(w, from, chakra_us(start) - from);

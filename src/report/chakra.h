@@ -44,6 +44,7 @@ struct tauti_chakra {
 	/* waits of an operation, but those of a collective on its ranks */
 	uint32_t *in_begin, *in_from;
 	int64_t *in_at_us;    /* the moment waited for */
+	uint8_t *across;      /* by op: it waits for another rank, too */
 	uint32_t n_cuts;
 	struct chakra_cut *cuts; /* by op and time, each once */
 	uint32_t *cut_begin;  /* by op; n_ops + 1 */

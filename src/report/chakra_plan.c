@@ -59,6 +59,15 @@ static bool is_within(const struct taut_graph *g, uint32_t from, uint32_t to)
 	return g->kind[from] == TAUT_OP_JOIN || g->kind[to] == TAUT_OP_JOIN;
 }
 
+/* Nodes cannot wait for those of another rank: see wait_for_gap(). */
+static bool is_across(struct tauti_chakra *c, uint32_t from, uint32_t to)
+{
+	if (trace_of(c->g, from) == trace_of(c->g, to))
+		return false;
+	c->across[to] = 1;
+	return true;
+}
+
 static int64_t moment_us(const struct taut_graph *g, uint32_t from, uint32_t e)
 {
 	int64_t at = g->start_ns[from] + g->edge_lag_ns[e];
@@ -75,7 +84,8 @@ static void find_waits(struct tauti_chakra *c)
 	for (uint32_t op = 0; op < g->n_ops; op++)
 		for (uint32_t e = g->edge_begin[op]; e < g->edge_begin[op + 1];
 			e++)
-			if (!is_within(g, op, g->edge_to[e]))
+			if (!is_within(g, op, g->edge_to[e]) &&
+				!is_across(c, op, g->edge_to[e]))
 				c->in_begin[g->edge_to[e] + 2]++;
 	for (uint32_t op = 2; op < g->n_ops + 2; op++)
 		c->in_begin[op] += c->in_begin[op - 1];
@@ -84,7 +94,8 @@ static void find_waits(struct tauti_chakra *c)
 			e++) {
 			uint32_t at;
 
-			if (is_within(g, op, g->edge_to[e]))
+			if (is_within(g, op, g->edge_to[e]) ||
+				is_across(c, op, g->edge_to[e]))
 				continue;
 			at = c->in_begin[g->edge_to[e] + 1]++;
 			c->in_from[at] = op;
@@ -153,6 +164,7 @@ static bool allocate(struct tauti_chakra *c)
 	c->in_begin = TAUT_ARENA_ARRAY(c->arena, uint32_t, n);
 	c->in_from = TAUT_ARENA_ARRAY(c->arena, uint32_t, edges);
 	c->in_at_us = TAUT_ARENA_ARRAY(c->arena, int64_t, edges);
+	c->across = TAUT_ARENA_ARRAY(c->arena, uint8_t, n);
 	c->cuts = TAUT_ARENA_ARRAY(c->arena, struct chakra_cut, edges + n);
 	c->cut_begin = TAUT_ARENA_ARRAY(c->arena, uint32_t, n);
 	c->node = TAUT_ARENA_ARRAY(c->arena, uint32_t, n);
@@ -161,7 +173,7 @@ static bool allocate(struct tauti_chakra *c)
 	c->seq = TAUT_ARENA_ARRAY(
 		c->arena, uint32_t, (size_t)g->n_collectives + 1);
 	return c->order && c->rank_begin && c->in_begin && c->in_from &&
-		c->in_at_us && c->cuts && c->cut_begin && c->node &&
+		c->in_at_us && c->across && c->cuts && c->cut_begin && c->node &&
 		c->group && c->seq;
 }
 

@@ -11,7 +11,7 @@ void tauti_lane_title(const struct taut_trace *trace, uint32_t lane,
 	const struct taut_lane *l = &trace->lanes[lane];
 	const char *name = taut_names_text(trace->names, l->name);
 
-	if (strncmp(name, "thread ", 7) == 0)
+	if (strncmp(name, "thread ", 7) == 0 || (trace->is_table && *name))
 		snprintf(ret_title, size, "%s", name); /* it says so itself */
 	else if (l->kind == TAUT_LANE_STREAM)
 		snprintf(ret_title, size, "stream %lld", (long long)l->tid);

@@ -4,6 +4,7 @@
 #define TAUT_REPORT_TABLES_H
 
 #include <taut/report.h>
+#include <taut/stragglers.h>
 
 struct tauti_put;
 
@@ -20,6 +21,13 @@ taut_status tauti_replay_text(const struct taut_report *report,
 taut_status tauti_replay_json(const struct taut_report *report,
 	const struct tauti_replay_speed *speed, FILE *out,
 	struct taut_error *reterr);
+
+/* path: of the run. */
+taut_status tauti_stragglers_text(const struct taut_stragglers *stragglers,
+	const char *path, const struct taut_text_options *options, FILE *out,
+	struct taut_error *reterr);
+taut_status tauti_stragglers_json(const struct taut_stragglers *stragglers,
+	const char *path, FILE *out, struct taut_error *reterr);
 
 /* The operations of all ranks, in the graph's order, as CSV (RFC 4180 but for
  * the line ends, which are \n): rank, step, name, kind, lane, start_us,

@@ -34,6 +34,8 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
 	taut_vec_free(&b->op_ids);
+	taut_vec_free(&b->ids);
+	taut_vec_free(&b->waits);
 	tauti_lanes_fini(&b->lanes);
 }
 
@@ -213,6 +215,8 @@ void tauti_builder_keep_around(
 		*tauti_builder_row_at(b, (uint32_t)kept++) = *row;
 	}
 	b->op_ids.count = 0; /* their rows have moved */
+	if (begin < end && kept < b->n_rows)
+		b->ids.count = b->waits.count = 0;
 	if (begin < end)
 		shorten(b, kept);
 	b->first_row = b->n_rows;
@@ -254,6 +258,7 @@ struct columns {
 	struct taut_tensor_args *tensors;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
+	struct taut_ref *ids, *waits;
 };
 
 static bool alloc_columns(struct tauti_builder *b, struct columns *c)
@@ -285,13 +290,15 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	c->clock_samples = TAUT_ARENA_ARRAY(
 		arena, struct taut_clock_sample, b->clock_samples.count);
 	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
+	c->ids = TAUT_ARENA_ARRAY(arena, struct taut_ref, b->ids.count);
+	c->waits = TAUT_ARENA_ARRAY(arena, struct taut_ref, b->waits.count);
 	c->lane_begin =
 		TAUT_ARENA_ARRAY(arena, uint32_t, b->lanes.all.count + 1);
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
 	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
 	       c->chunks && c->tensors && c->memory && c->clock_samples &&
-	       c->facts &&
+	       c->facts && c->ids && c->waits &&
 	       c->lane_begin;
 }
 
@@ -387,6 +394,49 @@ static bool copy_memory(const struct tauti_builder *b, struct columns *c,
 	return true;
 }
 
+static int by_event(const void *a, const void *b)
+{
+	const struct taut_ref *x = a, *y = b;
+	if (x->event != y->event)
+		return x->event < y->event ? -1 : 1;
+	return x->id < y->id ? -1 : x->id > y->id;
+}
+
+/* Rows become events. */
+static void move_refs(const struct taut_ref *from, size_t n,
+	const uint32_t *event_of, struct taut_ref *to)
+{
+	for (size_t i = 0; i < n; i++)
+		to[i] = (struct taut_ref){ event_of[from[i].event],
+			from[i].id };
+	if (n)
+		qsort(to, n, sizeof *to, by_event);
+}
+
+/* The ids of events, and what they wait for. */
+static taut_status write_refs(const struct tauti_builder *b,
+	const struct columns *c, const uint32_t *order,
+	struct taut_trace *trace)
+{
+	uint32_t *event_of;
+	trace->is_table = b->is_table;
+	if (!b->ids.count && !b->waits.count)
+		return TAUT_OK;
+	event_of = malloc((b->n_rows + 1) * sizeof *event_of);
+	if (!event_of)
+		return TAUT_ENOMEM;
+	for (uint32_t i = 0; i < b->n_rows; i++)
+		event_of[order[i]] = i;
+	move_refs(b->ids.data, b->ids.count, event_of, c->ids);
+	move_refs(b->waits.data, b->waits.count, event_of, c->waits);
+	free(event_of);
+	trace->n_ids = b->ids.count;
+	trace->ids = c->ids;
+	trace->n_waits = b->waits.count;
+	trace->waits = c->waits;
+	return TAUT_OK;
+}
+
 /* What stands beside the events. */
 static void copy_sidelines(const struct tauti_builder *b, struct columns *c,
 	struct taut_trace *trace)
@@ -459,6 +509,8 @@ taut_status tauti_builder_finish(struct tauti_builder *b,
 		status = tauti_builder_order(b, new_lane, &order);
 	if (status == TAUT_OK && !alloc_columns(b, &c))
 		status = TAUT_ENOMEM;
+	if (status == TAUT_OK)
+		status = write_refs(b, &c, order, &trace);
 	if (status != TAUT_OK)
 		goto out;
 	write_columns(b, &c, order, new_lane, first_ns, &trace);

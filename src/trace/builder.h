@@ -71,6 +71,9 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */
+	bool is_table; /* as in taut_trace */
+	TAUT_VEC(struct taut_ref) ids;	 /* event: row; in any order */
+	TAUT_VEC(struct taut_ref) waits; /* the same */
 	bool wants_op_ids; /* set by who has a use for op_ids */
 	TAUT_VEC(struct tauti_op_id) op_ids; /* of host operators, by row */
 

@@ -41,6 +41,7 @@ extern const struct tauti_format tauti_format_kineto;
 extern const struct tauti_format tauti_format_chakra;
 extern const struct tauti_format tauti_format_chakra_json;
 extern const struct tauti_format tauti_format_study;
+extern const struct tauti_format tauti_format_optable;
 extern const struct tauti_format tauti_format_log;
 extern const struct tauti_format tauti_format_mxnet;
 extern const struct tauti_format tauti_format_flight;

@@ -24,6 +24,7 @@ static const struct tauti_format *const formats[] = {
 	&tauti_format_chakra, /* its first byte is a length: any, also '{' */
 	&tauti_format_chakra_json,
 	&tauti_format_study,
+	&tauti_format_optable,
 	&tauti_format_kineto,
 };
 

@@ -1,4 +1,5 @@
-/* order.c - the order of a trace's rows: (lane, start, longer first, row).
+/* order.c - the order of a trace's rows: (lane, start, longer first, row); of
+ * a table, in which nothing is nested, (lane, start, shorter first, row).
  *
  * A stable radix sort by start, least digit first, with the lane as the last
  * digit: a constant number of passes over the rows, whatever their order.
@@ -99,7 +100,8 @@ static taut_status sort_tie(
 	if (!ties)
 		return TAUT_ENOMEM;
 	for (size_t i = 0; i < n; i++) {
-		ties[i].dur = tauti_builder_row_at(b, rows[i])->dur_ns;
+		int64_t dur = tauti_builder_row_at(b, rows[i])->dur_ns;
+		ties[i].dur = b->is_table ? -dur : dur;
 		ties[i].row = rows[i];
 	}
 	qsort(ties, n, sizeof *ties, longer_first);

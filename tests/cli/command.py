@@ -14,7 +14,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "ddp-gloo-2host"
-VERBS = ["report", "replay", "convert"]  # that take a RUN
+VERBS = ["report", "replay", "stragglers", "convert"]  # that take a RUN
 ALL_VERBS = ["record", *VERBS, "whatif", "diff"]
 
 

@@ -1,11 +1,13 @@
 /* study.c - any bytes behind the header of a table of operations. Held in
- * pieces of 64 bytes or as usual, the outcome must be the same. */
-#include "tests/fuzz/source.h"
+ * pieces of 64 bytes or as usual, the outcome must be the same; what is read is
+ * analysed to the end. */
+#include "tests/fuzz/analyse.h"
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-static const char header[] = "dp_rank,stage,rank,step,optype,start_ts,duration,\n";
-enum { MOST = 1 << 16 };
+static const char header[] =
+	"dp_rank,stage,rank,step,optype,start_ts,duration,seq_id,mc,mb_id,gmc\n";
+enum { MOST = 1 << 14 };
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
@@ -25,6 +27,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	source_same(&small, &usual);
 	tauti_builder_fini(&small.builder);
 	tauti_builder_fini(&usual.builder);
+	analyse(text, head + size);
 	free(text);
 	return 0;
 }

@@ -33,9 +33,10 @@ class Study(unittest.TestCase):
         self.assertEqual(len(self.report["steps"]), 32 * 8)
 
     def test_every_communication_is_matched(self):
-        """6 ranks of 3 neighbours send 4 micro-batches each way; 4 stages
-        have 3 collectives, and 2 replicas one more, in each of 32 steps."""
-        want = 32 * (6 * 4 * 2 + 4 * 3 + 2)
+        """6 ranks of 3 neighbours send 4 micro-batches each way; 4 stages have
+        2 collectives, 2 replicas one, and all ranks one together, in each of 32
+        steps."""
+        want = 32 * (6 * 4 * 2 + 4 * 2 + 2 + 1)
         got = self.report["collectives"]
         self.assertEqual((got["count"], got["complete"]), (want, want))
 
@@ -57,6 +58,45 @@ class Study(unittest.TestCase):
         excess = {row["rank"]: row["excess_ms"]["compute"]
                   for row in self.report["late"]}
         self.assertEqual(set(sorted(excess, key=excess.get)[-2:]), {6, 7})
+
+    def test_every_published_figure(self):
+        """Of 723; theirs are sums of 32-bit numbers."""
+        done = subprocess.run(
+            [TAUT, "stragglers", STUDY / "trace-ST.csv.gz", "--json"],
+            capture_output=True, text=True)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        ours, theirs, seen = json.loads(done.stdout), self.answers, 0
+
+        def near(value, want):
+            nonlocal seen
+            seen += 1
+            self.assertLess(abs(value / want - 1), 1e-6)
+
+        near(ours["slowdown"], theirs["blocking_slowdown"])
+        near(ours["launch_slowdown"], theirs["launch_slowdown"])
+        for step in ours["steps"]:
+            key = str(step["step"])
+            near(step["measured_ms"] / 1e3, theirs["step_t_base"][key])
+            near(step["nodelay_ms"] / 1e3, theirs["step_t_nodelay"][key])
+            near(step["ideal_ms"] / 1e3, theirs["step_t_noblk"][key])
+            near(step["slowdown"], theirs["blocking_step_slowdown"][key])
+            near(step["launch_slowdown"], theirs["launch_step_slowdown"][key])
+        for by, name in (("stage", "stage"), ("replica", "dp_rank"),
+                         ("type", "optype")):
+            whole = theirs["blocking_decompose_by_" + name]
+            each = theirs["blocking_decompose_by_" + name + "_per_step"]
+            rows = {str(row[by]).replace("-send/recv", "-pp-comm"): row
+                    for row in ours["by_" + by]}
+            self.assertEqual(set(rows), set(whole))
+            for member, row in rows.items():
+                near(row["slowdown"], whole[member])
+                for step, ms in zip(ours["steps"], row["steps_ms"]):
+                    near(ms / step["ideal_ms"],
+                         each[str(step["step"])][member])
+        self.assertEqual(seen, 723)
+        self.assertEqual((ours["cause"]["place"], ours["cause"]["number"]),
+                         ("stage", 3))
+        self.assertIn("the last, is too slow", ours["cause"]["sentence"])
 
     def test_the_timeline_of_the_same_job_is_refused(self):
         done = subprocess.run([TAUT, "report", STUDY / "timeline-ST.json.gz"],

@@ -168,6 +168,21 @@ static void test_drag_by_place(void **state)
 	check_drag(0, 8, 0.3);
 }
 
+/* One step is slower by a third, whatever moves, and has more beside transfers
+ * than the others: that is not drag. */
+static void test_a_slow_step(void **state)
+{
+	(void)state;
+	struct job *job = job_create(&(struct job_truth){ .ranks = 3,
+		.ways = 1, .every = 8, .beta = 1.6, .drag = 0.2,
+		.slow = 1.0 / 3 });
+	struct taut_costs *costs = learn(&job->graph);
+	near(costs->drag, 0.2, 0.02);
+	assert_true(costs->n_drag > 0);
+	taut_costs_destroy(costs);
+	job_destroy(job);
+}
+
 static void test_no_drag(void **state)
 {
 	(void)state;
@@ -458,6 +473,7 @@ int main(void)
 		cmocka_unit_test(test_unfair_shares),
 		cmocka_unit_test(test_drag_by_sizes),
 		cmocka_unit_test(test_drag_by_place),
+		cmocka_unit_test(test_a_slow_step),
 		cmocka_unit_test(test_no_drag),
 		cmocka_unit_test(test_latency_that_is_not_told),
 		cmocka_unit_test(test_nothing_to_compare),

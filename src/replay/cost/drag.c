@@ -7,16 +7,18 @@
  *     drag = (dur_i - dur_k) / (e_i - e_k)
  * The drag is the median of these, weighted by e_i - e_k. Operations that are
  * partly beside transfers are left out: of those that began before a transfer
- * did, the ones that happened to be long are the ones that it reached. Same work
- * is: the same
- * operator on inputs of the same sizes, called by the same operator, on the same
- * thread; where sizes are not recorded, the same place among the operators of
- * its name in a step. Times alone never say that work is the same. */
+ * did, the ones that happened to be long are the ones that it reached.
+ *
+ * A rank that is slow in a step comes late to it everywhere, so that more of it
+ * is beside transfers, which wait for the last. So each time is first divided by
+ * how slow the rank was in that step, as those of its operations tell that are
+ * alone: the median of their times over their usual ones. What the same work is,
+ * works.c says. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "load.h"
+#include "works.h"
 
 #define LEAST_DUR_NS 5000   /* shorter ones tell of the clock */
 #define BESIDE 0.9          /* of its time, at least, and something moved */
@@ -25,206 +27,26 @@
 #define MOST_DRAG 0.9
 #define RESAMPLES 100
 
-struct instance { /* one operator, once: all slices of its event */
-	uint32_t rank, lane, name, caller, sizes, place;
-	uint32_t event;
-	double dur;    /* ns */
-	double beside; /* of transfers, ns at rate 1 */
-	double busy;   /* how long there were any, ns */
-};
-
 struct pair {
 	double drag, weight;
 	uint32_t work;
 };
 
+struct pace { /* of one operation that was alone: its time over the usual */
+	uint32_t step;
+	double ratio, weight;
+};
+
 struct comparison {
 	struct taut_costs *costs;
-	const int64_t *start_ns, *dur_ns;
-	struct tauti_load load;
-	TAUT_VEC(struct instance) all;
+	struct tauti_instances works;
 	TAUT_VEC(struct pair) pairs;
+	TAUT_VEC(struct pace) paces;
 	uint32_t n_works, n_compared;
 };
 
-/* --- operations of a rank ---------------------------------------------------------*/
-
-/* By row: the name of the event around it on its lane; 0: none. */
-static bool find_callers(const struct taut_trace *t, uint32_t lane,
-	uint32_t *ret_caller)
-{
-	TAUT_VEC(uint32_t) open = { 0 };
-	bool ok = true;
-
-	for (uint32_t i = t->lane_begin[lane]; ok && i < t->lane_begin[lane + 1];
-		i++) {
-		int64_t end = t->start_ns[i] + t->dur_ns[i];
-
-		while (open.count) {
-			uint32_t around = open.data[open.count - 1];
-
-			if (t->start_ns[around] + t->dur_ns[around] >= end)
-				break;
-			open.count--;
-		}
-		ret_caller[i] = open.count ?
-			t->name[open.data[open.count - 1]] : 0;
-		ok = taut_vec_push(&open, i);
-	}
-	taut_vec_free(&open);
-	return ok;
-}
-
-static bool is_step(const struct taut_graph *g, uint32_t trace, uint32_t step)
-{
-	return step < g->n_steps && g->steps[step].trace == trace;
-}
-
-/* What begins a transfer is beside it by its nature. */
-static bool computes(const struct taut_trace *t, uint32_t row)
-{
-	return t->kind[row] == TAUT_KIND_KERNEL ||
-		(t->kind[row] == TAUT_KIND_OP && (!t->args ||
-			!taut_trace_comm(t, row)));
-}
-
-/* Operations of a lane into instances by event, a slice into the instance that
- * its event began. at: by row, index of its instance or TAUT_NONE. */
-static bool gather(struct comparison *c, uint32_t lane,
-	const uint32_t *caller, uint32_t *at)
-{
-	const struct taut_graph *g = c->costs->graph;
-	uint32_t rank = g->lanes[lane].trace;
-	const struct taut_trace *t = &g->run->traces[rank];
-	bool ok = true;
-
-	for (uint32_t op = g->lane_begin[lane];
-		ok && op < g->lane_begin[lane + 1]; op++) {
-		uint32_t row = g->event[op];
-		int64_t start = c->start_ns[op], end = start + c->dur_ns[op];
-		struct tauti_moved from, to;
-		struct instance new = { .rank = rank, .lane = lane,
-			.name = g->name[op], .event = row };
-
-		if (row == TAUT_NONE || !computes(t, row))
-			continue;
-		if (at[row] == TAUT_NONE) {
-			new.caller = caller[row];
-			new.sizes = t->sizes ? t->sizes[row] : 0;
-			at[row] = (uint32_t)c->all.count;
-			ok = taut_vec_push(&c->all, new);
-		}
-		if (!ok)
-			break;
-		from = tauti_load_until(&c->load, rank, start);
-		to = tauti_load_until(&c->load, rank, end);
-		c->all.data[at[row]].dur += (double)(end - start);
-		c->all.data[at[row]].beside += to.amount - from.amount;
-		c->all.data[at[row]].busy +=
-			(double)(to.busy_ns - from.busy_ns);
-	}
-	return ok;
-}
-
-static bool gather_lane(struct comparison *c, uint32_t lane)
-{
-	const struct taut_graph *g = c->costs->graph;
-	const struct taut_trace *t = &g->run->traces[g->lanes[lane].trace];
-	size_t n = t->n_events + 1;
-	uint32_t *caller = calloc(n, sizeof *caller);
-	uint32_t *at = malloc(n * sizeof *at);
-	bool ok = caller && at;
-
-	if (ok)
-		memset(at, 0xff, n * sizeof *at);
-	if (ok && g->lanes[lane].kind == TAUT_LANE_THREAD)
-		ok = find_callers(t, g->lanes[lane].trace_lane, caller);
-	ok = ok && gather(c, lane, caller, at);
-	free(caller);
-	free(at);
-	return ok;
-}
-
-/* Without sizes: the how manyeth of its name it is in its step, from 1 on. */
-static bool number_places(struct comparison *c, size_t first)
-{
-	const struct taut_graph *g = c->costs->graph;
-	uint32_t n_names = taut_names_count(g->names), step = 0;
-	uint32_t *seen, lane;
-	const struct taut_trace *t;
-
-	if (first == c->all.count)
-		return true;
-	lane = c->all.data[first].lane;
-	t = &g->run->traces[g->lanes[lane].trace];
-	seen = calloc((size_t)n_names + 1, sizeof *seen);
-	if (!seen)
-		return false;
-	while (step < g->n_steps && !is_step(g, g->lanes[lane].trace, step))
-		step++;
-	for (size_t i = first; i < c->all.count; i++) {
-		struct instance *one = &c->all.data[i];
-		int64_t at = taut_graph_time(g, one->rank,
-			t->start_ns[one->event]);
-
-		while (is_step(g, one->rank, step) &&
-			at >= g->steps[step].end_ns) {
-			step++;
-			memset(seen, 0, n_names * sizeof *seen);
-		}
-		if (!one->sizes)
-			one->place = ++seen[one->name];
-	}
-	free(seen);
-	return true;
-}
-
-static taut_status gather_all(struct comparison *c)
-{
-	const struct taut_graph *g = c->costs->graph;
-	uint8_t *has_device = tauti_devices(g, c->costs->site.n_ranks);
-	bool ok = has_device != NULL;
-
-	for (uint32_t i = 0; ok && g->run && i < g->n_lanes; i++) {
-		size_t first = c->all.count;
-
-		if (tauti_computes(g, i, has_device))
-			ok = gather_lane(c, i) && number_places(c, first);
-	}
-	free(has_device);
-	return ok ? TAUT_OK : TAUT_ENOMEM;
-}
-
-/* --- comparisons ----------------------------------------------------------------------*/
-
-#define COMPARE(field) \
-	if (x->field != y->field) \
-		return x->field < y->field ? -1 : 1
-
-static int same_work(const struct instance *x, const struct instance *y)
-{
-	COMPARE(rank);
-	COMPARE(lane);
-	COMPARE(name);
-	COMPARE(caller);
-	COMPARE(sizes);
-	COMPARE(place);
-	return 0;
-}
-
-static int by_work(const void *a, const void *b)
-{
-	const struct instance *x = a, *y = b;
-	int work = same_work(x, y);
-
-	if (work)
-		return work;
-	COMPARE(event);
-	return 0;
-}
-
 /* 1: all of it was beside transfers, 0: none, -1: neither, or too short. */
-static int is_beside(const struct instance *x)
+static int is_beside(const struct tauti_instance *x)
 {
 	double share = x->busy / x->dur;
 
@@ -233,8 +55,105 @@ static int is_beside(const struct instance *x)
 	return share >= BESIDE ? 1 : share <= ALONE ? 0 : -1;
 }
 
-static bool compare(struct comparison *c, const struct instance *x,
-	const struct instance *y, double share)
+#define COMPARE(field) \
+	if (x->field != y->field) \
+		return x->field < y->field ? -1 : 1
+
+/* --- how slow a rank was in a step ------------------------------------------------------*/
+
+static int by_time(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static bool pace_work(struct comparison *c, struct tauti_instance *all, size_t n)
+{
+	double *alone = malloc(n * sizeof *alone), usual;
+	size_t m = 0;
+	bool ok = alone != NULL;
+
+	for (size_t i = 0; ok && i < n; i++)
+		if (is_beside(&all[i]) == 0)
+			alone[m++] = all[i].dur;
+	if (ok && m > 1) {
+		qsort(alone, m, sizeof *alone, by_time);
+		usual = alone[m / 2];
+		for (size_t i = 0; ok && i < n; i++)
+			if (is_beside(&all[i]) == 0) {
+				struct pace p = { all[i].step,
+					all[i].dur / usual, usual };
+
+				ok = taut_vec_push(&c->paces, p);
+			}
+	}
+	free(alone);
+	return ok;
+}
+
+static int by_step(const void *a, const void *b)
+{
+	const struct pace *x = a, *y = b;
+
+	COMPARE(step);
+	COMPARE(ratio);
+	COMPARE(weight);
+	return 0;
+}
+
+/* Of n paces of one step, in their order. */
+static double middle(const struct pace *all, size_t n)
+{
+	double half = 0, sum = 0;
+	size_t i;
+
+	for (i = 0; i < n; i++)
+		half += all[i].weight / 2;
+	for (i = 0; i + 1 < n && sum + all[i].weight < half; i++)
+		sum += all[i].weight;
+	return all[i].ratio;
+}
+
+/* Steps of all ranks are numbered through, so a step is a rank's. */
+static taut_status even_out(struct comparison *c)
+{
+	size_t n_steps = (size_t)c->costs->graph->n_steps + 1;
+	double *pace = calloc(n_steps, sizeof *pace);
+
+	if (!pace)
+		return TAUT_ENOMEM;
+	if (c->paces.count)
+		qsort(c->paces.data, c->paces.count, sizeof *c->paces.data,
+			by_step);
+	for (size_t i = 0; i < c->paces.count;) {
+		uint32_t step = c->paces.data[i].step;
+		size_t n = 1;
+
+		while (i + n < c->paces.count &&
+			c->paces.data[i + n].step == step)
+			n++;
+		if (step < n_steps)
+			pace[step] = middle(&c->paces.data[i], n);
+		i += n;
+	}
+	for (size_t i = 0; i < c->works.all.count; i++) {
+		struct tauti_instance *one = &c->works.all.data[i];
+
+		if (one->step < n_steps && pace[one->step] > 0) {
+			one->dur /= pace[one->step];
+			one->beside /= pace[one->step];
+			one->busy /= pace[one->step];
+		}
+	}
+	free(pace);
+	return TAUT_OK;
+}
+
+/* --- comparisons ------------------------------------------------------------------------*/
+
+static bool compare(struct comparison *c, const struct tauti_instance *x,
+	const struct tauti_instance *y, double share)
 {
 	struct pair pair = { .work = c->n_works };
 	double more = x->beside - y->beside;
@@ -249,7 +168,7 @@ static bool compare(struct comparison *c, const struct instance *x,
 
 /* n operations of one work, a sample of them where they are many. */
 static bool compare_work(
-	struct comparison *c, const struct instance *all, size_t n)
+	struct comparison *c, struct tauti_instance *all, size_t n)
 {
 	size_t m = n < MOST_OF_A_KIND ? n : MOST_OF_A_KIND;
 	size_t before = c->pairs.count;
@@ -266,22 +185,29 @@ static bool compare_work(
 	return ok;
 }
 
-static taut_status compare_all(struct comparison *c)
+/* Calls see() with the operations of each work in turn. */
+static taut_status each_work(struct comparison *c,
+	bool (*see)(struct comparison *c, struct tauti_instance *all, size_t n))
 {
 	bool ok = true;
 
-	if (c->all.count)
-		qsort(c->all.data, c->all.count, sizeof *c->all.data, by_work);
-	for (size_t i = 0; ok && i < c->all.count;) {
-		size_t n = 1;
+	for (size_t i = 0; ok && i < c->works.all.count;) {
+		size_t n = tauti_works_same(&c->works.all.data[i],
+			c->works.all.count - i);
 
-		while (i + n < c->all.count && !same_work(&c->all.data[i],
-				&c->all.data[i + n]))
-			n++;
-		ok = compare_work(c, &c->all.data[i], n);
+		ok = see(c, &c->works.all.data[i], n);
 		i += n;
 	}
 	return ok ? TAUT_OK : TAUT_ENOMEM;
+}
+
+static taut_status compare_all(struct comparison *c)
+{
+	taut_status status = each_work(c, pace_work);
+
+	if (!status)
+		status = even_out(c);
+	return status ? status : each_work(c, compare_work);
 }
 
 /* --- the median ------------------------------------------------------------------------*/
@@ -387,20 +313,21 @@ taut_status tauti_drag_measure(struct taut_costs *costs,
 	const struct tauti_flow_time *times, const int64_t *start_ns,
 	const int64_t *dur_ns, struct taut_error *err)
 {
-	struct comparison c = { .costs = costs, .start_ns = start_ns,
-		.dur_ns = dur_ns };
-	taut_status status = tauti_load_init(&c.load, costs, times, err);
+	struct comparison c = { .costs = costs };
+	struct tauti_load load;
+	taut_status status = tauti_load_init(&load, costs, times, err);
 
 	if (status)
 		return status;
-	status = gather_all(&c);
+	status = tauti_works_find(costs, &load, start_ns, dur_ns, &c.works);
 	if (!status)
 		status = compare_all(&c);
 	if (!status)
 		status = settle(&c);
-	tauti_load_fini(&c.load);
-	taut_vec_free(&c.all);
+	tauti_load_fini(&load);
+	taut_vec_free(&c.works.all);
 	taut_vec_free(&c.pairs);
+	taut_vec_free(&c.paces);
 	return status ? taut_error_set(err, status, -1,
 		"no memory to compare operations") : TAUT_OK;
 }

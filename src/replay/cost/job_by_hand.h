@@ -24,6 +24,8 @@ struct job_truth {
 	double drag;
 	int has_sizes;       /* the recording tells those of inputs */
 	int one_host;
+	double slow;         /* step 1 takes so much more of every rank's time,
+	                        and moves more; 0: as the others */
 	double unfair;       /* every other transfer gets 1 for so much of the
 	                        link, while both want it; 0: fair */
 };
@@ -54,16 +56,24 @@ static inline void *job_array(size_t n, size_t size)
 	return array;
 }
 
-static inline int64_t job_bytes(uint32_t step, uint32_t i)
+static inline int64_t job_bytes(
+	const struct job_truth *truth, uint32_t step, uint32_t i)
 {
+	if (truth->slow > 0)
+		return step == 1 ? 2000000 : 400000;
 	return 400000 * (1 + (i * 7 + step * 3) % 5);
 }
 
 /* What operation i of a step takes, of two sorts in turn: the same number is
  * the same work. */
-static inline int64_t job_work(uint32_t i)
+static inline int64_t job_work(
+	const struct job_truth *truth, uint32_t step, uint32_t i)
 {
-	return i % 3 ? 400000 : 700000;
+	double ns = i % 3 ? 400000 : 700000;
+
+	if (step == 1 && truth->slow > 0)
+		ns *= 1 + truth->slow;
+	return (int64_t)ns;
 }
 
 /* One step of one rank on its thread; arrive[] are of its collectives. */
@@ -78,7 +88,7 @@ static inline void job_compute(struct job *job, const struct job_truth *truth,
 	for (uint32_t i = 0; i < JOB_OPS; i++) {
 		uint32_t op = by_hand_op(job->hand, TAUT_OP_HOST,
 			i % 3 ? "mul" : "conv",
-			job_work(i) + 1000 * (int64_t)rank, 0);
+			job_work(truth, step, i) + 1000 * (int64_t)rank, 0);
 
 		if (i % truth->every == 0)
 			*ret_begin++ = op;
@@ -124,7 +134,7 @@ static inline void job_lay(struct job *job, const struct job_truth *truth)
 
 		job->collectives[c] = (struct taut_collective){
 			.kind = TAUT_COLL_ALLREDUCE, .group_size = (int32_t)p,
-			.bytes = job_bytes(c / n, c % n), .seq = c,
+			.bytes = job_bytes(truth, c / n, c % n), .seq = c,
 			.first_member = c * p, .n_members = p,
 			.join_op = join };
 		for (uint32_t r = 0; r < p; r++) {

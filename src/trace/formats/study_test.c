@@ -10,7 +10,7 @@ static const char table[] = HEADER
 	"0,0,0,9,forward-compute,0.001,0.0205,0,0,0,0\n"
 	"0,0,0,9,forward-send,0.0215,0.00000000123,0,-1,-1,-1\r\n"
 	"0,1,1,9,forward-recv,0,0.022,0,-1,-1,-1\n"
-	"0,1,1,9,forward-compute,0.022,0.078,0,0,0,0\n"
+	"0,1,1,9,forward-compute,0.022,0.078,0,0,0,1\n"
 	"0,0,0,4,layernorm-grads-all-reduce,0.5,0.25,0,0,-1,-1\n"
 	"0,1,1,4,embedding-grads-all-reduce,0.5,0.125,0,0,-1,-1";
 
@@ -46,6 +46,7 @@ static void test_steps_and_ranks(void **state)
 		check_row(t, "step 4", TAUT_KIND_STEP, 0, 750000000);
 		check_row(t, "step 9", TAUT_KIND_STEP, 750000000, 100000000);
 		assert_int_equal(t->sequence[row(t, "step 9")], 10);
+		assert_true(t->is_table);
 		check_row(t, "forward-compute", TAUT_KIND_OP,
 			r ? 772000000 : 751000000, r ? 78000000 : 20500000);
 	}
@@ -74,7 +75,7 @@ static void test_communication(void **state)
 	check_comm(&t[0], "forward-send", "send", "", 0, 1);
 	check_comm(&t[1], "forward-recv", "recv", "", 0, 1);
 	check_comm(&t[0], "layernorm-grads-all-reduce", "all_reduce",
-		"stage 0", -1, -1);
+		"tensor parallel ranks of rank 0", -1, -1);
 	check_comm(&t[1], "embedding-grads-all-reduce", "all_reduce",
 		"first and last stage of replica 0", -1, -1);
 	taut_run_close(run);
@@ -87,7 +88,7 @@ static void test_rows_that_are_none(void **state)
 		"0,0,0,1,optimizer,0,0.5,0\n"
 		"0,0,x,1,optimizer,0,0.5,0\n"
 		"0,0,0,1,optimizer,0.5.5,0.5,0\n"
-		"0,0,0,1,optimizer,1e3,0.5,0\n"
+		"0,0,0,1,optimizer,1e3x,0.5,0\n"
 		"0,0\n");
 	assert_int_equal(run->traces[0].n_events, 2);
 	assert_int_equal(run->traces[0].events_seen, 5);

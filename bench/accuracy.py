@@ -1,0 +1,449 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""How far off is `taut whatif`? Brings up the lab (bench/lab), records one
+baseline of each of four models, makes each change of bench/lab/matrix.py for
+real, and prints predicted beside measured.
+
+Measuring needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch), and
+a machine with nothing else on it. All that is measured is kept in --out: what
+is there is not measured again, so that a run can be cut off and resumed, and
+predictions be made anew with --predict.
+
+Measured: the median over ranks and steps after the warm-up, of each repeat; the
+median of the repeats is compared, and half of their range is the spread.
+Repeats of all configurations take turns."""
+
+import argparse
+import fnmatch
+import glob
+import json
+import os
+import re
+import shutil
+import signal
+import statistics
+import subprocess
+import sys
+import time
+
+import baselines
+import common
+import measure
+
+sys.path.insert(0, os.path.join(common.HERE, "lab"))
+import cluster
+import matrix
+import session
+
+WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
+DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
+LEAST_STEPS, MOST_STEPS = 6, 24
+RECORD_FROM, RECORDED_STEPS = 12, 5
+DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
+BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+
+
+def arguments():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--out", default=os.path.join(common.bench_home(), "accuracy"))
+    p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
+    p.add_argument("--only", action="append", metavar="PATTERN", help="MODEL/NAME, * and ?")
+    p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--block-s", type=float, default=2.5, help="of measured steps (default 2.5)")
+    p.add_argument("--minutes", type=float, default=25, help="then stop measuring")
+    p.add_argument("--resume", action="store_true", help="keep what --out has of an earlier run")
+    p.add_argument("--predict", action="store_true", help="measure nothing")
+    p.add_argument("--cores", default="0,1,2,3", help="of the hosts; loaders use the others'")
+    p.add_argument(
+        "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
+    )
+    p.add_argument("--write", action="store_true", help="put the table into docs/accuracy.md")
+    a = p.parse_args()
+    a.cores = [int(core) for core in a.cores.split(",")]
+    return a
+
+
+# --- what is kept in --out ------------------------------------------------------
+
+
+def kept(a, config, kind, suffix=""):
+    """Path of a file of a configuration."""
+    name = re.sub(r"[^a-z0-9.]+", "-", config.key.lower())
+    return os.path.join(a.out, kind, name + suffix)
+
+
+def save(path, value):
+    os.makedirs(os.path.dirname(path), exist_ok=True)
+    with open(path + ".new", "w", encoding="utf-8") as file:
+        json.dump(value, file)
+    os.replace(path + ".new", path)
+
+
+def load(path):
+    with open(path, encoding="utf-8") as file:
+        return json.load(file)
+
+
+def medians_of(a, config):
+    """Milliseconds, one a repeat."""
+    paths = sorted(glob.glob(glob.escape(kept(a, config, "measured")) + ".[0-9]*.json"))
+    return [median_ms(config, load(path)["seconds"]) for path in paths]
+
+
+def warm_steps(config):
+    return WARM_STEPS + (DRAIN_STEPS if "fetch_ms" in config.options() else 0)
+
+
+def median_ms(config, seconds):
+    warm = warm_steps(config)
+    return statistics.median(s for rank in seconds for s in rank[warm:]) * 1e3
+
+
+# --- measuring ------------------------------------------------------------------
+
+
+class Lab:
+    """The cluster and its jobs; a job that failed is started anew."""
+
+    def __init__(self, a):
+        self.a = a
+        self.python = session.find_python()
+        if not self.python:
+            sys.exit("accuracy: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
+        self.net = cluster.Cluster(a.cores, weight=a.weight)
+        self.jobs = None
+
+    def serving(self):
+        self.jobs = self.jobs or session.Session(self.net, self.python)
+        return self.jobs
+
+    def rest(self):
+        """No job is left that could disturb another."""
+        if self.jobs:
+            self.jobs.close()
+            self.jobs = None
+
+    def close(self):
+        self.rest()
+        self.net.close()
+
+    def shape(self, config):
+        self.net.shape(config.mbit)
+        for host in range(len(self.a.cores)):
+            slow = config.slow and config.slow[0] == host
+            if self.net.groups:
+                self.net.slow(host, config.slow[1] if slow else 1)
+
+    def job(self, config, steps):
+        options = {**config.options(), "steps": steps}
+        # With two ranks on four cores, loaders have cores of their own.
+        spare = self.a.cores[config.ranks :]
+        if config.ranks <= len(spare):
+            options["worker_cores"] = ",".join(map(str, spare[: config.ranks]))
+        return options
+
+    def block(self, config, steps):
+        try:
+            return self.serving().block(
+                self.job(config, steps), config.ranks, lambda: self.shape(config)
+            )
+        except (session.Failed, OSError):
+            self.rest()
+            raise
+        finally:
+            if self.net.groups and config.slow:
+                self.net.slow(config.slow[0], 1)
+
+    def record(self, config, run):
+        self.rest()
+        self.shape(config)
+        # What the recorder throws away, two steps before, takes it half a
+        # second, in which loaders get ahead.
+        end = RECORD_FROM + RECORDED_STEPS + warm_steps(config) - WARM_STEPS
+        return session.record(
+            self.net,
+            self.python,
+            self.a.taut,
+            run,
+            self.job(config, end + 2),
+            config.ranks,
+            f"{RECORD_FROM}:{end}",
+        )
+
+
+def steps_for(a, config):
+    """As many as fit into a block, by what was measured before."""
+    known = medians_of(a, config)
+    wanted = int(a.block_s * 1e3 / known[0]) if known else 8
+    return warm_steps(config) + min(MOST_STEPS, max(LEAST_STEPS, wanted))
+
+
+def say(text):
+    print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
+
+
+def record_all(a, lab, configs):
+    for config in configs:
+        run = kept(a, config, "runs")
+        done = os.path.join(a.out, "recorded", os.path.basename(run) + ".json")
+        if config.name != "baseline" or os.path.exists(done):
+            continue
+        shutil.rmtree(run, ignore_errors=True)
+        seconds = lab.record(config, run)
+        save(done, {"seconds": seconds})
+        say(f"recorded {config.model}")
+
+
+def measure_all(a, lab, configs, end):
+    failed = []
+    for turn in range(a.repeats):
+        for config in configs:
+            path = kept(a, config, "measured", f".{turn}.json")
+            if os.path.exists(path) or config in failed:
+                continue
+            if time.monotonic() > end:
+                say("time is up")
+                return
+            load_before = os.getloadavg()[0]
+            try:
+                seconds = lab.block(config, steps_for(a, config))
+            except session.Failed as fault:
+                say(f"{config.key}: {fault}")
+                failed.append(config)
+                continue
+            save(path, {"seconds": seconds, "load": load_before, "turn": turn})
+            say(f"{turn} {config.key}: {median_ms(config, seconds):.1f} ms")
+
+
+# --- predicting -------------------------------------------------------------------
+
+
+def ask_taut(a, *words):
+    """The JSON that the command prints, or the last line that it said."""
+    done = subprocess.run([a.taut, *words, "--json"], capture_output=True, text=True, check=False)
+    if done.returncode:
+        return None, done.stderr.strip().split("\n")[-1]
+    return json.loads(done.stdout), None
+
+
+def predict(a, config, run):
+    """{after_ms, low_ms, high_ms, before_ms} or {fault}."""
+    if not config.change:
+        told, fault = ask_taut(a, "report", run)
+        if fault:
+            return {"fault": fault}
+        ms = told["steady_step_ms"]
+        return {"after_ms": ms, "low_ms": None, "high_ms": None, "before_ms": ms}
+    told, fault = ask_taut(a, "whatif", run, *config.change.split())
+    if fault:
+        return {"fault": fault}
+    return {key: told[key] for key in ("after_ms", "low_ms", "high_ms", "before_ms")}
+
+
+class Row:
+    def __init__(self, a, config, recording, run, batch_of):
+        self.config = config
+        repeats = medians_of(a, config)
+        self.repeats = len(repeats)
+        self.measured = statistics.median(repeats)
+        self.spread = (max(repeats) - min(repeats)) / 2 if len(repeats) > 1 else None
+        told = predict(a, config, run)
+        self.fault = told.get("fault")
+        self.taut, self.low, self.high = (
+            told.get(k) for k in ("after_ms", "low_ms", "high_ms")
+        )
+        self.daydream = self.dpro = None
+        if recording:
+            self.daydream = baselines.daydream(recording, config, batch_of)
+            self.dpro = baselines.dpro(recording, config, batch_of, matrix.MBIT)
+
+    def error(self, predicted):
+        return None if predicted is None else (predicted / self.measured - 1) * 100
+
+    @property
+    def inside(self):
+        return None if self.low is None else self.low <= self.measured <= self.high
+
+    @property
+    def noisy(self):
+        """The error is within what repeats differ by."""
+        error = self.error(self.taut)
+        if error is None or self.spread is None:
+            return False
+        return abs(error) <= self.spread / self.measured * 100
+
+
+def rows_of(a, configs, batch_of):
+    rows, recordings = [], {}
+    for config in configs:
+        if not medians_of(a, config):
+            continue
+        run = kept(a, matrix.Config(config.model), "runs")
+        if config.model not in recordings and os.path.isdir(run):
+            recordings[config.model] = baselines.Recording(run)
+        rows.append(Row(a, config, recordings.get(config.model), run, batch_of))
+    return sorted(rows, key=lambda r: (list(matrix.BASE).index(r.config.model), bool(r.config.change)))
+
+
+def number(value, form):
+    return "-" if value is None else format(value, form)
+
+
+def table(rows):
+    head = "model, change | measured ms | spread | Taut ms | interval | error | inside | Daydream | dPRO"
+    lines = [f"| {head} |", "|---" * 9 + "|"]
+    for r in rows:
+        interval = "-" if r.low is None else f"{r.low:.1f} .. {r.high:.1f}"
+        inside = {None: "-", True: "yes", False: "no"}[r.inside]
+        error = number(r.error(r.taut), "+.1f") + (" %" if r.taut else "")
+        cells = [
+            f"{r.config.model}, {r.config.name}",
+            f"{r.measured:.1f}",
+            "-" if r.spread is None else f"{r.spread / r.measured * 100:.1f} %",
+            r.fault if r.fault else number(r.taut, ".1f"),
+            interval,
+            error + (" *" if r.noisy else ""),
+            inside,
+            number(r.error(r.daydream), "+.1f") + " %",
+            number(r.error(r.dpro), "+.1f") + " %",
+        ]
+        lines.append("| " + " | ".join(cells) + " |")
+    return "\n".join(lines)
+
+
+def summed(rows, pick):
+    errors = [abs(e) for e in (r.error(pick(r)) for r in rows) if e is not None]
+    if not errors:
+        return "none"
+    within = sum(e <= 3 for e in errors)
+    return (
+        f"mean {statistics.mean(errors):.1f} %, median {statistics.median(errors):.1f} %, "
+        f"largest {max(errors):.1f} %, {within} of {len(errors)} within 3 %"
+    )
+
+
+def summary(a, rows):
+    changes = [r for r in rows if r.config.change]
+    bases = [r for r in rows if not r.config.change]
+    models = len({r.config.model for r in changes})
+    times = [r.repeats for r in rows]
+    lines = [
+        f"{len(changes)} what-ifs over {models} models, each measured {min(times)} to "
+        f"{max(times)} times.",
+        "",
+    ]
+    for name, pick in (
+        ("Taut", lambda r: r.taut), ("Daydream", lambda r: r.daydream), ("dPRO", lambda r: r.dpro)
+    ):
+        lines.append(f"- {name}: {summed(changes, pick)}")
+    lines.append(f"- recording against the same job unrecorded: {summed(bases, lambda r: r.taut)}")
+    lines.append(f"- replay against the recorded steps: {replay_error(a, bases)}")
+    inside = [r.inside for r in changes if r.inside is not None]
+    noisy = sum(r.noisy for r in changes)
+    lines.append(f"- inside the stated interval: {sum(inside)} of {len(inside)}")
+    lines.append(f"- error not larger than the spread of the measurement (marked *): {noisy}")
+    lines += losses(changes)
+    return "\n".join(lines)
+
+
+def losses(changes):
+    """Where Taut is farthest off, and where others are nearer."""
+    known = [r for r in changes if r.taut is not None]
+    lines = []
+    for name, pick in (("Daydream", lambda r: r.daydream), ("dPRO", lambda r: r.dpro)):
+        nearer = [
+            r for r in known if pick(r) is not None and abs(r.error(pick(r))) < abs(r.error(r.taut))
+        ]
+        lines.append(f"- {name} is nearer than Taut in {len(nearer)} of {len(known)}")
+    worst = sorted(known, key=lambda r: -abs(r.error(r.taut)))[:5]
+    named = [f"{r.config.model}, {r.config.name} ({r.error(r.taut):+.1f} %)" for r in worst]
+    lines.append(f"- farthest off: {'; '.join(named)}")
+    refused = [f"{r.config.model}, {r.config.name}" for r in changes if r.fault]
+    if refused:
+        lines.append(f"- not predicted: {'; '.join(refused)}")
+    return lines
+
+
+def replay_error(a, bases):
+    means, worst = [], 0.0
+    for r in bases:
+        told, fault = ask_taut(a, "replay", kept(a, r.config, "runs"))
+        if not fault:
+            means.append(told["replay"]["error_pct_mean"])
+            worst = max(worst, told["replay"]["error_pct_max"])
+    if not means:
+        return "none"
+    return f"mean {statistics.mean(means):.3f} %, largest {worst:.3f} %"
+
+
+def write_doc(text):
+    with open(DOC, encoding="utf-8") as file:
+        before, _, rest = file.read().partition(BEGIN)
+    _, _, after = rest.partition(END)
+    with open(DOC, "w", encoding="utf-8") as file:
+        file.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
+
+
+# --- all of it ---------------------------------------------------------------------
+
+
+def batches_of():
+    """Samples of each model's own batch, without importing PyTorch."""
+    with open(os.path.join(common.HERE, "lab", "models.py"), encoding="utf-8") as file:
+        found = re.findall(r'"(\w+)": Model\(.*, (\d+)\)', file.read())
+    return {name: int(batch) for name, batch in found}
+
+
+def chosen(a, configs):
+    if not a.only:
+        return configs
+    wanted = [c for c in configs if any(fnmatch.fnmatch(c.key, p) for p in a.only)]
+    models = {c.model for c in wanted}
+    return [c for c in configs if c in wanted or (c.name == "baseline" and c.model in models)]
+
+
+def measuring(a, configs):
+    if os.path.isdir(os.path.join(a.out, "measured")) and not a.resume:
+        sys.exit(f"accuracy: {a.out} has measurements: --resume keeps them, or give another --out")
+    with_machine = os.path.join(a.out, "machine.json")
+    if not os.path.exists(with_machine):
+        save(with_machine, {"text": measure.machine_lines(), "day": time.strftime("%Y-%m-%d")})
+    end = time.monotonic() + a.minutes * 60
+    lab = Lab(a)
+    try:
+        record_all(a, lab, configs)
+        measure_all(a, lab, configs, end)
+    finally:
+        lab.close()
+
+
+def main():
+    a = arguments()
+    common.taut_of(a)
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(1))
+    batch_of = batches_of()
+    configs = chosen(a, matrix.configs(batch_of))
+    if not configs:
+        sys.exit("accuracy: no configuration has such a name")
+    try:
+        if not a.predict:
+            measuring(a, configs)
+    except cluster.Unavailable as fault:
+        sys.exit(f"accuracy: {fault}")
+    except session.Failed as fault:
+        sys.exit(f"accuracy: a job failed: {fault}")
+    rows = rows_of(a, configs, batch_of)
+    if not rows:
+        sys.exit("accuracy: nothing is measured")
+    machine = load(os.path.join(a.out, "machine.json"))
+    text = f"{machine['text']}, {machine['day']}\n\n{summary(a, rows)}\n\n{table(rows)}"
+    print(text)
+    if a.write:
+        write_doc(text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,189 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""A data-parallel training job: DistributedDataParallel over Gloo, one core a
+rank, one of the four models of models.py. RANK, WORLD_SIZE, MASTER_ADDR and
+MASTER_PORT come from the environment, as torchrun sets them.
+
+    torchrun --nproc-per-node 2 job.py --model vgg --steps 30 --out times.json
+
+It knows nothing of Taut. Each rank writes the seconds of its steps, each from
+asking for the batch to the end of the optimiser's step.
+
+With --serve it does one such job after another, told by lines of JSON on its
+standard input, so that a matrix of jobs pays for one start of Python: the
+options as an object, with "world", "port" and "steps"; it answers "ready" when
+it stands before its first step, begins with the line "go", and answers with its
+times. A rank at or above "world" has nothing to do and answers at once."""
+
+import argparse
+import gc
+import json
+import os
+import sys
+import time
+
+import models
+import torch
+import torch.distributed as dist
+from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+from torch.nn.parallel import DistributedDataParallel
+from torch.utils.data import DataLoader, Dataset
+
+# name, default, help
+OPTIONS = [
+    ("model", "vgg", "one of " + " ".join(models.MODELS)),
+    ("steps", 30, "steps of the optimiser"),
+    ("batch", 0, "samples a rank and micro-batch; 0: the model's own"),
+    ("bucket_mb", 0.0, "DDP's bucket_cap_mb; 0: none given, which is 25, the first one 1"),
+    ("accumulate", 1, "micro-batches a step; only the last one sums gradients"),
+    ("compress", "none", "gradients on the wire: none or fp16"),
+    ("workers", 0, "of the DataLoader"),
+    ("prefetch", 2, "batches that each worker keeps ready"),
+    ("worker_cores", "", "of each rank, with commas, its workers' core; empty: the rank's"),
+    ("fetch_ms", 0.0, "a sample waits so long for its storage"),
+    ("prepare_ms", 0.0, "CPU time that it then takes to prepare a sample"),
+    ("slow_rank", -1, "rank with work of its own on the host in each step"),
+    ("slow_ms", 0.0, "CPU time of that work"),
+    ("optimizer", "sgd", "sgd, sgd-foreach, adam, adam-foreach or adam-fused"),
+    ("seed", 0, "of the weights"),
+]
+
+
+def arguments():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    for name, default, text in OPTIONS:
+        words = f"{text} (default {default})"
+        p.add_argument("--" + name.replace("_", "-"), type=type(default), default=default, help=words)
+    p.add_argument("--out", help="file for the times of the steps; %%r is the rank")
+    p.add_argument("--serve", action="store_true", help="jobs come on standard input")
+    return p.parse_args()
+
+
+def work(milliseconds):
+    """Keeps the core busy for that much CPU time."""
+    end = time.thread_time_ns() + milliseconds * 1e6
+    while time.thread_time_ns() < end:
+        pass
+
+
+class Samples(Dataset):
+    def __init__(self, options, count):
+        self.options, self.count = options, count
+        self.sample = models.MODELS[options.model].sample
+
+    def __len__(self):
+        return self.count
+
+    def __getitem__(self, index):
+        if self.options.fetch_ms:
+            time.sleep(self.options.fetch_ms / 1000)
+        if self.options.prepare_ms:
+            work(self.options.prepare_ms)
+        return self.sample(index)
+
+
+def batches(o, rank):
+    size = o.batch or models.MODELS[o.model].batch
+
+    def settle(_worker):
+        if o.worker_cores:
+            os.sched_setaffinity(0, {int(o.worker_cores.split(",")[rank])})
+
+    return DataLoader(
+        Samples(o, size * o.steps * o.accumulate),
+        size,
+        num_workers=o.workers,
+        prefetch_factor=o.prefetch if o.workers else None,
+        worker_init_fn=settle,
+    )
+
+
+def make_optimizer(o, parameters):
+    name, _, how = o.optimizer.partition("-")
+    ways = {"": {"foreach": False}, "foreach": {"foreach": True}, "fused": {"fused": True}}[how]
+    if name == "adam":
+        return torch.optim.Adam(parameters, lr=1e-4, **ways)
+    return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **ways)
+
+
+def make_model(o):
+    torch.manual_seed(o.seed)
+    model = models.MODELS[o.model].build()
+    model = DistributedDataParallel(model, bucket_cap_mb=o.bucket_mb or None)
+    if o.compress == "fp16":
+        model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    return model
+
+
+def one_step(o, model, optimizer, loader, extra_ms):
+    optimizer.zero_grad()
+    for part in range(o.accumulate):
+        x, y = next(loader)
+        if extra_ms and part == 0:
+            work(extra_ms)
+        if part < o.accumulate - 1:
+            with model.no_sync():
+                model(x, y).backward()
+        else:
+            model(x, y).backward()
+    optimizer.step()
+
+
+def train(o, rank, before_steps):
+    """Seconds of each step."""
+    model = make_model(o)
+    optimizer = make_optimizer(o, model.parameters())
+    loader = iter(batches(o, rank))
+    before_steps()
+    seconds = []
+    for _ in range(o.steps):
+        begin = time.perf_counter()
+        one_step(o, model, optimizer, loader, o.slow_ms if rank == o.slow_rank else 0)
+        seconds.append(time.perf_counter() - begin)
+    return seconds
+
+
+def serve(o, rank):
+    def tell(**what):
+        print(json.dumps(what), flush=True)
+
+    tell(ready=True)
+    for line in sys.stdin:
+        block = argparse.Namespace(**{**vars(o), **json.loads(line)})
+        if rank >= block.world:
+            tell(seconds=[])
+            continue
+        os.environ.update(WORLD_SIZE=str(block.world), MASTER_PORT=str(block.port))
+        dist.init_process_group("gloo")
+
+        def wait():
+            dist.barrier()
+            tell(ready=True)
+            if sys.stdin.readline().strip() != "go":
+                sys.exit("the lab is gone")
+
+        seconds = train(block, rank, wait)
+        dist.destroy_process_group()
+        gc.collect()
+        tell(seconds=seconds)
+
+
+def main():
+    o = arguments()
+    torch.set_num_threads(1)
+    rank = int(os.environ["RANK"])
+    if o.serve:
+        serve(o, rank)
+        return
+    dist.init_process_group("gloo")
+    seconds = train(o, rank, lambda: None)
+    if o.out:
+        with open(o.out.replace("%r", str(rank)), "w", encoding="ascii") as file:
+            json.dump({"rank": rank, "options": vars(o), "seconds": seconds}, file)
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,161 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Jobs on a cluster: one process a host that does block after block of steps
+(job.py --serve), and whole jobs under `taut record`."""
+
+import json
+import os
+import select
+import subprocess
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+JOB = os.path.join(HERE, "job.py")
+ROOT = os.path.dirname(os.path.dirname(HERE))
+PORT = 29500
+SETUP_MBIT = 4000  # while a block is set up, links are not what is measured
+
+
+class Failed(Exception):
+    """A job ended badly; holds what it said."""
+
+
+def find_python():
+    """An interpreter with PyTorch, or None."""
+    own = os.path.join(ROOT, "build-python", "torch", "bin", "python")
+    for path in (os.environ.get("TAUT_TORCH_PYTHON"), own):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def environment(cluster, rank, world):
+    keep = {k: v for k, v in os.environ.items() if not k.startswith("TAUT_")}
+    return {
+        **keep,
+        "RANK": str(rank),
+        "LOCAL_RANK": "0",
+        "WORLD_SIZE": str(world),
+        "MASTER_ADDR": cluster.address(0),
+        "MASTER_PORT": str(PORT),
+        "GLOO_SOCKET_IFNAME": "eth0",
+        "OMP_NUM_THREADS": "1",
+        "OPENBLAS_NUM_THREADS": "1",
+        "PYTHONHASHSEED": "0",
+        # Large blocks stay in the heap: else each step pays for page faults
+        # of its own, and how many depends on what was freed before.
+        "MALLOC_MMAP_THRESHOLD_": "4294967296",
+        "MALLOC_TRIM_THRESHOLD_": "4294967296",
+    }
+
+
+class Session:
+    """Serving jobs on all hosts of a cluster, from start to close()."""
+
+    def __init__(self, cluster, python, limit_s=180):
+        self.cluster, self.limit_s, self.blocks = cluster, limit_s, 0
+        self.jobs, self.errors = [], []
+        hosts = len(cluster.cores)
+        for rank in range(hosts):
+            errors = os.path.join("/tmp", f"{cluster.space(rank)}.err")
+            self.errors.append(errors)
+            with open(errors, "w", encoding="utf-8") as stderr:
+                job = cluster.start(
+                    rank,
+                    [python, JOB, "--serve"],
+                    env=environment(cluster, rank, hosts),
+                    stdin=subprocess.PIPE,
+                    stdout=subprocess.PIPE,
+                    stderr=stderr,
+                )
+            self.jobs.append(job)
+        self.answers()
+
+    def said(self):
+        """The last words of each job on its standard error."""
+        words = []
+        for path in self.errors:
+            with open(path, encoding="utf-8", errors="replace") as file:
+                words.append(file.read()[-1500:])
+        return "\n".join(words)
+
+    def answers(self, ranks=None):
+        """One line of each of the ranks."""
+        end = time.monotonic() + self.limit_s
+        lines = []
+        for rank in range(len(self.jobs)) if ranks is None else ranks:
+            out = self.jobs[rank].stdout
+            ready, _, _ = select.select([out], [], [], max(0, end - time.monotonic()))
+            line = out.readline() if ready else ""
+            if not line:
+                raise Failed(f"rank {rank} says nothing: {self.said()}")
+            lines.append(json.loads(line))
+        return lines
+
+    def tell(self, line, ranks):
+        for rank in ranks:
+            self.jobs[rank].stdin.write(line + "\n")
+            self.jobs[rank].stdin.flush()
+
+    def block(self, options, world, shape):
+        """[[seconds of a step] by rank]. shape() gives the links their rates."""
+        self.blocks += 1
+        words = {**options, "world": world, "port": PORT + self.blocks % 1000}
+        self.cluster.shape(SETUP_MBIT)
+        everyone, inside = range(len(self.jobs)), range(world)
+        self.tell(json.dumps(words), everyone)
+        self.answers(r for r in everyone if r >= world)
+        self.answers(inside)
+        shape()
+        self.tell("go", inside)
+        return [answer["seconds"] for answer in self.answers(inside)]
+
+    def close(self):
+        for job in self.jobs:
+            job.kill()
+        for job, path in zip(self.jobs, self.errors):
+            job.wait()
+            job.stdin.close()
+            job.stdout.close()
+            if os.path.exists(path):
+                os.unlink(path)
+
+
+def flags(options):
+    return [w for k, v in options.items() for w in ("--" + k.replace("_", "-"), str(v))]
+
+
+def record(cluster, python, taut, run, options, world, steps, limit_s=180):
+    """One whole job of `world` ranks, recorded by `taut record` on each host.
+    Returns its own seconds of its steps, by rank."""
+    os.makedirs(run, exist_ok=True)
+    jobs, times = [], [os.path.join(run + f".rank{r}.json") for r in range(world)]
+    for rank in range(world):
+        words = [taut, "record", "--join", "--steps", steps, "--out", run, "--"]
+        words += [python, JOB, "--out", times[rank], *flags(options)]
+        jobs.append(
+            cluster.start(
+                rank,
+                words,
+                env=environment(cluster, rank, world),
+                stdin=subprocess.DEVNULL,
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+        )
+    said = ""
+    try:
+        for job in jobs:
+            said += job.communicate(timeout=limit_s)[0]
+    except subprocess.TimeoutExpired:
+        said += f"not done after {limit_s} s"
+    for job in jobs:
+        job.kill()
+        job.wait()
+    if any(job.returncode for job in jobs):
+        raise Failed(said)
+    seconds = []
+    for path in times:
+        with open(path, encoding="ascii") as file:
+            seconds.append(json.load(file)["seconds"])
+        os.unlink(path)
+    return seconds

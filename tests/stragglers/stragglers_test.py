@@ -1,0 +1,241 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""taut stragglers on jobs that are made up here: against closed forms, and
+against a second simulation of the same rules. TAUT_WRITE_GOLDEN=1 writes the
+printed example anew."""
+import json
+import os
+import pathlib
+import random
+import re
+import subprocess
+import sys
+import tempfile
+import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
+import made_job  # noqa: E402
+
+TAUT = os.path.abspath(os.environ.get("TAUT", "build/taut"))
+HERE = pathlib.Path(__file__).resolve().parent
+ROOT = HERE.parents[1]
+MS = 1_000_000
+
+
+def run(*args, **options):
+    return subprocess.run([TAUT, *map(str, args)], capture_output=True,
+                          text=True, timeout=120, **options)
+
+
+class Case(unittest.TestCase):
+    def setUp(self):
+        self.folder = tempfile.TemporaryDirectory()
+        self.addCleanup(self.folder.cleanup)
+
+    def write(self, lines, name="job.csv"):
+        path = pathlib.Path(self.folder.name) / name
+        path.write_text("\n".join(lines) + "\n")
+        return path
+
+    def stragglers(self, lines, *options):
+        done = run("stragglers", self.write(lines), "--json", *options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def near(self, value, want, places=6):
+        self.assertAlmostEqual(value / want, 1, places=places)
+
+
+def slow(factor, stage=None, replica=None):
+    """An even job without the time of wires, but for one place."""
+    def durations(type_, dp, at, step, batch, chunk):
+        dur = {"forward-compute": 10 * MS,
+               "backward-compute": 20 * MS}.get(type_, 0)
+        here = stage in (None, at) and replica in (None, dp)
+        return round(dur * factor) if here else dur
+    return durations
+
+
+class ClosedForms(Case):
+    """A pipeline of p stages and m micro-batches, one forward and one backward
+    at a time: (p - 1)(f + b) + m (f' + b') where the last stage takes f', b'."""
+
+    def test_the_last_stage_is_longer(self):
+        for pp, micro in (2, 4), (4, 4), (4, 8), (3, 5):
+            with self.subTest(pp=pp, micro=micro):
+                job = made_job.Job(dp=2, pp=pp, micro=micro, steps=2,
+                                   durations=slow(1.2, stage=pp - 1))
+                r = self.stragglers(job.study())
+                was = (pp - 1) * 30 + micro * 36
+                mean = (30 * (pp - 1) + 36) / pp
+                ideal = (micro + pp - 1) * mean
+                self.near(r["steps"][1]["measured_ms"], was)
+                self.near(r["steps"][1]["ideal_ms"], ideal)
+                self.near(r["slowdown"], was / ideal)
+                only = ((pp - 1) * mean + micro * 36) / ideal
+                self.assertEqual(r["by_stage"][0]["stage"], pp - 1)
+                self.near(r["by_stage"][0]["slowdown"], only)
+                self.assertEqual(
+                    (r["cause"]["place"], r["cause"]["number"]),
+                    ("stage", pp - 1))
+                self.assertIn(f"Pipeline stage {pp - 1}, the last, is too "
+                              "slow: its", r["cause"]["sentence"])
+                self.assertIn("1.20 times", r["cause"]["sentence"])
+
+    def test_one_rank_is_slower(self):
+        job = made_job.Job(dp=4, pp=2, micro=4, steps=2,
+                           durations=slow(1.5, stage=1, replica=2))
+        r = self.stragglers(job.study())
+        was = 30 + 4 * 45
+        mean = 30 * (1 + 0.5 / 8)
+        self.near(r["slowdown"], was / (5 * mean))
+        self.assertEqual((r["cause"]["place"], r["cause"]["number"]),
+                         ("rank", 1 * 4 + 2))
+        self.assertIn("1.50 times", r["cause"]["sentence"])
+
+    def test_all_are_alike(self):
+        for kw in {}, {"pp": 1}, {"vpp": 2}, {"overlap": True}, {"dp": 1}:
+            job = made_job.Job(durations=made_job.even(), **kw)
+            r = self.stragglers(job.study())
+            self.assertEqual(r["slowdown"], 1)
+            self.assertEqual(r["launch_slowdown"], 1)
+            self.assertEqual(r["cause"]["place"], "none")
+            self.assertIn("alike", r["cause"]["sentence"])
+
+    def test_a_delay_before_each_step(self):
+        """Of ten ms, before the first forward of the first stage."""
+        def delays(type_, dp, stage, step, batch, seq):
+            first = type_ == "forward-compute" and stage == seq == 0
+            return 10 * MS if first else 0
+        job = made_job.Job(durations=slow(1), delays=delays)
+        r = self.stragglers(job.study())
+        self.near(r["launch_slowdown"], (7 * 30 + 10) / (7 * 30))
+        self.assertEqual(r["slowdown"], 1)
+        stages = {x["stage"]: x["slowdown"] for x in r["delays"]["by_stage"]}
+        self.near(stages[0], (7 * 30 + 10) / (7 * 30))
+        self.assertEqual([stages[1], stages[2], stages[3]], [1, 1, 1])
+        types = {x["type"]: x["slowdown"] for x in r["delays"]["by_type"]}
+        self.near(types["forward-compute"], (7 * 30 + 10) / (7 * 30))
+        self.assertEqual(types["backward-compute"], 1)
+
+
+JOBS = {
+    "plain": {}, "two stages": {"pp": 2}, "no pipeline": {"pp": 1},
+    "one replica": {"dp": 1}, "three replicas": {"dp": 3, "micro": 6},
+    "overlapped": {"overlap": True},
+    "chunks": {"vpp": 2, "micro": 8},
+    "chunks around two stages": {"vpp": 2, "pp": 2},
+    "chunks, overlapped": {"vpp": 3, "micro": 8, "overlap": True},
+    "receives that nobody answers": {"stray": True},
+    "one micro-batch": {"micro": 1}, "fewer than stages": {"micro": 2},
+}
+
+
+def made(seed=3, **kw):
+    draw = random.Random(seed)
+    return made_job.Job(durations=made_job.uneven(seed),
+                        delays=lambda *a: draw.randrange(300) * 1000, **kw)
+
+
+class SecondSimulation(Case):
+    def compare(self, r, job, measured):
+        want = job.answers()
+        for i, step in enumerate(r["steps"]):
+            if measured:
+                self.near(step["measured_ms"] * MS, want["measured"][i])
+            self.near(step["nodelay_ms"] * MS, want["nodelay"][i])
+            self.near(step["ideal_ms"] * MS, want["ideal"][i])
+        self.near(r["slowdown"], want["slowdown"])
+        for by in "stage", "replica", "rank", "type":
+            got = {row[by]: row["slowdown"] for row in r["by_" + by]}
+            self.assertEqual(set(got), set(want[by]))
+            for member, value in want[by].items():
+                self.near(got[member], value)
+
+    def test_studies(self):
+        for name, kw in JOBS.items():
+            with self.subTest(job=name):
+                job = made(**kw)
+                self.compare(self.stragglers(job.study()), job, True)
+
+    def test_tables_that_tell_their_waits(self):
+        for name, kw in JOBS.items():
+            with self.subTest(job=name):
+                job = made(**kw)
+                r = self.stragglers(job.table(waits=True))
+                if "vpp" in kw:
+                    # lanes of unanswered sends reach into the next step
+                    continue
+                self.compare(r, job, False)
+
+    def test_tables_that_tell_nothing(self):
+        """The rules of pipelines find the same: the last stage."""
+        job = made_job.Job(durations=slow(1.2, stage=3))
+        r = self.stragglers(job.table())
+        self.near(r["slowdown"], 234 / 220.5)
+        self.assertEqual(r["cause"]["number"], 3)
+
+    def test_threads_change_nothing(self):
+        path = self.write(made(dp=3).study())
+        one = run("stragglers", path, "--json", "--threads", 1)
+        for threads in 2, 3, 16:
+            again = run("stragglers", path, "--json", "--threads", threads)
+            self.assertEqual(one.stdout, again.stdout)
+
+
+class Printed(Case):
+    def test_text(self):
+        golden = HERE / "golden" / "text.txt"
+        job = made_job.Job(durations=slow(1.2, stage=3), steps=10)
+        self.write(job.study())
+        done = run("stragglers", "job.csv", cwd=self.folder.name)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        if os.environ.get("TAUT_WRITE_GOLDEN"):
+            golden.write_text(done.stdout)
+        self.assertEqual(done.stdout, golden.read_text())
+
+    def test_every_key_is_explained(self):
+        text = (ROOT / "docs" / "stragglers.md").read_text()
+        words = set(re.findall(r"\w+", text.split("## JSON")[1]))
+
+        def keys(value):
+            if isinstance(value, dict):
+                return set(value).union(*map(keys, value.values()))
+            if isinstance(value, list):
+                return set().union(*map(keys, value))
+            return set()
+        found = keys(self.stragglers(made().study()))
+        self.assertEqual(found - words, set())
+
+
+class Recordings(Case):
+    def test_a_late_rank_of_pytorch(self):
+        """Rank 2 was late by 150 ms in every second step."""
+        done = run("stragglers", ROOT / "examples" / "ddp-gloo-late-rank",
+                   "--json")
+        r = json.loads(done.stdout)
+        self.assertEqual(r["stages"], 0)
+        self.assertEqual(r["by_rank"][0]["rank"], 2)
+        self.assertEqual((r["cause"]["place"], r["cause"]["number"]),
+                         ("rank", 2))
+        late = sorted(r["steps"], key=lambda s: -s["slowdown"])[:2]
+        self.assertEqual({s["step"] for s in late}, {24, 26})
+
+    def test_every_example(self):
+        for path in sorted((ROOT / "examples").iterdir()):
+            if path.is_dir() and list(path.glob("rank*")):
+                done = run("stragglers", path)
+                self.assertEqual(done.returncode, 0, done.stderr)
+                self.assertIn("slowdown", done.stdout)
+
+    def test_faults(self):
+        path = self.write(["name,start_us,duration_us", "a,zero,1"])
+        done = run("stragglers", path)
+        self.assertEqual(done.returncode, 1)
+        self.assertEqual(done.stderr.count("\n"), 1)
+        self.assertIn("job.csv:2: column 2 (start_us): expected a time",
+                      done.stderr)
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], "-v"])
