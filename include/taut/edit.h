@@ -268,12 +268,12 @@ TAUT_API TAUT_NODISCARD taut_status taut_edit_build(
 TAUT_API void taut_graph_settle(struct taut_graph *graph,
 	const int64_t *start_ns, const int64_t *end_ns);
 
-/* After it, for whoever draws or explains events: moves those of the recording
- * to where the operations are, in traces that the graph then has of its own (16
- * bytes an event). They stay nested and in order; those of removed operations
- * shrink to nothing, those of moved ones lie between their old neighbours; new
- * operations have none. The graph below must still be there. On failure
- * (TAUT_ENOMEM) they are where they were. */
+/* After it, once, for whoever draws or explains events: moves those of the
+ * recording to where the operations are, in traces that the graph then has of
+ * its own. They stay nested and in order; those of removed operations shrink to
+ * nothing, those of moved ones lie between their old neighbours; new operations
+ * get some of their own. The graph below must still be there. On failure all is
+ * as it was. TAUT_ENOMEM; TAUT_EINVAL: it was done before. */
 TAUT_API TAUT_NODISCARD taut_status taut_graph_retrace(
 	struct taut_graph *graph, struct taut_error *reterr);
 

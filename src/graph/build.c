@@ -228,6 +228,8 @@ void taut_graph_destroy(struct taut_graph *graph)
 	if (!graph)
 		return;
 	arena = owned->arena;
+	for (uint32_t i = 0; owned->row_names && i < graph->run->n_traces; i++)
+		taut_names_destroy(owned->row_names[i]);
 	taut_names_destroy(owned->names);
 	taut_arena_destroy(arena);
 }

@@ -4,13 +4,14 @@
  * Each lane's operations say when its recorded instants are now; what lies
  * between two such points is stretched evenly, so that events stay nested and
  * in order, and those of removed operations shrink into the gap that is left.
- * At an instant that was torn apart, events end before and begin after. */
+ * At an instant that was torn apart, events end before and begin after. New
+ * operations get events of their own (edit_rows.c). */
 #include <stdlib.h>
 #include <string.h>
 
 #include <taut/edit.h>
 
-#include "graph/graph.h"
+#include "graph/edit_rows.h"
 
 struct point {
 	int64_t was, is; /* ns of the graph's clock; neither runs backward */
@@ -187,9 +188,8 @@ static int64_t warped(const struct warp *w, int64_t at, bool end)
 	return between(&w->points[low - 1], &w->points[low], at);
 }
 
-/* The time on the rank's own clock, near `guess`, that is `at` on the graph's.
- * Drifts are parts of a million: two rounds are enough. */
-static int64_t own_time(const struct taut_graph *g, uint32_t trace,
+/* Drifts are parts of a million: few rounds are enough. */
+int64_t tauti_own_time(const struct taut_graph *g, uint32_t trace,
 	int64_t guess, int64_t at)
 {
 	for (int i = 0; i < 3; i++)
@@ -220,12 +220,12 @@ static void move_rows(const struct retracer *r, uint32_t trace,
 		i++) {
 		int64_t was = from->start_ns[i], end = was + from->dur_ns[i];
 
-		start[i] = own_time(r->g, trace, was, warped(w,
+		start[i] = tauti_own_time(r->g, trace, was, warped(w,
 			taut_graph_time(r->g, trace, was), false));
 		if (start[i] < least)
 			start[i] = least;
 		least = start[i];
-		end = own_time(r->g, trace, end, warped(w,
+		end = tauti_own_time(r->g, trace, end, warped(w,
 			taut_graph_time(r->g, trace, end), true));
 		dur[i] = end > start[i] ? end - start[i] : 0;
 	}
@@ -277,36 +277,71 @@ static bool retrace(struct retracer *r, struct taut_arena *arena,
 	return true;
 }
 
-static bool retrace_all(struct retracer *r, struct taut_graph *graph,
-	struct taut_arena *arena)
+static bool retrace_all(struct retracer *r, struct taut_arena *arena,
+	struct taut_trace *traces, struct tauti_rows *rows)
 {
-	uint32_t n = graph->run->n_traces;
+	bool ok = find_points(r);
+
+	for (uint32_t i = 0; ok && i < r->g->run->n_traces; i++)
+		ok = retrace(r, arena, i, &traces[i]) && tauti_rows_add(
+			r->owned, arena, i, &traces[i], &rows[i]);
+	return ok;
+}
+
+/* Nothing has changed in the graph before, and nothing can fail from here. */
+static void publish(struct tauti_owned_graph *owned, struct taut_run *run,
+	const struct taut_trace *traces, const struct tauti_rows *rows,
+	struct taut_names **names)
+{
+	struct taut_graph *g = &owned->graph;
+
+	for (uint32_t i = 0; i < g->run->n_traces; i++) {
+		tauti_rows_apply(g, i, &rows[i]);
+		names[i] = rows[i].names;
+	}
+	*run = *g->run;
+	run->traces = traces;
+	owned->row_names = names;
+	g->run = run;
+}
+
+static bool move_all(struct tauti_owned_graph *owned, struct retracer *r)
+{
+	uint32_t n = owned->graph.run->n_traces;
+	struct taut_arena *arena = owned->arena;
 	struct taut_run *run = TAUT_ARENA_ARRAY(arena, struct taut_run, 1);
 	struct taut_trace *traces = TAUT_ARENA_ARRAY(arena, struct taut_trace,
 		n + 1);
-	bool ok = run && traces && find_points(r);
+	struct taut_names **names = TAUT_ARENA_ARRAY(arena,
+		struct taut_names *, n + 1);
+	struct tauti_rows *rows = calloc((size_t)n + 1, sizeof *rows);
+	bool ok = run && traces && names && rows &&
+		retrace_all(r, arena, traces, rows);
 
-	for (uint32_t i = 0; ok && i < n; i++)
-		ok = retrace(r, arena, i, &traces[i]);
-	if (!ok)
-		return false;
-	*run = *graph->run;
-	run->traces = traces;
-	graph->run = run;
-	return true;
+	if (ok)
+		publish(owned, run, traces, rows, names);
+	for (uint32_t i = 0; rows && i < n; i++) {
+		tauti_rows_fini(&rows[i]);
+		if (!ok)
+			taut_names_destroy(rows[i].names);
+	}
+	free(rows);
+	return ok;
 }
 
 taut_status taut_graph_retrace(struct taut_graph *graph,
 	struct taut_error *reterr)
 {
-	const struct tauti_owned_graph *owned =
-		(const struct tauti_owned_graph *)graph;
+	struct tauti_owned_graph *owned = (struct tauti_owned_graph *)graph;
 	struct retracer r = { .owned = owned, .g = graph };
 	bool ok;
 
 	if (!graph->run || !graph->clocks)
 		return TAUT_OK;
-	ok = retrace_all(&r, graph, owned->arena);
+	if (owned->row_names)
+		return taut_error_set(reterr, TAUT_EINVAL, -1,
+			"the graph's events were moved before");
+	ok = move_all(owned, &r);
 	taut_vec_free(&r.points);
 	taut_vec_free(&r.ops);
 	taut_vec_free(&r.tails);

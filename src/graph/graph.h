@@ -42,6 +42,8 @@ struct tauti_owned_graph {
 	} *sorted;
 	uint32_t *place;
 	struct taut_collective *spare;
+	struct taut_names **row_names; /* by trace, after taut_graph_retrace();
+	                                  NULL: it needed none of its own */
 };
 
 /* One operation while it is being built; ids are positions in rank->ops. */

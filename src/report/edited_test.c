@@ -76,6 +76,28 @@ static int is_near(int64_t a, int64_t b)
 	return a - b <= 1 && b - a <= 1; /* a clock that drifts rounds */
 }
 
+/* A new op has an event of its own. */
+static void check_new(const struct taut_graph *g, uint32_t op)
+{
+	uint32_t rank = g->lanes[g->lane[op]].trace, row = g->event[op];
+	uint32_t last = op + (g->kind[op] == TAUT_OP_ARRIVE);
+	int64_t end = g->start_ns[last] + g->dur_ns[last];
+	const struct taut_trace *t;
+
+	if (rank == TAUT_NONE || g->kind[op] == TAUT_OP_TRANSFER ||
+		end == g->start_ns[op])
+		return;
+	assert_int_not_equal(row, TAUT_NONE);
+	assert_int_equal(g->event[last], row);
+	t = &g->run->traces[rank];
+	assert_string_equal(taut_trace_name(t, row),
+		taut_names_text(g->names, g->name[op]));
+	assert_true(is_near(taut_graph_time(g, rank, t->start_ns[row]),
+		g->start_ns[op]));
+	assert_true(is_near(taut_graph_time(g, rank, row_end(t, row)), end));
+	assert_int_equal(t->lane[row], g->lanes[g->lane[op]].trace_lane);
+}
+
 /* Events follow their operations: one that was an operation still is, and all
  * are in order. Returns how many were compared. */
 static uint32_t check_events(
@@ -89,17 +111,25 @@ static uint32_t check_events(
 		const struct taut_trace *t, *from;
 		struct taut_op is;
 
-		if (!taut_edit_op(edit, i, &is) || is.event == TAUT_NONE ||
+		if (!taut_edit_op(edit, i, &is))
+			continue;
+		rank = taut_edit_lane(edit, is.lane).trace;
+		if (i >= below->n_ops && rank != TAUT_NONE &&
+			taut_edit_rank_like(edit, rank) == rank)
+			check_new(g, op);
+		if (is.event == TAUT_NONE ||
 			i == but || i != is.like || !is.dur_ns || !below->dur_ns[is.like])
 			continue;
-		row = is.event;
+		row = g->event[op];
 		was = below->lanes[below->lane[is.like]].trace;
 		rank = g->lanes[g->lane[op]].trace;
 		from = &below->run->traces[was];
 		t = &g->run->traces[rank];
-		if (taut_graph_time(below, was, from->start_ns[row]) !=
+		assert_string_equal(taut_trace_name(t, row),
+			taut_trace_name(from, is.event));
+		if (taut_graph_time(below, was, from->start_ns[is.event]) !=
 			below->start_ns[is.like] || taut_graph_time(below, was,
-			row_end(from, row)) != below->start_ns[is.like] +
+			row_end(from, is.event)) != below->start_ns[is.like] +
 			below->dur_ns[is.like])
 			continue;
 		assert_true(is_near(taut_graph_time(g, rank, t->start_ns[row]),
@@ -116,6 +146,10 @@ static uint32_t check_events(
 				i < t->lane_begin[l + 1]; i++)
 				assert_true(t->start_ns[i - 1] <=
 					t->start_ns[i]);
+		for (uint32_t k = 0; k < t->n_comms; k++)
+			assert_int_equal(t->args[t->comms[k].event], k);
+		for (uint32_t k = 0; k < t->n_copies; k++)
+			assert_int_equal(t->args[t->copies[k].event], k);
 	}
 	return n;
 }
@@ -363,11 +397,19 @@ static void test_events_without_memory(void **state)
 {
 	struct recorded r = open_run("examples/ddp-gloo-2host");
 	struct taut_graph *graph;
+	uint32_t op = r.graph->steps[0].begin_op, *event;
 	const struct taut_run *run;
 	taut_status status;
+	struct taut_op is;
 
 	(void)state;
+	assert_true(taut_edit_op(r.edit, op, &is));
+	is.kind = TAUT_OP_HOST;
+	is.dur_ns = 5000;
+	OK(taut_edit_insert(r.edit, op, &is, "new", &op, NULL));
 	OK(taut_edit_build(r.edit, &graph, NULL, NULL, NULL));
+	event = malloc(graph->n_ops * sizeof *event);
+	memcpy(event, graph->event, graph->n_ops * sizeof *event);
 	run = graph->run;
 	for (long n = 0;; n++) {
 		alloc_fail_after(n);
@@ -377,8 +419,14 @@ static void test_events_without_memory(void **state)
 			break;
 		assert_int_equal(status, TAUT_ENOMEM);
 		assert_ptr_equal(graph->run, run);
+		assert_memory_equal(graph->event, event,
+			graph->n_ops * sizeof *event);
 	}
 	assert_ptr_not_equal(graph->run, run);
+	assert_memory_not_equal(graph->event, event,
+		graph->n_ops * sizeof *event);
+	assert_int_equal(taut_graph_retrace(graph, NULL), TAUT_EINVAL);
+	free(event);
 	taut_graph_destroy(graph);
 	close_run(&r);
 }

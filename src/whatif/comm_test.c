@@ -69,12 +69,31 @@ static double step_ms(const struct told *t, const char *a, const char *b)
 	return ms;
 }
 
+/* What of a bucket's all-reduce the costs take for latency, in ms: the rest is
+ * carried by its bytes. */
+static double latency_of_one(const struct taut_graph *graph)
+{
+	struct taut_costs *costs = NULL;
+	struct taut_error err = { 0 };
+	double latency = 0;
+
+	if (taut_costs_create(graph, &costs, &err))
+		fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < graph->n_collectives; i++)
+		if (graph->collectives[i].bytes >= 1000000)
+			latency = (double)costs->transfers[i].latency_ns / 1e6;
+	taut_costs_destroy(costs);
+	return latency;
+}
+
+/* ms, and so many latencies more or less of a recorded bucket. */
 static void expect(const struct ddp_job *job, const char *a, const char *b,
-	double ms)
+	double ms, double latencies)
 {
 	struct told t = tell(job);
 	double found = step_ms(&t, a, b);
 
+	ms += latencies * latency_of_one(t.graph);
 	if (found < ms - 0.02 || found > ms + SMALL_US / 1e3)
 		fail_msg("%s %s: expected %.2f ms, found %.3f", a, b ? b : "",
 			ms, found);
@@ -101,22 +120,22 @@ static void refuse(const struct ddp_job *job, const char *change,
 static void test_recorded_buckets(void **state)
 {
 	(void)state;
-	expect(&usual, "bucket=2MB", NULL, 62);
-	expect(&usual, "bucket=1.5MB", NULL, 62); /* is full at 2 MB too */
+	expect(&usual, "bucket=2MB", NULL, 62, 0);
+	expect(&usual, "bucket=1.5MB", NULL, 62, 0); /* full at 2 MB too */
 }
 
 static void test_buckets(void **state)
 {
 	(void)state;
-	/* 15..25 25..35 35..45 45..55 */
-	expect(&usual, "bucket=1MB", NULL, 57);
-	expect(&usual, "bucket=1kB", NULL, 57);
+	/* 15..25 25..35 35..45 45..55: two latencies more */
+	expect(&usual, "bucket=1MB", NULL, 57, 2);
+	expect(&usual, "bucket=1kB", NULL, 57, 2);
 	/* 30..70 */
-	expect(&usual, "bucket=100MB", NULL, 72);
+	expect(&usual, "bucket=100MB", NULL, 72, -1);
 	/* 1: 15..25, 2: 25..45, 1: 45..55 */
-	expect(&usual, "bucket=2MB,first=1MB", NULL, 57);
+	expect(&usual, "bucket=2MB,first=1MB", NULL, 57, 1);
 	/* 25..55, 55..65 */
-	expect(&usual, "bucket=3MB", NULL, 67);
+	expect(&usual, "bucket=3MB", NULL, 67, 0);
 }
 
 static void test_buckets_without_shapes(void **state)
@@ -125,16 +144,18 @@ static void test_buckets_without_shapes(void **state)
 
 	(void)state;
 	job.no_shapes = 1;
-	expect(&job, "bucket=1MB", NULL, 57);
-	expect(&job, "bucket=100MB", NULL, 72);
+	expect(&job, "bucket=1MB", NULL, 57, 2);
+	expect(&job, "bucket=100MB", NULL, 72, -1);
 }
 
 /* Laid anew twice, and back: what is there is what was laid last. */
 static void test_buckets_again(void **state)
 {
 	(void)state;
-	expect(&usual, "bucket=100MB", "bucket=1MB", 57);
-	expect(&usual, "bucket=1kB", "bucket=2MB", 62);
+	expect(&usual, "bucket=100MB", "bucket=100MB", 72, -1);
+	expect(&usual, "bucket=100MB", "bucket=1MB", 57, 2);
+	expect(&usual, "bucket=1kB", "bucket=2MB", 62, 0);
+	expect(&usual, "bucket=2MB", "bucket=1MB", 57, 2);
 }
 
 static void test_nothing_to_bucket(void **state)
@@ -149,13 +170,15 @@ static void test_nothing_to_bucket(void **state)
 
 /* --- ranks ------------------------------------------------------------------------- */
 
+/* A ring of n: 2 (n - 1) messages, 2 (n - 1)/n of the bytes. */
 static void test_more_ranks(void **state)
 {
 	(void)state;
-	/* 2 (n - 1)/n: 1 for two ranks, 4/3 for three, 3/2 for four */
-	expect(&usual, "world=3", NULL, 20 + 2 * 20 * 4 / 3.0 + 2);
-	expect(&usual, "world=4", NULL, 20 + 2 * 20 * 1.5 + 2);
-	expect(&usual, "world=16", NULL, 20 + 2 * 20 * 1.875 + 2);
+	expect(&usual, "world=3", NULL, 20 + 2 * 20 * 4 / 3.0 + 2,
+		2 * (2 - 4 / 3.0));
+	expect(&usual, "world=4", NULL, 20 + 2 * 20 * 1.5 + 2, 2 * (3 - 1.5));
+	expect(&usual, "world=16", NULL, 20 + 2 * 20 * 1.875 + 2,
+		2 * (15 - 1.875));
 }
 
 static void test_fewer_ranks(void **state)
@@ -163,18 +186,19 @@ static void test_fewer_ranks(void **state)
 	struct ddp_job job = usual;
 
 	(void)state;
-	expect(&usual, "world=1", NULL, 32);
+	expect(&usual, "world=1", NULL, 32, 0);
 	job.ranks = 4; /* 20 ms at 3/2: 13.33 at 1 */
-	expect(&job, "world=2", NULL, 20 + 2 * 20 / 1.5 + 2);
+	expect(&job, "world=2", NULL, 20 + 2 * 20 / 1.5 + 2,
+		2 * (1 / 3.0 - 1 / 1.5));
 }
 
 static void test_ranks_and_buckets(void **state)
 {
 	(void)state;
-	expect(&usual, "world=4", "bucket=100MB", 30 + 60 + 2);
-	expect(&usual, "bucket=100MB", "world=4", 30 + 60 + 2);
-	expect(&usual, "bucket=1MB", "world=4", 15 + 4 * 15 + 2);
-	expect(&usual, "world=4", "bucket=1MB", 15 + 4 * 15 + 2);
+	expect(&usual, "world=4", "bucket=100MB", 30 + 60 + 2, 3 - 3);
+	expect(&usual, "bucket=100MB", "world=4", 30 + 60 + 2, 3 - 3);
+	expect(&usual, "bucket=1MB", "world=4", 15 + 4 * 15 + 2, 12 - 3);
+	expect(&usual, "world=4", "bucket=1MB", 15 + 4 * 15 + 2, 12 - 3);
 }
 
 /* Copies take the times of other steps, so that every step has a rank that is
@@ -187,8 +211,8 @@ static void test_copies_scatter(void **state)
 	(void)state;
 	job.slower = slower;
 	job.us_by_float = 0.001; /* 0.5 ms a bucket: the last is exposed */
-	expect(&job, "world=2", NULL, 10 + 4 * 6 + 0.5 + 2);
-	expect(&job, "world=8", NULL, 10 + 4 * 8 + 0.5 * 1.75 + 2);
+	expect(&job, "world=2", NULL, 10 + 4 * 6 + 0.5 + 2, 0);
+	expect(&job, "world=8", NULL, 10 + 4 * 8 + 0.5 * 1.75 + 2, 7 - 1.75);
 }
 
 static void test_members(void **state)
@@ -216,20 +240,19 @@ static void test_from_one_rank(void **state)
 	job.bucket_floats = 0;
 	/* 100 MB/s are 0.8 Gbit/s of payload; copies of 1 MB at 8 GB/s */
 	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0,"
-		"bucket=2MB,first=2MB", NULL, 20.25 + 40 + 0.25 + 2);
+		"bucket=2MB,first=2MB", NULL, 20.25 + 40 + 0.25 + 2, 0);
 	expect(&job, "world=4,link=836.464mbit,latency=0us,drag=0,"
-		"bucket=2MB,first=2MB", NULL, 20.25 + 60 + 0.25 + 2);
+		"bucket=2MB,first=2MB", NULL, 20.25 + 60 + 0.25 + 2, 0);
 	/* 2 (n - 1) messages a ring */
 	expect(&job, "world=4,link=836.464mbit,latency=100us,drag=0,"
-		"bucket=2MB,first=2MB", NULL,
-		20.25 + 60 + 2 * 0.6 + 0.25 + 2);
-	expect(&job, "world=1,link=1gbit", NULL, 32);
+		"bucket=2MB,first=2MB", NULL, 20.25 + 60 + 2 * 0.6 + 0.25 + 2,
+		0);
+	expect(&job, "world=1,link=1gbit", NULL, 32, 0);
 	refuse(&job, "world=2", "link=");
 	job.no_shapes = 1;
 	refuse(&job, "world=2,link=1gbit", "gradients=");
 	expect(&job, "world=2,gradients=4MB,link=836.464mbit,latency=0us,"
-		"drag=0,bucket=2MB,first=2MB", NULL,
-		20.25 + 40 + 0.25 + 2);
+		"drag=0,bucket=2MB,first=2MB", NULL, 20.25 + 40 + 0.25 + 2, 0);
 }
 
 /* DDP of one rank sums, but nothing passes a link. */
@@ -240,7 +263,8 @@ static void test_from_one_rank_of_ddp(void **state)
 	(void)state;
 	job.ranks = 1;
 	job.us_by_float = 1e-6;
-	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0", NULL, 62);
+	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0", NULL, 62,
+		0);
 	refuse(&job, "world=2", "link=");
 }
 
@@ -251,6 +275,7 @@ static void test_wrong_worlds(void **state)
 	refuse(&usual, "world=3,replica=2", "multiple of 2");
 	refuse(&usual, "world=9,replica=3", "whole number");
 	refuse(&usual, "world=8,hosts=2,per-host=3", "are not 8");
+	refuse(&usual, "world=4,per-host=4", "inside of a host");
 }
 
 /* --- other ways --------------------------------------------------------------------- */
@@ -260,11 +285,15 @@ static void test_algorithms(void **state)
 	struct ddp_job job = usual;
 
 	(void)state;
-	job.ranks = 4; /* a ring of four moves 3/2 S, trees 2 S */
-	expect(&job, "algorithm=ring", NULL, 62);
-	expect(&job, "algorithm=tree", NULL, 20 + 40 * 2 / 1.5 + 2);
-	expect(&job, "algorithm=halving-doubling", NULL, 62);
-	expect(&job, "algorithm=ring,from=tree", NULL, 20 + 40 * 1.5 / 2 + 2);
+	job.ranks = 4; /* a ring of four moves 3/2 S in 6 messages, trees 2 S in
+	                  4, halving and doubling 3/2 S in 4 */
+	expect(&job, "algorithm=ring", NULL, 62, 0);
+	expect(&job, "algorithm=tree", NULL, 20 + 40 * 2 / 1.5 + 2,
+		2 * (4 / 6.0 - 2 / 1.5));
+	expect(&job, "algorithm=halving-doubling", NULL, 62,
+		2 * (4 / 6.0 - 1));
+	expect(&job, "algorithm=ring,from=tree", NULL, 20 + 40 * 1.5 / 2 + 2,
+		2 * (1 - 1.5 / 2));
 	job.ranks = 1;
 	refuse(&job, "algorithm=tree", "two ranks");
 }
@@ -272,10 +301,10 @@ static void test_algorithms(void **state)
 static void test_overlap(void **state)
 {
 	(void)state;
-	expect(&usual, "overlap=none", NULL, 30 + 40 + 2);
+	expect(&usual, "overlap=none", NULL, 30 + 40 + 2, 0);
 	/* behind what the forward pass sums, until 6 + 2 */
-	expect(&usual, "overlap=full", NULL, 8 + 40 + 2);
-	expect(&usual, "ideal-network", NULL, 30 + 2);
+	expect(&usual, "overlap=full", NULL, 8 + 40 + 2, 0);
+	expect(&usual, "ideal-network", NULL, 30 + 2, 0);
 }
 
 static void test_full_overlap_of_little(void **state)
@@ -284,7 +313,7 @@ static void test_full_overlap_of_little(void **state)
 
 	(void)state;
 	job.us_by_float = 0.01; /* 10 ms a step: computation is longer */
-	expect(&job, "overlap=full", NULL, 30 + 2);
+	expect(&job, "overlap=full", NULL, 30 + 2, 0);
 }
 
 /* Half the bytes; a pass costs nothing at 1e6 GB/s, a hook 0.15 ms before and
@@ -293,12 +322,12 @@ static void test_halves(void **state)
 {
 	(void)state;
 	expect(&usual, "compress=fp16,cast=1000000,core=1", NULL,
-		30 + 0.3 + 10 + 0.075 + 2);
+		30 + 0.3 + 10 + 0.075 + 2, 0.5);
 	expect(&usual, "compress=bf16,cast=1000000,core=1", NULL,
-		30 + 0.3 + 10 + 0.075 + 2);
+		30 + 0.3 + 10 + 0.075 + 2, 0.5);
 	/* 2 MB in 1.3 passes of 1 GB/s: 2.6 ms; behind: 1.5 ms */
 	expect(&usual, "compress=fp16,cast=1,core=1", NULL,
-		30 + 2 * 2.75 + 10 + 1.575 + 2);
+		30 + 2 * 2.75 + 10 + 1.575 + 2, 0.5);
 }
 
 static void test_compression_of_more_ranks(void **state)
@@ -308,12 +337,47 @@ static void test_compression_of_more_ranks(void **state)
 	(void)state;
 	/* gathering 1/4 of two ranks: 1/4; 3 and 1.5 passes cost nothing */
 	expect(&usual, "compress=int8,cast=1000000,core=1", NULL,
-		30 + 0.3 + 5 + 0.075 + 2);
+		30 + 0.3 + 5 + 0.075 + 2, 0.75);
 	job.ranks = 4; /* of four: half of an all-reduce's bytes */
 	expect(&job, "compress=int8,cast=1000000,core=1", NULL,
-		30 + 0.3 + 10 + 0.075 + 2);
+		30 + 0.3 + 10 + 0.075 + 2, 0.5);
 	expect(&job, "compress=topk,ratio=0.05,select=1000000,cast=1000000,"
-		"core=1", NULL, 30 + 0.6 + 20 * 0.2 + 0.15 + 2);
+		"core=1", NULL, 30 + 0.6 + 20 * 0.2 + 0.15 + 2, 0.8);
+}
+
+/* Servers pay two messages, a ring of four six. */
+static void test_servers(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 4; /* a ring of four moves 3/2 S: 20 ms */
+	/* on hosts of their own: one gets 4 S, four get S */
+	expect(&job, "server=1,at=own,sum=1000", NULL, 20 + 40 * 4 / 1.5 + 2,
+		2 * (1 / 3.0 - 4 / 1.5));
+	expect(&job, "server=4,at=own,sum=1000", NULL, 20 + 40 / 1.5 + 2,
+		2 * (1 / 3.0 - 1 / 1.5));
+	/* beside the ranks: push 3/4 S and serve 3/4 S */
+	expect(&job, "server=4,sum=1000", NULL, 62, 2 * (1 / 3.0 - 1));
+	/* the link carries 150 MB/s. One server adds up 8 MB of a bucket at
+	 * 300 MB/s, faster than they come; at 100 MB/s, slower */
+	expect(&job, "server=1,at=own,sum=0.3", NULL, 20 + 40 * 4 / 1.5 + 2,
+		2 * (1 / 3.0 - 4 / 1.5));
+	expect(&job, "server=1,at=own,sum=0.1", NULL, 20 + 2 * 80 + 2,
+		2 / 3.0);
+	/* 15..21.67 21.67..28.33 28.33..35 35..41.67 */
+	expect(&job, "server=4,at=own,sum=1000,per=tensor", NULL,
+		15 + 40 / 1.5 + 2, 4 / 3.0 - 2 / 1.5);
+	refuse(&job, "server=0", "server");
+}
+
+static void test_pieces(void **state)
+{
+	(void)state;
+	/* four pieces of two buckets: three latencies more each */
+	expect(&usual, "partition=500kB", NULL, 62, 6);
+	expect(&usual, "partition=10MB", NULL, 62, 0);
+	refuse(&usual, "partition=2x", "1 kB or more");
 }
 
 /* --- what all must hold --------------------------------------------------------------- */
@@ -321,7 +385,8 @@ static void test_compression_of_more_ranks(void **state)
 static const char *const all[] = { "bucket=1MB", "bucket=100MB", "world=5",
 	"world=1", "algorithm=tree", "overlap=none", "overlap=full",
 	"ideal-network", "compress=fp16", "compress=topk", "compress=int8",
-	"compress=powersgd", "world=4,hosts=2" };
+	"compress=powersgd", "world=4,hosts=2", "server=2,per=tensor",
+	"partition=300kB" };
 
 struct bench {
 	struct told t;
@@ -459,6 +524,8 @@ int main(void)
 		cmocka_unit_test(test_full_overlap_of_little),
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_compression_of_more_ranks),
+		cmocka_unit_test(test_servers),
+		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_undo_leaves_nothing),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_plan),

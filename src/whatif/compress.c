@@ -23,12 +23,13 @@ struct cost { /* of a gradient byte, in passes over it at the cast's rate */
 	double core_low, core, core_high; /* adding up, by byte on the wire */
 };
 
-/* Passes and cores measured with PyTorch 2.13 on one core of an AMD EPYC with
- * AVX2: a pass is a copy of fp32. Adding up fp16 in Gloo costs 1.9 times as
- * much a byte as fp32, bf16 1.4 times. */
+/* Passes measured with PyTorch 2.13 on one core of an AMD EPYC: a pass is a copy
+ * of fp32. Adding up fp16 in Gloo took 1.9 times the CPU time a byte of fp32
+ * over loopback, bf16 1.4 times; in real jobs over shaped links (bench/lab)
+ * transfers of halves slow computation by little more than their bytes say. */
 static const struct cost costs[] = {
-	[FP16] = { 1.3, 0.75, 150e3, 1.2, 1.9, 2.6 },
-	[BF16] = { 1.4, 0.75, 150e3, 1, 1.4, 2 },
+	[FP16] = { 1.3, 0.75, 150e3, 0.8, 1.4, 1.9 },
+	[BF16] = { 1.4, 0.75, 150e3, 0.8, 1.2, 1.5 },
 	[INT8] = { 3, 1.5, 150e3, 0.3, 0.6, 1 },
 	[TOPK] = { 2, 1, 300e3, 0.3, 0.6, 1 },
 	[POWERSGD] = { 3, 2, 500e3, 1, 1, 1 },

@@ -8,6 +8,10 @@
 
 enum { MOST_CHANGES = 64 };
 
+/* Another run's median step is within so much of this one's with 95 %: two
+ * standard deviations of runs of one job on one quiet machine (bench/lab). */
+static const double another_run = 0.015;
+
 struct owned { /* what taut_prediction_destroy() frees */
 	struct taut_prediction prediction;
 	struct taut_arena *arena;
@@ -240,6 +244,15 @@ static taut_status doubt_changes(struct work *k)
 	return status;
 }
 
+static taut_status doubt_run(struct work *k)
+{
+	int64_t after = k->out->prediction.after_ns;
+	int64_t half = (int64_t)(another_run * (double)after + 0.5);
+
+	return add_uncertain(k, "another run of the same job", after - half,
+		after + half);
+}
+
 static taut_status doubt_scatter(struct work *k)
 {
 	int64_t half, after = k->out->prediction.after_ns;
@@ -275,7 +288,9 @@ static taut_status doubt_all(struct work *k)
 		status = doubt_changes(k);
 	if (!status)
 		status = run_trials(k);
-	return status ? status : doubt_scatter(k);
+	if (!status)
+		status = doubt_scatter(k);
+	return status ? status : doubt_run(k);
 }
 
 /* --- the whole ---------------------------------------------------------------------- */
@@ -287,6 +302,30 @@ static void *keep(struct work *k, const void *from, size_t n, size_t size)
 	if (to && n)
 		memcpy(to, from, n * size);
 	return to;
+}
+
+/* Nobody shall take the changed job for a recording: what shows it names its
+ * changes. */
+static bool name_run(struct work *k, struct taut_graph *graph)
+{
+	struct taut_run *run = TAUT_ARENA_ARRAY(
+		k->out->arena, struct taut_run, 1);
+	const char *path = graph->run->path;
+
+	if (!k->n_changes || !path)
+		return run != NULL;
+	for (size_t i = 0; path && i < k->n_changes; i++)
+		path = taut_arena_printf(k->out->arena, "%s%s%s", path,
+			i ? " " : " with ", k->changes[i].text);
+	if (path)
+		path = taut_arena_printf(
+			k->out->arena, "%s (predicted)", path);
+	if (!run || !path)
+		return false;
+	*run = *graph->run;
+	run->path = path;
+	graph->run = run;
+	return true;
 }
 
 static taut_status publish(struct work *k)
@@ -321,7 +360,7 @@ static taut_status publish(struct work *k)
 		return TAUT_ENOMEM;
 	out->graph = k->out->graph = k->central.graph;
 	k->central.graph = NULL;
-	return TAUT_OK;
+	return name_run(k, k->out->graph) ? TAUT_OK : no_memory(k->err);
 }
 
 static taut_status predict(struct work *k, const char *const *changes,

@@ -5,6 +5,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/stat.h>
 
 #include <taut/report.h>
 #include <taut/whatif.h>
@@ -305,6 +306,52 @@ static void test_interval_is_named(void **state)
 	forget(&t);
 }
 
+/* 100 operators of 100 us a step, of which 2 are the profiler's: steps without
+ * it took 2 % less. */
+static void test_recording_is_taken_off(void **state)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	struct taut_prediction *p;
+	char path[128];
+	FILE *out;
+
+	(void)state;
+	wt_rank(&t.w, 0);
+	for (int k = 0; k < STEPS; k++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", k);
+		wt_event(&t.w, "user_annotation", name, 1, 10, k * 10000.0,
+			10000, "");
+		for (int i = 0; i < 100; i++)
+			wt_event(&t.w, "cpu_op", "aten::mm", 1, 10,
+				k * 10000.0 + i * 100, 100, "");
+	}
+	snprintf(path, sizeof path, "%s/processes", t.w.folder);
+	assert_int_equal(mkdir(path, 0700), 0);
+	snprintf(path, sizeof path, "%s/processes/a-1.json", t.w.folder);
+	out = fopen(path, "w");
+	assert_non_null(out);
+	fprintf(out, "{\"rank\": 0, \"step_ms\": {\"recorded\": 10.0, "
+		"\"unrecorded\": 9.8}}");
+	fclose(out);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	p = predict(&t, NULL, 0);
+	assert_int_equal(p->recorded_ns, 10000000);
+	assert_true(p->recorder_ns > 1900 && p->recorder_ns < 2050);
+	assert_true(llabs(p->before_ns - 9800000) < 2000);
+	assert_int_equal(p->after_ns, p->before_ns);
+	assert_non_null(strstr(p->notes[0], "recording made the job slower"));
+	taut_prediction_destroy(p);
+	unlink(path);
+	*strrchr(path, '/') = '\0';
+	rmdir(path);
+	forget(&t);
+}
+
 /* The same with any number of threads, which share the recording alone. */
 static void test_threads(void **state)
 {
@@ -368,6 +415,7 @@ int main(void)
 		cmocka_unit_test(test_the_changed_job_can_be_explained),
 		cmocka_unit_test(test_what_does_not_apply),
 		cmocka_unit_test(test_interval_is_named),
+		cmocka_unit_test(test_recording_is_taken_off),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_no_memory),
 	};

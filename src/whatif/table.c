@@ -9,6 +9,8 @@
 	ROW(bucket) \
 	ROW(compress) \
 	ROW(algorithm) \
+	ROW(server) \
+	ROW(partition) \
 	ROW(overlap) \
 	ROW(ideal_network) \
 	/* compute */ \

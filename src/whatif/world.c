@@ -280,6 +280,27 @@ static taut_status place(struct world *x, uint32_t rank, uint32_t like)
 
 /* --- ranks ---------------------------------------------------------------------------- */
 
+/* Nobody knows the new hosts: they may be a little slower. */
+static taut_status slow_down(struct world *x, uint32_t rank, double factor)
+{
+	struct taut_select work = {
+		.kinds = 1u << TAUT_OP_HOST | 1u << TAUT_OP_LAUNCH |
+			1u << TAUT_OP_RETURN | 1u << TAUT_OP_KERNEL,
+		.rank = &rank,
+	};
+	uint32_t *ops = NULL;
+	size_t n = 0;
+	taut_status status;
+
+	if (factor == 1)
+		return TAUT_OK;
+	status = taut_edit_select(x->w->edit, &work, &ops, &n, x->err);
+	if (!status)
+		status = taut_edit_scale(x->w->edit, ops, n, factor, x->err);
+	free(ops);
+	return status;
+}
+
 static taut_status add_replica(struct world *x, uint32_t number, uint32_t *ranks)
 {
 	const struct tauti_replicas *r = &x->replicas;
@@ -294,6 +315,9 @@ static taut_status add_replica(struct world *x, uint32_t number, uint32_t *ranks
 		if (!status)
 			status = tauti_rotate_steps(x->w, ranks[i], source,
 				turn, &done, x->err);
+		if (!status)
+			status = slow_down(x, ranks[i],
+				tauti_range(x->w, 1, 1, 1.03));
 		if (!status && !done)
 			x->not_rotated++;
 	}

@@ -212,6 +212,7 @@ class Prediction(command.Case):
         text = self.done(*args, "--html", page, "--perfetto", timeline)
         self.assertEqual(text, self.done(*args))
         self.assertIn("</html>", page.read_text())
+        self.assertIn("with link=2x (predicted)</title>", page.read_text())
         self.assertTrue(json.loads(timeline.read_text())["traceEvents"])
 
     def test_several_files_are_one_run(self):
