@@ -344,6 +344,12 @@ def summary(a, rows):
     noisy = sum(r.noisy for r in changes)
     lines.append(f"- inside the stated interval: {sum(inside)} of {len(inside)}")
     lines.append(f"- error not larger than the spread of the measurement (marked *): {noisy}")
+    spreads = [r.spread / r.measured * 100 for r in rows if r.spread is not None]
+    if spreads:
+        lines.append(
+            f"- spread of the repeats: median {statistics.median(spreads):.1f} %, "
+            f"largest {max(spreads):.1f} %"
+        )
     lines += losses(changes)
     return "\n".join(lines)
 

@@ -51,7 +51,7 @@ def environment(cluster, rank, world):
 class Session:
     """Serving jobs on all hosts of a cluster, from start to close()."""
 
-    def __init__(self, cluster, python, limit_s=180):
+    def __init__(self, cluster, python, limit_s=90):
         self.cluster, self.limit_s, self.blocks = cluster, limit_s, 0
         self.jobs, self.errors = [], []
         hosts = len(cluster.cores)

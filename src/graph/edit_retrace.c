@@ -29,6 +29,13 @@ struct retracer {
 	TAUT_VEC(uint32_t) ops, tails, before; /* see in_order() */
 	uint32_t *lane_of; /* by lane of the trace at hand: of the graph */
 	uint32_t *first;   /* by lane of the graph: in points; one more */
+	uint8_t *rows;     /* by row of the trace at hand: enum of */
+};
+
+enum of { /* of the operations that a row was the event of */
+	OF_NONE,
+	OF_GONE, /* none is left */
+	OF_SOME,
 };
 
 /* --- points --------------------------------------------------------------------------- */
@@ -214,7 +221,7 @@ static void move_rows(const struct retracer *r, uint32_t trace,
 	const struct taut_trace *from, const struct warp *w, uint32_t lane,
 	int64_t *start, int64_t *dur)
 {
-	int64_t least = INT64_MIN;
+	int64_t least = INT64_MIN, gone_until = INT64_MIN;
 
 	for (uint32_t i = from->lane_begin[lane]; i < from->lane_begin[lane + 1];
 		i++) {
@@ -228,6 +235,11 @@ static void move_rows(const struct retracer *r, uint32_t trace,
 		end = tauti_own_time(r->g, trace, end, warped(w,
 			taut_graph_time(r->g, trace, end), true));
 		dur[i] = end > start[i] ? end - start[i] : 0;
+		end = was + from->dur_ns[i];
+		if (r->rows[i] == OF_GONE && end > gone_until)
+			gone_until = end;
+		if (r->rows[i] != OF_SOME && end <= gone_until)
+			dur[i] = 0; /* it, or what it was nested in, is gone */
 	}
 }
 
@@ -253,6 +265,30 @@ static void find_lanes(struct retracer *r, uint32_t trace, uint32_t n_lanes)
 			r->lane_of[l] = main;
 }
 
+static void mark_rows(const struct retracer *r, const struct taut_graph *g,
+	uint32_t trace, bool all, uint8_t of)
+{
+	for (uint32_t l = 0; l < g->n_lanes; l++)
+		for (uint32_t i = g->lane_begin[l]; g->lanes[l].trace == trace &&
+			i < g->lane_begin[l + 1]; i++)
+			if (g->event[i] != TAUT_NONE && (all ||
+				r->owned->like[i] != TAUT_NONE))
+				r->rows[g->event[i]] = of;
+}
+
+static bool find_gone(struct retracer *r, uint32_t trace, size_t n_rows)
+{
+	const struct tauti_owned_graph *owned = r->owned;
+
+	free(r->rows);
+	r->rows = calloc(n_rows + 1, 1);
+	if (!r->rows)
+		return false;
+	mark_rows(r, owned->below, owned->rank_like[trace], true, OF_GONE);
+	mark_rows(r, r->g, trace, false, OF_SOME);
+	return true;
+}
+
 static bool retrace(struct retracer *r, struct taut_arena *arena,
 	uint32_t trace, struct taut_trace *ret)
 {
@@ -263,7 +299,8 @@ static bool retrace(struct retracer *r, struct taut_arena *arena,
 
 	free(r->lane_of);
 	r->lane_of = malloc(((size_t)from->n_lanes + 1) * sizeof *r->lane_of);
-	if (!start || !dur || !r->lane_of)
+	if (!start || !dur || !r->lane_of ||
+		!find_gone(r, trace, from->n_events))
 		return false;
 	find_lanes(r, trace, from->n_lanes);
 	for (uint32_t l = 0; l < from->n_lanes; l++) {
@@ -336,8 +373,9 @@ taut_status taut_graph_retrace(struct taut_graph *graph,
 	struct retracer r = { .owned = owned, .g = graph };
 	bool ok;
 
-	if (!graph->run || !graph->clocks)
-		return TAUT_OK;
+	if (!graph->run || !graph->clocks || !owned->below->event ||
+		!owned->below->start_ns)
+		return TAUT_OK; /* made by hand: there are no events */
 	if (owned->row_names)
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"the graph's events were moved before");
@@ -348,6 +386,7 @@ taut_status taut_graph_retrace(struct taut_graph *graph,
 	taut_vec_free(&r.before);
 	free(r.lane_of);
 	free(r.first);
+	free(r.rows);
 	return ok ? TAUT_OK : taut_error_set(reterr, TAUT_ENOMEM, -1,
 		"no memory for the changed events");
 }

@@ -393,6 +393,27 @@ static void test_moved(void **state)
 	close_run(&r);
 }
 
+static void test_removed_events(void **state)
+{
+	struct recorded r = open_run("examples/ddp-gloo-2host");
+	const struct taut_collective *coll = &r.graph->collectives[1];
+	struct taut_graph *graph;
+
+	(void)state;
+	OK(taut_edit_remove_collective(r.edit, 1, NULL));
+	graph = settled(r.edit);
+	for (uint32_t i = 0; i < coll->n_members; i++) {
+		uint32_t op = r.graph->member_arrive[coll->first_member + i];
+		uint32_t rank = r.graph->lanes[r.graph->lane[op]].trace;
+		uint32_t row = r.graph->event[op];
+
+		assert_true(r.run->traces[rank].dur_ns[row] > 0);
+		assert_int_equal(graph->run->traces[rank].dur_ns[row], 0);
+	}
+	taut_graph_destroy(graph);
+	close_run(&r);
+}
+
 static void test_events_without_memory(void **state)
 {
 	struct recorded r = open_run("examples/ddp-gloo-2host");
@@ -438,6 +459,7 @@ int main(void)
 		cmocka_unit_test(test_more_ranks),
 		cmocka_unit_test(test_anything),
 		cmocka_unit_test(test_moved),
+		cmocka_unit_test(test_removed_events),
 		cmocka_unit_test(test_events_without_memory),
 	};
 

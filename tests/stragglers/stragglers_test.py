@@ -221,6 +221,33 @@ class Recordings(Case):
         late = sorted(r["steps"], key=lambda s: -s["slowdown"])[:2]
         self.assertEqual({s["step"] for s in late}, {24, 26})
 
+    def test_tables_of_convert_are_read_again(self):
+        """All rows, and all collectives. What a host call was is lost, and
+        which call posted which of two broadcasts on two threads."""
+        def convert(path, out):
+            done = run("convert", path, "--to", "csv", "-o", out)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            rows = out.read_text().splitlines()
+            return sorted(re.sub(r",(launch|return),", ",host,", row)
+                          for row in rows if ":broadcast," not in row)
+
+        folder = pathlib.Path(self.folder.name)
+        for name in "ddp-gloo-late-rank", "ddp-gloo-2host":
+            path = ROOT / "examples" / name
+            first = convert(path, folder / "a.csv")
+            self.assertEqual(first, convert(folder / "a.csv",
+                                            folder / "b.csv"))
+            was, now = (json.loads(run("report", p, "--json").stdout)
+                        for p in (path, folder / "a.csv"))
+            for key in "count", "complete":
+                self.assertEqual(was["collectives"][key],
+                                 now["collectives"][key])
+            self.assertEqual(
+                [(s["rank"], s["step"], s["measured_ms"]) for s in
+                 was["steps"]],
+                [(s["rank"], s["step"], s["measured_ms"]) for s in
+                 now["steps"]])
+
     def test_every_example(self):
         for path in sorted((ROOT / "examples").iterdir()):
             if path.is_dir() and list(path.glob("rank*")):

@@ -139,8 +139,8 @@ static void test_refusals(void **state)
 		"'zero'");
 	check_refusal(HEADER ",1,a,compute,m,1,2,,\n",
 		"expected a row with a rank");
-	check_refusal(HEADER "0,1,,compute,m,1,2,,\n",
-		"column 3 (name): expected a name");
+	check_refusal(HEADER "0,1,,,m,1,2,,\n",
+		"column 1 (rank): expected a name or a kind");
 	check_refusal(HEADER "0,1,a\n",
 		"column 3 (name): expected as many fields as the header has");
 	check_refusal(HEADER "0,1,\"a,compute,m,1,2,,\n",

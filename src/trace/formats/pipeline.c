@@ -195,6 +195,8 @@ static void find_answers(struct pipe *p)
 		return;
 	}
 	p->answers.count = n;
+	if (!n)
+		return;
 	if (is_usual(p)) {
 		memcpy(p->answers.data, p->usual.data,
 			n * sizeof *p->answers.data);

@@ -406,7 +406,7 @@ static bool take_field(struct reader *r, const struct column *c,
 		return read_time(f, c->digits, end_ns);
 	case TAUTI_FIELD_NAME:
 		r->wanted = "a name of at most 512 bytes";
-		return f.len && read_name(r, f, &op->name);
+		return read_name(r, f, &op->name);
 	case TAUTI_FIELD_KIND:
 		r->wanted = "a kind of at most 512 bytes";
 		return read_name(r, f, &op->kind_name);
@@ -468,10 +468,10 @@ static bool is_complete(struct reader *r, struct tauti_table_op *op,
 {
 	if (op->dur_ns < 0 && end_ns != INT64_MIN)
 		op->dur_ns = end_ns - op->start_ns;
-	r->wanted = !op->name ? "a name" : op->dur_ns < 0 ?
+	r->wanted = !(op->name || op->kind_name) ? "a name or a kind" : op->dur_ns < 0 ?
 		"a row whose end is not before its start" :
 		"a row with a rank";
-	return op->name && op->dur_ns >= 0 &&
+	return (op->name || op->kind_name) && op->dur_ns >= 0 &&
 	       (op->rank >= 0 || !tauti_table_has(r->t, TAUTI_FIELD_RANK));
 }
 

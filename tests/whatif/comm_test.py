@@ -1,0 +1,123 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Changes of communication on the recordings of this tree: what is as recorded changes nothing, the direction and about
+the size of the others, the same bytes every time, and one clear line where they do not apply."""
+
+import json
+import os
+import pathlib
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+TAUT = os.environ["TAUT"]
+TWO, LATE = ROOT / "examples/ddp-gloo-2host", ROOT / "examples/ddp-gloo-late-rank"
+MEGATRON = ROOT.parent / "shared/traces/pytorch/megatron-tp8-a100"
+
+
+def whatif(run, *changes):
+    return subprocess.run(
+        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=120
+    )
+
+
+class Case(unittest.TestCase):
+    def predict(self, run, *changes):
+        result = whatif(run, *changes)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        p = json.loads(result.stdout)
+        self.assertLessEqual(p["low_ms"], p["after_ms"])
+        self.assertLessEqual(p["after_ms"], p["high_ms"])
+        return p
+
+    def after(self, run, *changes):
+        return self.predict(run, *changes)["after_ms"]
+
+    def refused(self, run, change, words):
+        result = whatif(run, change)
+        self.assertEqual(result.returncode, 1, result.stdout)
+        self.assertEqual(result.stderr.count("\n"), 1)
+        self.assertIn(words, result.stderr)
+
+
+class AsRecorded(Case):
+    """train.py was recorded with bucket_cap_mb=4 on 2 and on 4 ranks."""
+
+    def test_nothing_changes(self):
+        for run, world in ((TWO, "world=2"), (LATE, "world=4")):
+            for change in ("bucket=4MiB", world, "algorithm=ring", "partition=1GB"):
+                p = self.predict(run, change)
+                self.assertAlmostEqual(p["after_ms"], p["before_ms"], delta=0.02, msg=f"{run} {change}")
+
+    def test_same_bytes(self):
+        for change in ("world=5", "bucket=1MiB", "compress=topk", "server=2,per=tensor"):
+            self.assertEqual(whatif(LATE, change).stdout, whatif(LATE, change).stdout)
+
+
+class Buckets(Case):
+    def test_one_bucket_hides_nothing(self):
+        one = self.after(TWO, "bucket=100MiB")
+        self.assertGreater(one, 1.15 * self.after(TWO, "bucket=4MiB"))
+        # it is the sum of all, behind the backward pass
+        self.assertAlmostEqual(one, self.after(TWO, "overlap=none"), delta=0.06 * one)
+
+    def test_bounds(self):
+        """No bucket size beats a network that takes no time, or ideal overlap."""
+        ideal, hidden = self.after(TWO, "ideal-network"), self.after(TWO, "overlap=full")
+        for size in ("100kB", "1MiB", "8MiB", "25MiB"):
+            step = self.after(TWO, "bucket=" + size)
+            self.assertGreater(step, ideal)
+            self.assertGreater(step, hidden)
+
+
+class Ranks(Case):
+    def test_ring(self):
+        """400 Mbit/s are the bottleneck: a step grows by the law of a ring, 2 (n - 1)/n."""
+        transfer = 400  # ms for 19.8 MB, from one rank of two
+        two = self.after(TWO, "world=2")
+        for n in (3, 4, 8):
+            more = transfer * (2 * (n - 1) / n - 1)
+            self.assertAlmostEqual(self.after(TWO, f"world={n}") - two, more, delta=0.15 * more)
+
+    def test_fewer(self):
+        """What is left of one rank is its computation: README has 300 ms."""
+        p = self.predict(TWO, "world=1")
+        self.assertAlmostEqual(p["after_ms"], 300, delta=25)
+        self.assertEqual(p["samples_factor"], 0.5)
+
+    def test_refused(self):
+        self.refused(TWO, "world=0", "world")
+        self.refused(TWO, "world=3,replica=2", "multiple of 2")
+        self.refused(TWO, "world=4,per-host=4", "link=")
+
+    @unittest.skipUnless(MEGATRON.is_dir(), "no traces")
+    def test_replicas_of_eight(self):
+        """Eight ranks hold one model; copies of all eight do not slow each other without gradients between them."""
+        self.refused(MEGATRON, "world=12,replica=8", "multiple of 8")
+        self.refused(MEGATRON, "world=16,replica=8,gradients=1GB", "link=")
+        p = self.predict(MEGATRON, "world=16,replica=8,gradients=1GB,link=100gbit")
+        # eight rings of 1 GB each share a link of 11.96 GB/s, and at most all of the step hides them
+        rings = 8000 / 11.96
+        self.assertLess(p["after_ms"], p["before_ms"] + rings)
+        self.assertGreater(p["after_ms"], max(p["before_ms"], rings))
+
+
+class Compression(Case):
+    def test_halves(self):
+        """Half of the bytes is a link twice as fast, but for the casts."""
+        fast = self.after(TWO, "link=2x")
+        for kind in ("fp16", "bf16"):
+            step = self.after(TWO, "compress=" + kind)
+            self.assertAlmostEqual(step, fast, delta=0.08 * fast)
+
+    def test_stack(self):
+        both = self.after(TWO, "link=0.5x", "compress=fp16,cast=1000,core=1")
+        self.assertAlmostEqual(both, self.after(TWO, "link=1x"), delta=0.01 * both)
+
+    def test_refused(self):
+        self.refused(TWO, "compress=fp8", "fp16")
+        self.refused(TWO, "compress=topk,ratio=2", "ratio")
+
+
+if __name__ == "__main__":
+    unittest.main(argv=[sys.argv[0], *sys.argv[1:]])
