@@ -158,6 +158,20 @@ static taut_status scale_loading(
 	return status;
 }
 
+/* Samples and what a layer makes of them; gradients of weights outlive the
+ * backward pass and are as large as before. */
+static void scale_memory(struct scaler *s)
+{
+	enum { DATA = 1 << TAUTI_PHASE_DATA,
+		FORWARD = 1 << TAUTI_PHASE_FORWARD,
+		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
+		NONE = 1 << TAUTI_PHASE_NONE };
+
+	tauti_scale_blocks(s->w, DATA | FORWARD,
+		DATA | FORWARD | BACKWARD | NONE, s->factor);
+	tauti_scale_blocks(s->w, BACKWARD, BACKWARD, s->factor);
+}
+
 /* Central, and how far off: what a layer's weights cost it is one pass more or
  * less, and nothing says how flat its kernels' efficiency is. More that stays
  * makes larger batches faster and smaller ones slower. */
@@ -188,6 +202,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	if (status)
 		return status;
 	doubt(&s);
+	scale_memory(&s);
 	status = scale_ops(&s, err);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))

@@ -100,8 +100,10 @@ static bool find_takes(const struct tauti_whatif *w, struct tauti_batches *b,
 
 		if (!taut_edit_op(w->edit, i, &op))
 			continue;
-		if (tauti_op_phase(w, &op) == TAUTI_PHASE_DATA &&
-			tauti_is_work(op.kind))
+		if ((tauti_op_phase(w, &op) == TAUTI_PHASE_DATA &&
+			tauti_is_work(op.kind)) ||
+			(op.kind == TAUT_OP_RETURN &&
+			waits_for(w, is_load, i) != TAUT_NONE))
 			enter(w, is_load, &g, i);
 		else
 			ok = close_group(b, &g);
@@ -124,6 +126,25 @@ static bool find_loads(const struct tauti_whatif *w, struct tauti_batches *b,
 				return false;
 	}
 	return true;
+}
+
+/* What no wait explains before a batch: the worker hands over the one before. */
+static bool find_turn(const struct tauti_whatif *w, struct tauti_batches *b)
+{
+	TAUT_VEC(int64_t) gaps = { 0 };
+	bool ok = true;
+
+	for (size_t i = 0; ok && i < b->loads.count; i++) {
+		struct taut_op op;
+
+		if (taut_edit_op(w->edit, b->loads.data[i], &op) &&
+			taut_edit_before(w->edit, b->loads.data[i]) != TAUT_NONE)
+			ok = taut_vec_push(
+				&gaps, op.gap_ns > 0 ? op.gap_ns : 0);
+	}
+	b->turn_ns = tauti_median(gaps.data, gaps.count);
+	taut_vec_free(&gaps);
+	return ok;
 }
 
 /* A batch is asked for when the one `under_way` before it has been taken. */
@@ -173,7 +194,8 @@ taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 		is_load[l] = tauti_is_load_lane(w, l);
 		is_main[l] = taut_edit_lane(w->edit, l).is_main != 0;
 	}
-	ok = ok && find_loads(w, &b, is_load) && find_takes(w, &b, is_load);
+	ok = ok && find_loads(w, &b, is_load) && find_turn(w, &b) &&
+		find_takes(w, &b, is_load);
 	if (!ok) {
 		tauti_batches_end(&b);
 		return tauti_no_memory(err, "batches");
@@ -277,7 +299,7 @@ static taut_status hang_first(struct spreader *s, uint32_t i,
 {
 	const struct taut_graph *g = s->w->graph;
 	uint32_t like = taut_edit_rank_like(s->w->edit, s->b->rank);
-	int64_t lag = s->dur_ns[i] / s->workers * i;
+	int64_t lag = (s->dur_ns[i] + s->b->turn_ns) / s->workers * i;
 
 	if (like != s->b->rank)
 		return TAUT_OK; /* a copy of a rank: its marks have other ids */
@@ -298,7 +320,11 @@ static taut_status add_load(struct spreader *s, uint32_t i,
 	struct taut_op op = { .dur_ns = s->dur_ns[i], .kind = TAUT_OP_HOST,
 		.lane = s->lane[worker], .event = TAUT_NONE,
 		.collective = TAUT_NONE, .like = TAUT_NONE };
-	taut_status status = taut_edit_insert(
+	taut_status status;
+
+	if (s->last[worker] != TAUT_NONE)
+		op.gap_ns = s->b->turn_ns;
+	status = taut_edit_insert(
 		edit, s->last[worker], &op, "batch", &s->load[i], err);
 
 	if (status)

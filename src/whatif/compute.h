@@ -114,6 +114,7 @@ struct tauti_batches {
 	uint32_t workers;   /* lanes that prepared; 0: the main thread did, or
 	                       it is not told */
 	uint32_t under_way; /* batches asked for ahead */
+	int64_t turn_ns;    /* of a worker, from one batch to the next */
 	bool blind;         /* there are workers, but the recording has nothing
 	                       of what they did */
 };

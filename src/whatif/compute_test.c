@@ -3,10 +3,12 @@
 #include <math.h>
 #include <stdbool.h>
 
+#include "whatif/compute.h"
+
 #include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
+#include "tests/support/write_log.h"
 #include "tests/support/write_trace.h"
-#include "whatif/compute.h"
 
 struct job {
 	struct wt w;
@@ -148,6 +150,12 @@ static void assert_near(double a, double b)
 		fail_msg("%.4f is not %.4f", a, b);
 }
 
+static void assert_close(double a, double b) /* to 10 ns */
+{
+	if (fabs(a - b) > 1e-5)
+		fail_msg("%.6f is not %.6f", a, b);
+}
+
 static void refuses(const struct job *j, const char *change, const char *words)
 {
 	struct taut_prediction *p = NULL;
@@ -272,6 +280,55 @@ static void test_workers(void **state)
 	assert_near(step_with(&j, back, 2), 1000.4);
 	/* Two batches a step. */
 	assert_near(step_with(&j, more, 3), 2000);
+	close_job(&j);
+}
+
+/* A worker takes 0.39 for a batch and 0.01 to hand it over; the main thread
+ * works on each for 0.1. */
+static struct job loaded_job(void)
+{
+	struct job j = { .w = wt_begin() };
+	struct wl log = wl_begin(0, 1);
+	struct taut_error err = { 0 };
+	const char *path = j.w.path[j.w.n++];
+	char name[sizeof j.w.path[0]];
+
+	for (int s = 0; s < 6; s++) {
+		int at = 1000 + 400 * s;
+
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, at,
+			400, 0);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take",
+			100, at, 300, (uint32_t)s + 1);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100,
+			at + 300, 100, 0);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 200,
+			at - 90, 390, (uint32_t)s + 1);
+	}
+	snprintf(name, sizeof name, "%s/rank0.tautlog", j.w.folder);
+	memcpy(j.w.path[0], name, sizeof name);
+	wl_write(&log, path);
+	if (taut_run_open(&path, 1, NULL, &j.run, &err) ||
+		taut_graph_build(j.run, NULL, &j.graph, &err))
+		fail_msg("%s", err.message);
+	return j;
+}
+
+static void test_recorded_workers(void **state)
+{
+	struct job j = loaded_job();
+	const char *both[] = { "workers=2", "batch=0.5x" };
+
+	(void)state;
+	assert_close(step_with(&j, NULL, 0), 0.4);
+	assert_close(with(&j, "workers=1"), 0.4);
+	assert_close(with(&j, "workers=2"), 0.2);
+	assert_close(with(&j, "workers=8"), 0.1);
+	assert_close(with(&j, "batch=0.5x"), 0.205);
+	assert_close(with(&j, "batch=2x"), 0.79);
+	assert_close(step_with(&j, both, 2), 0.1025);
+	/* The main thread prepares, and hands nothing over. */
+	assert_close(with(&j, "workers=0"), 0.49);
 	close_job(&j);
 }
 
@@ -628,6 +685,7 @@ int main(void)
 		cmocka_unit_test(test_accumulate),
 		cmocka_unit_test(test_batch),
 		cmocka_unit_test(test_workers),
+		cmocka_unit_test(test_recorded_workers),
 		cmocka_unit_test(test_by_name),
 		cmocka_unit_test(test_updates),
 		cmocka_unit_test(test_no_device),

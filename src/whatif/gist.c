@@ -65,7 +65,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 			"could be encoded", c->text);
 	if (!status)
 		status = tauti_note(w, err, "%s: %u kernels encode, %u decode; "
-			"the memory that this frees is not in the recording",
+			"the memory that this frees is not counted",
 			c->text, e.n_forward, e.n_backward);
 	return status;
 }

@@ -284,8 +284,8 @@ static taut_status copy_all(struct checkpointer *c,
 		status = tauti_repeat_copy(&c->repeat, c->err);
 	if (!status)
 		status = tauti_note(c->w, c->err, "%s: %zu calls of modules are "
-			"done again; the memory that this frees is not in the "
-			"recording", change->text, c->pieces.count);
+			"done again; the memory that this frees is not "
+			"counted", change->text, c->pieces.count);
 	tauti_repeat_end(&c->repeat);
 	return status;
 }

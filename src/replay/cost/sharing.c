@@ -56,7 +56,8 @@ uint8_t *tauti_devices(const struct taut_graph *graph, uint32_t n_ranks)
 	return has;
 }
 
-/* A worker of a loader does nothing but prepare batches. */
+/* A worker of a loader does nothing but prepare batches. Of one that a change
+ * put there nothing was recorded. */
 static bool loads(const struct taut_graph *graph, uint32_t lane)
 {
 	const struct taut_graph_lane *l = &graph->lanes[lane];
@@ -69,7 +70,7 @@ static bool loads(const struct taut_graph *graph, uint32_t lane)
 		op < graph->lane_begin[lane + 1]; op++)
 		if (graph->event[op] != TAUT_NONE)
 			return t->kind[graph->event[op]] == TAUT_KIND_LOAD;
-	return false;
+	return true;
 }
 
 bool tauti_computes(const struct taut_graph *graph, uint32_t lane,
