@@ -23,6 +23,7 @@ struct builder {
 	uint32_t *lane_base; /* by rank: first lane */
 	uint32_t **names;   /* by rank: trace name -> graph name */
 	TAUT_VEC(struct tauti_edge) edges;
+	bool told_back; /* a told wait is for what began later */
 
 	struct taut_graph *g; /* the arrays below are g's, writable */
 	struct taut_arena *arena;
@@ -45,6 +46,10 @@ bool tauti_lay_ops(struct builder *b);
 bool tauti_lay_edges(struct builder *b);
 /* Part of it: waits that the traces tell (taut_trace.waits). */
 bool tauti_lay_told(struct builder *b);
+bool tauti_is_told(const struct builder *b, const struct tauti_edge *e);
+/* Told waits may lead back in time (b->told_back). Where that makes a circle,
+ * all that do are dropped. The CSR arrays are laid. */
+bool tauti_check_told(struct builder *b, bool *ret_dropped);
 /* Drops waits that close a circle; the CSR arrays are laid and edges kept. */
 bool tauti_break_cycles(struct builder *b, bool *ret_dropped);
 bool tauti_lay_gaps(struct builder *b);

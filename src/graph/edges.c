@@ -118,11 +118,15 @@ static bool can_wait(struct builder *b, enum taut_coll_kind kind, uint32_t rank,
 		b->clocks[rank].uncertainty_us);
 	uint32_t next = transfer + 1;
 
-	if (next < b->g->n_ops && b->lane[next] == b->lane[transfer] &&
-		b->start[next] < at)
-		end = b->start[next] < end ? b->start[next] : end;
-	else if (meets(b, rank, transfer))
+	bool begun = next < b->g->n_ops &&
+		b->lane[next] == b->lane[transfer] && b->start[next] < at;
+
+	if (meets(b, rank, transfer)) {
+		b->told_back |= begun;
 		return true;
+	}
+	if (begun && b->start[next] < end)
+		end = b->start[next];
 	if (end >= at)
 		return true;
 	if (taut_coll_levels(kind) && at - end > unsure)
@@ -213,6 +217,13 @@ static void fit_lags(struct builder *b)
 		if (!(e->kind & TAUT_EDGE_FROM_START))
 			at += b->dur[e->from];
 		late = at - b->start[e->to];
+		if (late > 0 && tauti_is_told(b, e)) {
+			/* stamps are not so exact, but the wait is known */
+			b->told_back |= b->start[e->to] < b->start[e->from];
+			e->lag -= late;
+			kept++;
+			continue;
+		}
 		if (b->start[e->to] < b->start[e->from]) {
 			note_backward(b, late);
 			b->g->edges_of[e->kind & ~TAUT_EDGE_FROM_START]--;
@@ -222,9 +233,6 @@ static void fit_lags(struct builder *b)
 		if (late <= 0)
 			continue;
 		e->lag -= late;
-		if (b->lanes[b->lane[e->to]].trace != TAUT_NONE && b->run->
-			traces[b->lanes[b->lane[e->to]].trace].is_table)
-			continue; /* it is told, and stamps are not so exact */
 		if ((e->kind & TAUT_EDGE_FROM_START) ? e->lag < -ROUNDING_NS :
 			late > ROUNDING_NS &&
 			(e->kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_LAUNCH)
@@ -333,6 +341,10 @@ bool tauti_lay_edges(struct builder *b)
 {
 	bool dropped;
 
-	return collect_edges(b) && lay_csr(b) &&
-		tauti_break_cycles(b, &dropped) && (!dropped || lay_csr(b));
+	if (!collect_edges(b) || !lay_csr(b))
+		return false;
+	if (b->told_back && (!tauti_check_told(b, &dropped) ||
+		(dropped && !lay_csr(b))))
+		return false;
+	return tauti_break_cycles(b, &dropped) && (!dropped || lay_csr(b));
 }

@@ -146,3 +146,84 @@ bool tauti_lay_told(struct builder *b)
 	free(p.sorted);
 	return ok;
 }
+
+bool tauti_is_told(const struct builder *b, const struct tauti_edge *e)
+{
+	uint32_t trace = b->lanes[b->lane[e->to]].trace;
+
+	return e->kind == TAUT_EDGE_THREAD && trace != TAUT_NONE &&
+		b->run->traces[trace].is_table;
+}
+
+static bool follows(const struct builder *b, uint32_t op)
+{
+	return op > b->lane_begin[b->lane[op]] &&
+		b->lanes[b->lane[op]].trace != TAUT_NONE;
+}
+
+/* Can all operations run, each after what it waits for? */
+static bool all_run(const struct builder *b, uint32_t *waits, uint32_t *ready)
+{
+	uint32_t n = b->g->n_ops, top = 0, run = 0;
+
+	for (uint32_t op = 0; op < n; op++)
+		waits[op] = follows(b, op);
+	for (size_t i = 0; i < b->edges.count; i++)
+		waits[b->edges.data[i].to]++;
+	for (uint32_t op = 0; op < n; op++)
+		if (!waits[op])
+			ready[top++] = op;
+	for (; top; run++) {
+		uint32_t op = ready[--top];
+
+		for (uint32_t i = b->edge_begin[op]; i < b->edge_begin[op + 1];
+			i++)
+			if (!--waits[b->edge_to[i]])
+				ready[top++] = b->edge_to[i];
+		if (op + 1 < n && b->lane[op + 1] == b->lane[op] &&
+			follows(b, op + 1) && !--waits[op + 1])
+			ready[top++] = op + 1;
+	}
+	return run == n;
+}
+
+/* Does a wait lead back in time: to what began earlier, or to a transfer whose
+ * successor on the lane did? */
+static bool leads_back(const struct builder *b, const struct tauti_edge *e)
+{
+	uint32_t next = e->to + 1;
+
+	if (b->kind[e->from] == TAUT_OP_JOIN)
+		return next < b->g->n_ops && b->lane[next] == b->lane[e->to] &&
+			b->start[next] < b->start[e->to];
+	return tauti_is_told(b, e) && b->start[e->to] < b->start[e->from];
+}
+
+static void drop_back(struct builder *b)
+{
+	size_t kept = 0;
+
+	for (size_t i = 0; i < b->edges.count; i++) {
+		struct tauti_edge e = b->edges.data[i];
+
+		if (leads_back(b, &e))
+			b->g->edges_of[e.kind & ~TAUT_EDGE_FROM_START]--;
+		else
+			b->edges.data[kept++] = e;
+	}
+	b->edges.count = kept;
+}
+
+bool tauti_check_told(struct builder *b, bool *ret_dropped)
+{
+	uint32_t *waits = malloc(((size_t)b->g->n_ops + 1) * sizeof *waits);
+	uint32_t *ready = malloc(((size_t)b->g->n_ops + 1) * sizeof *ready);
+	bool ok = waits && ready;
+
+	*ret_dropped = ok && !all_run(b, waits, ready);
+	if (*ret_dropped)
+		drop_back(b);
+	free(waits);
+	free(ready);
+	return ok;
+}

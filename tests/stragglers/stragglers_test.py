@@ -158,6 +158,15 @@ class SecondSimulation(Case):
                 job = made(**kw)
                 self.compare(self.stragglers(job.study()), job, True)
 
+    def test_receives_that_were_posted_early(self):
+        """Before the computation that they wait for had begun: what is known
+        to wait does, whatever the stamps say."""
+        job = made_job.Job(
+            durations=made_job.uneven(3),
+            delays=lambda type_, dp, stage, step, batch, seq:
+            -12 * MS if type_ == "forward-recv" and seq else 0)
+        self.compare(self.stragglers(job.study()), job, True)
+
     def test_tables_that_tell_their_waits(self):
         for name, kw in JOBS.items():
             with self.subTest(job=name):

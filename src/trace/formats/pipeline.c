@@ -331,12 +331,35 @@ static void tie_data_parallel(struct pipe *p, const struct stage *s,
 	}
 }
 
+/* Scatters that began before their turn in the closing of the step, between
+ * the reductions and the clipping: they stand beside the main lane, too. */
+static void tie_scatter(struct pipe *p, const struct stage *s)
+{
+	const struct list *scatter = &s->roles[TAUTI_GRADS_SCATTER];
+	for (uint8_t r = TAUTI_EMBED_REDUCE; r >= TAUTI_COLLECT; r--)
+		if (s->roles[r].n) {
+			wait_for(p, nth(p, scatter, 0), nth(p, &s->roles[r],
+				s->roles[r].n - 1));
+			break;
+		}
+	for (uint8_t r = TAUTI_CLIP; r <= TAUTI_OPTIMIZER; r++)
+		if (s->roles[r].n) {
+			wait_for(p, nth(p, &s->roles[r], 0),
+				nth(p, scatter, scatter->n - 1));
+			break;
+		}
+}
+
 /* What closes the step waits for the last scatter beside the main lane. */
 static void tie_end(struct pipe *p, const struct stage *s, bool overlapped)
 {
 	const struct list *scatter = &s->roles[TAUTI_GRADS_SCATTER];
-	if (!overlapped || !scatter->n)
+	if (!scatter->n || !op_of(p, nth(p, scatter, 0))->track)
 		return;
+	if (!overlapped) {
+		tie_scatter(p, s);
+		return;
+	}
 	for (uint8_t r = TAUTI_NORM_REDUCE; r <= TAUTI_OPTIMIZER; r++)
 		if (s->roles[r].n) {
 			wait_for(p, nth(p, &s->roles[r], 0),
@@ -356,6 +379,21 @@ static void tie_to_step(struct pipe *p, const struct stage *s)
 	}
 }
 
+/* Does a scatter begin before the computation, or the reductions that it is to
+ * follow? */
+static bool scatters_early(const struct pipe *p, const struct stage *s)
+{
+	bool seen = false;
+	for (size_t i = s->begin; i < s->end; i++) {
+		uint8_t role = p->t->ops.data[i].role;
+		seen |= role == TAUTI_GRADS_SCATTER;
+		if (seen && (role == TAUTI_FORWARD || role == TAUTI_BACKWARD ||
+			(role >= TAUTI_COLLECT && role <= TAUTI_EMBED_REDUCE)))
+			return true;
+	}
+	return false;
+}
+
 static void choose_tracks(struct pipe *p, const struct stage *s,
 	bool overlapped)
 {
@@ -363,9 +401,10 @@ static void choose_tracks(struct pipe *p, const struct stage *s,
 		[TAUTI_FORWARD_SEND] = 1, [TAUTI_FORWARD_RECV] = 2,
 		[TAUTI_BACKWARD_SEND] = 3, [TAUTI_BACKWARD_RECV] = 4,
 		[TAUTI_PARAMS_GATHER] = 5, [TAUTI_GRADS_SCATTER] = 5 };
+	bool beside = overlapped || scatters_early(p, s);
 	for (size_t i = s->begin; i < s->end; i++) {
 		struct tauti_table_op *op = &p->t->ops.data[i];
-		op->track = op->role == TAUTI_GRADS_SCATTER && !overlapped ?
+		op->track = op->role == TAUTI_GRADS_SCATTER && !beside ?
 			0 : tracks[op->role];
 	}
 }
