@@ -287,6 +287,18 @@ def rows_of(a, configs, batch_of):
     return sorted(rows, key=lambda r: (list(matrix.BASE).index(r.config.model), bool(r.config.change)))
 
 
+def keep_table(a, rows):
+    """The table's numbers, for other programs."""
+    names = ("measured", "spread", "repeats", "taut", "low", "high", "fault", "daydream", "dpro")
+    save(
+        os.path.join(a.out, "table.json"),
+        [
+            {"key": r.config.key, "change": r.config.change, **{n: getattr(r, n) for n in names}}
+            for r in rows
+        ],
+    )
+
+
 def number(value, form):
     return "-" if value is None else format(value, form)
 
@@ -437,6 +449,8 @@ def main():
     try:
         if not a.predict:
             measuring(a, configs)
+    except KeyboardInterrupt:
+        sys.exit("accuracy: stopped; --resume goes on")
     except cluster.Unavailable as fault:
         sys.exit(f"accuracy: {fault}")
     except session.Failed as fault:
@@ -444,6 +458,7 @@ def main():
     rows = rows_of(a, configs, batch_of)
     if not rows:
         sys.exit("accuracy: nothing is measured")
+    keep_table(a, rows)
     machine = load(os.path.join(a.out, "machine.json"))
     text = f"{machine['text']}, {machine['day']}\n\n{summary(a, rows)}\n\n{table(rows)}"
     print(text)

@@ -69,6 +69,15 @@ def changes_of_one():
     yield "vgg", "0.5 Gbit/s, fp16", "link=500mbit compress=fp16", both
     yield "rnn", "accumulate 4", "accumulate=4", {"job": {"accumulate": 4}}
     yield "vgg", "rank 1 at 0.7 of a core", "slow=1,factor=1.4286", {"slow": (1, 0.7)}
+    more = {"ranks": 3, "mbit": 500, "job": {"bucket_mb": 4.0}}
+    name = "3 ranks, 0.5 Gbit/s, buckets of 4 MiB"
+    yield "gpt", name, "world=3 link=500mbit bucket=4MiB", more
+    both = {"ranks": 4, "job": {"batch": 2.0}}
+    yield "vgg", "4 ranks, batch x2", "world=4 batch=2x", both
+    both = {"mbit": 2000, "job": {"compress": "fp16"}}
+    yield "rnn", "2 Gbit/s, fp16", "link=2gbit compress=fp16", both
+    both = {"ranks": 4, "job": {"workers": 2}}
+    yield "resnet", "4 ranks, 2 loader workers", "world=4 workers=2", both
 
 
 def configs(batch_of):
