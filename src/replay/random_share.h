@@ -46,9 +46,10 @@ static inline const struct taut_graph *random_graph(struct by_hand *hand,
 		int joins = random_pick(seed, 8) == 0;
 		by_hand_lane(hand, joins ? -1 : (int)lane);
 		for (uint32_t i = 0; i < n; i++) {
-			uint32_t op = by_hand_op(hand, TAUT_OP_HOST, "x",
-				random_pick(seed, 40),
-				random_signed(seed, shape, 12));
+			int64_t dur_ns = random_pick(seed, 40);
+			int64_t gap_ns = random_signed(seed, shape, 12);
+			uint32_t op = by_hand_op(
+				hand, TAUT_OP_HOST, "x", dur_ns, gap_ns);
 			key[op] = joins ? random_pick(seed, 80)
 				: i * 8 + random_pick(seed, 8);
 		}
@@ -72,14 +73,17 @@ static inline void random_flows(struct share_by_hand *share, uint64_t *seed,
 	uint32_t n = random_pick(seed, shape->max_flows + 1);
 	uint32_t n_resources = (uint32_t)share->capacity.count;
 	for (uint32_t f = 0; f < n; f++) {
-		double amount = random_pick(seed, 5)
-			? random_share(seed) * random_pick(seed, 60) : 0;
+		double unit = random_share(seed);
+		double amount = unit * random_pick(seed, 60);
 		uint32_t n_uses = random_pick(seed, 4);
-		share_flow(share, amount, random_pick(seed, 3) ? 0
-			: random_pick(seed, 20));
-		for (uint32_t i = 0; i < n_uses && n_resources; i++)
-			share_use(share, random_pick(seed, n_resources),
-				random_share(seed));
+		int64_t latency_ns = random_pick(seed, 20);
+		int moves = random_pick(seed, 5) > 0;
+		int waits = random_pick(seed, 3) == 0;
+		share_flow(share, moves ? amount : 0, waits ? latency_ns : 0);
+		for (uint32_t i = 0; i < n_uses && n_resources; i++) {
+			uint32_t r = random_pick(seed, n_resources);
+			share_use(share, r, random_share(seed));
+		}
 	}
 }
 
