@@ -20,6 +20,8 @@
  * that was open; time between events is a slice too, for it is time of the
  * host. A host call that waits for a device is two operations: its entry,
  * and what was left of it after the device was done (OP_RETURN).
+ * Of a table of operations (taut_trace.is_table) each event is one operation,
+ * whatever its lane, and time between them is left to gaps.
  * A collective is, on each rank, OP_ARRIVE (no duration) and OP_TRANSFER;
  * between them stands one OP_JOIN that waits for every arrival.
  *
