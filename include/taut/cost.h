@@ -146,10 +146,6 @@ struct taut_costs {
 	 * far it may be off. */
 	double drag, drag_error;
 	uint32_t n_drag; /* operations compared */
-	/* What an operation takes at least: by name, its shortest (INT64_MAX:
-	 * none); of most names on a host thread, or on a device. */
-	int64_t *least_ns;
-	int64_t fixed_host_ns, fixed_device_ns;
 };
 /* Everything from the recording alone. With these, a replay gives back the
  * recording to within a nanosecond an operation. Hosts: ranks whose recordings
@@ -165,15 +161,6 @@ TAUT_API void taut_costs_destroy(struct taut_costs *costs); /* NULL is fine */
  * field of, and hand to taut_costs_transfer(). */
 TAUT_API struct taut_law_in taut_costs_law_in(
 	const struct taut_costs *costs, uint32_t collective);
-
-/* What an operation takes when it works on factor times as much (samples of a
- * batch): dur_ns split into what its size does not change, and what it does:
- *     fixed + (dur - fixed) factor
- * From one recording the two cannot be told apart for sure. side -1: the least
- * that it may be, 0: expected, 1: the most. Whether an operation works on
- * samples at all (an optimizer's does not) is the caller's to know. */
-TAUT_API double taut_costs_scaled_op(const struct taut_costs *costs,
-	uint32_t op, double factor, int side);
 
 /* How a transfer of the recording becomes one of another size, way or group:
  * amounts by network_bytes (local_bytes), latencies by messages. like is the

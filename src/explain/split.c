@@ -7,7 +7,6 @@
 
 #include "base/vec.h"
 #include "explain/explain.h"
-#include "replay/steady.h"
 
 enum activity {
 	ACT_COMPUTE,  /* kernels; without a device, operators of host threads */
@@ -328,18 +327,23 @@ static void fill_steps(struct tauti_explain *x, struct taut_report_step *steps)
 	}
 }
 
-/* The report has 0 for a job without steps. */
-static int64_t steady(const struct tauti_explain *x, bool replayed,
-	int64_t *buffer)
+/* Recorded and replayed; 0 for a job without steps. */
+static taut_status find_steady(struct tauti_explain *x, int64_t *end_ns,
+	struct taut_error *err)
 {
-	const struct taut_report_step *steps = x->report->steps;
-	int64_t ns;
+	struct taut_report *r = x->report;
+	const struct taut_graph *g = x->g;
+	taut_status status;
 
-	for (uint32_t i = 0; i < x->report->n_steps; i++)
-		buffer[i] = replayed ? steps[i].replayed_ns :
-			steps[i].measured_ns;
-	ns = tauti_steady(x->g, buffer);
-	return ns < 0 && !x->report->n_steps ? 0 : ns;
+	for (uint32_t op = 0; op < g->n_ops; op++)
+		end_ns[op] = g->start_ns[op] + g->dur_ns[op];
+	status = taut_steady_step(g, g->start_ns, end_ns, &r->steady_ns, err);
+	if (!status)
+		status = taut_steady_step(g, x->base.start_ns, x->base.end_ns,
+			&r->replay_steady_ns, err);
+	if (!status && !r->n_steps)
+		r->steady_ns = r->replay_steady_ns = 0;
+	return status;
 }
 
 static void judge_replay(struct tauti_explain *x)
@@ -375,8 +379,8 @@ taut_status tauti_steps_split(struct tauti_explain *x, struct taut_error *err)
 		struct taut_report_step, x->g->n_steps + 1);
 	struct taut_report_span *spans = TAUT_ARENA_ARRAY(x->arena,
 		struct taut_report_span, r->n_ranks + 1);
-	int64_t *buffer = malloc((x->g->n_steps + 1) * sizeof *buffer);
-	taut_status status = steps && spans && buffer ? TAUT_OK :
+	int64_t *end_ns = malloc(((size_t)x->g->n_ops + 1) * sizeof *end_ns);
+	taut_status status = steps && spans && end_ns ? TAUT_OK :
 		tauti_explain_no_memory(err);
 
 	if (!status) {
@@ -390,11 +394,10 @@ taut_status tauti_steps_split(struct tauti_explain *x, struct taut_error *err)
 		status = taut_parallel_for(r->n_ranks, x->threads, split_rank,
 			x, err);
 	}
-	if (!status) {
-		r->steady_ns = steady(x, false, buffer);
-		r->replay_steady_ns = steady(x, true, buffer);
+	if (!status)
+		status = find_steady(x, end_ns, err);
+	if (!status)
 		judge_replay(x);
-	}
-	free(buffer);
+	free(end_ns);
 	return status;
 }

@@ -1,6 +1,4 @@
-/* steady.c - see steady.h. */
-#include "steady.h"
-
+/* steady.c - the one figure by which a job is judged: its usual step. */
 #include <stdbool.h>
 #include <stdlib.h>
 
@@ -22,7 +20,9 @@ static int is_warmup(const struct taut_graph *graph, uint32_t step)
 	return first && more;
 }
 
-int64_t tauti_steady(const struct taut_graph *graph, int64_t *took_ns)
+/* The median of took_ns (by step; overwritten) over all steps but each rank's
+ * first, where it has more. -1: there are no steps. */
+static int64_t steady(const struct taut_graph *graph, int64_t *took_ns)
 {
 	size_t n = 0;
 	for (uint32_t i = 0; i < graph->n_steps; i++) {
@@ -163,7 +163,7 @@ taut_status taut_steady_step(const struct taut_graph *graph,
 		for (uint32_t i = 0; i < n_traces; i++)
 			time_rank(&m, m.first_step[i], m.first_step[i + 1],
 				took_ns);
-		*ret_ns = tauti_steady(graph, took_ns);
+		*ret_ns = steady(graph, took_ns);
 	}
 	free(m.first_step);
 	free(m.launcher);

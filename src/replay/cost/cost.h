@@ -85,11 +85,6 @@ taut_status tauti_byte_costs(struct taut_costs *costs,
 /* Messages of a class's own law: its alpha is for so many. */
 double tauti_messages_of(const struct taut_cost_class *class);
 
-/* --- scale.c ----------------------------------------------------------------------*/
-/* Fills least_ns and fixed_*_ns from dur_ns. */
-taut_status tauti_scale_learn(
-	struct taut_costs *costs, struct taut_error *err);
-
 /* --- drag.c -----------------------------------------------------------------------*/
 /* Sets costs->drag, drag_error and n_drag from the recorded times; transfers
  * are filled but for core. */

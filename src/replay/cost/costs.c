@@ -139,8 +139,6 @@ static taut_status learn(struct learning *l)
 	if (!status)
 		status = tauti_byte_costs(
 			costs, l->period_of, l->moved, l->err);
-	if (!status)
-		status = tauti_scale_learn(costs, l->err);
 	return status;
 }
 
@@ -225,6 +223,5 @@ void taut_costs_destroy(struct taut_costs *costs)
 	free(costs->class_of);
 	free(costs->byte_ns);
 	free(costs->hosts_of);
-	free(costs->least_ns);
 	free(costs);
 }

@@ -341,32 +341,6 @@ static void test_other_sort_of_link(void **state)
 	job_destroy(job);
 }
 
-static void test_operations_of_another_size(void **state)
-{
-	(void)state;
-	struct job *job = job_create(&(struct job_truth){ .ranks = 2,
-		.ways = 1, .every = 4, .beta = 2 });
-	struct taut_costs *costs = learn(&job->graph);
-	uint32_t op = 1; /* "conv" of rank 0 */
-	double dur = (double)costs->dur_ns[op];
-	near(dur, 700000, 1);
-	near(taut_costs_scaled_op(costs, op, 1, 0), dur, 1e-6);
-	near(taut_costs_scaled_op(costs, op, 1, 1), dur, 1e-6);
-	/* the most: all of it grows; the least: the shortest does not */
-	near(taut_costs_scaled_op(costs, op, 2, 1), 2 * dur, 1e-6);
-	near(taut_costs_scaled_op(costs, op, 2, -1), dur, 2);
-	near(taut_costs_scaled_op(costs, op, 0.5, -1), dur / 2, 1e-6);
-	near(taut_costs_scaled_op(costs, op, 0.5, 1), dur, 2);
-	for (double f = 0.25; f < 5; f *= 2) {
-		double low = taut_costs_scaled_op(costs, op, f, -1);
-		double mid = taut_costs_scaled_op(costs, op, f, 0);
-		double high = taut_costs_scaled_op(costs, op, f, 1);
-		assert_true(low <= mid && mid <= high);
-	}
-	taut_costs_destroy(costs);
-	job_destroy(job);
-}
-
 /* --- memory, and real recordings ---------------------------------------------------------*/
 
 static void test_no_memory(void **state)
@@ -481,7 +455,6 @@ int main(void)
 		cmocka_unit_test(test_what_has_no_flow),
 		cmocka_unit_test(test_other_transfers),
 		cmocka_unit_test(test_other_sort_of_link),
-		cmocka_unit_test(test_operations_of_another_size),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_recordings_replay_to_themselves),
 		cmocka_unit_test(test_links_of_the_examples),
