@@ -33,7 +33,7 @@ import measure
 sys.path.insert(0, os.path.join(common.HERE, "lab"))
 import cluster
 import matrix
-import session
+import runner
 
 WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
 DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
@@ -109,14 +109,14 @@ class Lab:
 
     def __init__(self, a):
         self.a = a
-        self.python = session.find_python()
+        self.python = runner.find_python()
         if not self.python:
             sys.exit("accuracy: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
         self.net = cluster.Cluster(a.cores, weight=a.weight)
         self.jobs = None
 
     def serving(self):
-        self.jobs = self.jobs or session.Session(self.net, self.python)
+        self.jobs = self.jobs or runner.Runner(self.net, self.python)
         return self.jobs
 
     def rest(self):
@@ -149,7 +149,7 @@ class Lab:
             return self.serving().block(
                 self.job(config, steps), config.ranks, lambda: self.shape(config)
             )
-        except (session.Failed, OSError):
+        except (runner.Failed, OSError):
             self.rest()
             raise
         finally:
@@ -162,7 +162,7 @@ class Lab:
         # What the recorder throws away, two steps before, takes it half a
         # second, in which loaders get ahead.
         end = RECORD_FROM + RECORDED_STEPS + warm_steps(config) - WARM_STEPS
-        return session.record(
+        return runner.record(
             self.net,
             self.python,
             self.a.taut,
@@ -209,7 +209,7 @@ def measure_all(a, lab, configs, end):
             load_before = os.getloadavg()[0]
             try:
                 seconds = lab.block(config, steps_for(a, config))
-            except session.Failed as fault:
+            except runner.Failed as fault:
                 say(f"{config.key}: {fault}")
                 failed.append(config)
                 continue
@@ -453,7 +453,7 @@ def main():
         sys.exit("accuracy: stopped; --resume goes on")
     except cluster.Unavailable as fault:
         sys.exit(f"accuracy: {fault}")
-    except session.Failed as fault:
+    except runner.Failed as fault:
         sys.exit(f"accuracy: a job failed: {fault}")
     rows = rows_of(a, configs, batch_of)
     if not rows:

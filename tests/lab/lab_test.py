@@ -16,7 +16,7 @@ import unittest
 LAB = pathlib.Path(__file__).resolve().parents[2] / "bench" / "lab"
 sys.path.insert(0, str(LAB))
 import cluster
-import session
+import runner
 
 SKIP = 77
 FRAME, PAYLOAD = 1514, 1448
@@ -75,13 +75,13 @@ class LinkTest(unittest.TestCase):
 class JobTest(unittest.TestCase):
     @classmethod
     def setUpClass(cls):
-        cls.python = session.find_python()
+        cls.python = runner.find_python()
         if not cls.python:
             raise unittest.SkipTest("no interpreter with PyTorch")
 
     def test_blocks_of_a_serving_job(self):
         with cluster.Cluster([0, 1]) as net:
-            jobs = session.Session(net, self.python)
+            jobs = runner.Runner(net, self.python)
             try:
                 slow = jobs.block(TINY, 2, lambda: net.shape(500))
                 alone = jobs.block(TINY, 1, lambda: net.shape(500))
@@ -100,7 +100,7 @@ class JobTest(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, cluster.Cluster([0, 1]) as net:
             run = os.path.join(folder, "run")
             options = {**TINY, "steps": 12}
-            seconds = session.record(net, self.python, os.path.abspath(taut), run, options, 2, "6:9")
+            seconds = runner.record(net, self.python, os.path.abspath(taut), run, options, 2, "6:9")
             self.assertEqual([len(rank) for rank in seconds], [12, 12])
             for rank in range(2):
                 self.assertTrue(os.path.exists(f"{run}/rank{rank}/torch.pt.trace.json.gz"))

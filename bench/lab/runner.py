@@ -48,7 +48,7 @@ def environment(cluster, rank, world):
     }
 
 
-class Session:
+class Runner:
     """Serving jobs on all hosts of a cluster, from start to close()."""
 
     def __init__(self, cluster, python, limit_s=90):
