@@ -99,6 +99,8 @@ class Wrong(command.Case):
             ("link=2x,host=9", "link: host: expected a whole number from 0 to 1"),
             ("link=2x,host", "link: expected KEY=VALUE behind the comma"),
             ("link", "link: expected a rate"),
+            ("batchnorm=nan", "batchnorm: value: expected one of fused, found 'nan'"),
+            ("partition=999B", "partition: value: expected 1 kB or more"),
             ("\033[31m=1", "unknown change"),
         ]:
             with self.subTest(change=change):
