@@ -404,12 +404,25 @@ static taut_status check_links(struct world *x)
 		"will have, like link=100gbit");
 }
 
+/* Sums of activations look like those of gradients where nothing tells. */
+static taut_status doubt_replicas(struct world *x, const struct tauti_ddp *ddp)
+{
+	if (x->target <= x->n || x->n < 2 || x->replicas.size > 1 ||
+		ddp->sized || tauti_param_given(x->c, REPLICA))
+		return TAUT_OK;
+	return tauti_note(x->w, x->err, "world: each rank is taken to hold the "
+		"whole model, and what all of them sum to be gradients; where "
+		"N ranks hold one model together, replica=N says so");
+}
+
 static taut_status change(struct world *x, const struct tauti_ddp *ddp)
 {
 	taut_status status = check_replicas(x);
 
 	if (!status && x->target > x->n)
 		status = check_size(x);
+	if (!status)
+		status = doubt_replicas(x, ddp);
 	if (!status)
 		status = count_hosts(x);
 	if (!status && x->target > x->n)
