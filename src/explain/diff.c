@@ -187,19 +187,19 @@ static int by_difference(const void *a, const void *b)
 
 static bool list_ops(const struct differ *d, struct tauti_diff *out)
 {
-	size_t n = d->keys.count;
+	size_t n = d->keys.count - 1;
 	struct tauti_diff_op *ops = TAUT_ARENA_ARRAY(d->arena,
 		struct tauti_diff_op, n + 1);
 	const struct table *a = &d->t[SIDE_A], *b = &d->t[SIDE_B];
 
 	if (!ops)
 		return false;
-	for (size_t k = 0; k < n; k++) {
+	/* id 0 of the names is the empty text, which is no key */
+	for (size_t k = 1; k < d->keys.count; k++) {
 		const struct key *key = &d->keys.data[k];
 
-		/* id 0 of the names is the empty text, which is no key */
-		ops[k] = (struct tauti_diff_op) { key->name ? key->name : "",
-			key->kind, mean(d, a->count, k), mean(d, b->count, k),
+		ops[k - 1] = (struct tauti_diff_op) { key->name, key->kind,
+			mean(d, a->count, k), mean(d, b->count, k),
 			llround(mean(d, a->ns, k)), llround(mean(d, b->ns, k)) };
 	}
 	qsort(ops, n, sizeof *ops, by_difference);

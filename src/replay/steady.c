@@ -106,7 +106,8 @@ static int64_t late_after(const struct marks *m, uint32_t step)
 }
 
 /* A host may run ahead of its device. What that adds up to is the steps', all
- * alike: the device would be late by as much more after each further one. */
+ * alike: the device would be late by as much more after each further one. One
+ * that catches up is the faster of the two, and makes no step shorter. */
 static void time_rank(const struct marks *m, uint32_t first, uint32_t end,
 	int64_t *took_ns)
 {
@@ -121,6 +122,8 @@ static void time_rank(const struct marks *m, uint32_t first, uint32_t end,
 	else if (n)
 		more = (late_after(m, end - 1) - late_after(m, first)) /
 			(int64_t)(n - 1);
+	if (more < 0)
+		more = 0;
 	for (uint32_t i = first; i < end; i++)
 		took_ns[i] = m->end_ns[m->graph->steps[i].end_op] -
 			m->start_ns[m->graph->steps[i].begin_op] + more;

@@ -84,6 +84,44 @@ static void test_first_steps_do_not_count(void **state)
 	assert_int_equal(steady(&rig), 21);
 }
 
+/* Of rank 0, on a stream. */
+static void add_kernel(struct rig *rig, int64_t start_ns, int64_t end_ns)
+{
+	uint32_t op = rig->graph.n_ops++;
+
+	rig->lanes[1] = (struct taut_graph_lane){ .kind = TAUT_LANE_STREAM };
+	rig->lane[op] = 1;
+	rig->kind[op] = TAUT_OP_KERNEL;
+	rig->start_ns[op] = start_ns;
+	rig->end_ns[op] = end_ns;
+}
+
+static void test_a_device_may_fall_behind(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	for (int i = 0; i < 3; i++)
+		add_step(&rig, 0, 70);
+	add_kernel(&rig, 10, 90);
+	add_kernel(&rig, 1010, 1100);
+	add_kernel(&rig, 2010, 2110);
+	/* 20, then 40 late */
+	assert_int_equal(steady(&rig), 80);
+}
+
+/* One that catches up with its host is the faster of the two: steps take as
+ * long as the host's. */
+static void test_a_device_may_catch_up(void **state)
+{
+	(void)state;
+	struct rig rig = { .start_ns = { 0 } };
+	add_step(&rig, 0, 70);
+	add_step(&rig, 0, 70);
+	add_kernel(&rig, 10, 500);
+	add_kernel(&rig, 1010, 1050);
+	assert_int_equal(steady(&rig), 70);
+}
+
 static void test_no_memory(void **state)
 {
 	(void)state;
@@ -106,6 +144,8 @@ int main(void)
 		cmocka_unit_test(test_no_steps),
 		cmocka_unit_test(test_an_only_step_counts),
 		cmocka_unit_test(test_first_steps_do_not_count),
+		cmocka_unit_test(test_a_device_may_fall_behind),
+		cmocka_unit_test(test_a_device_may_catch_up),
 		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests_name("the usual step", tests, NULL, NULL);

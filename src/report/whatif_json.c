@@ -1,5 +1,7 @@
 /* whatif_json.c - taut whatif for machines: predictions, sweeps, the list of
  * changes. docs/whatif.md explains every key. */
+#include <math.h>
+
 #include "explain/compare.h"
 #include "report/number.h"
 #include "report/put.h"
@@ -68,7 +70,7 @@ static double speed_up(
 	int64_t before_ns, int64_t after_ns, double samples_factor)
 {
 	return after_ns > 0 ?
-		samples_factor * (double)before_ns / (double)after_ns : 0;
+		samples_factor * (double)before_ns / (double)after_ns : NAN;
 }
 
 /* --- a prediction ------------------------------------------------------------------ */

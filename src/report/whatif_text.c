@@ -72,7 +72,8 @@ static void say_answer(const struct page *g)
 		"A step of %s ms would take %s ms, with 95 %% between %s and "
 		"%s ms.", ms(g, p->before_ns), ms(g, p->after_ns),
 		ms(g, p->low_ns), ms(g, p->high_ns)), TAUTI_PLAIN);
-	tauti_sheet_wrap(g->t.sheet, "", p->samples_factor == 1 ?
+	if (p->after_ns > 0)
+		tauti_sheet_wrap(g->t.sheet, "", p->samples_factor == 1 ?
 		tauti_sheet_text(g->t.sheet, "That is %s times as fast.", up) :
 		tauti_sheet_text(g->t.sheet, "With %s times as many samples a "
 		"step, that is %s times as many a second.",
@@ -212,8 +213,9 @@ static void say_limits(const struct page *g)
 		columns[0] = i ? columns[0] : (int)strlen(ms(g, f->cost_ns));
 		columns[1] = i ? columns[1] : (int)strlen(pct);
 		tauti_sheet_wrap(g->t.sheet, tauti_sheet_text(g->t.sheet,
-			"  %*s ms  %*s %%  ", columns[0], ms(g, f->cost_ns),
-			columns[1], pct), f->text, TAUTI_PLAIN);
+			*pct ? "  %*s ms  %*s %%  " : "  %*s ms  ",
+			columns[0], ms(g, f->cost_ns), columns[1], pct),
+			f->text, TAUTI_PLAIN);
 	}
 }
 

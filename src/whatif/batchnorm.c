@@ -54,9 +54,11 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
 	uint8_t *norm, *activation;
-	uint32_t found = 0;
-	taut_status status = tauti_pick(w, is_norm, NULL, &norm, err);
+	uint32_t found = 0, how;
+	taut_status status = tauti_param_word(c, HOW, &how, err);
 
+	if (!status)
+		status = tauti_pick(w, is_norm, NULL, &norm, err);
 	if (!status)
 		status = tauti_pick(w, is_activation, NULL, &activation, err);
 	if (!status)

@@ -377,6 +377,7 @@ static void test_pieces(void **state)
 	/* four pieces of two buckets: three latencies more each */
 	expect(&usual, "partition=500kB", NULL, 62, 6);
 	expect(&usual, "partition=10MB", NULL, 62, 0);
+	refuse(&usual, "partition=999B", "1 kB or more");
 	refuse(&usual, "partition=2x", "1 kB or more");
 }
 

@@ -526,6 +526,10 @@ static taut_status differ(const struct tauti_ddp_step *a,
 	const struct tauti_ddp_step *b, const char *what, uint32_t n,
 	uint32_t m, struct taut_error *err)
 {
+	if (a->rank == b->rank)
+		return taut_error_set(err, TAUT_EINVAL, -1,
+			"rank %u does not sum the same gradients in each step: "
+			"%u %s in one, %u in another", a->rank, n, what, m);
 	return taut_error_set(err, TAUT_EINVAL, -1,
 		"the ranks do not sum the same gradients: rank %u has %u %s in "
 		"a step, rank %u has %u", a->rank, n, what, b->rank, m);

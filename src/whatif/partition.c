@@ -131,7 +131,7 @@ static taut_status read(struct partition *p, const struct tauti_change *c)
 	taut_status status = tauti_param_scaled(
 		c, BYTES, TAUTI_BYTES, &is_factor, &p->bytes, p->err);
 
-	if (!status && (is_factor || p->bytes < 1024))
+	if (!status && (is_factor || p->bytes < 1000))
 		status = tauti_param_wrong(
 			c, BYTES, "1 kB or more, like 4MB", p->err);
 	return status;

@@ -281,8 +281,15 @@ static taut_status replay(const struct taut_graph *graph,
 	struct taut_replay_edit edit = { .sharing = sharing, .unordered = 1 };
 	taut_status status = taut_timeline_init(&out->timeline, graph, err);
 
-	if (!status)
-		status = taut_replay(graph, &edit, &out->timeline, err);
+	if (!status) {
+		struct taut_error why;
+
+		status = taut_replay(graph, &edit, &out->timeline, &why);
+		if (status)
+			(void)taut_error_set(err, status, why.offset,
+				"the changed job cannot run: %.400s",
+				why.message);
+	}
 	if (!status)
 		status = taut_steady_step(graph, out->timeline.start_ns,
 			out->timeline.end_ns, &out->step_ns, err);

@@ -13,6 +13,8 @@
 enum { RANKS, HOSTS, PER_HOST, REPLICA, GRADIENTS, LINK, LATENCY, DRAG,
 	BUCKET, FIRST };
 
+enum { MOST_OPS = 20000000 }; /* of the edit; some 10 GB */
+
 static const double payload = 1448.0 / 1514.0; /* of TCP in Ethernet frames */
 static const double gloo_copy_rate = 8; /* bytes a nanosecond, of one core */
 
@@ -204,6 +206,7 @@ static bool is_known(const struct world *x, uint32_t c)
 static taut_status give_link(struct world *x)
 {
 	taut_status status = TAUT_OK;
+	uint32_t n = 0;
 
 	if (!tauti_param_given(x->c, DRAG))
 		x->drag = tauti_range(x->w, 0, 0.05, 0.2);
@@ -219,7 +222,13 @@ static taut_status give_link(struct world *x)
 		way.message_ns = x->latency_ns;
 		way.drag = x->w->job->has_device ? 0 : x->drag;
 		status = tauti_set_way(x->w, c, &way, x->err);
+		n++;
 	}
+	if (!status && !n)
+		return tauti_note(x->w, x->err, "world: the link given here is "
+			"not used, for transfers over such links were recorded "
+			"and cost what they did; link=RATE as a change beside "
+			"this one makes them others");
 	if (!status && !x->w->job->has_device &&
 		!tauti_param_given(x->c, DRAG))
 		status = tauti_note(x->w, x->err, "world: how much transfers "
@@ -366,6 +375,18 @@ static taut_status check_replicas(struct world *x)
 	return TAUT_OK;
 }
 
+static taut_status check_size(struct world *x)
+{
+	double n = (double)taut_edit_ops(x->w->edit) * x->target / x->n;
+
+	if (n <= MOST_OPS)
+		return TAUT_OK;
+	return taut_error_set(x->err, TAUT_EINVAL, -1, "world: %u ranks would "
+		"have %.0f million operations: expected at most %u ranks of "
+		"this job", x->target, n / 1e6,
+		(unsigned)(MOST_OPS / (n / x->target)));
+}
+
 static taut_status check_links(struct world *x)
 {
 	bool wide = x->per_host < x->target;
@@ -383,10 +404,25 @@ static taut_status check_links(struct world *x)
 		"will have, like link=100gbit");
 }
 
+/* Sums of activations look like those of gradients where nothing tells. */
+static taut_status doubt_replicas(struct world *x, const struct tauti_ddp *ddp)
+{
+	if (x->target <= x->n || x->n < 2 || x->replicas.size > 1 ||
+		ddp->sized || tauti_param_given(x->c, REPLICA))
+		return TAUT_OK;
+	return tauti_note(x->w, x->err, "world: each rank is taken to hold the "
+		"whole model, and what all of them sum to be gradients; where "
+		"N ranks hold one model together, replica=N says so");
+}
+
 static taut_status change(struct world *x, const struct tauti_ddp *ddp)
 {
 	taut_status status = check_replicas(x);
 
+	if (!status && x->target > x->n)
+		status = check_size(x);
+	if (!status)
+		status = doubt_replicas(x, ddp);
 	if (!status)
 		status = count_hosts(x);
 	if (!status && x->target > x->n)

@@ -99,6 +99,9 @@ class Wrong(command.Case):
             ("link=2x,host=9", "link: host: expected a whole number from 0 to 1"),
             ("link=2x,host", "link: expected KEY=VALUE behind the comma"),
             ("link", "link: expected a rate"),
+            ("batchnorm=nan", "batchnorm: value: expected one of fused, found 'nan'"),
+            ("partition=999B", "partition: value: expected 1 kB or more"),
+            ("world=65536", "world: 65536 ranks would have .* expected at most [0-9]+ ranks"),
             ("\033[31m=1", "unknown change"),
         ]:
             with self.subTest(change=change):
@@ -137,6 +140,22 @@ class Prediction(command.Case):
         report = json.loads(self.done("report", EXAMPLE, "--json"))
         found = self.predict("link=2x")
         self.assertEqual(found["before_ms"], report["steady_step_ms"])
+
+    def test_a_link_that_is_not_used(self):
+        """The recording knows links between hosts: another one is another change."""
+        notes = self.predict("world=4,link=10gbit")["notes"]
+        self.assertTrue(any("link given here is not used" in note for note in notes), notes)
+
+    def test_nothing_is_left(self):
+        """A step of no time is no number of times as fast."""
+        run = os.path.join(self.folder, "one.json")
+        with open(run, "w") as f:
+            events = [command.event("aten::mm", "cpu_op", 1, 0, 5)]
+            json.dump({"schemaVersion": 1, "traceEvents": events}, f)
+        said = json.loads(self.done("whatif", run, "remove=*", "--json"))
+        self.assertEqual(said["after_ms"], 0)
+        self.assertIsNone(said["speedup"])
+        self.assertNotIn("times as fast", self.done("whatif", run, "remove=*"))
 
     def test_interval(self):
         for change in ["link=2x", "link=0.5x", "link,latency=2x"]:

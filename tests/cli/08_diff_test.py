@@ -87,6 +87,9 @@ class Diff(command.Case):
         result = self.diff(EXAMPLE, EXAMPLE)
         self.assertEqual(set(self.changes(result).values()), {0})
         self.assertTrue(result["same_ranks"])
+        for op in result["operations"]:
+            self.assertGreater(op["a_count"], 0)
+            self.assertIn(op["kind"], ("compute", "transfer", "host", "copy"))
         self.assertIn("takes as long in both", self.done("diff", EXAMPLE, EXAMPLE))
 
     def test_other_ranks(self):

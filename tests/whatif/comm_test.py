@@ -100,6 +100,19 @@ class Ranks(Case):
         rings = 8000 / 11.96
         self.assertLess(p["after_ms"], p["before_ms"] + rings)
         self.assertGreater(p["after_ms"], max(p["before_ms"], rings))
+        self.assertFalse([n for n in p["notes"] if "replica=N" in n])
+
+    @unittest.skipUnless(MEGATRON.is_dir(), "no traces")
+    def test_what_is_not_known_of_replicas_is_told(self):
+        """Nothing in these traces says which all-reduces are of gradients."""
+        p = self.predict(MEGATRON, "world=16,link=100gbit")
+        self.assertTrue([n for n in p["notes"] if "replica=N" in n])
+        self.assertFalse([n for n in self.predict(TWO, "world=4")["notes"] if "replica=N" in n])
+
+    @unittest.skipUnless(MEGATRON.is_dir(), "no traces")
+    def test_a_job_that_cannot_run(self):
+        """Activations that are summed cannot wait for each other's buckets."""
+        self.refused(MEGATRON, "bucket=1GB", "the changed job cannot run: circle of waits")
 
 
 class Compression(Case):
