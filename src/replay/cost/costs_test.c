@@ -370,7 +370,7 @@ static struct taut_costs *learn_recording(const char *path,
 	struct taut_error err;
 	struct taut_run_options run_options = { 0 };
 	struct taut_graph_options graph_options = { 0 };
-	struct taut_costs *costs;
+	struct taut_costs *costs = NULL;
 
 	if (taut_run_open(&path, 1, &run_options, ret_run, &err) ||
 		taut_graph_build(*ret_run, &graph_options, ret_graph, &err) ||
