@@ -268,7 +268,7 @@ class Adapter(_adapter.Adapter):
 
     def write(self, profiler, folder, name, mark):
         """Compressed at once: a job may end without another chance. The mark
-        comes in place of the first byte, which opens the object."""
+        comes in place of what opens the object."""
         path = os.path.join(folder, name)
         if not self.job.ranks:
             path = os.path.join(folder, "%s.%s" % (self.job.file.name, name))
@@ -277,8 +277,8 @@ class Adapter(_adapter.Adapter):
             with self.kineto.quiet():
                 profiler.export_chrome_trace(plain)
             with open(plain, "rb") as source, gzip.open(packed, "wb", 1) as out:
-                if mark and source.read(1) == b"{":
-                    out.write(mark)
+                if mark:
+                    out.write(mark + source.read(64).partition(b"{")[2])
                 shutil.copyfileobj(source, out, 1 << 20)
             os.rename(packed, path)
         finally:
