@@ -118,6 +118,9 @@ class DdpTest(Case):
         self.assertEqual(report["graph"]["unmatched_collectives"], 0, report["graph"])
         self.assertEqual((found["complete"], found["count"]), (found["count"],) * 2)
         self.assertGreaterEqual(found["count"], 2 * 4)
+        # Each gradient once a step: what was lent is of the right buckets.
+        self.assertEqual(sum(k["bytes"] for k in found["kinds"]), 4 * 4 * sum(SIZES.values()))
+        self.assertEqual([n for n in report["notes"] if "sizes" in n], [])
         for step, parts in zip(report["steps"], report["breakdown"]):
             self.assertAlmostEqual(sum(parts["ms"].values()), step["measured_ms"], 3)
         replay = json.loads(taut("replay", "--json", self.run_folder))

@@ -7,7 +7,10 @@
  * between is not guessed.
  *
  * The threads of a backend (Gloo's) take whichever collective is next, so
- * theirs are in the order in which they began on any of them. */
+ * theirs are in the order in which they began on any of them. In the step with
+ * shapes, sizes tell which call each belongs to, so there the calls' order
+ * counts: threads that begin within microseconds may overtake each other. What
+ * runs inside of a backend's event is left alone. */
 #include "trace/formats/shapes.h"
 
 #include <stdlib.h>
@@ -22,6 +25,13 @@ struct span {
 	int64_t start_ns, end_ns;
 };
 typedef TAUT_VEC(struct span) spans;
+
+/* An event of a backend: what lies in it is its own. */
+struct busy {
+	uint32_t lane;
+	struct span span;
+};
+typedef TAUT_VEC(struct busy) busies;
 
 struct op {
 	uint32_t step;	/* index of its span */
@@ -97,6 +107,45 @@ static bool is_of_backend(
 	return is_comm(row) && strchr(name, ':') && !strstr(name, "::");
 }
 
+static int by_lane(const void *a, const void *b)
+{
+	const struct busy *x = a, *y = b;
+	if (x->lane != y->lane)
+		return x->lane < y->lane ? -1 : 1;
+	return by_start(&x->span, &y->span);
+}
+
+static bool find_busy(
+	struct tauti_builder *b, size_t begin, size_t end, busies *busy)
+{
+	for (size_t i = begin; i < end; i++) {
+		const struct tauti_row *row =
+			tauti_builder_row_at(b, (uint32_t)i);
+		struct busy one = { row->lane,
+			{ row->start_ns, row->start_ns + row->dur_ns } };
+		if (is_of_backend(b, row) && !taut_vec_push(busy, one))
+			return false;
+	}
+	if (busy->count)
+		qsort(busy->data, busy->count, sizeof *busy->data, by_lane);
+	return true;
+}
+
+static bool is_inside(const busies *busy, const struct tauti_row *row)
+{
+	struct busy key = { row->lane, { row->start_ns, 0 } };
+	size_t lo = 0, hi = busy->count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (by_lane(&busy->data[mid], &key) <= 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && busy->data[lo - 1].lane == row->lane &&
+	       row->start_ns < busy->data[lo - 1].span.end_ns;
+}
+
 static uint32_t place_of(const struct lender *l, const struct tauti_builder *b,
 	const struct tauti_row *row)
 {
@@ -122,8 +171,15 @@ static int by_place(const void *a, const void *b)
 	return (x->row > y->row) - (x->row < y->row);
 }
 
-static bool gather(const struct lender *l, struct tauti_builder *b,
-	size_t begin, size_t end, const spans *steps, ops *found)
+static void sort_ops(ops *all)
+{
+	if (all->count)
+		qsort(all->data, all->count, sizeof *all->data, by_place);
+}
+
+static bool gather_ops(const struct lender *l, struct tauti_builder *b,
+	size_t begin, size_t end, const spans *steps, const busies *busy,
+	ops *found)
 {
 	for (size_t i = begin; i < end; i++) {
 		const struct tauti_row *row =
@@ -135,12 +191,88 @@ static bool gather(const struct lender *l, struct tauti_builder *b,
 		if (op.step == TAUT_NONE)
 			continue;
 		op.place = place_of(l, b, row);
-		if (op.place != TAUT_NONE && !taut_vec_push(found, op))
+		if (op.place == TAUT_NONE ||
+			(op.place != BACKEND && is_inside(busy, row)))
+			continue;
+		if (!taut_vec_push(found, op))
 			return false;
 	}
-	if (found->count)
-		qsort(found->data, found->count, sizeof *found->data, by_place);
+	sort_ops(found);
 	return true;
+}
+
+static bool gather(const struct lender *l, struct tauti_builder *b,
+	size_t begin, size_t end, const spans *steps, ops *found)
+{
+	busies busy = { 0 };
+	bool ok = find_busy(b, begin, end, &busy) &&
+		  gather_ops(l, b, begin, end, steps, &busy, found);
+	taut_vec_free(&busy);
+	return ok;
+}
+
+/* --- the step with shapes --------------------------------------------------- */
+
+static const struct taut_comm_args *comm_at(
+	const struct lender *l, const struct op *op)
+{
+	return &l->shapes->comms.data[
+		tauti_builder_row_at(l->shapes, op->row)->args];
+}
+
+static bool is_call(const struct lender *l, const struct op *op)
+{
+	const struct tauti_row *row = tauti_builder_row_at(l->shapes, op->row);
+	return is_comm(row) && !strncmp("c10d::",
+		taut_names_text(l->shapes->names, row->name), 6);
+}
+
+/* The first call, by time, of that size that nobody has taken, of the first
+ * thousand that are left; TAUT_NONE. All before *first are taken. */
+static uint32_t take_call(const struct lender *l, ops *calls, size_t *first,
+	const struct op *event)
+{
+	enum { MOST = 1000 };
+	int64_t elements = comm_at(l, event)->in_elements;
+	while (*first < calls->count && calls->data[*first].row == TAUT_NONE)
+		++*first;
+	for (size_t i = *first; i < calls->count && i < *first + MOST; i++) {
+		struct op *call = &calls->data[i];
+		if (call->row == TAUT_NONE || call->start_ns > event->start_ns ||
+			comm_at(l, call)->in_elements != elements)
+			continue;
+		call->row = TAUT_NONE;
+		return (uint32_t)i;
+	}
+	return TAUT_NONE;
+}
+
+/* Each event of a backend then begins when its call did; all or none. */
+static bool order_by_calls(struct lender *l)
+{
+	ops calls = { 0 };
+	TAUT_VEC(int64_t) begins = { 0 };
+	bool ok = true, all = true;
+	size_t n = 0, first = 0;
+	for (size_t i = 0; ok && i < l->from.count; i++)
+		if (is_call(l, &l->from.data[i]))
+			ok = taut_vec_push(&calls, l->from.data[i]);
+	for (size_t i = 0; ok && all && i < l->from.count; i++) {
+		if (l->from.data[i].place != BACKEND)
+			continue;
+		uint32_t call = take_call(
+			l, &calls, &first, &l->from.data[i]);
+		all = call != TAUT_NONE;
+		ok = !all || taut_vec_push(
+			&begins, calls.data[call].start_ns);
+	}
+	for (size_t i = 0; ok && all && i < l->from.count; i++)
+		if (l->from.data[i].place == BACKEND)
+			l->from.data[i].start_ns = begins.data[n++];
+	sort_ops(&l->from);
+	taut_vec_free(&calls);
+	taut_vec_free(&begins);
+	return ok;
 }
 
 /* --- lending -------------------------------------------------------------- */
@@ -292,7 +424,8 @@ static taut_status lend_steps(struct lender *l, size_t begin, size_t end,
 	if (one->count != 1)
 		one->count = 0;
 	if (!gather(l, l->builder, begin, end, steps, &l->to) ||
-		!gather(l, s, 0, s->n_rows, one, &l->from) || !lend_all(l))
+		!gather(l, s, 0, s->n_rows, one, &l->from) ||
+		!order_by_calls(l) || !lend_all(l))
 		return TAUT_ENOMEM;
 	return note_missing(l);
 }

@@ -231,6 +231,32 @@ static void test_collectives(void **state)
 	taut_run_close(run);
 }
 
+/* In the step with shapes the second overtook the first, and threads of a
+ * backend copy. */
+static void test_overtaken(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_both(
+		TRACE(STEP(4, 1000) "," OP("c10d::allreduce_", 1, 1010, "") ","
+			OP("c10d::allreduce_", 1, 1015, "") ","
+			GLOO(22, 1021, "") "," OP("copy", 22, 1023, "") ","
+			GLOO(21, 1022, "")),
+		SHAPES(STEP(2, 500) "," GLOO(21, 524, SHAPE("[7]")) ","
+			OP("copy", 21, 526, SHAPE("[1]")) ","
+			GLOO(22, 525, SHAPE("[9]")) ","
+			OP("c10d::allreduce_", 1, 510, SHAPE("[[9]]")) ","
+			OP("c10d::allreduce_", 1, 520, SHAPE("[[7]]"))));
+	assert_int_equal(run->n_notes, 0);
+	assert_string_equal(sizes(run, "c10d::allreduce_", 0), "[[[9]]]");
+	assert_string_equal(sizes(run, "c10d::allreduce_", 1), "[[[7]]]");
+	const struct taut_trace *t = run->traces;
+	assert_int_equal(t->n_comms, 4);
+	assert_int_equal(t->comms[2].in_elements, 7); /* of thread 21 */
+	assert_int_equal(t->comms[3].in_elements, 9);
+	assert_string_equal(sizes(run, "copy", 0), "");
+	taut_run_close(run);
+}
+
 static void check_passed_over(const char *shapes, const char *part)
 {
 	struct taut_run *run = open_both(TRACE(TWO_STEPS), shapes);
@@ -299,6 +325,7 @@ int main(void)
 		cmocka_unit_test(test_other_threads),
 		cmocka_unit_test(test_nothing_fits),
 		cmocka_unit_test(test_collectives),
+		cmocka_unit_test(test_overtaken),
 		cmocka_unit_test(test_broken_shapes),
 		cmocka_unit_test(test_alone),
 		cmocka_unit_test(test_no_memory),
