@@ -79,9 +79,26 @@ class Step:
 def steps_of(path):
     events = events_of(path)
     marks = [e for e in events if e["name"].startswith("ProfilerStep#")]
+    lend_shapes(events, marks, path)
     main = [e for e in events if e["tid"] == marks[0]["tid"] and e not in marks]
     runs = [e for e in events if e["name"] == "gloo:all_reduce"]
     return [Step(m["ts"], m["ts"] + m["dur"], main, runs) for m in marks]
+
+
+def lend_shapes(events, marks, path):
+    """Sizes of all-reduces by their order in the step, from the one step that was
+    recorded with shapes, where there is one."""
+    path = path.replace("torch.pt.trace", "torch.shapes")
+    if not os.path.exists(path):
+        return
+    shapes = events_of(path)
+    for name in ("c10d::allreduce_", "gloo:all_reduce"):
+        told = [e["args"] for e in shapes if e["name"] == name]
+        for m in marks:
+            inside = [e for e in events if m["ts"] <= e["ts"] < m["ts"] + m["dur"]]
+            for e, args in zip([e for e in inside if e["name"] == name], told):
+                for key in ("Input Dims", "Input type"):
+                    e["args"].setdefault(key, args[key])
 
 
 def mean(values):

@@ -23,6 +23,9 @@ from . import _adapter, _heap, _torch_facts, _torch_loader, _torch_modules
 # been given up: a warm-up's, or that of an earlier phase.
 LEADER_IS_GONE = 64
 UNKNOWN_STEPS = 8  # for which room is made when nobody says how many
+# Begins the trace of which only the shapes count; src/trace/formats/shapes.c
+# knows it.
+SHAPES_MARK = b'{"tautShapes":1,'
 
 
 def _never():
@@ -127,10 +130,13 @@ class Steps:
 class Adapter(_adapter.Adapter):
     framework = "torch"
     output = "torch.pt.trace.json.gz"
+    shapes_output = "torch.shapes.json.gz"
 
     def __init__(self, job):
         super().__init__(job)
         self.profiler = None
+        self.discards = False
+        self.shapes = None  # the profiler of the window that is thrown away
         self.step_mark = None
         self.kineto = _Kineto()
         self.grown_bytes = 0  # by the heap in the window that is thrown away
@@ -177,6 +183,9 @@ class Adapter(_adapter.Adapter):
     # --- the window -------------------------------------------------------
 
     def start(self, discard):
+        self.discards = discard
+        if discard:
+            self.shapes = None
         self.start_profiler()
         self.modules.begin()
         self.loader.begin(self.job, discard)
@@ -191,12 +200,15 @@ class Adapter(_adapter.Adapter):
         return job.end_step - job.first if job.end_step else UNKNOWN_STEPS
 
     def start_profiler(self):
+        """Shapes are dear. All steps of most jobs have the same ones, so those
+        of the window that is thrown away do for all: its events are not kept,
+        but what they say of tensors is."""
         activities = [ProfilerActivity.CPU]
         if torch.cuda.is_available():
             activities.append(ProfilerActivity.CUDA)
         self.profiler = _KinetoProfile(
             activities=activities,
-            record_shapes=True,
+            record_shapes=self.shapes is None,
             profile_memory=os.environ.get("TAUT_RECORD_MEMORY") == "1",
         )
         self.kineto.is_started = True
@@ -234,6 +246,7 @@ class Adapter(_adapter.Adapter):
                 profiler.stop()
             if folder:
                 self.keep(profiler, folder)
+            self.shapes = profiler if self.discards and not folder else None
         finally:
             self.modules.forget()
             if self.reserve:
@@ -245,15 +258,27 @@ class Adapter(_adapter.Adapter):
         self.export(profiler, folder)
 
     def export(self, profiler, folder):
-        """Compressed at once: a job may end without another chance."""
-        path = os.path.join(folder, self.output)
+        """Written where no step is recorded any more, the shapes too."""
+        self.write(profiler, folder, self.output, b"")
+        if self.shapes:
+            try:
+                self.write(self.shapes, folder, self.shapes_output, SHAPES_MARK)
+            except Exception:
+                pass  # the recording is whole without them
+
+    def write(self, profiler, folder, name, mark):
+        """Compressed at once: a job may end without another chance. The mark
+        comes in place of what opens the object."""
+        path = os.path.join(folder, name)
         if not self.job.ranks:
-            path = os.path.join(folder, "%s.%s" % (self.job.file.name, self.output))
+            path = os.path.join(folder, "%s.%s" % (self.job.file.name, name))
         plain, packed = path + ".json.part", path + ".part"
         try:
             with self.kineto.quiet():
                 profiler.export_chrome_trace(plain)
             with open(plain, "rb") as source, gzip.open(packed, "wb", 1) as out:
+                if mark:
+                    out.write(mark + source.read(64).partition(b"{")[2])
                 shutil.copyfileobj(source, out, 1 << 20)
             os.rename(packed, path)
         finally:
@@ -268,13 +293,14 @@ class Adapter(_adapter.Adapter):
         if self.profiler is None:
             return
         # The child inherits a profiler that nobody will stop.
-        self.profiler = self.step_mark = None
+        self.profiler = self.step_mark = self.shapes = None
         self.modules.end()
         disable = getattr(torch._C._autograd, "_enable_record_function", None)
         if disable:
             disable(False)
 
     def ended(self):
+        self.shapes = None
         if self.reserve:
             self.reserve.release()
         self.loader.close()

@@ -195,10 +195,11 @@ taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err);
 
 /* Splits ranks into groups by the times of their n operations; ops[r][k] is
- * the k-th of rank r, buffer holds n values. ret_group[r] is the first rank
- * of r's group. */
+ * the k-th of rank r, whose times count from base_ns[r]; buffer holds n
+ * values. ret_group[r] is the first rank of r's group. */
 void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
-	uint32_t n_ranks, size_t n, int64_t *buffer, uint32_t *ret_group);
+	const int64_t *base_ns, uint32_t n_ranks, size_t n, int64_t *buffer,
+	uint32_t *ret_group);
 
 /* Collectives over all ranks. */
 struct tauti_match {

@@ -13,6 +13,7 @@
 #include "graph/graph.h"
 
 enum { SLACK_NS = 20000, MIN_COMMON = 4 };
+#define MAX_APART_NS ((int64_t)3600 * 1000000000)
 
 static int by_value(const void *a, const void *b)
 {
@@ -45,9 +46,11 @@ static size_t count_apart(const struct tauti_comm *const *a,
 /* Do the operations of a and b exclude each other, whatever their clocks?
  * Clocks that agree as they are count as well as those that the ends would
  * make agree: on a crowded machine ends scatter more than operations last.
+ * Times count from each trace's own base; b's is `later` after a's.
  * buffer holds n values. */
 static bool separate(const struct tauti_comm *const *a,
-	const struct tauti_comm *const *b, size_t n, int64_t *buffer)
+	const struct tauti_comm *const *b, size_t n, int64_t later,
+	int64_t *buffer)
 {
 	size_t used = 0;
 
@@ -58,11 +61,23 @@ static bool separate(const struct tauti_comm *const *a,
 		return false;
 	qsort(buffer, used, sizeof *buffer, by_value);
 	return count_apart(a, b, n, buffer[used / 2]) * 20 > used &&
-		count_apart(a, b, n, 0) * 20 > used;
+		count_apart(a, b, n, later) * 20 > used;
+}
+
+/* How much later b's times begin than a's; 0 where they are of other epochs. */
+static int64_t base_later(int64_t a_ns, int64_t b_ns)
+{
+	int64_t later;
+
+	if (__builtin_sub_overflow(b_ns, a_ns, &later) ||
+		later > MAX_APART_NS || later < -MAX_APART_NS)
+		return 0;
+	return later;
 }
 
 void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
-	uint32_t n_ranks, size_t n, int64_t *buffer, uint32_t *ret_group)
+	const int64_t *base_ns, uint32_t n_ranks, size_t n, int64_t *buffer,
+	uint32_t *ret_group)
 {
 	for (uint32_t r = 0; r < n_ranks; r++) {
 		uint32_t g = 0;
@@ -74,7 +89,8 @@ void tauti_groups_by_time(const struct tauti_comm *const *const *ops,
 			/* a group takes who fits all of its members */
 			for (uint32_t m = g; fits && m < r; m++)
 				fits = ret_group[m] != g || !separate(ops[m],
-					ops[r], n, buffer);
+					ops[r], n, base_later(base_ns[m],
+					base_ns[r]), buffer);
 			if (fits) {
 				ret_group[r] = g;
 				break;

@@ -482,7 +482,7 @@ static bool match_places(struct matcher *m, struct taut_names *names,
 struct split { /* of one sequence into groups */
 	const struct tauti_comm **ops;     /* ranks x places */
 	const struct tauti_comm ***by_rank;
-	int64_t *buffer;
+	int64_t *buffer, *base_ns;
 	uint32_t *group, *dense; /* dense: rank -> 0.. among those present */
 	struct item *part;
 };
@@ -493,10 +493,11 @@ static bool split_init(struct split *s, uint32_t n_ranks, size_t places,
 	s->ops = calloc((size_t)n_ranks * places + 1, sizeof *s->ops);
 	s->by_rank = calloc(n_ranks + 1, sizeof *s->by_rank);
 	s->buffer = malloc((places + 1) * sizeof *s->buffer);
+	s->base_ns = malloc((n_ranks + 1) * sizeof *s->base_ns);
 	s->group = malloc((n_ranks + 1) * sizeof *s->group);
 	s->dense = malloc((n_ranks + 1) * sizeof *s->dense);
 	s->part = malloc((n + 1) * sizeof *s->part);
-	return s->ops && s->by_rank && s->buffer && s->group && s->dense &&
+	return s->ops && s->by_rank && s->buffer && s->base_ns && s->group && s->dense &&
 		s->part;
 }
 
@@ -505,6 +506,7 @@ static void split_fini(struct split *s)
 	free(s->ops);
 	free(s->by_rank);
 	free(s->buffer);
+	free(s->base_ns);
 	free(s->group);
 	free(s->dense);
 	free(s->part);
@@ -533,10 +535,12 @@ static bool match_groups(struct matcher *m, struct taut_names *names,
 	for (size_t i = 0; i < n; i++)
 		s->ops[(i % n_ranks) * places + i / n_ranks] =
 			comm_of(m, &items[i]);
-	for (uint32_t r = 0; r < n_ranks; r++)
+	for (uint32_t r = 0; r < n_ranks; r++) {
 		s->by_rank[r] = s->ops + r * places;
+		s->base_ns[r] = m->ranks[items[r].rank].trace->base_ns;
+	}
 	tauti_groups_by_time((const struct tauti_comm *const *const *)
-		s->by_rank, n_ranks, places, s->buffer, s->group);
+		s->by_rank, s->base_ns, n_ranks, places, s->buffer, s->group);
 	for (uint32_t g = 0; g < n_ranks; g++) {
 		size_t part = 0;
 

@@ -39,8 +39,19 @@ static void free_rows(struct tauti_builder *b)
 	tauti_lanes_fini(&b->lanes);
 }
 
+void tauti_builder_drop_shapes(struct tauti_builder *b)
+{
+	if (!b->shapes)
+		return;
+	free_rows(b->shapes);
+	taut_vec_free(&b->shapes->notes);
+	free(b->shapes);
+	b->shapes = NULL;
+}
+
 static void free_one(struct tauti_builder *b)
 {
+	tauti_builder_drop_shapes(b);
 	free_rows(b);
 	taut_vec_free(&b->notes);
 	taut_arena_destroy(b->arena);

@@ -101,6 +101,9 @@ struct tauti_builder {
 	bool other_kind;
 
 	struct tauti_builder *next; /* of another rank of the same input */
+	/* One step of the rank, recorded with shapes (formats/shapes.h); NULL:
+	 * there is none. Its arena and names are this one's. */
+	struct tauti_builder *shapes;
 };
 
 TAUT_NODISCARD taut_status tauti_builder_init(
@@ -111,6 +114,9 @@ void tauti_builder_fini(struct tauti_builder *builder);
  * of them, at the end of the list of next. It ends with this one. NULL: no
  * memory. The format sets the rank of each. */
 struct tauti_builder *tauti_builder_another(struct tauti_builder *builder);
+
+/* Does without shapes. */
+void tauti_builder_drop_shapes(struct tauti_builder *builder);
 
 /* A cleared row with args TAUT_NONE, or NULL: no memory. */
 struct tauti_row *tauti_builder_row(struct tauti_builder *builder);

@@ -48,6 +48,7 @@ extern const struct tauti_format tauti_format_flight;
 extern const struct tauti_format tauti_format_nccl_inspector;
 extern const struct tauti_format tauti_format_nccl_profile;
 extern const struct tauti_format tauti_format_nsight;
+extern const struct tauti_format tauti_format_shapes;
 extern const struct tauti_format tauti_format_xplane;
 extern const struct tauti_format tauti_format_tftrace;
 

@@ -25,6 +25,7 @@ static const struct tauti_format *const formats[] = {
 	&tauti_format_chakra_json,
 	&tauti_format_study,
 	&tauti_format_optable,
+	&tauti_format_shapes,
 	&tauti_format_kineto,
 };
 

@@ -12,6 +12,7 @@
 #include "trace/format.h"
 #include "trace/formats/et.h"
 #include "trace/formats/flight.h"
+#include "trace/formats/shapes.h"
 #include "trace/inputs.h"
 #include "trace/lines.h"
 #include "trace/processes.h"
@@ -70,7 +71,8 @@ static bool is_named_json(const struct tauti_input *input)
  * its name makes it likely that it never was one. */
 static bool may_leave_out(const struct tauti_input *input, bool other_kind)
 {
-	return input->in_folder && (other_kind || !is_named_json(input));
+	return input->in_folder && (other_kind || !is_named_json(input) ||
+		tauti_shapes_named(input->path));
 }
 
 static taut_status no_memory(const char *path, struct taut_error *err)
@@ -208,6 +210,14 @@ static bool tells_of_work(struct tauti_builder *b)
 	return false;
 }
 
+static taut_status only_shapes(const struct reader *r, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EFORMAT, -1,
+		"%s: holds the shapes of a recording and no trace; give the "
+		"folder it lies in",
+		r->main->path);
+}
+
 /* A rank that died before its profile was written leaves such logs. */
 static taut_status leave_out_logs(struct reader *r, struct taut_error *err)
 {
@@ -219,6 +229,15 @@ static taut_status leave_out_logs(struct reader *r, struct taut_error *err)
 	return TAUT_OK;
 }
 
+static taut_status lend_shapes(struct reader *r, struct taut_error *err)
+{
+	r->builder.path = r->main->path;
+	taut_status status = tauti_shapes_lend(
+		&r->builder, r->main_begin, r->main_end);
+	tauti_builder_drop_shapes(&r->builder);
+	return status == TAUT_OK ? status : no_memory(r->main->path, err);
+}
+
 /* Turns what was read into the file's trace, if there is one. */
 static taut_status reader_finish(
 	struct reader *r, struct file *file, struct taut_error *err)
@@ -227,6 +246,10 @@ static taut_status reader_finish(
 	if (r->format && r->format->adds && r->main->in_folder &&
 		!tells_of_work(&r->builder))
 		status = leave_out_logs(r, err);
+	else if (r->format == &tauti_format_shapes && !r->builder.n_rows)
+		status = only_shapes(r, err);
+	if (status == TAUT_OK && r->format)
+		status = lend_shapes(r, err);
 	if (status != TAUT_OK)
 		return status;
 	file->left_out = r->left_out.data;

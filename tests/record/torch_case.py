@@ -160,13 +160,18 @@ class Case(unittest.TestCase):
         """What the parent says."""
         return json.loads((self.run_folder / "recording.json").read_text())
 
-    def trace(self, rank=0):
-        path = self.run_folder / ("rank%d" % rank) / "torch.pt.trace.json.gz"
-        with gzip.open(path, "rt") as f:
+    def trace(self, rank=0, name="torch.pt.trace.json.gz"):
+        with gzip.open(self.run_folder / ("rank%d" % rank) / name, "rt") as f:
             return json.load(f)
 
     def events(self, rank=0):
         return [e for e in self.trace(rank)["traceEvents"] if e.get("ph") == "X"]
+
+    def shapes(self, rank=0):
+        """The events of the one step that was recorded with shapes."""
+        trace = self.trace(rank, "torch.shapes.json.gz")
+        assert trace["tautShapes"] == 1, trace.keys()
+        return [e for e in trace["traceEvents"] if e.get("ph") == "X"]
 
     def steps_of(self, rank=0):
         names = [e["name"] for e in self.events(rank)]

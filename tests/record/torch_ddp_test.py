@@ -58,9 +58,22 @@ class DdpTest(Case):
             self.assertEqual(names.count("nn.Module: " + name), 4, name)
         # The step that ends with the window ended in its optimiser's step.
         self.assertEqual(names.count("Optimizer.step#SGD.step"), 4)
-        linear = [e for e in events if e["name"] == "aten::addmm"]
-        self.assertEqual(len(linear), 4 * 5)
+        self.assertEqual(names.count("aten::addmm"), 4 * 5)
+        self.check_shapes(rank, events)
+
+    def check_shapes(self, rank, events):
+        """They are in the trace of the step before the last unrecorded one, which
+        ran the same operators on the thread of the loop."""
+        self.assertEqual([e["name"] for e in events if "Input Dims" in e["args"]], [])
+        shapes = self.shapes(rank)
+        (step,) = [e for e in shapes if e["name"].startswith("ProfilerStep#")]
+        self.assertEqual(step["name"], "ProfilerStep#6")
+        linear = [e for e in shapes if e["name"] == "aten::addmm"]
+        self.assertEqual(len(linear), 5)
         self.assertIn([16, 64], [e["args"]["Input Dims"][1] for e in linear])
+        once = [e["name"] for e in shapes if e["cat"] == "cpu_op"]
+        every = [e["name"] for e in events if e["cat"] == "cpu_op"]
+        self.assertEqual(sorted(once * 4), sorted(every))
 
     def check_loader(self, rank):
         (log,) = self.logs(rank, "torch")
@@ -94,10 +107,10 @@ class DdpTest(Case):
         self.assertLess(names.index("last.weight"), names.index("blocks.1.weight"))
         self.assertEqual(set(names[-2:]), set(FIRST))
         # What was reduced says the same.
-        reduced = [e for e in self.events(rank) if e["name"] == "c10d::allreduce_"]
+        reduced = [e for e in self.shapes(rank) if e["name"] == "c10d::allreduce_"]
         reduced.sort(key=lambda e: e["ts"])
         elements = [e["args"]["Input Dims"][0][0][0] for e in reduced]
-        self.assertEqual(elements, [b["bytes"] // 4 for b in fact["buckets"]] * 4)
+        self.assertEqual(elements, [b["bytes"] // 4 for b in fact["buckets"]])
 
     def check_report(self):
         report = json.loads(taut("report", "--json", self.run_folder))
@@ -105,6 +118,9 @@ class DdpTest(Case):
         self.assertEqual(report["graph"]["unmatched_collectives"], 0, report["graph"])
         self.assertEqual((found["complete"], found["count"]), (found["count"],) * 2)
         self.assertGreaterEqual(found["count"], 2 * 4)
+        # Each gradient once a step: what was lent is of the right buckets.
+        self.assertEqual(sum(k["bytes"] for k in found["kinds"]), 4 * 4 * sum(SIZES.values()))
+        self.assertEqual([n for n in report["notes"] if "sizes" in n], [])
         for step, parts in zip(report["steps"], report["breakdown"]):
             self.assertAlmostEqual(sum(parts["ms"].values()), step["measured_ms"], 3)
         replay = json.loads(taut("replay", "--json", self.run_folder))
