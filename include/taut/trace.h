@@ -184,6 +184,8 @@ struct taut_trace {
 	const uint32_t *sizes;   /* in names: of an operator's inputs, as it was
 	                            written, "[[16, 512, 4, 4], [512]]"; 0 not
 	                            told, or too long to keep. NULL: of none */
+	int sizes_lent;          /* they were recorded in another step, so that
+	                            recording these cost less */
 
 	uint32_t n_lanes;
 	const struct taut_lane *lanes;

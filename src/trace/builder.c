@@ -473,6 +473,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->rank = b->rank;
 	trace->world_size = b->world_size;
 	trace->base_ns = first_ns;
+	trace->sizes_lent = b->sizes_lent;
 	trace->n_events = b->n_rows;
 	trace->start_ns = c->start_ns;
 	trace->dur_ns = c->dur_ns;

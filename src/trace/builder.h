@@ -83,6 +83,7 @@ struct tauti_builder {
 	size_t first_note;   /* the same */
 	size_t first_memory; /* the same */
 	struct tauti_builder *last; /* of next, before this source; or NULL */
+	bool sizes_lent;     /* as in taut_trace */
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
 	uint32_t log_numbers; /* correlations of the logs before this one */
 	int32_t rank, world_size; /* -1: not said */

@@ -232,6 +232,7 @@ static taut_status leave_out_logs(struct reader *r, struct taut_error *err)
 static taut_status lend_shapes(struct reader *r, struct taut_error *err)
 {
 	r->builder.path = r->main->path;
+	r->builder.sizes_lent = r->builder.shapes != NULL;
 	taut_status status = tauti_shapes_lend(
 		&r->builder, r->main_begin, r->main_end);
 	tauti_builder_drop_shapes(&r->builder);

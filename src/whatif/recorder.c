@@ -8,9 +8,17 @@
 enum { HALVINGS = 10 };
 
 /* Nothing that was measured costs more than most_ns an event. Where nothing
- * tells, PyTorch's profiler with shapes and modules on one core of an AMD EPYC
- * took 2.4 us (bench/lab). */
-static const double most_ns = 8000, usual_ns = 2400;
+ * tells, PyTorch's profiler on one core of an AMD EPYC took 2.4 us with shapes
+ * (bench/lab) and 0.5 us without (bench/record_cpu.py). */
+static const double most_ns = 8000, shapes_ns = 2400, plain_ns = 500;
+
+static double usual_ns_of(const struct taut_graph *g)
+{
+	for (uint32_t i = 0; i < g->run->n_traces; i++)
+		if (!g->run->traces[i].sizes_lent)
+			return shapes_ns;
+	return plain_ns;
+}
 
 /* --- taking it off ------------------------------------------------------------------ */
 
@@ -151,13 +159,14 @@ static taut_status find_cost(struct finder *f, int64_t steady_ns, double ratio,
 	struct tauti_recorder *r)
 {
 	int64_t with_usual, target = (int64_t)((double)steady_ns * ratio);
-	taut_status status = step_without(f, usual_ns, &with_usual);
+	double usual_ns = usual_ns_of(f->g);
+	taut_status status = step_without(f, shapes_ns, &with_usual);
 	double noise = 0.01 * (double)steady_ns, slope;
 
 	if (status)
 		return status;
-	slope = (double)(steady_ns - with_usual) / usual_ns;
-	if (slope * usual_ns < noise) {
+	slope = (double)(steady_ns - with_usual) / shapes_ns;
+	if (slope * shapes_ns < noise) {
 		r->event_ns = usual_ns;
 		r->high_ns = 2 * usual_ns;
 		return TAUT_OK;
