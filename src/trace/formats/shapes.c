@@ -41,7 +41,7 @@ struct op {
 };
 typedef TAUT_VEC(struct op) ops;
 
-enum { BACKEND = UINT32_MAX - 1 };
+#define BACKEND (UINT32_MAX - 1)
 
 struct lender {
 	struct tauti_builder *builder, *shapes;
