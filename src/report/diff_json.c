@@ -1,52 +1,12 @@
 /* diff_json.c - taut diff for machines; docs/diff.md has the keys. */
 #include "report/diff.h"
-#include "report/number.h"
-#include "report/put.h"
-
-static void key(struct tauti_put *put, const char *name)
-{
-	tauti_put_char(put, ',');
-	tauti_put_key(put, name);
-}
-
-static void ms(struct tauti_put *put, const char *name, int64_t ns)
-{
-	char text[TAUTI_NUMBER_BYTES];
-
-	key(put, name);
-	tauti_put_text(put, tauti_number_ms(ns, 6, text));
-}
-
-static void real(struct tauti_put *put, const char *name, double value)
-{
-	char text[TAUTI_NUMBER_BYTES];
-	const char *number = tauti_number_real(value, 6, text);
-
-	key(put, name);
-	tauti_put_text(put, number ? number : "null");
-}
-
-static void known(struct tauti_put *put, const char *name, int64_t value)
-{
-	key(put, name);
-	if (value < 0)
-		tauti_put_text(put, "null");
-	else
-		tauti_put_int(put, value);
-}
-
-static void section(struct tauti_put *put, const char *name)
-{
-	tauti_put_text(put, ",\n");
-	tauti_put_key(put, name);
-	tauti_put_char(put, '[');
-}
+#include "report/fields.h"
 
 /* A row begins with its name. */
-static void row(struct tauti_put *put, uint32_t i, const char *name,
+static void begin_row(struct tauti_put *put, uint32_t i, const char *name,
 	const char *value)
 {
-	tauti_put_text(put, i ? ",\n  {" : "\n  {");
+	tauti_field_row(put, i);
 	tauti_put_key(put, name);
 	tauti_put_string(put, value);
 }
@@ -58,21 +18,21 @@ static void put_run(
 	tauti_put_key(put, name);
 	tauti_put_text(put, "{\"run\":");
 	tauti_put_string(put, r->run ? r->run->path : "");
-	key(put, "ranks");
+	tauti_field_key(put, "ranks");
 	tauti_put_int(put, r->n_ranks);
-	key(put, "steps");
+	tauti_field_key(put, "steps");
 	tauti_put_int(put, tauti_steps_of_a_rank(r));
-	ms(put, "steady_step_ms", r->steady_ns);
+	tauti_field_ms(put, "steady_step_ms", r->steady_ns);
 	tauti_put_char(put, '}');
 }
 
 static void put_steps(struct tauti_put *put, const struct tauti_diff *d)
 {
-	section(put, "waterfall");
+	tauti_field_section(put, "waterfall", "[");
 	for (uint32_t i = 0; i < d->n_steps; i++) {
-		row(put, i, "id", d->steps[i].id);
-		ms(put, "step_ms", d->steps[i].step_ns);
-		ms(put, "change_ms", d->steps[i].change_ns);
+		begin_row(put, i, "id", d->steps[i].id);
+		tauti_field_ms(put, "step_ms", d->steps[i].step_ns);
+		tauti_field_ms(put, "change_ms", d->steps[i].change_ns);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
@@ -80,13 +40,13 @@ static void put_steps(struct tauti_put *put, const struct tauti_diff *d)
 
 static void put_path(struct tauti_put *put, const struct tauti_diff *d)
 {
-	section(put, "critical_path");
+	tauti_field_section(put, "critical_path", "[");
 	for (uint32_t k = 0; k < TAUT_CATEGORIES; k++) {
 		const struct tauti_compare_row *c = &d->path.categories[k];
 
-		row(put, k, "category", taut_category_key(c->category));
-		ms(put, "a_ms", c->before_ns);
-		ms(put, "b_ms", c->after_ns);
+		begin_row(put, k, "category", taut_category_key(c->category));
+		tauti_field_ms(put, "a_ms", c->before_ns);
+		tauti_field_ms(put, "b_ms", c->after_ns);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
@@ -94,19 +54,19 @@ static void put_path(struct tauti_put *put, const struct tauti_diff *d)
 
 static void put_colls(struct tauti_put *put, const struct tauti_diff *d)
 {
-	section(put, "collectives");
+	tauti_field_section(put, "collectives", "[");
 	for (uint32_t i = 0; i < d->n_colls; i++) {
 		const struct tauti_diff_coll *c = &d->colls[i];
 
-		row(put, i, "name", c->name);
-		real(put, "a_count", c->count_a);
-		real(put, "b_count", c->count_b);
-		known(put, "a_bytes", c->bytes_a);
-		known(put, "b_bytes", c->bytes_b);
-		ms(put, "a_transfer_ms", c->transfer_a_ns);
-		ms(put, "b_transfer_ms", c->transfer_b_ns);
-		ms(put, "a_wait_ms", c->wait_a_ns);
-		ms(put, "b_wait_ms", c->wait_b_ns);
+		begin_row(put, i, "name", c->name);
+		tauti_field_real(put, "a_count", c->count_a);
+		tauti_field_real(put, "b_count", c->count_b);
+		tauti_field_known(put, "a_bytes", c->bytes_a);
+		tauti_field_known(put, "b_bytes", c->bytes_b);
+		tauti_field_ms(put, "a_transfer_ms", c->transfer_a_ns);
+		tauti_field_ms(put, "b_transfer_ms", c->transfer_b_ns);
+		tauti_field_ms(put, "a_wait_ms", c->wait_a_ns);
+		tauti_field_ms(put, "b_wait_ms", c->wait_b_ns);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
@@ -117,17 +77,17 @@ static void put_ops(struct tauti_put *put, const struct tauti_diff *d)
 	static const char *const kinds[] = { "compute", "transfer", "host",
 		"copy" };
 
-	section(put, "operations");
+	tauti_field_section(put, "operations", "[");
 	for (uint32_t i = 0; i < d->n_ops; i++) {
 		const struct tauti_diff_op *op = &d->ops[i];
 
-		row(put, i, "name", op->name);
-		key(put, "kind");
+		begin_row(put, i, "name", op->name);
+		tauti_field_key(put, "kind");
 		tauti_put_string(put, kinds[op->kind]);
-		real(put, "a_count", op->count_a);
-		real(put, "b_count", op->count_b);
-		ms(put, "a_ms", op->a_ns);
-		ms(put, "b_ms", op->b_ns);
+		tauti_field_real(put, "a_count", op->count_a);
+		tauti_field_real(put, "b_count", op->count_b);
+		tauti_field_ms(put, "a_ms", op->a_ns);
+		tauti_field_ms(put, "b_ms", op->b_ns);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
@@ -143,7 +103,7 @@ taut_status tauti_diff_json(
 	tauti_put_string(&put, taut_version());
 	put_run(&put, "a", diff->a);
 	put_run(&put, "b", diff->b);
-	key(&put, "same_ranks");
+	tauti_field_key(&put, "same_ranks");
 	tauti_put_text(&put, diff->same_ranks ? "true" : "false");
 	put_steps(&put, diff);
 	put_path(&put, diff);
