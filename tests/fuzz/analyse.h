@@ -60,4 +60,29 @@ static inline void analyse(const void *bytes, size_t len)
 	taut_run_close(run);
 }
 
+/* A table behind a header: held in pieces of 64 bytes or as usual, the outcome
+ * must be the same; what is read is analysed to the end. */
+static inline void analyse_table(
+	const char *header, const uint8_t *data, size_t size)
+{
+	struct source small, usual;
+	size_t head = strlen(header);
+	char *text = malloc(head + size); /* no byte more: overreads show */
+	if (!text)
+		return;
+	memcpy(text, header, head);
+	memcpy(text + head, data, size);
+	source_begin(&small, 64);
+	source_begin(&usual, 0);
+	source_read(&small, text, head + size);
+	source_read(&usual, text, head + size);
+	source_end(&small);
+	source_end(&usual);
+	source_same(&small, &usual);
+	tauti_builder_fini(&small.builder);
+	tauti_builder_fini(&usual.builder);
+	analyse(text, head + size);
+	free(text);
+}
+
 #endif /* TAUT_TESTS_FUZZ_ANALYSE_H */
