@@ -260,6 +260,23 @@ static void *hold_soon(struct tauti_pool *pool, const void *handle)
 	return object;
 }
 
+/* The task, held, if it is over. Looks as a sharer first: an end that found
+ * the task held would be lost, and with it the ends of all that follow. What is
+ * over nobody reports on any more. */
+static struct tauti_nccl_task *hold_over(struct tauti_nccl_recorder *r,
+	struct tauti_nccl_comm *comm, const void *handle,
+	enum tauti_nccl_sweep which, uint64_t waiting)
+{
+	struct tauti_nccl_task *task = tauti_pool_share(&r->tasks, handle);
+	bool over;
+
+	if (!task)
+		return NULL;
+	over = is_over(comm, task, which, waiting);
+	tauti_pool_unshare(task);
+	return over ? tauti_pool_hold(&r->tasks, handle) : NULL;
+}
+
 /* Writes the oldest task, if it is over; with comm->sweeping. */
 static bool sweep_one(struct tauti_nccl_recorder *r,
 	struct tauti_nccl_comm *comm, enum tauti_nccl_sweep which)
@@ -273,13 +290,9 @@ static bool sweep_one(struct tauti_nccl_recorder *r,
 	if (at == end || !handle)
 		return false;
 	task = which == TAUTI_NCCL_ALL ? hold_soon(&r->tasks, handle) :
-		tauti_pool_hold(&r->tasks, handle);
+		hold_over(r, comm, handle, which, end - at);
 	if (!task && which != TAUTI_NCCL_ALL)
 		return false;
-	if (task && !is_over(comm, task, which, end - at)) {
-		tauti_pool_release(task);
-		return false;
-	}
 	if (task)
 		tauti_nccl_task_write(r, comm, task);
 	atomic_store_explicit(place, NULL, memory_order_relaxed);

@@ -1,6 +1,7 @@
 /* plugin_fault_test.c - everything that NCCL, the disk, the memory and other
  * threads may do to the plugin. */
 #include <pthread.h>
+#include <sched.h>
 #include <sys/resource.h>
 #include <sys/wait.h>
 
@@ -413,6 +414,73 @@ static void threads_do_not_disturb_each_other(void **state)
 	read_log_close(&log);
 }
 
+/* One thread enqueues, and looks each time whether the oldest collective is
+ * over; the other carries it out meanwhile. */
+enum { HURRIED = 60000 };
+
+struct hurry {
+	struct host host;
+	void *_Atomic coll; /* to be carried out; NULL: none */
+};
+
+static void *hurry_on(void *context)
+{
+	struct hurry *h = context;
+
+	for (int i = 0; i < HURRIED; i++) {
+		void *coll;
+
+		while (!(coll = atomic_load(&h->coll)))
+			sched_yield();
+		for (int n = 0; n < 4; n++)
+			host_stop(&h->host, host_op(
+				&h->host, coll, getpid(), 0, 0, 1));
+		atomic_store(&h->coll, NULL);
+	}
+	return NULL;
+}
+
+/* How many collectives of the first communicator are still to be written. */
+static uint64_t unwritten(void)
+{
+	const struct tauti_nccl_recorder *r = tauti_plugin_enter();
+	const struct tauti_nccl_comm *comm = (const void *)r->comms.objects;
+	uint64_t n = atomic_load(&comm->end) - atomic_load(&comm->begin);
+
+	tauti_plugin_leave();
+	return n;
+}
+
+/* Whoever looks at a collective takes nothing away from who reports on it: one
+ * lost end would leave all later ones unwritten. */
+static void looking_loses_nothing(void **state)
+{
+	static struct hurry h;
+	struct read_log log;
+	pthread_t thread;
+
+	(void)state;
+	setenv("TAUT_NCCL_RECORDS", "131072", 1);
+	init(&h.host, 6);
+	assert_int_equal(pthread_create(&thread, NULL, hurry_on, &h), 0);
+	for (int i = 0; i < HURRIED; i++) {
+		void *coll;
+
+		host_group(&h.host);
+		coll = host_coll(&h.host, (uint64_t)i, 4, 8, 7, 0, 1, 1, 2);
+		host_stop(&h.host, coll);
+		while (atomic_load(&h.coll))
+			sched_yield();
+		atomic_store(&h.coll, coll);
+		assert_in_range(unwritten(), 0, 64);
+	}
+	pthread_join(thread, NULL);
+	host_finalize(&h.host);
+	log = finish();
+	assert_null(read_log_fact(&log, "nccl.lost.handles"));
+	read_log_close(&log);
+}
+
 /* Communicators end, and the whole recorder, while the proxies still call. */
 static _Atomic int over;
 
@@ -476,6 +544,7 @@ int main(void)
 		TEST(children_leave_the_log_alone),
 		TEST(texts_wait_for_nobody),
 		TEST(threads_do_not_disturb_each_other),
+		TEST(looking_loses_nothing),
 		TEST(ends_do_not_wait_for_callbacks),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
