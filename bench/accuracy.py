@@ -11,7 +11,9 @@ predictions be made anew with --predict.
 
 Measured: the median over ranks and steps after the warm-up, of each repeat; the
 median of the repeats is compared, and half of their range is the spread.
-Repeats of all configurations take turns."""
+Repeats of all configurations take turns. Before and after each, all its ranks
+time a fixed piece of work; where that took longer than it usually does, the
+machine was disturbed, and the repeat is measured anew."""
 
 import argparse
 import fnmatch
@@ -39,6 +41,7 @@ WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
 DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
 LEAST_STEPS, MOST_STEPS = 6, 24
 RECORD_FROM, RECORDED_STEPS = 12, 5
+DISTURBED, TRIES = 1.08, 2  # times the usual; how often all of them anew
 DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -196,25 +199,64 @@ def record_all(a, lab, configs):
         say(f"recorded {config.model}")
 
 
+def measure_one(a, lab, config, turn):
+    told = lab.block(config, steps_for(a, config))
+    seconds, speed = ([rank[key] for rank in told] for key in ("seconds", "speed"))
+    path = kept(a, config, "measured", f".{turn}.json")
+    save(path, {"seconds": seconds, "speed": speed, "turn": turn})
+    say(f"{turn} {config.key}: {median_ms(config, seconds):.1f} ms")
+
+
+def work_ms(a, config, turn):
+    """What the fixed work of a repeat took, at the worst of its ends; None: no
+    such repeat."""
+    path = kept(a, config, "measured", f".{turn}.json")
+    if not os.path.exists(path):
+        return None
+    return max(statistics.mean(times) for times in zip(*load(path)["speed"]))
+
+
+def usual_work_ms(a, configs):
+    """By number of ranks: cores share memory."""
+    found = {}
+    for config in configs:
+        for turn in range(a.repeats):
+            found.setdefault(config.ranks, []).append(work_ms(a, config, turn))
+    known = {ranks: [t for t in times if t] for ranks, times in found.items()}
+    return {ranks: statistics.median(times) for ranks, times in known.items() if times}
+
+
+def disturbed(a, configs):
+    """[(configuration, turn)] of the repeats in which the machine was slow."""
+    usual = usual_work_ms(a, configs)
+    return [
+        (config, turn)
+        for turn in range(a.repeats)
+        for config in configs
+        if (work_ms(a, config, turn) or 0) > DISTURBED * usual.get(config.ranks, 0)
+    ]
+
+
 def measure_all(a, lab, configs, end):
-    failed = []
-    for turn in range(a.repeats):
-        for config in configs:
-            path = kept(a, config, "measured", f".{turn}.json")
-            if os.path.exists(path) or config in failed:
-                continue
+    """Returns how many repeats were measured anew."""
+    failed, anew = [], 0
+    wanted = [(config, turn) for turn in range(a.repeats) for config in configs]
+    wanted = [w for w in wanted if work_ms(a, *w) is None]
+    for _ in range(1 + TRIES):
+        for config, turn in wanted:
             if time.monotonic() > end:
                 say("time is up")
-                return
-            load_before = os.getloadavg()[0]
+                return anew
+            if config in failed:
+                continue
+            anew += work_ms(a, config, turn) is not None
             try:
-                seconds = lab.block(config, steps_for(a, config))
+                measure_one(a, lab, config, turn)
             except runner.Failed as fault:
                 say(f"{config.key}: {fault}")
                 failed.append(config)
-                continue
-            save(path, {"seconds": seconds, "load": load_before, "turn": turn})
-            say(f"{turn} {config.key}: {median_ms(config, seconds):.1f} ms")
+        wanted = disturbed(a, configs)
+    return anew
 
 
 # --- predicting -------------------------------------------------------------------
@@ -362,6 +404,13 @@ def summary(a, rows):
             f"- spread of the repeats: median {statistics.median(spreads):.1f} %, "
             f"largest {max(spreads):.1f} %"
         )
+    usual = usual_work_ms(a, [r.config for r in rows])
+    told = ", ".join(f"{ms:.1f} ms with {ranks} ranks" for ranks, ms in sorted(usual.items()))
+    left = len(disturbed(a, [r.config for r in rows]))
+    lines.append(f"- a fixed piece of work of each rank, all at once: {told}")
+    lines.append(
+        f"- repeats in which that took {DISTURBED - 1:.0%} longer, still, after {TRIES} more tries: {left}"
+    )
     lines += losses(changes)
     return "\n".join(lines)
 
@@ -432,7 +481,8 @@ def measuring(a, configs):
     lab = Lab(a)
     try:
         record_all(a, lab, configs)
-        measure_all(a, lab, configs, end)
+        anew = measure_all(a, lab, configs, end)
+        say(f"{anew} measured anew, {len(disturbed(a, configs))} still disturbed")
     finally:
         lab.close()
 

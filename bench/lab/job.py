@@ -13,6 +13,8 @@ With --serve it does one such job after another, told by lines of JSON on its
 standard input, so that a matrix of jobs pays for one start of Python: the
 options as an object, with "world", "port" and "steps"; it answers "ready" when
 it stands before its first step, begins with the line "go", and answers with its
+times. Before the first step and behind the last, all ranks at once time a fixed
+piece of work ("speed"), which says whether the machine was as fast as at other
 times. A rank at or above "world" has nothing to do and answers at once."""
 
 import argparse
@@ -66,6 +68,19 @@ def work(milliseconds):
     end = time.thread_time_ns() + milliseconds * 1e6
     while time.thread_time_ns() < end:
         pass
+
+
+def speed(repeats=7):
+    """Milliseconds of a product of matrices and a pass over memory."""
+    a, b = torch.ones(384, 384), torch.ones(384, 384)
+    x, y = torch.ones(4 << 20), torch.empty(4 << 20)
+    times = []
+    for _ in range(repeats):
+        begin = time.perf_counter()
+        torch.mm(a, b, out=b.new_empty(384, 384))
+        y.copy_(x)
+        times.append((time.perf_counter() - begin) * 1e3)
+    return sorted(times)[repeats // 2]
 
 
 class Samples(Dataset):
@@ -153,21 +168,29 @@ def serve(o, rank):
     for line in sys.stdin:
         block = argparse.Namespace(**{**vars(o), **json.loads(line)})
         if rank >= block.world:
-            tell(seconds=[])
+            tell(seconds=[], speed=[])
             continue
         os.environ.update(WORLD_SIZE=str(block.world), MASTER_PORT=str(block.port))
         dist.init_process_group("gloo")
 
-        def wait():
+        speeds = []
+
+        def time_work():
             dist.barrier()
+            speeds.append(speed())
+            dist.barrier()
+
+        def wait():
+            time_work()
             tell(ready=True)
             if sys.stdin.readline().strip() != "go":
                 sys.exit("the lab is gone")
 
         seconds = train(block, rank, wait)
+        time_work()
         dist.destroy_process_group()
         gc.collect()
-        tell(seconds=seconds)
+        tell(seconds=seconds, speed=speeds)
 
 
 def main():

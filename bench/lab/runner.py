@@ -97,7 +97,8 @@ class Runner:
             self.jobs[rank].stdin.flush()
 
     def block(self, options, world, shape):
-        """[[seconds of a step] by rank]. shape() gives the links their rates."""
+        """What each rank answers: {seconds: [of a step], speed: [ms of work before,
+        and after]}. shape() gives the links their rates."""
         self.blocks += 1
         words = {**options, "world": world, "port": PORT + self.blocks % 1000}
         self.cluster.shape(SETUP_MBIT)
@@ -107,7 +108,7 @@ class Runner:
         self.answers(inside)
         shape()
         self.tell("go", inside)
-        return [answer["seconds"] for answer in self.answers(inside)]
+        return self.answers(inside)
 
     def close(self):
         for job in self.jobs:

@@ -87,6 +87,9 @@ class JobTest(unittest.TestCase):
                 alone = jobs.block(TINY, 1, lambda: net.shape(500))
             finally:
                 jobs.close()
+        for rank in slow:  # the fixed work, before and after
+            self.assertEqual([ms > 0 for ms in rank["speed"]], [True, True])
+        slow, alone = ([rank["seconds"] for rank in told] for told in (slow, alone))
         self.assertEqual([len(rank) for rank in slow], [6, 6])
         self.assertEqual([len(rank) for rank in alone], [6])
         least = TINY_BYTES * 8 / 500e6 * FRAME / PAYLOAD
