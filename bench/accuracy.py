@@ -40,8 +40,9 @@ import runner
 WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
 DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
 LEAST_STEPS, MOST_STEPS = 6, 24
-RECORD_FROM, RECORDED_STEPS = 12, 5
-DISTURBED, TRIES = 1.08, 2  # times the usual; how often all of them anew
+RECORD_FROM, RECORDED_STEPS = 12, 20
+ENOUGH_STEPS = 500  # beside a recording, which ends first
+DISTURBED, TRIES = 1.25, 2  # times the usual; how often all of them anew
 DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
 
@@ -58,7 +59,7 @@ def arguments():
     p.add_argument("--minutes", type=float, default=25, help="then stop measuring")
     p.add_argument("--resume", action="store_true", help="keep what --out has of an earlier run")
     p.add_argument("--predict", action="store_true", help="measure nothing")
-    p.add_argument("--cores", default="0,1,2,3", help="of the hosts; loaders use the others'")
+    p.add_argument("--cores", default="0,1,2,3", help="of the hosts")
     p.add_argument(
         "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
     )
@@ -134,46 +135,52 @@ class Lab:
 
     def shape(self, config):
         self.net.shape(config.mbit)
-        for host in range(len(self.a.cores)):
-            slow = config.slow and config.slow[0] == host
-            if self.net.groups:
-                self.net.slow(host, config.slow[1] if slow else 1)
+        if config.slow:
+            rank, share = config.slow
+            for host in range(rank, len(self.a.cores), config.ranks):
+                self.net.slow(host, share)
+
+    def slow_none(self):
+        if self.net.groups:
+            for host in range(len(self.a.cores)):
+                self.net.slow(host, 1)
 
     def job(self, config, steps):
-        options = {**config.options(), "steps": steps}
-        # With two ranks on four cores, loaders have cores of their own.
-        spare = self.a.cores[config.ranks :]
-        if config.ranks <= len(spare):
-            options["worker_cores"] = ",".join(map(str, spare[: config.ranks]))
-        return options
+        return {**config.options(), "steps": steps}
 
     def block(self, config, steps):
         try:
             return self.serving().block(
-                self.job(config, steps), config.ranks, lambda: self.shape(config)
+                self.job(config, steps), config.ranks, lambda: self.shape(config), beside=True
             )
         except (runner.Failed, OSError):
             self.rest()
             raise
         finally:
-            if self.net.groups and config.slow:
-                self.net.slow(config.slow[0], 1)
+            self.slow_none()
 
     def record(self, config, run):
+        """With a job beside it, as when it is measured."""
         self.rest()
-        self.shape(config)
         # What the recorder throws away, two steps before, takes it half a
         # second, in which loaders get ahead.
         end = RECORD_FROM + RECORDED_STEPS + warm_steps(config) - WARM_STEPS
-        return runner.record(
-            self.net,
-            self.python,
-            self.a.taut,
-            run,
-            self.job(config, end + 2),
-            config.ranks,
-            f"{RECORD_FROM}:{end}",
-        )
+        jobs = self.serving()
+        others = jobs.beside(self.job(config, ENOUGH_STEPS), config.ranks)
+        self.shape(config)
+        jobs.go(others)
+        try:
+            return runner.record(
+                self.net,
+                self.python,
+                self.a.taut,
+                run,
+                self.job(config, end + 2),
+                config.ranks,
+                f"{RECORD_FROM}:{end}",
+            )
+        finally:
+            self.rest()
 
 
 def steps_for(a, config):

@@ -15,12 +15,14 @@ options as an object, with "world", "port" and "steps"; it answers "ready" when
 it stands before its first step, begins with the line "go", and answers with its
 times. Before the first step and behind the last, all ranks at once time a fixed
 piece of work ("speed"), which says whether the machine was as fast as at other
-times. A rank at or above "world" has nothing to do and answers at once."""
+times. The job's ranks are the "world" processes from "first" on, and the first of
+them is at "master". A job of one rank with no steps goes on until a line comes."""
 
 import argparse
 import gc
 import json
 import os
+import select
 import sys
 import time
 
@@ -41,7 +43,6 @@ OPTIONS = [
     ("compress", "none", "gradients on the wire: none or fp16"),
     ("workers", 0, "of the DataLoader"),
     ("prefetch", 2, "batches that each worker keeps ready"),
-    ("worker_cores", "", "of each rank, with commas, its workers' core; empty: the rank's"),
     ("fetch_ms", 0.0, "a sample waits so long for its storage"),
     ("prepare_ms", 0.0, "CPU time that it then takes to prepare a sample"),
     ("slow_rank", -1, "rank with work of its own on the host in each step"),
@@ -49,6 +50,9 @@ OPTIONS = [
     ("optimizer", "sgd", "sgd, sgd-foreach, adam, adam-foreach or adam-fused"),
     ("seed", 0, "of the weights"),
 ]
+
+
+ENDLESS = 100_000  # steps
 
 
 def arguments():
@@ -99,19 +103,14 @@ class Samples(Dataset):
         return self.sample(index)
 
 
-def batches(o, rank):
+def batches(o):
     size = o.batch or models.MODELS[o.model].batch
 
-    def settle(_worker):
-        if o.worker_cores:
-            os.sched_setaffinity(0, {int(o.worker_cores.split(",")[rank])})
-
     return DataLoader(
-        Samples(o, size * o.steps * o.accumulate),
+        Samples(o, size * (o.steps or ENDLESS) * o.accumulate),
         size,
         num_workers=o.workers,
         prefetch_factor=o.prefetch if o.workers else None,
-        worker_init_fn=settle,
     )
 
 
@@ -146,14 +145,22 @@ def one_step(o, model, optimizer, loader, extra_ms):
     optimizer.step()
 
 
+def until_told():
+    number = 0
+    while not select.select([sys.stdin], [], [], 0)[0]:
+        yield number
+        number += 1
+    sys.stdin.readline()
+
+
 def train(o, rank, before_steps):
     """Seconds of each step."""
     model = make_model(o)
     optimizer = make_optimizer(o, model.parameters())
-    loader = iter(batches(o, rank))
+    loader = iter(batches(o))
     before_steps()
     seconds = []
-    for _ in range(o.steps):
+    for _ in range(o.steps) if o.steps else until_told():
         begin = time.perf_counter()
         one_step(o, model, optimizer, loader, o.slow_ms if rank == o.slow_rank else 0)
         seconds.append(time.perf_counter() - begin)
@@ -167,10 +174,13 @@ def serve(o, rank):
     tell(ready=True)
     for line in sys.stdin:
         block = argparse.Namespace(**{**vars(o), **json.loads(line)})
-        if rank >= block.world:
-            tell(seconds=[], speed=[])
-            continue
-        os.environ.update(WORLD_SIZE=str(block.world), MASTER_PORT=str(block.port))
+        mine = rank - block.first
+        os.environ.update(
+            RANK=str(mine),
+            WORLD_SIZE=str(block.world),
+            MASTER_ADDR=block.master,
+            MASTER_PORT=str(block.port),
+        )
         dist.init_process_group("gloo")
 
         speeds = []
@@ -186,7 +196,7 @@ def serve(o, rank):
             if sys.stdin.readline().strip() != "go":
                 sys.exit("the lab is gone")
 
-        seconds = train(block, rank, wait)
+        seconds = train(block, mine, wait)
         time_work()
         dist.destroy_process_group()
         gc.collect()

@@ -2,6 +2,7 @@
 """Jobs on a cluster: one process a host that does block after block of steps
 (job.py --serve), and whole jobs under `taut record`."""
 
+import itertools
 import json
 import os
 import select
@@ -11,7 +12,8 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 JOB = os.path.join(HERE, "job.py")
 ROOT = os.path.dirname(os.path.dirname(HERE))
-PORT = 29500
+PORT = 29400  # of recorded jobs
+PORTS = itertools.cycle(range(29500, 30500))  # of blocks: an old one may not be free yet
 SETUP_MBIT = 4000  # while a block is set up, links are not what is measured
 
 
@@ -52,7 +54,7 @@ class Runner:
     """Serving jobs on all hosts of a cluster, from start to close()."""
 
     def __init__(self, cluster, python, limit_s=90):
-        self.cluster, self.limit_s, self.blocks = cluster, limit_s, 0
+        self.cluster, self.limit_s = cluster, limit_s
         self.jobs, self.errors = [], []
         hosts = len(cluster.cores)
         for rank in range(hosts):
@@ -96,19 +98,43 @@ class Runner:
             self.jobs[rank].stdin.write(line + "\n")
             self.jobs[rank].stdin.flush()
 
-    def block(self, options, world, shape):
+    def words(self, options, first, world):
+        where = {"master": self.cluster.address(first), "port": next(PORTS)}
+        return {**options, "first": first, "world": world, **where}
+
+    def make_ready(self, options, hosts):
+        """A job on these hosts, up to its first step."""
+        self.tell(json.dumps(self.words(options, hosts[0], len(hosts))), hosts)
+        self.answers(hosts)
+
+    def beside(self, options, world):
+        """On the hosts that a job of `world` ranks leaves, one with the same
+        options, ready; one rank alone goes on until it is told. Returns them."""
+        others = range(world, len(self.jobs))
+        if others:
+            endless = {"steps": 0} if len(others) == 1 else {}
+            self.make_ready({**options, **endless}, others)
+        return others
+
+    def go(self, hosts):
+        self.tell("go", hosts)
+
+    def block(self, options, world, shape, beside=False):
         """What each rank answers: {seconds: [of a step], speed: [ms of work before,
-        and after]}. shape() gives the links their rates."""
-        self.blocks += 1
-        words = {**options, "world": world, "port": PORT + self.blocks % 1000}
+        and after]}. shape() gives the links their rates. beside: on the other hosts
+        runs a job of its own with the same options, so that the machine has as
+        much to do; where it has as many ranks, their answers follow."""
         self.cluster.shape(SETUP_MBIT)
-        everyone, inside = range(len(self.jobs)), range(world)
-        self.tell(json.dumps(words), everyone)
-        self.answers(r for r in everyone if r >= world)
-        self.answers(inside)
+        job = range(world)
+        others = self.beside(options, world) if beside else []
+        self.make_ready(options, job)
         shape()
-        self.tell("go", inside)
-        return self.answers(inside)
+        self.go([*others, *job])
+        told = self.answers(job)
+        if len(others) == 1:
+            self.tell("enough", others)
+        told_beside = self.answers(others)
+        return told + told_beside if len(others) == world else told
 
     def close(self):
         for job in self.jobs:
@@ -152,8 +178,9 @@ def record(cluster, python, taut, run, options, world, steps, limit_s=180):
     for job in jobs:
         job.kill()
         job.wait()
-    if any(job.returncode for job in jobs):
-        raise Failed(said)
+    traces = [os.path.join(run, f"rank{r}", "torch.pt.trace.json.gz") for r in range(world)]
+    if any(job.returncode for job in jobs) or not all(map(os.path.exists, traces)):
+        raise Failed(said or f"{run}: nothing was recorded")
     seconds = []
     for path in times:
         with open(path, encoding="ascii") as file:
