@@ -48,13 +48,13 @@ class DisturbedTest(unittest.TestCase):
 
     def test_slow_before_or_after(self):
         self.keep_all()
-        self.keep(self.configs[0], 1, [11.0, 11.0], [10.0, 10.0])
-        self.keep(self.configs[3], 2, [13.0] * 4, [14.5] * 4)
+        self.keep(self.configs[0], 1, [13.0, 13.0], [10.0, 10.0])
+        self.keep(self.configs[3], 2, [13.0] * 4, [17.0] * 4)
         self.assertEqual(self.names(), [("a", 1), ("d", 2)])
 
     def test_a_little_slower_or_faster_is_usual(self):
         self.keep_all()
-        self.keep(self.configs[1], 0, [10.7, 10.7], [9.0, 9.0])
+        self.keep(self.configs[1], 0, [12.0, 12.0], [9.0, 9.0])
         self.assertEqual(self.names(), [])
 
     def test_anew_until_it_is_not(self):
