@@ -19,6 +19,7 @@ import argparse
 import fnmatch
 import glob
 import json
+import math
 import os
 import re
 import shutil
@@ -277,7 +278,18 @@ def ask_taut(a, *words):
     return json.loads(done.stdout), None
 
 
-def predict(a, config, run):
+def runs_differ(a, configs):
+    """How far, with 95 %, a run of a job is from another of the same, in percent: by
+    the repeats of the unchanged jobs alone, which whoever predicts can make."""
+    variances = []
+    for config in configs:
+        repeats = medians_of(a, config)
+        if not config.change and len(repeats) > 1:
+            variances.append((statistics.stdev(repeats) / statistics.mean(repeats)) ** 2)
+    return 1.96 * math.sqrt(2 * statistics.mean(variances)) * 100 if variances else None
+
+
+def predict(a, config, run, differ):
     """{after_ms, low_ms, high_ms, before_ms} or {fault}."""
     if not config.change:
         told, fault = ask_taut(a, "report", run)
@@ -285,20 +297,21 @@ def predict(a, config, run):
             return {"fault": fault}
         ms = told["steady_step_ms"]
         return {"after_ms": ms, "low_ms": None, "high_ms": None, "before_ms": ms}
-    told, fault = ask_taut(a, "whatif", run, *config.change.split())
+    known = [f"--runs-differ={differ:.1f}"] if differ is not None else []
+    told, fault = ask_taut(a, "whatif", run, *config.change.split(), *known)
     if fault:
         return {"fault": fault}
     return {key: told[key] for key in ("after_ms", "low_ms", "high_ms", "before_ms")}
 
 
 class Row:
-    def __init__(self, a, config, recording, run, batch_of):
+    def __init__(self, a, config, recording, run, batch_of, differ):
         self.config = config
         repeats = medians_of(a, config)
         self.repeats = len(repeats)
         self.measured = statistics.median(repeats)
         self.spread = (max(repeats) - min(repeats)) / 2 if len(repeats) > 1 else None
-        told = predict(a, config, run)
+        told = predict(a, config, run, differ)
         self.fault = told.get("fault")
         self.taut, self.low, self.high = (
             told.get(k) for k in ("after_ms", "low_ms", "high_ms")
@@ -325,14 +338,14 @@ class Row:
 
 
 def rows_of(a, configs, batch_of):
-    rows, recordings = [], {}
+    rows, recordings, differ = [], {}, runs_differ(a, configs)
     for config in configs:
         if not medians_of(a, config):
             continue
         run = kept(a, matrix.Config(config.model), "runs")
         if config.model not in recordings and os.path.isdir(run):
             recordings[config.model] = baselines.Recording(run)
-        rows.append(Row(a, config, recordings.get(config.model), run, batch_of))
+        rows.append(Row(a, config, recordings.get(config.model), run, batch_of, differ))
     return sorted(rows, key=lambda r: (list(matrix.BASE).index(r.config.model), bool(r.config.change)))
 
 
@@ -404,6 +417,11 @@ def summary(a, rows):
     inside = [r.inside for r in changes if r.inside is not None]
     noisy = sum(r.noisy for r in changes)
     lines.append(f"- inside the stated interval: {sum(inside)} of {len(inside)}")
+    differ = runs_differ(a, [r.config for r in bases])
+    if differ is not None:
+        lines.append(
+            f"- runs of one unchanged job differ by {differ:.1f} % (95 %), which the intervals hold"
+        )
     lines.append(f"- error not larger than the spread of the measurement (marked *): {noisy}")
     spreads = [r.spread / r.measured * 100 for r in rows if r.spread is not None]
     if spreads:

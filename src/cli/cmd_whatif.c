@@ -12,6 +12,7 @@ struct values {
 	struct job_options job;
 	const char *html, *perfetto, *sweep, *csv;
 	bool list, json;
+	struct opt_percent runs_differ;
 	unsigned width;
 };
 
@@ -32,6 +33,11 @@ static const struct opt options[] = {
 		"above the last). Prints CSV", 0, 0 },
 	{ "csv", 0, OPT_TEXT, offsetof(struct values, csv), "FILE",
 		"write the CSV of a sweep to this file and print a table", 0, 0 },
+	{ "runs-differ", 0, OPT_PERCENT,
+		offsetof(struct values, runs_differ), "PERCENT",
+		"how far a step of another run of this job is from this one's, "
+		"with 95 %, on these machines: a part of the interval (1.5)",
+		0, 100 },
 	{ "width", 0, OPT_NUMBER, offsetof(struct values, width), "N",
 		"columns of the text, 80 to 400 (default: the terminal's, at "
 		"most 100)", 80, 400 },
@@ -162,6 +168,15 @@ static taut_status write_outputs(const struct output *o,
 		out_write(NULL, run, write_prediction, o, err);
 }
 
+static struct taut_whatif_options whatif_options(const struct values *v)
+{
+	double percent = v->runs_differ.percent;
+
+	return (struct taut_whatif_options){ .threads = v->job.threads,
+		.runs_differ = !v->runs_differ.given ? 0 :
+			percent > 0 ? percent / 100 : -1 };
+}
+
 /* The job before the change, as it is when nobody records it. */
 struct base {
 	struct taut_prediction *prediction;
@@ -190,7 +205,7 @@ static taut_status predict(const struct job *job, struct output *output,
 	const char *const *changes, size_t n, struct taut_error *err)
 {
 	unsigned threads = output->values->job.threads;
-	struct taut_whatif_options whatif = { .threads = threads };
+	struct taut_whatif_options whatif = whatif_options(output->values);
 	struct taut_explain_options explain = { .threads = threads };
 	struct taut_prediction *prediction = NULL;
 	struct taut_report *after = NULL;
@@ -242,8 +257,9 @@ static taut_status sweep(const struct job *job, struct output *output,
 {
 	const struct values *v = output->values;
 	struct tauti_sweep_view view = { of, changes, n, job->report };
+	struct taut_whatif_options whatif = whatif_options(v);
 	taut_status status = tauti_sweep_run(
-		of, job->graph, changes, n, v->job.threads, err);
+		of, job->graph, changes, n, &whatif, err);
 
 	output->sweep = &view;
 	if (!status && v->html)

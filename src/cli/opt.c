@@ -98,6 +98,25 @@ static bool push_text(
 	return true;
 }
 
+static bool take_percent(struct parser *p, const struct opt *opt,
+	const char *text, struct opt_percent *percent)
+{
+	char *end;
+	double value = strtod(text, &end);
+
+	if (*end == '%')
+		end++;
+	if (end == text || *end || !isdigit((unsigned char)*text) ||
+		value < opt->least || value > opt->most) {
+		taut_error_set(p->err, TAUT_EINVAL, -1, "--%s: expected a "
+			"percentage from %u to %u, found '%s'", opt->name,
+			opt->least, opt->most, text);
+		return false;
+	}
+	*percent = (struct opt_percent){ value, true };
+	return true;
+}
+
 static bool push_ranks(struct parser *p, struct opt_ranks *ranks,
 	unsigned long first, unsigned long last)
 {
@@ -151,6 +170,8 @@ static bool take_value(
 		return true;
 	case OPT_NUMBER:
 		return take_number(p, opt, text, value);
+	case OPT_PERCENT:
+		return take_percent(p, opt, text, value);
 	case OPT_TEXT:
 		*(const char **)value = text;
 		return true;

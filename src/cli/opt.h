@@ -16,9 +16,15 @@
 enum opt_kind {
 	OPT_FLAG,   /* bool */
 	OPT_NUMBER, /* unsigned, within least..most */
+	OPT_PERCENT, /* struct opt_percent: 2.5 or 2.5%, within least..most */
 	OPT_TEXT,   /* const char *; the last one given counts */
 	OPT_TEXTS,  /* struct opt_texts: every one given */
 	OPT_RANKS,  /* struct opt_ranks: 0,2,5 or 0-7 or both mixed */
+};
+
+struct opt_percent {
+	double percent;
+	bool given;
 };
 
 struct opt_texts {
@@ -38,7 +44,7 @@ struct opt {
 	size_t offset;    /* of the value in the verb's struct */
 	const char *value; /* what to call it in the help: "FILE"; or NULL */
 	const char *help;
-	unsigned least, most; /* of a number */
+	unsigned least, most; /* of a number or percent */
 };
 
 struct verb_call {

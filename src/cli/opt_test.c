@@ -12,6 +12,7 @@ struct values {
 	const char *text;
 	struct opt_texts texts;
 	struct opt_ranks ranks;
+	struct opt_percent percent;
 };
 
 static const struct opt options[] = {
@@ -26,11 +27,13 @@ static const struct opt options[] = {
 		"into more than one line", 0, 0 },
 	{ "ranks", 0, OPT_RANKS, offsetof(struct values, ranks), "LIST",
 		"ranks", 0, 0 },
+	{ "part", 0, OPT_PERCENT, offsetof(struct values, percent), "PERCENT",
+		"a part", 0, 100 },
 };
 
 static const struct verb verb = {
 	.name = "try", .summary = "tries", .operands = "RUN...",
-	.about = "First.\n\nSecond.", .options = options, .n_options = 5,
+	.about = "First.\n\nSecond.", .options = options, .n_options = 6,
 	.values_bytes = sizeof(struct values),
 };
 
@@ -65,6 +68,26 @@ static void expect_wrong(const char *line, const char *message)
 {
 	assert_int_equal(parse(line), OPT_WRONG);
 	assert_string_equal(err.message, message);
+}
+
+static void test_percent(void **state)
+{
+	(void)state;
+	assert_int_equal(parse("a"), OPT_RUN);
+	assert_false(values.percent.given);
+	assert_int_equal(parse("a --part 2.5%"), OPT_RUN);
+	assert_true(values.percent.given);
+	assert_true(values.percent.percent == 2.5);
+	assert_int_equal(parse("a --part=0"), OPT_RUN);
+	assert_true(values.percent.given && values.percent.percent == 0);
+	expect_wrong("a --part 101", "--part: expected a percentage from 0 to "
+		"100, found '101'");
+	expect_wrong("a --part=nan", "--part: expected a percentage from 0 to "
+		"100, found 'nan'");
+	expect_wrong("a --part=2x", "--part: expected a percentage from 0 to "
+		"100, found '2x'");
+	expect_wrong("a --part=-1", "--part: expected a percentage from 0 to "
+		"100, found '-1'");
 }
 
 static void test_values(void **state)
@@ -249,6 +272,7 @@ static void test_help_text(void **state)
 		"long that it must be\n"
 		"                          broken into more than one line\n"
 		"      --ranks LIST        ranks\n"
+		"      --part PERCENT      a part\n"
 		"  -h, --help              this text\n");
 	free(text);
 }
@@ -292,6 +316,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_values),
+		cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_letters),
 		cmocka_unit_test(test_nothing_given_is_zero),
 		cmocka_unit_test(test_the_last_one_counts),

@@ -168,9 +168,24 @@ static uint64_t next_random(uint64_t *state)
 	return *state * 0x2545f4914f6cdd1du;
 }
 
+/* In rows of so many, the first behind the last: the circular block bootstrap
+ * (Politis, Romano 1992). */
+static void draw(const int64_t *steps, size_t n, size_t row, uint64_t *state,
+	int64_t *drawn)
+{
+	size_t from = 0;
+
+	for (size_t k = 0; k < n; k++) {
+		if (k % row == 0)
+			from = next_random(state) % n;
+		drawn[k] = steps[(from + k % row) % n];
+	}
+}
+
 /* Standard deviation of the median, by drawing the steps again. With few of
  * them that is too small by the root of n / (n - 1). */
-static double spread(const int64_t *steps, size_t n, int64_t *drawn)
+static double spread(
+	const int64_t *steps, size_t n, size_t row, int64_t *drawn)
 {
 	uint64_t state = 0x9e3779b97f4a7c15u;
 	double sum = 0, squares = 0, first = (double)steps[0];
@@ -178,14 +193,22 @@ static double spread(const int64_t *steps, size_t n, int64_t *drawn)
 	for (int i = 0; i < RESAMPLES; i++) {
 		double value;
 
-		for (size_t k = 0; k < n; k++)
-			drawn[k] = steps[next_random(&state) % n];
+		draw(steps, n, row, &state, drawn);
 		value = (double)median(drawn, n) - first;
 		sum += value;
 		squares += value * value;
 	}
 	squares = squares / RESAMPLES - sum / RESAMPLES * (sum / RESAMPLES);
 	return sqrt(fmax(squares, 0) * (double)n / (double)(n - 1));
+}
+
+/* What slows a step down often lasts longer than it: in rows, of the cube root
+ * of their number, steps scatter more then. */
+static double widest(const int64_t *steps, size_t n, int64_t *drawn)
+{
+	size_t row = (size_t)ceil(cbrt((double)n));
+
+	return fmax(spread(steps, n, 1, drawn), spread(steps, n, row, drawn));
 }
 
 /* The steps of a kind, over all ranks: the kth of each rank but the first. */
@@ -231,7 +254,7 @@ taut_status tauti_scatter(const struct taut_graph *graph,
 	 * which scatters as much again: the variances add up. */
 	if (drawn)
 		*ret_half_ns = n < 2 ? -1 : (int64_t)(1.96 * sqrt(2) *
-			spread(steps.medians.data, n, drawn) + 0.5);
+			widest(steps.medians.data, n, drawn) + 0.5);
 	free(drawn);
 	taut_vec_free(&steps.medians);
 	taut_vec_free(&steps.of_one);

@@ -261,7 +261,9 @@ static taut_status doubt_changes(struct work *k)
 static taut_status doubt_run(struct work *k)
 {
 	int64_t after = k->out->prediction.after_ns;
-	int64_t half = (int64_t)(another_run * (double)after + 0.5);
+	double given = k->options ? k->options->runs_differ : 0;
+	double part = given != 0 ? fmax(given, 0) : another_run;
+	int64_t half = (int64_t)(part * (double)after + 0.5);
 
 	return add_uncertain(k, "another run of the same job", after - half,
 		after + half);

@@ -2,6 +2,7 @@
  * two hosts that compute on stream 7 and sum gradients on other streams. */
 #include "tests/support/unit.h"
 
+#include <math.h>
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
@@ -306,6 +307,77 @@ static void test_interval_is_named(void **state)
 	forget(&t);
 }
 
+/* By how much the interval of a prediction is wider than nothing. */
+static double width_of(const struct told *t, double runs_differ)
+{
+	const struct taut_whatif_options options = { .no_graph = 1,
+		.runs_differ = runs_differ };
+	static const char *const change = "link=2x";
+	struct taut_error err = { 0 };
+	struct taut_prediction *p;
+	double width;
+
+	if (taut_predict(t->graph, &change, 1, &options, &p, &err))
+		fail_msg("%s", err.message);
+	width = (double)(p->after_ns - p->low_ns);
+	width /= (double)p->after_ns;
+	taut_prediction_destroy(p);
+	return width;
+}
+
+static void test_runs_differ(void **state)
+{
+	struct told t = tell(sums, N_SUMS, TELL_US);
+	double without = width_of(&t, -1), usual = width_of(&t, 0),
+		given = width_of(&t, 0.1);
+
+	(void)state;
+	assert_true(fabs(usual - hypot(without, 0.015)) < 1e-4);
+	assert_true(fabs(given - hypot(without, 0.1)) < 1e-4);
+	forget(&t);
+}
+
+/* 23 steps of one operator of 9 to 13.4 ms, each once; the kth is the
+ * (k * stride % 23)th in length. Half of the part of their scatter. */
+static double scatter_of(int stride)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	struct taut_prediction *p;
+	double at = 0, half = -1;
+
+	wt_rank(&t.w, 0);
+	for (int k = 0; k < 24; k++) { /* the first does not count */
+		double us = 9000 + 200 * ((k - 1) * stride % 23);
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", k);
+		wt_event(&t.w, "user_annotation", name, 1, 10, at, us, "");
+		wt_event(&t.w, "cpu_op", "aten::mm", 1, 10, at, us, "");
+		at += us;
+	}
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	p = predict(&t, NULL, 0);
+	for (uint32_t i = 0; i < p->n_uncertain; i++)
+		if (strstr(p->uncertain[i].name, "scatter"))
+			half = (double)(p->uncertain[i].high_ns - p->after_ns);
+	taut_prediction_destroy(p);
+	forget(&t);
+	return half;
+}
+
+/* Steps that are slow in rows say less than as many that are slow by turns. */
+static void test_scatter_in_rows(void **state)
+{
+	double mixed = scatter_of(9), drifting = scatter_of(1);
+
+	(void)state;
+	assert_true(mixed > 0);
+	assert_true(drifting > 1.3 * mixed);
+}
+
 /* 100 operators of 100 us a step, of which 2 are the profiler's: steps without
  * it took 2 % less. */
 static void test_recording_is_taken_off(void **state)
@@ -363,11 +435,15 @@ static void test_threads(void **state)
 
 	(void)state;
 	assert_non_null(arena);
-	for (unsigned i = 0; i < 2; i++)
+	for (unsigned i = 0; i < 2; i++) {
+		const struct taut_whatif_options options = {
+			.threads = i ? 4 : 1 };
+
 		if (tauti_sweep_read("link=1x..4x:8", arena, &sweeps[i], &err) ||
 			tauti_sweep_run(&sweeps[i], t.graph, &slow, 1,
-			i ? 4 : 1, &err))
+			&options, &err))
 			fail_msg("%s", err.message);
+	}
 	for (uint32_t i = 0; i < 8; i++) {
 		const struct tauti_sweep_point *a = &sweeps[0].points[i];
 		const struct tauti_sweep_point *b = &sweeps[1].points[i];
@@ -415,6 +491,8 @@ int main(void)
 		cmocka_unit_test(test_the_changed_job_can_be_explained),
 		cmocka_unit_test(test_what_does_not_apply),
 		cmocka_unit_test(test_interval_is_named),
+		cmocka_unit_test(test_runs_differ),
+		cmocka_unit_test(test_scatter_in_rows),
 		cmocka_unit_test(test_recording_is_taken_off),
 		cmocka_unit_test(test_threads),
 		cmocka_unit_test(test_no_memory),

@@ -274,13 +274,12 @@ struct run {
 	const struct taut_graph *graph;
 	const char *const *changes;
 	size_t n_changes;
+	struct taut_whatif_options options; /* of one prediction */
 };
 
 static taut_status predict_point(
 	void *context, size_t i, struct taut_error *err)
 {
-	static const struct taut_whatif_options times = { .threads = 1,
-		.no_graph = 1 };
 	const struct run *run = context;
 	struct tauti_sweep_point *p = &run->sweep->points[i];
 	const char **all = calloc(run->n_changes + 1, sizeof *all);
@@ -292,8 +291,8 @@ static taut_status predict_point(
 	if (run->n_changes)
 		memcpy(all, run->changes, run->n_changes * sizeof *all);
 	all[run->n_changes] = p->change;
-	status = taut_predict(run->graph, all, run->n_changes + 1, &times,
-		&prediction, err);
+	status = taut_predict(run->graph, all, run->n_changes + 1,
+		&run->options, &prediction, err);
 	free(all);
 	if (status)
 		return status;
@@ -309,10 +308,12 @@ static taut_status predict_point(
 
 taut_status tauti_sweep_run(struct tauti_sweep *sweep,
 	const struct taut_graph *graph, const char *const *changes, size_t n,
-	unsigned threads, struct taut_error *err)
+	const struct taut_whatif_options *options, struct taut_error *err)
 {
-	struct run run = { sweep, graph, changes, n };
+	struct run run = { sweep, graph, changes, n, *options };
 
-	return taut_parallel_for(
-		sweep->n_points, threads, predict_point, &run, err);
+	run.options.threads = 1;
+	run.options.no_graph = 1;
+	return taut_parallel_for(sweep->n_points, options->threads,
+		predict_point, &run, err);
 }

@@ -38,6 +38,6 @@ taut_status tauti_sweep_read(const char *text, struct taut_arena *arena,
 /* Predicts each point, with the n changes in front of its own. */
 taut_status tauti_sweep_run(struct tauti_sweep *sweep,
 	const struct taut_graph *graph, const char *const *changes, size_t n,
-	unsigned threads, struct taut_error *err);
+	const struct taut_whatif_options *options, struct taut_error *err);
 
 #endif /* TAUT_WHATIF_SWEEP_H */
