@@ -1,0 +1,159 @@
+/* taut/sched.h - which gradient goes next: tasks cut into pieces, carried out by
+ * priority, within a credit, in one order on all ranks.
+ *
+ * A task is one tensor (or bucket) that all ranks sum, each iteration anew. It is
+ * cut into pieces of bytes, whatever its shape; a piece that comes later but
+ * matters more overtakes those that have not begun (ByteScheduler, SOSP'19; P3,
+ * MLSys'19). What begins may no longer be overtaken, so at most `credit` bytes
+ * are under way.
+ *
+ * The mechanism only. It has no clock, no thread and no network of its own: it
+ * is told what happened and says what to do next, through an engine. The same
+ * code runs a job (engines over process groups, src/coll, servers) and a
+ * prediction (the replay's, on a virtual clock).
+ *
+ *   declare -> ready -> agreed -> committed -> start(piece) .. finished -> done
+ *      |         |        |          |            engine         caller
+ *    once     the job   all ranks  the same sequence on each rank
+ *
+ * One order on all ranks. Ranks become ready in different orders and finish at
+ * different times; if each chose by itself, one would have its credit in a piece
+ * that another, its own credit spent on a third, does not begin: a deadlock. So
+ * ranks agree in rounds. A rank contributes one word for each task, the number
+ * of the iteration for which it is ready, and the number of committed pieces
+ * that it has finished; the engine takes the minimum of each over all ranks. All
+ * ranks then have the same numbers, and each applies the same rule to them:
+ *
+ *   while committed - finished bytes < credit, and some agreed task has pieces
+ *   that are not committed: commit the next piece of the one with the least
+ *   (priority, task).
+ *
+ * Committed pieces are started at once, in that order. Nobody decrees: a round
+ * is over when every rank's numbers have come, and a rank enters one when it has
+ * something new to say or hears that another has. Rounds are thus never more
+ * than there were events, and a rank that has nothing to do sends nothing.
+ *
+ * Owner:   borrows the engine's context; the caller destroys it when no call is
+ *          under way.
+ * Threads: any, all at once. Callbacks are made without a lock held, one at a
+ *          time, in order, on a thread that is in a call; they may call back.
+ * Errors:  the first failure (an engine's, or ranks that do not match) ends all:
+ *          every task that is not done is told so, once, and every later call
+ *          returns it.
+ * Units:   bytes. */
+#ifndef TAUT_SCHED_H
+#define TAUT_SCHED_H
+
+#include <stddef.h>
+#include <stdint.h>
+
+#include <taut/base.h>
+
+TAUT_BEGIN_DECLS
+
+struct taut_sched;
+
+enum taut_sched_order {
+	TAUT_SCHED_AGREED,   /* as above */
+	TAUT_SCHED_DECLARED, /* tasks in the order of their declaration, each when
+	                        it is ready and those before it have begun: no
+	                        rounds, the same on all ranks; as DDP does it */
+	TAUT_SCHED_ALONE,    /* by priority, of this rank alone: for engines whose
+	                        pieces wait for no other rank's order (servers) */
+};
+
+struct taut_sched_options { /* zero is every field's default */
+	enum taut_sched_order order;
+	uint32_t n_ranks;     /* 0: 1. One rank agrees with itself at once */
+	uint64_t piece_bytes; /* largest piece; 0: tasks stay whole */
+	uint64_t align_bytes; /* pieces but the last are a multiple of it; 0: 64 */
+	uint64_t credit_bytes; /* 0: no limit. A piece may begin while less than
+	                          this is under way, so there may be one piece
+	                          less a byte more */
+	uint64_t fuse_bytes;  /* whole tasks that follow each other in the committed
+	                         sequence are started together up to so many bytes;
+	                         0: each by itself */
+};
+
+/* Bytes first_byte .. first_byte + bytes - 1 of a task. */
+struct taut_sched_piece {
+	uint32_t task;
+	uint32_t iteration; /* of the task, from 1 */
+	uint64_t number;    /* place in the sequence of all ranks, from 0 */
+	uint64_t first_byte, bytes;
+};
+
+/* What the mechanism asks for. None may wait. A status other than TAUT_OK is the
+ * end, as above. */
+struct taut_sched_engine {
+	/* Carry these out together; then taut_sched_finished() with the number of
+	 * each, in any order, also at once. The array is valid during the call. */
+	taut_status (*start)(void *context,
+		const struct taut_sched_piece *pieces, size_t n,
+		struct taut_error *err);
+	/* This rank enters a round, the next one, with these numbers; when the
+	 * minimum of each over all ranks is known, taut_sched_agreed(). Only one
+	 * round is under way. When another rank enters a round that this one has
+	 * not: taut_sched_asked(). The array is valid during the call. Not called
+	 * unless the order is AGREED and n_ranks > 1. */
+	taut_status (*agree)(void *context, uint64_t round,
+		const uint64_t *values, size_t n, struct taut_error *err);
+	/* All pieces of an iteration of a task are finished; or, status not OK,
+	 * never will be. */
+	void (*done)(void *context, uint32_t task, uint32_t iteration,
+		taut_status status);
+};
+
+/* TAUT_EINVAL, TAUT_ENOMEM. The engine's table is copied. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_create(
+	const struct taut_sched_options *options,
+	const struct taut_sched_engine *engine, void *context,
+	struct taut_sched **ret_sched, struct taut_error *reterr);
+/* NULL is fine. Calls nothing back. */
+TAUT_API void taut_sched_destroy(struct taut_sched *sched);
+
+/* --- tasks -----------------------------------------------------------------------
+ * All before the first ready; the same on all ranks, in the same order: the first
+ * round also compares their number, sizes and priorities, and what does not match
+ * ends with TAUT_EMATCH. The least priority goes first. after: the task becomes
+ * ready when an iteration of that one is done (an all-gather after its
+ * reduce-scatter), and taut_sched_ready() is not for it; TAUT_SCHED_NO_TASK:
+ * none. TAUT_EINVAL: too late, `after` is not one before it, bytes 0. */
+#define TAUT_SCHED_NO_TASK UINT32_MAX
+TAUT_API TAUT_NODISCARD taut_status taut_sched_declare(
+	struct taut_sched *sched, uint64_t bytes, int64_t priority,
+	uint32_t after, uint32_t *ret_task, struct taut_error *reterr);
+/* This rank's part of the next iteration of the task is there. TAUT_EINVAL: the
+ * iteration before it is not done, or there is no such task. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_ready(
+	struct taut_sched *sched, uint32_t task, struct taut_error *reterr);
+/* New limits (and pieces) for what is not committed yet. Only where nothing is
+ * under way on any rank at the same place of the program, as after an iteration:
+ * they are part of what ranks must have in common. TAUT_EINVAL: something is. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_tune(struct taut_sched *sched,
+	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
+	struct taut_error *reterr);
+
+/* --- what engines tell --------------------------------------------------------------*/
+TAUT_API TAUT_NODISCARD taut_status taut_sched_finished(
+	struct taut_sched *sched, uint64_t number, struct taut_error *reterr);
+TAUT_API TAUT_NODISCARD taut_status taut_sched_agreed(struct taut_sched *sched,
+	uint64_t round, const uint64_t *least, size_t n,
+	struct taut_error *reterr);
+TAUT_API TAUT_NODISCARD taut_status taut_sched_asked(struct taut_sched *sched,
+	uint64_t round, struct taut_error *reterr);
+/* The engine can do no more: a peer is gone. status is not TAUT_OK. */
+TAUT_API void taut_sched_fail(struct taut_sched *sched, taut_status status,
+	const char *why);
+
+/* --- how it went -----------------------------------------------------------------------*/
+struct taut_sched_counts { /* since it was made */
+	uint64_t rounds, pieces, starts; /* starts: calls, fused pieces count once */
+	uint64_t overtaken;  /* pieces begun before one that was ready earlier */
+	uint64_t most_under_way_bytes;
+};
+TAUT_API void taut_sched_counts(
+	const struct taut_sched *sched, struct taut_sched_counts *ret_counts);
+
+TAUT_END_DECLS
+#endif /* TAUT_SCHED_H */
