@@ -82,6 +82,7 @@ struct world_rank {
 	size_t n_words;
 	bool dead, failed;
 	taut_status failure;
+	struct taut_error err; /* of its last call */
 };
 
 struct world {
@@ -109,7 +110,7 @@ struct world {
 	uint32_t n_come;  /* ranks whose words for the round have come */
 	uint64_t n_rounds;
 	uint64_t gathered[WORLD_WORDS], answer[WORLD_WORDS];
-	size_t n_answer;
+	size_t n_gathered, n_answer;
 	TAUT_VEC(uint64_t) committed; /* pieces, after each round */
 	/* What was seen, for the test to know that it was. */
 	uint64_t n_starts, n_pieces, n_overtaken, n_fused;
@@ -247,7 +248,8 @@ static inline void world_returned(struct world_rank *rank, taut_status status)
 {
 	WORLD_CHECK(rank->world,
 		status == (rank->failed ? rank->failure : TAUT_OK),
-		"rank %u: a call returned %d", rank->id, (int)status);
+		"rank %u: a call returned %d: %s", rank->id, (int)status,
+		rank->err.message);
 }
 
 /* --- transfers ---------------------------------------------------------------------*/
@@ -263,7 +265,7 @@ static inline void world_finish(struct world_rank *rank, uint64_t transfer)
 		if (!rank->failed)
 			world_note_finished(rank, number);
 		world_returned(rank,
-			taut_sched_finished(rank->sched, number, NULL));
+			taut_sched_finished(rank->sched, number, &rank->err));
 	}
 }
 
@@ -439,7 +441,7 @@ static inline void world_agreed(struct world_rank *rank, uint64_t round)
 	WORLD_CHECK(rank->world, rank->n_answered == round, "answers overtook");
 	rank->n_answered++;
 	world_returned(rank, taut_sched_agreed(rank->sched, round,
-		rank->world->answer, rank->world->n_answer, NULL));
+		rank->world->answer, rank->world->n_answer, &rank->err));
 	WORLD_CHECK(rank->world, rank->failed ||
 		rank->world->inlined || rank->n_started == world_committed(rank),
 		"rank %u did not start what was agreed", rank->id);
@@ -450,8 +452,8 @@ static inline void world_words_come(struct world_rank *rank)
 	struct world *world = rank->world;
 
 	if (world->n_come == 0)
-		world->n_answer = rank->n_words;
-	WORLD_CHECK(world, world->n_answer == rank->n_words,
+		world->n_gathered = rank->n_words;
+	WORLD_CHECK(world, world->n_gathered == rank->n_words,
 		"round %llu: not as many words on all ranks",
 		(unsigned long long)world->n_rounds);
 	for (size_t i = 0; i < rank->n_words; i++)
@@ -461,6 +463,7 @@ static inline void world_words_come(struct world_rank *rank)
 		return;
 	world_answer(world);
 	memcpy(world->answer, world->gathered, sizeof world->answer);
+	world->n_answer = world->n_gathered;
 	for (uint32_t i = 0; i < world->n_ranks; i++)
 		if (!world->inlined || i != rank->id)
 			world_push(world, world_delay(world, world->word_ns),
@@ -574,7 +577,7 @@ static inline void world_ready(struct world_rank *rank, uint32_t task)
 		world_begin(rank, task);
 		world_decide(rank);
 	}
-	world_returned(rank, taut_sched_ready(rank->sched, task, NULL));
+	world_returned(rank, taut_sched_ready(rank->sched, task, &rank->err));
 }
 
 /* Gradients come from the last layer to the first, more or less. */
@@ -595,7 +598,7 @@ static inline void world_tune(struct world_rank *rank)
 		return;
 	rank->limits = limits;
 	world_returned(rank, taut_sched_tune(rank->sched, limits.piece_bytes,
-		limits.credit_bytes, limits.fuse_bytes, NULL));
+		limits.credit_bytes, limits.fuse_bytes, &rank->err));
 }
 
 static inline void world_next(struct world_rank *rank)

@@ -274,7 +274,7 @@ static void happen(struct world *world, const struct world_event *event)
 		break;
 	case WORLD_ASKED:
 		world_returned(rank, taut_sched_asked(
-			rank->sched, event->number, NULL));
+			rank->sched, event->number, &rank->err));
 		break;
 	case WORLD_WORDS_COME:
 		world_words_come(rank);
