@@ -43,6 +43,7 @@ struct slow {
 	uint32_t next;                 /* DECLARED: the task whose turn it is */
 	struct slow_piece *pieces;     /* the sequence */
 	size_t n, capacity;
+	size_t first; /* all before this one are finished */
 	size_t batch; /* first piece of this call of slow_commit() */
 };
 
@@ -63,11 +64,13 @@ static inline bool slow_is_whole(
 }
 
 static inline bool slow_has_credit(
-	const struct slow *slow, struct slow_limits limits)
+	struct slow *slow, struct slow_limits limits)
 {
 	uint64_t under_way = 0;
 
-	for (size_t i = 0; i < slow->n; i++)
+	while (slow->first < slow->n && slow->pieces[slow->first].finished)
+		slow->first++;
+	for (size_t i = slow->first; i < slow->n; i++)
 		if (!slow->pieces[i].finished)
 			under_way += slow->pieces[i].piece.bytes;
 	return !limits.credit_bytes || under_way < limits.credit_bytes;

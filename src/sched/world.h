@@ -417,7 +417,7 @@ static inline void world_answer(struct world *world)
 			if (world->ranks[i].sent_begun[t] < slow->agreed[t])
 				slow->agreed[t] = world->ranks[i].sent_begun[t];
 	}
-	for (size_t k = 0; k < slow->n; k++) {
+	for (size_t k = slow->first; k < slow->n; k++) {
 		bool all = true;
 
 		for (uint32_t i = 0; i < world->n_ranks; i++) {
@@ -476,9 +476,12 @@ static inline void world_remember(struct world_rank *rank)
 {
 	memcpy(rank->sent_begun, rank->begun, sizeof rank->sent_begun);
 	taut_vec_clear(&rank->sent_finished);
-	for (size_t i = 0; i < rank->finished.count; i++)
-		if (!taut_vec_push(&rank->sent_finished, rank->finished.data[i]))
-			abort();
+	if (!taut_vec_reserve(&rank->sent_finished, rank->finished.count))
+		abort();
+	rank->sent_finished.count = rank->finished.count;
+	if (rank->finished.count)
+		memcpy(rank->sent_finished.data, rank->finished.data,
+			rank->finished.count);
 }
 
 static inline taut_status world_agree(void *context, uint64_t round,
