@@ -31,9 +31,10 @@
  *
  * Committed pieces are started at once, in that order. Nobody decrees: a round
  * is over when every rank's words have come, and a rank enters one when it has
- * something new to say that may matter, or hears that another has. Rounds are
- * thus never more than there were events, and a rank that has nothing to do sends
- * nothing. docs/scheduler.md has the proof.
+ * something new to say that may matter, or hears that another has. So there are
+ * never more rounds than events, but for the first, which compares what was
+ * declared; and ranks that have nothing to do send nothing. docs/scheduler.md has
+ * the proof.
  *
  * Owner:   borrows the engine's context; the caller destroys it when no call is
  *          under way.
@@ -136,7 +137,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_sched_declare(
 /* This rank's part of the next iteration of the task is there. TAUT_EINVAL: the
  * iteration before it, of the task or of one that comes after it, is not done, or
  * there is no such task, or it comes after another. From inside done() a task
- * counts as done. TAUT_ENOMEM: of the first call alone; it may be tried again. */
+ * counts as done. TAUT_ENOMEM of the first call changes nothing: it may be tried
+ * again. */
 TAUT_API TAUT_NODISCARD taut_status taut_sched_ready(
 	struct taut_sched *sched, uint32_t task, struct taut_error *reterr);
 /* Other limits for all that is made ready from now on; at the same place of the
