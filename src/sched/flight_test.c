@@ -1,4 +1,4 @@
-/* The flight against arrays of flags, through many turns of its ring. */
+/* What is in flight against arrays of flags, through many turns of its ring. */
 #include "tests/support/unit.h"
 
 #include <stdlib.h>

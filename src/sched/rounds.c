@@ -4,7 +4,7 @@
  *   COMPARE  how many tasks, a hash of them, and the limits, each as a pair of the
  *            number and its complement: of as many words whatever was declared
  *   FIND     a pair for each task
- *   RUN      a pair for the limits; the bits of `ready`; those of the flight
+ *   RUN      a pair for the limits; the bits of `ready`; those of what is in flight
  * The and of a pair is what this rank sent if and only if all sent the same, for
  * a bit that differs is lost from the number or from its complement.
  *

@@ -161,8 +161,6 @@ static void commit_as_declared(struct taut_sched *sched)
 
 void tauti_sched_commit(struct taut_sched *sched)
 {
-	if (sched->failed || !sched->frozen)
-		return;
 	if (sched->limits.order == TAUT_SCHED_DECLARED)
 		commit_as_declared(sched);
 	else

@@ -467,9 +467,9 @@ static void test_fails_inside(void **state)
 
 /* --- memory ------------------------------------------------------------------------*/
 
-static taut_status try_all(void)
+static taut_status try_all(enum taut_sched_order order)
 {
-	static const struct taut_sched_options options = { ALONE,
+	const struct taut_sched_options options = { .order = order,
 		.piece_bytes = 64 };
 	taut_status status;
 	uint32_t task;
@@ -489,24 +489,30 @@ static taut_status try_all(void)
 	return status;
 }
 
-static void test_memory(void **state)
+static void fail_each(enum taut_sched_order order)
 {
 	taut_status status = TAUT_ENOMEM;
 	long n = 0;
 
-	(void)state;
 	for (; status && n < 100; n++) {
 		alloc_fail_after(n);
-		status = try_all();
+		status = try_all(order);
 		alloc_fail_never();
 		assert_true(!status || status == TAUT_ENOMEM);
-		/* Told exactly once where the flight could not grow. */
+		/* Told exactly once where there was no room for more pieces. */
 		assert_true(!strstr(hand.text, "=0.1") ||
 			!strcmp(strstr(hand.text, "=0.1"),
 				status ? "=0.1(-1) " : "=0.1 "));
 	}
 	assert_int_equal(status, TAUT_OK);
 	assert_true(n > 8); /* sched, tasks, 4 of the first ready, 64, 128, 256 */
+}
+
+static void test_memory(void **state)
+{
+	(void)state;
+	fail_each(TAUT_SCHED_ALONE);
+	fail_each(TAUT_SCHED_DECLARED);
 }
 
 /* The first ready() may be tried again. */
