@@ -9,11 +9,11 @@
  * a bit that differs is lost from the number or from its complement.
  *
  * Why all ranks commit the same: what a round answers is the same on all, and
- * committing depends on nothing but the answers and what was declared. Both
- * change between rounds nowhere, for ready() and finished() touch only bits that
- * are sent with the next one, and tune() touches limits while there is nothing to
- * commit: the first commit under new limits follows a round in which each rank
- * said that it was ready after its tune().
+ * committing depends on the answers, on what was declared, and on the limits. Of
+ * ready() and finished() only bits of the next words remain. tune() is refused
+ * while something that this rank has begun is not done, so there is nothing to
+ * commit then: the first commit under other limits follows a round in which each
+ * rank said, after its tune(), that it was ready, and that round compares them.
  *
  * Why they never wait for each other in a circle: take the first piece of the
  * sequence that is not finished on some rank. All ranks have committed it or will,

@@ -6,6 +6,12 @@
 
 enum { DEFAULT_ALIGN_BYTES = 64 };
 
+static taut_status no_memory(struct taut_error *reterr)
+{
+	return taut_error_set(
+		reterr, TAUT_ENOMEM, -1, "scheduler: out of memory");
+}
+
 /* --- life --------------------------------------------------------------------------*/
 
 static void set_limits(struct taut_sched *sched, uint64_t piece_bytes,
@@ -48,8 +54,7 @@ taut_status taut_sched_create(const struct taut_sched_options *options,
 		return status;
 	sched = calloc(1, sizeof *sched);
 	if (!sched)
-		return taut_error_set(
-			reterr, TAUT_ENOMEM, -1, "scheduler: out of memory");
+		return no_memory(reterr);
 	pthread_mutex_init(&sched->lock, NULL);
 	sched->engine = *engine;
 	sched->context = context;
@@ -103,8 +108,7 @@ static taut_status declare(struct taut_sched *sched, uint64_t bytes,
 			"that was declared before it or after none, and is "
 			"declared before the first is ready", task);
 	if (!taut_vec_push(&sched->tasks, (struct tauti_task){ .bytes = 0 }))
-		return taut_error_set(
-			reterr, TAUT_ENOMEM, -1, "scheduler: out of memory");
+		return no_memory(reterr);
 	it = &sched->tasks.data[task];
 	it->bytes = bytes;
 	it->priority = priority;
@@ -174,8 +178,7 @@ static taut_status freeze(struct taut_sched *sched, struct taut_error *reterr)
 	if (!sched->by_position || !sched->together || !sched->rounds.ready ||
 		!tauti_bits_init(&sched->open, n)) {
 		free_frozen(sched);
-		return taut_error_set(
-			reterr, TAUT_ENOMEM, -1, "scheduler: out of memory");
+		return no_memory(reterr);
 	}
 	find_positions(sched);
 	tauti_sched_begin_run(sched, 0);
