@@ -29,7 +29,7 @@ static bool leaps_back(const struct core *core, uint32_t op)
 static bool is_timeless(const struct share *s, uint32_t op)
 {
 	return s->core.unordered && s->is->flow_of[op] == TAUT_NONE &&
-		(!s->n_cores ||
+		!tauti_is_told(s, op, TAUT_HELD) && (!s->n_cores ||
 			s->core_of_lane[s->graph->lane[op]] == TAUT_NONE) &&
 		!leaps_back(&s->core, op);
 }
@@ -70,6 +70,8 @@ static void finish(struct share *s, struct taut_timeline *timeline,
 {
 	s->core.end_ns[op] = end_ns;
 	timeline->makespan_ns = max64(timeline->makespan_ns, end_ns);
+	if (tauti_is_told(s, op, TAUT_TELL_END))
+		tauti_dispatch_ended(s, op);
 	let_go(s, op, tell_starts, true);
 }
 
@@ -231,6 +233,8 @@ static void start(struct share *s, struct taut_timeline *timeline, uint32_t op)
 {
 	uint32_t c = s->n_cores ? s->core_of_lane[s->graph->lane[op]]
 		: TAUT_NONE;
+	if (tauti_is_told(s, op, TAUT_HELD) && tauti_dispatch_hold(s, op))
+		return;
 	timeline->order[timeline->n_run++] = op;
 	if (s->is->flow_of[op] != TAUT_NONE)
 		start_of_flow(s, timeline, op);
@@ -262,7 +266,7 @@ static void run(struct share *s, struct taut_timeline *timeline)
 {
 	timeline->n_run = 0;
 	timeline->makespan_ns = 0;
-	while (!s->no_memory) {
+	while (!s->no_memory && !(s->dispatch && s->dispatch->status)) {
 		run_timeless(s, timeline);
 		int64_t start_ns = max64(
 			ready_first_ns(&s->core.ready), s->clock_ns);
@@ -270,12 +274,16 @@ static void run(struct share *s, struct taut_timeline *timeline)
 		int64_t aim_ns = s->measure
 			? ready_first_ns(&s->measure->aims) : INT64_MAX;
 		int64_t next_ns = min64(start_ns, due_ns);
-		if (s->n_dirty && next_ns > s->clock_ns) {
+		int64_t tell_ns = s->dispatch ? max64(
+			tauti_dispatch_next(s), s->clock_ns) : INT64_MAX;
+		if (s->n_dirty && min64(next_ns, tell_ns) > s->clock_ns) {
 			tauti_rates_settle(s);
 			continue;
 		}
-		s->clock_ns = min64(next_ns, aim_ns);
-		if (aim_ns < next_ns)
+		s->clock_ns = min64(min64(next_ns, tell_ns), aim_ns);
+		if (tell_ns < next_ns)
+			tauti_dispatch_tell(s);
+		else if (aim_ns < next_ns)
 			aim(s, timeline);
 		else if (next_ns == INT64_MAX)
 			break;
@@ -364,18 +372,26 @@ taut_status tauti_replay_shared(const struct taut_graph *graph,
 	struct share s = {
 		.graph = graph, .is = edit->sharing, .measure = measure
 	};
+	struct taut_dispatch dispatch = { .err = reterr };
 	taut_status status = tauti_sharing_check(graph, edit->sharing,
 		edit->dur_ns ? edit->dur_ns : graph->dur_ns, !measure, reterr);
 	if (status)
 		return status;
 	status = get_memory(&s, reterr);
+	if (!status && edit->dispatcher)
+		status = tauti_dispatch_init(
+			&s, &dispatch, edit->dispatcher, reterr);
 	if (!status) {
 		tauti_core_begin(&s.core, graph, edit, timeline);
 		run(&s, timeline);
+		status = dispatch.status;
 		if (s.no_memory)
 			status = taut_error_set(reterr, TAUT_ENOMEM, -1,
 				"no memory to replay what cores are slowed by");
 	}
+	if (!status && s.dispatch)
+		status = tauti_dispatch_check(&s, reterr);
+	tauti_dispatch_fini(&dispatch);
 	tauti_cores_fini(&s);
 	taut_arena_destroy(s.arena);
 	if (!status && timeline->n_run < graph->n_ops)

@@ -4,6 +4,7 @@
  *   check.c    is a taut_sharing what the header says?
  *   rates.c    max-min rates of the flows that are under way
  *   cores.c    how far operations on a core get while flows slow it
+ *   dispatch.c what a mechanism is told, and starts
  *   measure.c  the other way round
  *
  * All that happens, happens at a whole nanosecond. At one nanosecond, first
@@ -80,6 +81,7 @@ struct share {
 	const struct taut_graph *graph;
 	const struct taut_sharing *is;
 	struct tauti_measure *measure; /* NULL: amounts and durations are given */
+	struct taut_dispatch *dispatch; /* NULL: nothing is held */
 	struct flow *flows;
 	struct resource *resources;
 	struct link *links;       /* by use, as flow_of_use */
@@ -108,6 +110,29 @@ struct tauti_measure {
 	                           long they are */
 };
 
+/* A call that was asked for. */
+struct call {
+	int64_t at_ns;
+	uint64_t asked; /* how many were before it */
+	uint64_t what;
+	uint32_t cause; /* op, or TAUT_NONE */
+};
+
+struct taut_dispatch {
+	const struct taut_dispatcher *is;
+	struct share *share;
+	struct ready ended, ready; /* not told yet; of what ended also ends that
+	                              are known but to come */
+	uint8_t *stage;            /* by op: of those that are held */
+	TAUT_VEC(struct call) calls; /* binary heap by (at_ns, asked) */
+	uint64_t asked;
+	uint32_t cause;            /* of what is released now */
+	uint32_t n_held;           /* told ready and not released */
+	uint32_t n_idle;           /* calls in a row that nothing came of */
+	taut_status status;        /* of the first that failed */
+	struct taut_error *err;
+};
+
 /* The first whole nanosecond that is not before at_ns + wait_ns: what ends
  * later than a change must not be taken for ended at it. Sums of fractions are
  * off by a little: a millionth does not count. What is beyond all other times
@@ -129,6 +154,32 @@ taut_status tauti_sharing_check(const struct taut_graph *graph,
 taut_status tauti_replay_shared(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct tauti_measure *measure, struct taut_error *reterr);
+
+/* --- dispatch.c */
+/* With s->is and s->arena; dispatch is all zero. */
+taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *dispatch,
+	const struct taut_dispatcher *is, struct taut_error *err);
+void tauti_dispatch_fini(struct taut_dispatch *dispatch);
+static inline bool tauti_is_told(
+	const struct share *s, uint32_t op, unsigned what)
+{
+	return s->dispatch && s->dispatch->is->ops[op] & what;
+}
+/* The waits of a held op are over: true, it is not to start now. */
+bool tauti_dispatch_hold(struct share *s, uint32_t op);
+/* The end of an op that is to be told is known. */
+void tauti_dispatch_ended(struct share *s, uint32_t op);
+/* When there is something to tell; INT64_MAX: never. */
+int64_t tauti_dispatch_next(const struct share *s);
+/* Tells one thing that is to be told at the clock; dispatch->status says how it
+ * went. */
+void tauti_dispatch_tell(struct share *s);
+/* After all: is something held for ever? TAUT_EMATCH. */
+taut_status tauti_dispatch_check(const struct share *s, struct taut_error *err);
+/* Nothing is shared, but a mechanism starts operations. */
+taut_status tauti_replay_dispatched(const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
+	struct taut_error *reterr);
 
 /* --- rates.c */
 /* Flow f begins, or ends, to move at the clock. */
