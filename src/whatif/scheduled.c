@@ -1,0 +1,134 @@
+/* scheduled.c - the schedule of a built graph: its engine, and what it decided
+ * as waits. */
+#include "whatif/schedule.h"
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for a schedule");
+}
+
+/* --- the engine ----------------------------------------------------------------- */
+
+static taut_status out_of_date(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EINVAL, -1, "schedule: a change behind "
+		"it took its transfers away, or gave them to more ranks; put "
+		"schedule behind it");
+}
+
+static taut_status map_team(const struct tauti_team *team,
+	const struct taut_graph *built, const uint32_t *became,
+	struct taut_arena *arena, struct tauti_team *to, struct taut_error *err)
+{
+	size_t n = (size_t)team->n_iterations * team->n_ranks * team->n_pieces;
+	uint32_t *arrive = taut_arena_calloc(arena, n + 1, sizeof *arrive);
+
+	if (!arrive)
+		return no_memory(err);
+	for (size_t i = 0; i < n; i++) {
+		uint32_t op = arrive[i] = became[team->arrive[i]];
+
+		if (op == TAUT_NONE || built->collective[op] == TAUT_NONE ||
+			built->collectives[built->collective[op]].n_members !=
+			team->n_ranks)
+			return out_of_date(err);
+	}
+	*to = *team;
+	to->arrive = arrive;
+	return TAUT_OK;
+}
+
+taut_status tauti_schedule_engine(const struct tauti_whatif *w,
+	const struct taut_graph *built, const uint32_t *became,
+	struct taut_arena *arena, struct tauti_engine **ret_engine,
+	struct taut_error *err)
+{
+	const struct tauti_schedule *s = w->schedule;
+	struct tauti_team *teams = TAUT_ARENA_ARRAY(
+		arena, struct tauti_team, s->n_teams + 1);
+	taut_status status = teams ? TAUT_OK : no_memory(err);
+
+	for (uint32_t t = 0; !status && t < s->n_teams; t++)
+		status = map_team(&s->teams[t], built, became, arena,
+			&teams[t], err);
+	return status ? status : tauti_engine_create(built, teams, s->n_teams,
+		&s->options, ret_engine, err);
+}
+
+/* --- what it decided -------------------------------------------------------------- */
+
+struct keeper {
+	struct tauti_whatif *w;
+	const struct taut_graph *built;
+	const struct taut_timeline *timeline;
+	const uint32_t *became;
+	uint32_t *was; /* by op of the built graph: of the edit */
+	struct taut_error *err;
+};
+
+struct known {
+	uint32_t op;
+	bool is;
+};
+
+static void see(void *context, struct taut_wait wait)
+{
+	struct known *known = context;
+
+	known->is |= wait.op == known->op;
+}
+
+/* An arrival that was held back waits for what let it go. */
+static taut_status keep(const struct keeper *k, uint32_t arrive)
+{
+	const struct taut_timeline *t = k->timeline;
+	uint32_t op = k->became[arrive], by = t->decided_by[op];
+	struct known known = { TAUT_NONE, false };
+	bool ended;
+
+	if (by == TAUT_NONE)
+		return TAUT_OK;
+	known.op = k->was[by];
+	known.is = known.op == taut_edit_before(k->w->edit, arrive);
+	taut_edit_each_in(k->w->edit, arrive, see, &known);
+	if (known.is || known.op == TAUT_NONE)
+		return TAUT_OK;
+	ended = t->end_ns[by] <= t->start_ns[op];
+	return taut_edit_connect(k->w->edit, known.op, arrive, ended ?
+		TAUT_EDGE_THREAD : TAUT_EDGE_THREAD | TAUT_EDGE_FROM_START,
+		t->start_ns[op] - (ended ? t->end_ns : t->start_ns)[by],
+		k->err);
+}
+
+static taut_status keep_team(
+	const struct keeper *k, const struct tauti_team *team)
+{
+	size_t n = (size_t)team->n_iterations * team->n_ranks * team->n_pieces;
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < n; i++)
+		status = keep(k, team->arrive[i]);
+	return status;
+}
+
+taut_status tauti_schedule_keep(struct tauti_whatif *w,
+	const struct taut_graph *built, const uint32_t *became,
+	const struct taut_timeline *timeline, struct taut_error *err)
+{
+	struct keeper k = { w, built, timeline, became, NULL, err };
+	uint32_t n = taut_edit_ops(w->edit);
+	taut_status status = TAUT_OK;
+
+	k.was = taut_arena_calloc(
+		w->arena, (size_t)built->n_ops + 1, sizeof *k.was);
+	if (!k.was)
+		return no_memory(err);
+	for (uint32_t i = 0; i < built->n_ops; i++)
+		k.was[i] = TAUT_NONE;
+	for (uint32_t i = 0; i < n; i++)
+		if (became[i] != TAUT_NONE)
+			k.was[became[i]] = i;
+	for (uint32_t t = 0; !status && t < w->schedule->n_teams; t++)
+		status = keep_team(&k, &w->schedule->teams[t]);
+	return status;
+}
