@@ -1,9 +1,9 @@
 /* dispatch.c - operations that a mechanism starts.
  *
  * A held op whose time has come is not started but put among the news; so is
- * an op whose end is to be told, as soon as that is known. The loop comes here
- * when the clock is about to move past them. What is released goes back to the
- * ready ones, with the clock as its start. */
+ * an op whose end is to be told, as soon as that is known. What is told first is
+ * due like a flow or a core, behind all of them and behind what starts. What is
+ * released goes back to the ready ones, with the clock as its start. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -52,27 +52,40 @@ static struct call take_call(struct taut_dispatch *d)
 
 /* --- news ----------------------------------------------------------------------------------*/
 
+static int64_t next_ns(const struct taut_dispatch *d)
+{
+	int64_t call_ns = d->calls.count ? d->calls.data[0].at_ns : INT64_MAX;
+	return min64(call_ns, min64(
+		ready_first_ns(&d->ended), ready_first_ns(&d->ready)));
+}
+
+static void plan(struct share *s)
+{
+	uint32_t id = s->is->n_flows + s->n_cores;
+	int64_t at_ns = next_ns(s->dispatch);
+	if (at_ns == INT64_MAX)
+		due_drop(&s->due, id);
+	else
+		due_set(&s->due, id, max64(at_ns, s->clock_ns));
+}
+
 bool tauti_dispatch_hold(struct share *s, uint32_t op)
 {
 	struct taut_dispatch *d = s->dispatch;
-	if (d->stage[op] == STAGE_RELEASED)
+	if (!(d->is->ops[op] & TAUT_HELD) || d->stage[op] == STAGE_RELEASED)
 		return false;
 	ready_put(&d->ready, (struct ready_op){ s->core.start_ns[op], op });
+	plan(s);
 	return true;
 }
 
 void tauti_dispatch_ended(struct share *s, uint32_t op)
 {
+	if (!(s->dispatch->is->ops[op] & TAUT_TELL_END))
+		return;
 	ready_put(&s->dispatch->ended,
 		(struct ready_op){ s->core.end_ns[op], op });
-}
-
-int64_t tauti_dispatch_next(const struct share *s)
-{
-	const struct taut_dispatch *d = s->dispatch;
-	int64_t call_ns = d->calls.count ? d->calls.data[0].at_ns : INT64_MAX;
-	return min64(call_ns, min64(
-		ready_first_ns(&d->ended), ready_first_ns(&d->ready)));
+	plan(s);
 }
 
 static void tell_ended(struct share *s)
@@ -102,7 +115,7 @@ static void tell_call(struct share *s)
 	struct taut_dispatch *d = s->dispatch;
 	struct call call = take_call(d);
 	d->cause = call.cause;
-	if (ready_first_ns(&s->core.ready) < INT64_MAX || s->due.n)
+	if (ready_first_ns(&s->core.ready) < INT64_MAX || s->due.n > 1)
 		d->n_idle = 0;
 	if (++d->n_idle > MOST_IDLE)
 		d->status = taut_error_set(d->err, TAUT_EMATCH, -1, "the "
@@ -127,6 +140,8 @@ void tauti_dispatch_tell(struct share *s)
 		tell_call(s);
 	}
 	d->cause = TAUT_NONE;
+	s->stop |= d->status != TAUT_OK;
+	plan(s);
 }
 
 /* --- what the mechanism asks for ----------------------------------------------------------*/
@@ -162,8 +177,11 @@ taut_status taut_dispatch_call(struct taut_dispatch *d, int64_t at_ns,
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"a call at %lld ns: expected less than 2^60, and a "
 			"mechanism that can be called", (long long)at_ns);
-	return put_call(d, call) ? TAUT_OK : taut_error_set(reterr,
-		TAUT_ENOMEM, -1, "no memory for a call");
+	if (!put_call(d, call))
+		return taut_error_set(
+			reterr, TAUT_ENOMEM, -1, "no memory for a call");
+	plan(d->share);
+	return TAUT_OK;
 }
 
 /* --- begin and end ---------------------------------------------------------------------------*/
@@ -180,6 +198,17 @@ static bool get_heap(struct share *s, unsigned what, struct ready *ret)
 	return true;
 }
 
+static bool mark_told(struct share *s)
+{
+	uint32_t *flow_of = TAUT_ARENA_ARRAY(
+		s->arena, uint32_t, s->graph->n_ops);
+	for (uint32_t op = 0; flow_of && op < s->graph->n_ops; op++)
+		flow_of[op] = s->dispatch->is->ops[op] ? TAUTI_TOLD
+			: s->is->flow_of[op];
+	s->flow_of = flow_of;
+	return flow_of != NULL;
+}
+
 taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *d,
 	const struct taut_dispatcher *is, struct taut_error *err)
 {
@@ -188,7 +217,7 @@ taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *d,
 	d->cause = TAUT_NONE;
 	s->dispatch = d;
 	d->stage = TAUT_ARENA_ARRAY(s->arena, uint8_t, s->graph->n_ops);
-	if (!d->stage || !get_heap(s, TAUT_HELD, &d->ready) ||
+	if (!d->stage || !mark_told(s) || !get_heap(s, TAUT_HELD, &d->ready) ||
 			!get_heap(s, TAUT_TELL_END, &d->ended))
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory to hold operations");

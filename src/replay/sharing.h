@@ -82,6 +82,7 @@ struct share {
 	const struct taut_sharing *is;
 	struct tauti_measure *measure; /* NULL: amounts and durations are given */
 	struct taut_dispatch *dispatch; /* NULL: nothing is held */
+	const uint32_t *flow_of;  /* by op: is->flow_of, or TAUTI_TOLD */
 	struct flow *flows;
 	struct resource *resources;
 	struct link *links;       /* by use, as flow_of_use */
@@ -89,13 +90,14 @@ struct share {
 	uint32_t *core_of_lane;   /* index in cores; TAUT_NONE */
 	struct vcore *cores;
 	uint32_t n_cores;
-	struct due due;           /* ids: flows, then cores */
+	struct due due;           /* ids: flows, then cores, then what a
+	                             mechanism is to be told */
 	uint32_t *dirty, n_dirty; /* resources whose flows have changed */
 	uint32_t *found_flows, n_found_flows;
 	uint32_t *found_resources, n_found_resources;
 	uint64_t search;
 	int64_t clock_ns;
-	bool no_memory;
+	bool stop; /* no memory, or a mechanism failed */
 	struct taut_arena *arena;
 };
 
@@ -109,6 +111,10 @@ struct tauti_measure {
 	struct ready aims;      /* ops on cores, by when it is found out how
 	                           long they are */
 };
+
+/* In share.flow_of: an op of which a mechanism is told. So that a replay without
+ * one asks nothing more of any op. */
+#define TAUTI_TOLD (TAUT_NONE - 1)
 
 /* A call that was asked for. */
 struct call {
@@ -160,19 +166,13 @@ taut_status tauti_replay_shared(const struct taut_graph *graph,
 taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *dispatch,
 	const struct taut_dispatcher *is, struct taut_error *err);
 void tauti_dispatch_fini(struct taut_dispatch *dispatch);
-static inline bool tauti_is_told(
-	const struct share *s, uint32_t op, unsigned what)
-{
-	return s->dispatch && s->dispatch->is->ops[op] & what;
-}
-/* The waits of a held op are over: true, it is not to start now. */
+/* An op that is told is about to start: true, it is held and is not to start
+ * now. */
 bool tauti_dispatch_hold(struct share *s, uint32_t op);
-/* The end of an op that is to be told is known. */
+/* The end of an op that may be to be told is known. */
 void tauti_dispatch_ended(struct share *s, uint32_t op);
-/* When there is something to tell; INT64_MAX: never. */
-int64_t tauti_dispatch_next(const struct share *s);
-/* Tells one thing that is to be told at the clock; dispatch->status says how it
- * went. */
+/* Tells one thing that is to be told at the clock; where that fails, the replay
+ * is to stop. */
 void tauti_dispatch_tell(struct share *s);
 /* After all: is something held for ever? TAUT_EMATCH. */
 taut_status tauti_dispatch_check(const struct share *s, struct taut_error *err);
