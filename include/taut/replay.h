@@ -102,8 +102,9 @@ TAUT_API TAUT_NODISCARD taut_status taut_sharing_measure(
  * instant happens before the next. `now` never goes back. An op that became ready
  * before the clock (a negative lag or gap) is told at the clock.
  *
- * A released op starts at the clock. Where that is later than it could have, it
- * is decided by the op of whose end the mechanism was being told, or else by what
+ * The release is one more wait: a released op starts at the clock, or behind it by
+ * its gap where that is positive. Where that is later than its other waits, it is
+ * decided by the op of whose end the mechanism was being told, or else by what
  * decided that the op was ready of which it was, and a call by what it was asked
  * for in; where nothing had, by its own waits. So a walk along decided_by[] still
  * leads back in time.

@@ -3,7 +3,7 @@
  * A held op whose time has come is not started but put among the news; so is
  * an op whose end is to be told, as soon as that is known. What is told first is
  * due like a flow or a core, behind all of them and behind what starts. What is
- * released goes back to the ready ones, with the clock as its start. */
+ * released goes back to the ready ones, to start at the clock. */
 #include <stdlib.h>
 #include <string.h>
 
@@ -163,6 +163,7 @@ taut_status taut_dispatch_release(
 		if (d->cause != TAUT_NONE)
 			s->core.decided_by[op] = d->cause;
 	}
+	s->core.start_ns[op] += max64(d->gap_ns[op], 0);
 	ready_put(&s->core.ready,
 		(struct ready_op){ s->core.start_ns[op], op });
 	return TAUT_OK;
@@ -209,15 +210,29 @@ static bool mark_told(struct share *s)
 	return flow_of != NULL;
 }
 
-taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *d,
-	const struct taut_dispatcher *is, struct taut_error *err)
+static bool put_gaps_off(struct share *s, struct taut_replay_edit *edit)
 {
-	d->is = is;
+	struct taut_dispatch *d = s->dispatch;
+	int64_t *gap_ns = TAUT_ARENA_ARRAY(
+		s->arena, int64_t, s->graph->n_ops);
+	d->gap_ns = edit->gap_ns ? edit->gap_ns : s->graph->gap_ns;
+	for (uint32_t op = 0; gap_ns && op < s->graph->n_ops; op++)
+		gap_ns[op] = d->is->ops[op] & TAUT_HELD
+			? min64(d->gap_ns[op], 0) : d->gap_ns[op];
+	edit->gap_ns = gap_ns;
+	return gap_ns != NULL;
+}
+
+taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *d,
+	struct taut_replay_edit *edit, struct taut_error *err)
+{
+	d->is = edit->dispatcher;
 	d->share = s;
 	d->cause = TAUT_NONE;
 	s->dispatch = d;
 	d->stage = TAUT_ARENA_ARRAY(s->arena, uint8_t, s->graph->n_ops);
-	if (!d->stage || !mark_told(s) || !get_heap(s, TAUT_HELD, &d->ready) ||
+	if (!d->stage || !mark_told(s) || !put_gaps_off(s, edit) ||
+			!get_heap(s, TAUT_HELD, &d->ready) ||
 			!get_heap(s, TAUT_TELL_END, &d->ended))
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory to hold operations");

@@ -110,11 +110,22 @@ static uint32_t lone(struct rig *rig, int64_t gap_ns, int64_t dur_ns,
 	return op;
 }
 
+/* The same behind one that takes ready_ns. */
+static uint32_t lone_at(struct rig *rig, int64_t ready_ns, int64_t dur_ns,
+	unsigned told)
+{
+	by_hand_lane(rig->hand, 0);
+	by_hand_op(rig->hand, TAUT_OP_HOST, "before", ready_ns, 0);
+	uint32_t op = by_hand_op(rig->hand, TAUT_OP_HOST, "op", dur_ns, 0);
+	rig->ops[op] = (uint8_t)told;
+	return op;
+}
+
 /* A transfer of a flow on a link. */
-static uint32_t move(struct rig *rig, int64_t gap_ns, double amount,
+static uint32_t move(struct rig *rig, int64_t ready_ns, double amount,
 	uint32_t link, unsigned told)
 {
-	uint32_t op = lone(rig, gap_ns, 0, told);
+	uint32_t op = lone_at(rig, ready_ns, 0, told);
 	share_op(rig->share, op, share_flow(rig->share, amount, 0));
 	share_use(rig->share, link, 1);
 	return op;
@@ -192,16 +203,16 @@ static void test_the_mechanism_decides_the_order(void **state)
 	for (int unordered = 0; unordered < 2; unordered++) {
 		struct rig rig = begin(LAST_FIRST);
 		unsigned told = TAUT_HELD | TAUT_TELL_END;
-		uint32_t a = lone(&rig, 0, 100, told);
-		uint32_t b = lone(&rig, 10, 100, told);
-		uint32_t c = lone(&rig, 20, 100, told);
-		uint32_t d = lone(&rig, 20, 100, told);
+		uint32_t a = lone_at(&rig, 0, 100, told);
+		uint32_t b = lone_at(&rig, 10, 100, told);
+		uint32_t c = lone_at(&rig, 20, 100, told);
+		uint32_t d = lone_at(&rig, 20, 100, told);
 		replay(&rig, 0, unordered);
 		expect(&rig, a, 0, 100);
 		expect(&rig, d, 100, 200);
 		expect(&rig, c, 200, 300);
 		expect(&rig, b, 300, 400);
-		assert_int_equal(rig.timeline.decided_by[a], TAUT_NONE);
+		assert_int_equal(rig.timeline.decided_by[a], a - 1);
 		assert_int_equal(rig.timeline.decided_by[d], a);
 		assert_int_equal(rig.timeline.decided_by[c], d);
 		assert_int_equal(rig.timeline.decided_by[b], c);
@@ -248,6 +259,21 @@ static void test_what_waits_for_a_held_op_waits_on(void **state)
 	expect(&rig, c, 145, 146);
 	expect(&rig, d, 112, 113);
 	assert_int_equal(rig.timeline.decided_by[b], a);
+	end(&rig);
+}
+
+/* A positive gap comes behind the release, as behind any wait. */
+static void test_a_gap_comes_behind_the_release(void **state)
+{
+	(void)state;
+	struct rig rig = begin(LATER);
+	uint32_t a = lone(&rig, 7, 30, TAUT_HELD);
+	replay(&rig, 0, 0);
+	expect(&rig, a, 107, 137);
+	assert_int_equal(rig.told_ns[0], 0);
+	rig.how = AT_ONCE;
+	replay(&rig, 0, 1);
+	expect(&rig, a, 7, 37);
 	end(&rig);
 }
 
@@ -353,6 +379,7 @@ int main(void)
 		cmocka_unit_test(test_the_mechanism_decides_the_order),
 		cmocka_unit_test(test_flows_wait_for_their_turn),
 		cmocka_unit_test(test_what_waits_for_a_held_op_waits_on),
+		cmocka_unit_test(test_a_gap_comes_behind_the_release),
 		cmocka_unit_test(test_what_was_ready_before_the_clock_starts_at_it),
 		cmocka_unit_test(test_what_is_never_released_is_an_error),
 		cmocka_unit_test(test_one_that_only_calls_itself_comes_to_an_end),

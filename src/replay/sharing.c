@@ -404,16 +404,16 @@ taut_status tauti_replay_shared(const struct taut_graph *graph,
 		.flow_of = edit->sharing->flow_of,
 	};
 	struct taut_dispatch dispatch = { .err = reterr };
+	struct taut_replay_edit with = *edit;
 	taut_status status = tauti_sharing_check(graph, edit->sharing,
 		edit->dur_ns ? edit->dur_ns : graph->dur_ns, !measure, reterr);
 	if (status)
 		return status;
 	status = get_memory(&s, reterr);
 	if (!status && edit->dispatcher)
-		status = tauti_dispatch_init(
-			&s, &dispatch, edit->dispatcher, reterr);
+		status = tauti_dispatch_init(&s, &dispatch, &with, reterr);
 	if (!status) {
-		tauti_core_begin(&s.core, graph, edit, timeline);
+		tauti_core_begin(&s.core, graph, &with, timeline);
 		run(&s, timeline);
 		status = dispatch.status;
 		if (!status && s.stop)

@@ -126,6 +126,7 @@ struct call {
 
 struct taut_dispatch {
 	const struct taut_dispatcher *is;
+	const int64_t *gap_ns;     /* by op, also of what is held */
 	struct share *share;
 	struct ready ended, ready; /* not told yet; of what ended also ends that
 	                              are known but to come */
@@ -162,9 +163,10 @@ taut_status tauti_replay_shared(const struct taut_graph *graph,
 	struct tauti_measure *measure, struct taut_error *reterr);
 
 /* --- dispatch.c */
-/* With s->is and s->arena; dispatch is all zero. */
+/* With s->is and s->arena; dispatch is all zero. edit gets gaps of its own, for
+ * that of a held op comes behind its release. */
 taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *dispatch,
-	const struct taut_dispatcher *is, struct taut_error *err);
+	struct taut_replay_edit *edit, struct taut_error *err);
 void tauti_dispatch_fini(struct taut_dispatch *dispatch);
 /* An op that is told is about to start: true, it is held and is not to start
  * now. */

@@ -159,6 +159,11 @@ static int is_serial(const struct reference *ref, uint32_t op)
 	return ref->graph->lanes[ref->graph->lane[op]].trace != TAUT_NONE;
 }
 
+static int is_told(const struct reference *ref, uint32_t op, unsigned what)
+{
+	return ref->mechanism && ref->mechanism->ops[op] & what;
+}
+
 /* 0: waits for what is not known. */
 static int solve(const struct reference *ref, uint32_t op,
 	int64_t *ret_start_ns, uint32_t *ret_by)
@@ -191,6 +196,8 @@ static int solve(const struct reference *ref, uint32_t op,
 				from);
 		}
 	}
+	if (is_told(ref, op, TAUT_HELD))
+		gap_ns = 0; /* behind the release */
 	*ret_start_ns = latest.at_ns + (gap_ns > 0 ? gap_ns : 0);
 	*ret_by = latest.by;
 	return latest.known;
@@ -215,11 +222,6 @@ static uint32_t next_start(struct reference *ref, int64_t *ret_ns)
 }
 
 /* --- what a mechanism is told -----------------------------------------------------------*/
-
-static int is_told(const struct reference *ref, uint32_t op, unsigned what)
-{
-	return ref->mechanism && ref->mechanism->ops[op] & what;
-}
 
 static void add_news(struct reference *ref, int kind, int64_t at_ns,
 	uint64_t id, uint64_t what)
@@ -277,13 +279,15 @@ static void tell(struct reference *ref)
 
 static inline void reference_release(struct reference *ref, uint32_t op)
 {
+	int64_t gap_ns = ref->gap_ns[op];
 	assert_int_equal(ref->state[op], HELD);
 	ref->state[op] = RELEASED;
-	if (ref->clock_ns <= ref->released_ns[op])
-		return;
-	ref->released_ns[op] = ref->clock_ns;
-	if (ref->cause != TAUT_NONE)
-		ref->decided_by[op] = ref->cause;
+	if (ref->clock_ns > ref->released_ns[op]) {
+		ref->released_ns[op] = ref->clock_ns;
+		if (ref->cause != TAUT_NONE)
+			ref->decided_by[op] = ref->cause;
+	}
+	ref->released_ns[op] += gap_ns > 0 ? gap_ns : 0;
 }
 
 static inline void reference_call(

@@ -343,6 +343,7 @@ static taut_status replay_scheduled(struct tauti_predictor *p,
 {
 	struct tauti_engine *engine = NULL;
 	struct taut_arena *arena = taut_arena_create();
+	int64_t step_ns;
 	taut_status status = arena ? tauti_schedule_engine(&p->w, out->graph,
 		op_of, arena, &engine, err) : no_memory(err);
 
@@ -351,8 +352,13 @@ static taut_status replay_scheduled(struct tauti_predictor *p,
 	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
 		status = tauti_schedule_keep(
 			&p->w, out->graph, op_of, &out->timeline, err);
+	step_ns = out->step_ns;
 	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
 		status = build_anew(p, op_of, became, out, err);
+	if (!status && out->step_ns != step_ns)
+		status = taut_error_set(err, TAUT_EMATCH, -1, "a schedule of "
+			"%lld ns a step takes %lld ns without its scheduler",
+			(long long)step_ns, (long long)out->step_ns);
 	tauti_engine_destroy(engine);
 	taut_arena_destroy(arena);
 	return status;

@@ -1,5 +1,7 @@
 /* scheduled.c - the schedule of a built graph: its engine, and what it decided
  * as waits. */
+#include <stdlib.h>
+
 #include "whatif/schedule.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -78,11 +80,20 @@ static void see(void *context, struct taut_wait wait)
 	known->is |= wait.op == known->op;
 }
 
+/* When it was let go: its gap comes behind that. */
+static int64_t released_ns(const struct keeper *k, uint32_t op)
+{
+	int64_t gap_ns = k->built->gap_ns[op];
+
+	return k->timeline->start_ns[op] - (gap_ns > 0 ? gap_ns : 0);
+}
+
 /* An arrival that was held back waits for what let it go. */
 static taut_status keep(const struct keeper *k, uint32_t arrive)
 {
 	const struct taut_timeline *t = k->timeline;
 	uint32_t op = k->became[arrive], by = t->decided_by[op];
+	int64_t at_ns = released_ns(k, op);
 	struct known known = { TAUT_NONE, false };
 	bool ended;
 
@@ -93,11 +104,78 @@ static taut_status keep(const struct keeper *k, uint32_t arrive)
 	taut_edit_each_in(k->w->edit, arrive, see, &known);
 	if (known.is || known.op == TAUT_NONE)
 		return TAUT_OK;
-	ended = t->end_ns[by] <= t->start_ns[op];
+	ended = t->end_ns[by] <= at_ns;
 	return taut_edit_connect(k->w->edit, known.op, arrive, ended ?
 		TAUT_EDGE_THREAD : TAUT_EDGE_THREAD | TAUT_EDGE_FROM_START,
-		t->start_ns[op] - (ended ? t->end_ns : t->start_ns)[by],
-		k->err);
+		at_ns - (ended ? t->end_ns : t->start_ns)[by], k->err);
+}
+
+struct stay { /* a piece of a rank, from arrival to end */
+	int64_t start_ns, end_ns;
+	uint32_t arrive;
+};
+
+static int by_start(const void *a, const void *b)
+{
+	const struct stay *x = a, *y = b;
+
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return x->arrive < y->arrive ? -1 : x->arrive > y->arrive;
+}
+
+/* Each behind those before it, on the first lane that is free by then: as many
+ * lanes as were side by side. No time changes. */
+static taut_status pack(const struct keeper *k, const struct stay *stays,
+	size_t n, const uint32_t *lanes)
+{
+	struct stay *last = taut_arena_calloc(
+		k->w->arena, n + 1, sizeof *last);
+	size_t n_lanes = 0;
+	taut_status status = last ? TAUT_OK : no_memory(k->err);
+
+	for (size_t i = 0; !status && i < n; i++) {
+		size_t at = 0;
+
+		while (at < n_lanes && last[at].end_ns > stays[i].start_ns)
+			at++;
+		if (at == n_lanes)
+			last[n_lanes++].arrive = TAUT_NONE;
+		status = taut_edit_move(k->w->edit, stays[i].arrive,
+			last[at].arrive == TAUT_NONE ? TAUT_NONE :
+			taut_edit_next(k->w->edit, last[at].arrive),
+			lanes[at], k->err);
+		last[at] = stays[i];
+	}
+	return status;
+}
+
+static taut_status pack_member(const struct keeper *k,
+	const struct tauti_team *team, uint32_t member)
+{
+	size_t n = 0, all = (size_t)team->n_iterations * team->n_pieces;
+	struct stay *stays = taut_arena_calloc(
+		k->w->arena, all + 1, sizeof *stays);
+	uint32_t *lanes = taut_arena_calloc(
+		k->w->arena, (size_t)team->n_pieces + 1, sizeof *lanes);
+	struct taut_op is;
+
+	if (!stays || !lanes)
+		return no_memory(k->err);
+	for (uint32_t i = 0; i < team->n_iterations; i++)
+		for (uint32_t p = 0; p < team->n_pieces; p++) {
+			uint32_t arrive = team->arrive[((size_t)i *
+				team->n_ranks + member) * team->n_pieces + p];
+			uint32_t op = k->became[arrive];
+
+			stays[n++] = (struct stay) {
+				released_ns(k, op),
+				k->timeline->end_ns[op + 1], arrive };
+			if (taut_edit_op(k->w->edit, arrive, &is))
+				lanes[p] = is.lane;
+		}
+	qsort(stays, n, sizeof *stays, by_start);
+	return pack(k, stays, n, lanes);
 }
 
 static taut_status keep_team(
@@ -108,6 +186,8 @@ static taut_status keep_team(
 
 	for (size_t i = 0; !status && i < n; i++)
 		status = keep(k, team->arrive[i]);
+	for (uint32_t r = 0; !status && r < team->n_ranks; r++)
+		status = pack_member(k, team, r);
 	return status;
 }
 
