@@ -68,16 +68,21 @@ struct keeper {
 	struct taut_error *err;
 };
 
-struct known {
+struct known { /* does a wait for op explain this instant? */
 	uint32_t op;
+	int64_t start_ns, end_ns; /* of op */
+	int64_t at_ns;
 	bool is;
 };
 
 static void see(void *context, struct taut_wait wait)
 {
 	struct known *known = context;
+	int64_t from_ns = wait.kind & TAUT_EDGE_FROM_START ?
+		known->start_ns : known->end_ns;
 
-	known->is |= wait.op == known->op;
+	known->is |= wait.op == known->op &&
+		from_ns + wait.lag_ns == known->at_ns;
 }
 
 /* When it was let go: its gap comes behind that. */
@@ -94,13 +99,16 @@ static taut_status keep(const struct keeper *k, uint32_t arrive)
 	const struct taut_timeline *t = k->timeline;
 	uint32_t op = k->became[arrive], by = t->decided_by[op];
 	int64_t at_ns = released_ns(k, op);
-	struct known known = { TAUT_NONE, false };
+	struct known known;
 	bool ended;
 
-	if (by == TAUT_NONE)
-		return TAUT_OK;
-	known.op = k->was[by];
-	known.is = known.op == taut_edit_before(k->w->edit, arrive);
+	if (by == TAUT_NONE) /* it waits for nothing */
+		return at_ns == 0 ? TAUT_OK : taut_edit_set_gap(
+			k->w->edit, arrive, t->start_ns[op], k->err);
+	known = (struct known) { k->was[by], t->start_ns[by], t->end_ns[by],
+		at_ns, false };
+	known.is = known.op == taut_edit_before(k->w->edit, arrive) &&
+		known.end_ns == at_ns;
 	taut_edit_each_in(k->w->edit, arrive, see, &known);
 	if (known.is || known.op == TAUT_NONE)
 		return TAUT_OK;
