@@ -18,6 +18,8 @@ struct piecer {
 	struct taut_error *err;
 	uint32_t *group; /* by place: the place of its team's first */
 	uint32_t *lane, *last; /* by (place, piece): last op on it */
+	uint32_t *tail_lane, *tail_last; /* by (place, task): of work behind
+	                                    transfers; TAUT_NONE: none yet */
 	/* the team at hand */
 	struct tauti_team *team;
 	uint32_t *arrive_of;
@@ -157,9 +159,10 @@ static bool keep(struct piecer *p, uint32_t member, bool in)
 	return !p->failed;
 }
 
-/* Nobody waits for the bucket any more but what updates its parameters. */
+/* Nobody waits for the bucket any more but what updates its parameters. from: its
+ * transfer, or the work behind it; what waits for that is in p->seen. */
 static taut_status wait_to_update(struct piecer *p, uint32_t place, uint32_t k,
-	uint32_t b, uint32_t transfer)
+	uint32_t b, uint32_t from)
 {
 	const struct tauti_ddp_step *s = step_at(p, place, k);
 	const struct tauti_bucket *it = bucket_at(p, place, k, b);
@@ -168,7 +171,7 @@ static taut_status wait_to_update(struct piecer *p, uint32_t place, uint32_t k,
 
 	for (size_t i = 0; !status && i < p->seen.count; i++)
 		if (!i || p->seen.data[i].op != p->seen.data[i - 1].op)
-			status = taut_edit_disconnect(p->w->edit, transfer,
+			status = taut_edit_disconnect(p->w->edit, from,
 				p->seen.data[i].op, p->err);
 	taut_vec_clear(&p->seen);
 	for (uint32_t g = first; !status && g < first + it->n; g++) {
@@ -181,7 +184,7 @@ static taut_status wait_to_update(struct piecer *p, uint32_t place, uint32_t k,
 			continue;
 		if (!taut_vec_push(&p->seen, wait))
 			return no_memory(p->err);
-		status = taut_edit_connect(p->w->edit, transfer, wait.op,
+		status = taut_edit_connect(p->w->edit, from, wait.op,
 			TAUT_EDGE_THREAD, 0, p->err);
 	}
 	return status;
@@ -194,6 +197,59 @@ static uint32_t *slot_of(struct piecer *p, uint32_t k, uint32_t member,
 		p->team->n_pieces + piece];
 }
 
+/* Work that a change put behind a transfer: what else stands on its lane has an
+ * event, or is a transfer. */
+static uint32_t made_behind(const struct piecer *p, uint32_t id)
+{
+	uint32_t next = taut_edit_next(p->w->edit, id);
+	struct taut_op op;
+
+	return next != TAUT_NONE && taut_edit_op(p->w->edit, next, &op) &&
+		op.like == TAUT_NONE && (op.kind == TAUT_OP_HOST ||
+		op.kind == TAUT_OP_KERNEL) ? next : TAUT_NONE;
+}
+
+static taut_status add_tail_lane(struct piecer *p, uint32_t at, uint32_t id)
+{
+	struct taut_graph_lane lane;
+	struct taut_op op;
+
+	if (p->tail_lane[at] != TAUT_NONE ||
+		!taut_edit_op(p->w->edit, id, &op))
+		return TAUT_OK;
+	lane = taut_edit_lane(p->w->edit, op.lane);
+	return taut_edit_add_lane(
+		p->w->edit, &lane, &p->tail_lane[at], p->err);
+}
+
+/* Work behind the transfer, to a lane of its own: it waits for all pieces. */
+static taut_status move_tail(struct piecer *p, uint32_t place, uint32_t k,
+	uint32_t b, uint32_t transfer, uint32_t tail)
+{
+	uint32_t at = place * p->team->n_tasks + b;
+	struct taut_wait wait = { tail, 0, TAUT_EDGE_THREAD };
+	taut_status status = add_tail_lane(p, at, tail);
+
+	if (!status && made_behind(p, tail) != TAUT_NONE)
+		status = taut_error_set(p->err, TAUT_EINVAL, -1, "schedule: "
+			"several changes put work behind an all-reduce");
+	if (!status && p->update) {
+		taut_edit_each_out(p->w->edit, tail, see, p);
+		status = p->failed ? no_memory(p->err) :
+			wait_to_update(p, place, k, b, tail);
+	}
+	if (!status)
+		status = taut_edit_move(p->w->edit, tail, p->tail_last[at],
+			p->tail_lane[at], p->err);
+	if (!status)
+		status = taut_edit_connect(p->w->edit, transfer, tail,
+			TAUT_EDGE_THREAD, 0, p->err);
+	p->tail_last[at] = tail;
+	taut_vec_clear(&p->seen);
+	return status || taut_vec_push(&p->seen, wait) ? status :
+		no_memory(p->err);
+}
+
 /* The recorded all-reduce is the first piece: to its own lane with it. */
 static taut_status move_first(struct piecer *p, uint32_t member, uint32_t k,
 	uint32_t b)
@@ -203,15 +259,19 @@ static taut_status move_first(struct piecer *p, uint32_t member, uint32_t k,
 	uint32_t at = place * p->team->n_pieces + piece;
 	uint32_t arrive = bucket_at(p, place, k, b)->arrive;
 	uint32_t transfer = taut_edit_next(p->w->edit, arrive);
+	uint32_t tail = made_behind(p, transfer);
 	taut_status status = TAUT_OK;
 
 	taut_edit_each_in(p->w->edit, arrive, see, p);
 	if (!keep(p, member, true))
 		return no_memory(p->err);
-	taut_edit_each_out(p->w->edit, transfer, see, p);
+	if (tail == TAUT_NONE)
+		taut_edit_each_out(p->w->edit, transfer, see, p);
 	if (p->failed)
 		return no_memory(p->err);
-	if (p->update)
+	if (tail != TAUT_NONE)
+		status = move_tail(p, place, k, b, transfer, tail);
+	else if (p->update)
 		status = wait_to_update(p, place, k, b, transfer);
 	if (!status && !keep(p, member, false))
 		return no_memory(p->err);
@@ -325,8 +385,15 @@ static taut_status lay_team(struct piecer *p, uint32_t first,
 		p->team->n_pieces + 1, sizeof *p->lane);
 	p->last = taut_arena_calloc(p->w->arena, (size_t)p->ddp->n_ranks *
 		p->team->n_pieces + 1, sizeof *p->last);
-	if (!p->arrive_of || !p->lane || !p->last)
+	p->tail_lane = taut_arena_calloc(p->w->arena, (size_t)p->ddp->n_ranks *
+		p->team->n_tasks + 1, sizeof *p->tail_lane);
+	p->tail_last = taut_arena_calloc(p->w->arena, (size_t)p->ddp->n_ranks *
+		p->team->n_tasks + 1, sizeof *p->tail_last);
+	if (!p->arrive_of || !p->lane || !p->last || !p->tail_lane ||
+		!p->tail_last)
 		return no_memory(p->err);
+	for (uint32_t i = 0; i < p->ddp->n_ranks * p->team->n_tasks; i++)
+		p->tail_lane[i] = p->tail_last[i] = TAUT_NONE;
 	p->team->arrive = p->arrive_of;
 	for (uint32_t i = 0; !status && i < p->team->n_ranks; i++)
 		status = make_lanes(p, p->places[i]);

@@ -14,13 +14,26 @@ static taut_status no_memory(struct taut_error *err)
 static taut_status out_of_date(struct taut_error *err)
 {
 	return taut_error_set(err, TAUT_EINVAL, -1, "schedule: a change behind "
-		"it took its transfers away, or gave them to more ranks; put "
-		"schedule behind it");
+		"it took its transfers away, cut them, put work behind them, "
+		"or gave them to more ranks; put schedule behind it");
 }
 
-static taut_status map_team(const struct tauti_team *team,
-	const struct taut_graph *built, const uint32_t *became,
-	struct taut_arena *arena, struct tauti_team *to, struct taut_error *err)
+/* Nothing but the same piece of the next iteration stands behind it. */
+static bool is_alone(const struct tauti_whatif *w,
+	const struct tauti_team *team, size_t i)
+{
+	size_t each = (size_t)team->n_ranks * team->n_pieces;
+	size_t all = each * team->n_iterations;
+	uint32_t transfer = taut_edit_next(w->edit, team->arrive[i]);
+
+	return taut_edit_next(w->edit, transfer) ==
+		(i + each < all ? team->arrive[i + each] : TAUT_NONE);
+}
+
+static taut_status map_team(const struct tauti_whatif *w,
+	const struct tauti_team *team, const struct taut_graph *built,
+	const uint32_t *became, struct taut_arena *arena,
+	struct tauti_team *to, struct taut_error *err)
 {
 	size_t n = (size_t)team->n_iterations * team->n_ranks * team->n_pieces;
 	uint32_t *arrive = taut_arena_calloc(arena, n + 1, sizeof *arrive);
@@ -32,7 +45,7 @@ static taut_status map_team(const struct tauti_team *team,
 
 		if (op == TAUT_NONE || built->collective[op] == TAUT_NONE ||
 			built->collectives[built->collective[op]].n_members !=
-			team->n_ranks)
+			team->n_ranks || !is_alone(w, team, i))
 			return out_of_date(err);
 	}
 	*to = *team;
@@ -51,7 +64,7 @@ taut_status tauti_schedule_engine(const struct tauti_whatif *w,
 	taut_status status = teams ? TAUT_OK : no_memory(err);
 
 	for (uint32_t t = 0; !status && t < s->n_teams; t++)
-		status = map_team(&s->teams[t], built, became, arena,
+		status = map_team(w, &s->teams[t], built, became, arena,
 			&teams[t], err);
 	return status ? status : tauti_engine_create(built, teams, s->n_teams,
 		&s->options, ret_engine, err);

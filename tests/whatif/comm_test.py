@@ -87,6 +87,18 @@ class Schedules(Case):
         free, slow = self.after(TWO, changes + "0us"), self.after(TWO, changes + "20ms")
         self.assertGreater(slow, free + 20)
 
+    def test_stacks(self):
+        """In the recorded order it is what it was without, whatever else changes; what it moved cannot change behind."""
+        for change in ("compress=fp16", "accumulate=2", "slow=1,factor=1.5", "link=2x", "overlap=none", "world=3"):
+            plain = self.after(TWO, change, "partition=1GB")
+            self.assertAlmostEqual(self.after(TWO, change, "schedule=fifo"), plain, delta=0.005 * plain, msg=change)
+        half = self.after(TWO, "bucket=1MiB", "compress=fp16", "schedule,partition=500kB,barrier=cross")
+        self.assertLess(half, 0.75 * self.after(TWO, "bucket=1MiB", "schedule,partition=1MB,barrier=cross"))
+        for change in ("compress=fp16", "partition=500kB", "world=3", "bucket=1MiB"):
+            result = whatif(TWO, "schedule", change)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("put schedule behind it", result.stderr)
+
     def test_refused(self):
         self.refused(TWO, "schedule,barrier=none", "keep|cross")
         self.refused(TWO, "schedule,order=declared", "schedule=fifo")
