@@ -23,6 +23,8 @@ struct chain_job {
 	int crosses;
 	int first_matters;               /* priority by forward order; else all
 	                                    alike */
+	int gathers;                     /* behind each task another of as many
+	                                    bytes, which is what is waited for */
 	/* gradient l of rank r is ready so much later; NULL: none is */
 	int64_t (*late_ns)(uint32_t rank, uint32_t layer);
 	struct tauti_engine_options options;
@@ -34,7 +36,8 @@ struct chain {
 	struct share_by_hand *share;
 	const struct taut_graph *graph;
 	struct taut_timeline timeline;
-	struct tauti_engine_task tasks[CHAIN_LAYERS]; /* in the order of backward */
+	struct tauti_engine_task tasks[2 * CHAIN_LAYERS]; /* in the order of
+	                                    backward, then what comes after them */
 	struct tauti_team team;
 	uint32_t *arrive; /* by (iteration, rank, piece) */
 	uint32_t forward[CHAIN_ITERATIONS][CHAIN_RANKS][CHAIN_LAYERS];
@@ -47,18 +50,25 @@ struct chain {
 /* Task t is layer n_layers - 1 - t. */
 static inline uint32_t chain_layer(const struct chain *c, uint32_t task)
 {
-	return c->job->n_layers - 1 - task;
+	return c->job->n_layers - 1 - task % c->job->n_layers;
+}
+
+static inline uint32_t chain_tasks(const struct chain_job *job)
+{
+	return job->n_layers * (job->gathers ? 2 : 1);
 }
 
 static inline void chain_cut(struct chain *c)
 {
 	const struct chain_job *job = c->job;
 	uint32_t n = 0;
-	for (uint32_t t = 0; t < job->n_layers; t++) {
+	for (uint32_t t = 0; t < chain_tasks(job); t++) {
 		c->tasks[t] = (struct tauti_engine_task){
 			.bytes = job->bytes,
 			.priority = job->first_matters ? chain_layer(c, t) : 0,
-			.after = TAUT_NONE, .first_piece = n,
+			.after = t < job->n_layers ? TAUT_NONE
+				: t - job->n_layers,
+			.first_piece = n,
 			.n_pieces = tauti_piece_count(
 				&job->options.sched, job->bytes),
 		};
@@ -66,8 +76,8 @@ static inline void chain_cut(struct chain *c)
 	}
 	by_hand_must(n <= CHAIN_PIECES);
 	c->team = (struct tauti_team){
-		job->n_ranks, job->n_layers, n, job->n_iterations, c->tasks,
-		NULL
+		job->n_ranks, chain_tasks(job), n, job->n_iterations,
+		c->tasks, NULL
 	};
 	c->arrive = calloc((size_t)job->n_iterations * job->n_ranks * n + 1,
 		sizeof *c->arrive);
@@ -98,11 +108,30 @@ static inline uint32_t *chain_at(
 		c->team.n_pieces + piece];
 }
 
+/* What an arrival at a piece of task t waits for: its gradient, or all that it
+ * comes after. */
+static inline void chain_waits(struct chain *c, uint32_t t, uint32_t k,
+	uint32_t r, uint32_t op)
+{
+	uint32_t layer = chain_layer(c, t);
+	const struct tauti_engine_task *after = t < c->job->n_layers ? NULL
+		: &c->tasks[t - c->job->n_layers];
+	if (!after)
+		by_hand_edge(c->hand, c->backward[k][r][layer], op,
+			TAUT_EDGE_LAUNCH, c->job->late_ns ?
+			c->job->late_ns(r, layer) : 0);
+	for (uint32_t i = 0; after && i < after->n_pieces; i++)
+		by_hand_edge(c->hand,
+			*chain_at(c, k, r, after->first_piece + i) + 1, op,
+			TAUT_EDGE_STREAM, 0);
+}
+
 /* Piece i of all ranks: of task t. */
 static inline void chain_piece(struct chain *c, uint32_t t, uint32_t i)
 {
 	const struct chain_job *job = c->job;
 	uint32_t piece = c->tasks[t].first_piece + i, layer = chain_layer(c, t);
+	int waited = !job->gathers || t >= job->n_layers;
 	uint64_t bytes = tauti_piece_bytes(
 		&job->options.sched, job->bytes, i);
 	for (uint32_t r = 0; r < job->n_ranks; r++) {
@@ -112,13 +141,11 @@ static inline void chain_piece(struct chain *c, uint32_t t, uint32_t i)
 				c->hand, TAUT_OP_ARRIVE, "arrive", 0, 0);
 			by_hand_op(c->hand, TAUT_OP_TRANSFER, "move", 0, 0);
 			*chain_at(c, k, r, piece) = op;
-			by_hand_edge(c->hand, c->backward[k][r][layer], op,
-				TAUT_EDGE_LAUNCH, job->late_ns ?
-				job->late_ns(r, layer) : 0);
-			if (!job->crosses)
+			chain_waits(c, t, k, r, op);
+			if (waited && !job->crosses)
 				by_hand_edge(c->hand, op + 1, c->update[k][r],
 					TAUT_EDGE_THREAD, 0);
-			else if (k + 1 < job->n_iterations)
+			else if (waited && k + 1 < job->n_iterations)
 				by_hand_edge(c->hand, op + 1,
 					c->forward[k + 1][r][layer],
 					TAUT_EDGE_THREAD, 0);
@@ -150,7 +177,7 @@ static inline struct chain *chain_begin(const struct chain_job *job)
 	chain_cut(c);
 	for (uint32_t r = 0; r < job->n_ranks; r++)
 		chain_main(c, r);
-	for (uint32_t t = 0; t < job->n_layers; t++) {
+	for (uint32_t t = 0; t < chain_tasks(job); t++) {
 		for (uint32_t i = 0; i < c->tasks[t].n_pieces; i++)
 			chain_piece(c, t, i);
 	}

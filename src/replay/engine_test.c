@@ -14,7 +14,7 @@ static struct chain *run(const struct chain_job *job)
 		fail_msg("%s", c->err.message);
 	assert_int_equal(c->timeline.n_run, c->graph->n_ops);
 	assert_int_equal(c->counts.done,
-		job->n_ranks * job->n_layers * job->n_iterations);
+		job->n_ranks * chain_tasks(job) * job->n_iterations);
 	assert_int_equal(c->counts.pieces, (uint64_t)job->n_ranks *
 		c->team.n_pieces * job->n_iterations);
 	return c;
@@ -98,6 +98,27 @@ static void test_crossing_reaches_the_bound(void **state)
 			(double)bytes[i] / 1536, (double)is / (double)bound);
 		assert_in_range(is, bound - 1, bound + 512 + 1024 +
 			(int64_t)bytes[i] + 128);
+	}
+}
+
+/* Reduce-scatter in the backward pass, all-gather behind it: the same bytes in two
+ * tasks, each with half of a layer's. */
+static void test_tasks_behind_tasks_reach_it_too(void **state)
+{
+	(void)state;
+	static const uint64_t bytes[] = { 384, 768, 1536 };
+	for (size_t i = 0; i < 3; i++) {
+		struct chain_job job = {
+			.n_ranks = 2, .n_layers = 32, .n_iterations = 8,
+			.forward_ns = 512, .backward_ns = 1024,
+			.bytes = bytes[i], .crosses = 1, .first_matters = 1,
+			.gathers = 1, .options.sched = { .piece_bytes = 64,
+				.credit_bytes = 64 },
+		};
+		int64_t bound = 32 * larger(
+			512 + 1024, 2 * (int64_t)bytes[i]);
+		assert_in_range(step_ns(&job), bound - 1, bound + 512 + 1024 +
+			2 * (int64_t)bytes[i] + 128);
 	}
 }
 
@@ -247,6 +268,7 @@ static void test_random_delays(void **state)
 			.forward_ns = 100, .backward_ns = 100,
 			.bytes = 1 + random_pick(&seed, 1500),
 			.crosses = (int)random_pick(&seed, 2),
+			.gathers = (int)random_pick(&seed, 2),
 			.first_matters = 1, .late_ns = at_random,
 			.options = {
 				.message_ns = random_pick(&seed, 40),
@@ -297,6 +319,7 @@ int main(void)
 		cmocka_unit_test(test_backward_hides_what_it_can),
 		cmocka_unit_test(test_priority_does_not_help_behind_a_barrier),
 		cmocka_unit_test(test_crossing_reaches_the_bound),
+		cmocka_unit_test(test_tasks_behind_tasks_reach_it_too),
 		cmocka_unit_test(test_without_priority_crossing_gains_less),
 		cmocka_unit_test(test_blocking_is_bounded_by_the_credit),
 		cmocka_unit_test(test_a_round_costs_its_messages),
