@@ -126,6 +126,60 @@ static void test_fifo_is_as_recorded(void **state)
 	}
 }
 
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Ends of transfers, in their order. */
+static size_t list_ends(const struct taut_graph *g, int64_t *ends, size_t room)
+{
+	size_t n = 0;
+
+	for (uint32_t op = 0; op < g->n_ops && n < room; op++)
+		if (g->kind[op] == TAUT_OP_TRANSFER)
+			ends[n++] = g->start_ns[op] + g->dur_ns[op];
+	qsort(ends, n, sizeof *ends, by_value);
+	return n;
+}
+
+/* Every transfer of a recorded job ends when it did. */
+static void test_fifo_of_recordings(void **state)
+{
+	static const char *const paths[] = { "examples/ddp-gloo-2host",
+		"examples/ddp-gloo-late-rank" };
+	static int64_t was[4096], is[4096];
+	const char *change = "schedule=fifo";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct taut_error err = { 0 };
+		struct taut_run *run;
+		struct taut_graph *graph;
+		struct taut_prediction *p;
+		int64_t worst = 0;
+		size_t n;
+
+		if (taut_run_open(&paths[i], 1, NULL, &run, &err) ||
+			taut_graph_build(run, NULL, &graph, &err))
+			fail_msg("%s", err.message);
+		p = predict(graph, &change, 1);
+		n = list_ends(graph, was, 4096);
+		assert_int_equal(list_ends(p->graph, is, 4096), n);
+		for (size_t k = 0; k < n; k++)
+			if (llabs(is[k] - was[k]) > worst)
+				worst = llabs(is[k] - was[k]);
+		print_message("%s: %zu transfers, at worst %lld ns off\n",
+			paths[i], n, (long long)worst);
+		assert_true(n > 40 && worst <= 1000);
+		taut_prediction_destroy(p);
+		taut_graph_destroy(graph);
+		taut_run_close(run);
+	}
+}
+
 /* f + max(b, C) + u, to within a layer of either. */
 static void test_behind_a_barrier(void **state)
 {
@@ -324,6 +378,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fifo_is_as_recorded),
+		cmocka_unit_test(test_fifo_of_recordings),
 		cmocka_unit_test(test_behind_a_barrier),
 		cmocka_unit_test(test_crossing_reaches_the_bound),
 		cmocka_unit_test(
