@@ -209,7 +209,7 @@ static taut_status lay(struct scheduler *s)
 
 	if (!status)
 		status = set_engine(s);
-	if (!status)
+	if (!status && (s->how == PRIORITY || s->barrier == CROSS))
 		status = tauti_forward_find(
 			s->w, s->ddp, &s->forward, s->err);
 	if (!status)
