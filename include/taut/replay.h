@@ -89,6 +89,60 @@ TAUT_API TAUT_NODISCARD taut_status taut_sharing_measure(
 	int64_t *ret_latency_ns, int64_t *ret_dur_ns,
 	struct taut_error *reterr);
 
+/* --- operations that a mechanism starts -----------------------------------------
+ * A schedule need not be known beforehand. Operations may be held: when all that
+ * such an op waits for is there, a mechanism is told, and the op starts when it
+ * is released, at that instant or later. A scheduler so runs here by the very
+ * code that runs it in a job: the clock is virtual, and what it starts are
+ * operations of the graph.
+ *
+ * It is told when nothing else happens at an instant: first what has ended, then
+ * what is ready, each by (time, id), then the calls that it asked for, in the
+ * order in which it asked. One is told at a time, and what it leads to at that
+ * instant happens before the next. `now` never goes back. An op that became ready
+ * before the clock (a negative lag or gap) is told at the clock.
+ *
+ * The release is one more wait: a released op starts at the clock, or behind it by
+ * its gap where that is positive. Where that is later than its other waits, it is
+ * decided by the op of whose end the mechanism was being told, or else by what
+ * decided that the op was ready of which it was, and a call by what it was asked
+ * for in; where nothing had, by its own waits. So a walk along decided_by[] still
+ * leads back in time.
+ *
+ * Held operations on one lane wait for each other as all do: what may go in any
+ * order stands on lanes of its own. */
+enum {
+	TAUT_HELD = 1,     /* ready() is called, and it waits to be released */
+	TAUT_TELL_END = 2, /* ended() is called */
+};
+
+struct taut_dispatch; /* a replay under way; valid within a callback */
+
+/* A status other than TAUT_OK ends the replay with it and its error. */
+struct taut_dispatcher {
+	const uint8_t *ops; /* by op: TAUT_HELD, TAUT_TELL_END, or-ed, or 0 */
+	void *context;
+	taut_status (*ready)(void *context, struct taut_dispatch *dispatch,
+		uint32_t op, int64_t now_ns, struct taut_error *err);
+	/* Of an op of a flow: when the flow, and what is left for the op alone,
+	 * is done. NULL: no op has TAUT_TELL_END. */
+	taut_status (*ended)(void *context, struct taut_dispatch *dispatch,
+		uint32_t op, int64_t now_ns, struct taut_error *err);
+	/* NULL: never asked for. */
+	taut_status (*called)(void *context, struct taut_dispatch *dispatch,
+		uint64_t what, int64_t now_ns, struct taut_error *err);
+};
+
+/* TAUT_EINVAL: it is not held, was not told ready, or was released before. */
+TAUT_API TAUT_NODISCARD taut_status taut_dispatch_release(
+	struct taut_dispatch *dispatch, uint32_t op,
+	struct taut_error *reterr);
+/* called(what) at at_ns; at the clock where that is over. TAUT_EINVAL: 2^60 ns
+ * or later; TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_dispatch_call(
+	struct taut_dispatch *dispatch, int64_t at_ns, uint64_t what,
+	struct taut_error *reterr);
+
 /* What to change without touching the graph; zero changes nothing. */
 struct taut_replay_edit {
 	const int64_t *dur_ns; /* n_ops, >= 0; NULL: the graph's */
@@ -101,6 +155,7 @@ struct taut_replay_edit {
 	                  that they wait for, but not by time, which is
 	                  faster; starts, ends and deciders are the same.
 	                  2: decided_by[] is not wanted either */
+	const struct taut_dispatcher *dispatcher; /* NULL: nothing is held */
 };
 
 struct taut_timeline {
@@ -137,7 +192,11 @@ TAUT_API void taut_timeline_fini(struct taut_timeline *timeline);
  * taut_timeline_init(), its sharing (what is named; or its times add up to 2^60
  * ns), or another graph; the timeline is untouched then. TAUT_ENOMEM: with
  * sharing alone: some 80 bytes a flow, 64 a resource and 12 a use,
- * and 24 for each change of the speed of a core. */
+ * and 24 for each change of the speed of a core; with a dispatcher some 20 bytes
+ * an op, 16 for each that is held and each whose end is told, 24 a call.
+ * TAUT_EMATCH of a dispatcher: nothing can happen any more, but operations are
+ * held that were ready and never released; the error names the first. What ran
+ * has its times. */
 TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);

@@ -83,8 +83,7 @@ static void describe_lane(const struct taut_graph *graph, uint32_t index,
 		(int)trace->rank, what, tid);
 }
 
-/* "rank 3 stream 7 op 812 (ncclKernel)" */
-static void describe(const struct taut_graph *graph, uint32_t op,
+void tauti_replay_describe(const struct taut_graph *graph, uint32_t op,
 	char *ret_text, size_t size)
 {
 	char lane[64];
@@ -106,8 +105,8 @@ taut_status tauti_replay_circle(const struct taut_graph *graph,
 
 	link_all(&circle, mute);
 	uint32_t op = find_circle(&circle, &len);
-	describe(graph, op, waits, sizeof waits);
-	describe(graph, circle.back[op], other, sizeof other);
+	tauti_replay_describe(graph, op, waits, sizeof waits);
+	tauti_replay_describe(graph, circle.back[op], other, sizeof other);
 	return taut_error_set(reterr, TAUT_EMATCH, -1,
 		"circle of waits, %u long: %s waits for %s",
 		(unsigned)len, waits, other);

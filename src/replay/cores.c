@@ -87,7 +87,7 @@ void tauti_core_speed(struct share *s, uint32_t c, double speed)
 	if (last->at_ns == s->clock_ns)
 		last->speed = speed;
 	else if (!push_beat(core, beat))
-		s->no_memory = true;
+		s->stop = true;
 	plan(s, c);
 }
 

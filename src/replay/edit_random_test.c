@@ -398,7 +398,7 @@ static uint32_t compare_removed(const struct taut_edit *edit, uint32_t op,
 	const struct built *before, const struct built *after)
 {
 	static int64_t dur[MAX_IDS], gap[MAX_IDS];
-	struct taut_replay_edit zeroed = { dur, gap, NULL, NULL, 0 };
+	struct taut_replay_edit zeroed = { .dur_ns = dur, .gap_ns = gap };
 	uint32_t n = taut_edit_ops(edit), compared = 0;
 	struct taut_timeline want, got;
 

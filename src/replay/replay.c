@@ -115,6 +115,8 @@ taut_status taut_replay(const struct taut_graph *graph,
 		return status;
 	if (!edit)
 		edit = &no_edit;
+	if (edit->dispatcher && !edit->sharing)
+		return tauti_replay_dispatched(graph, edit, timeline, reterr);
 	if (edit->sharing)
 		return tauti_replay_shared(
 			graph, edit, timeline, NULL, reterr);

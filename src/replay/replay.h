@@ -50,6 +50,10 @@ taut_status tauti_replay_circle(const struct taut_graph *graph,
 	const uint8_t *mute, const struct taut_timeline *timeline,
 	struct taut_error *reterr);
 
+/* "rank 3 stream 7 op 812 (ncclKernel)" */
+void tauti_replay_describe(const struct taut_graph *graph, uint32_t op,
+	char *ret_text, size_t size);
+
 /* "" for a graph without names. */
 const char *tauti_replay_name(const struct taut_graph *graph, uint32_t op);
 

@@ -28,7 +28,7 @@ static bool leaps_back(const struct core *core, uint32_t op)
 /* May op run ahead of the clock? Flows and what they slow may not. */
 static bool is_timeless(const struct share *s, uint32_t op)
 {
-	return s->core.unordered && s->is->flow_of[op] == TAUT_NONE &&
+	return s->core.unordered && s->flow_of[op] == TAUT_NONE &&
 		(!s->n_cores ||
 			s->core_of_lane[s->graph->lane[op]] == TAUT_NONE) &&
 		!leaps_back(&s->core, op);
@@ -91,13 +91,22 @@ static void run_timeless(struct share *s, struct taut_timeline *timeline)
 
 /* --- operations on cores --------------------------------------------------------------*/
 
+/* Also tells a mechanism. */
+static void finish_told(struct share *s, struct taut_timeline *timeline,
+	uint32_t op, int64_t end_ns, bool tell_starts)
+{
+	finish(s, timeline, op, end_ns, tell_starts);
+	if (s->flow_of[op] == TAUTI_TOLD)
+		tauti_dispatch_ended(s, op);
+}
+
 /* Those that wait for its start are told. */
 static void run_on_core(struct share *s, struct taut_timeline *timeline,
 	uint32_t c, uint32_t op, int64_t dur_ns)
 {
 	int64_t end_ns = tauti_core_put(s, c, op, dur_ns);
 	if (end_ns != INT64_MAX)
-		finish(s, timeline, op, end_ns, false);
+		finish_told(s, timeline, op, end_ns, false);
 }
 
 /* Measuring, a nanosecond before the op ended: how much of the core's own time
@@ -150,7 +159,7 @@ static void end_of_flow(struct share *s, struct taut_timeline *timeline,
 		dur_ns = max64(s->measure->end_ns[op] - from_ns, 0);
 		s->measure->dur_ns[op] = dur_ns;
 	}
-	finish(s, timeline, op, from_ns + dur_ns, tell_starts);
+	finish_told(s, timeline, op, from_ns + dur_ns, tell_starts);
 }
 
 /* at_ns: since when nothing more was to move. */
@@ -227,12 +236,19 @@ static void go_on(struct share *s, struct taut_timeline *timeline, uint32_t f)
 
 /* --- the loop -----------------------------------------------------------------------------*/
 
+static void start_told(
+	struct share *s, struct taut_timeline *timeline, uint32_t op);
+
 static void start(struct share *s, struct taut_timeline *timeline, uint32_t op)
 {
 	uint32_t c = s->n_cores ? s->core_of_lane[s->graph->lane[op]]
 		: TAUT_NONE;
+	if (s->flow_of[op] == TAUTI_TOLD) {
+		start_told(s, timeline, op);
+		return;
+	}
 	timeline->order[timeline->n_run++] = op;
-	if (s->is->flow_of[op] != TAUT_NONE)
+	if (s->flow_of[op] != TAUT_NONE)
 		start_of_flow(s, timeline, op);
 	else if (c != TAUT_NONE)
 		start_on_core(s, timeline, c, op);
@@ -240,15 +256,37 @@ static void start(struct share *s, struct taut_timeline *timeline, uint32_t op)
 		start_plain(s, timeline, op);
 }
 
+/* One of which a mechanism is told. */
+static void start_told(
+	struct share *s, struct taut_timeline *timeline, uint32_t op)
+{
+	uint32_t c = s->n_cores ? s->core_of_lane[s->graph->lane[op]]
+		: TAUT_NONE;
+	if (tauti_dispatch_hold(s, op))
+		return;
+	timeline->order[timeline->n_run++] = op;
+	if (s->is->flow_of[op] != TAUT_NONE)
+		start_of_flow(s, timeline, op);
+	else if (c != TAUT_NONE)
+		start_on_core(s, timeline, c, op);
+	else
+		finish_told(s, timeline, op, s->core.start_ns[op] +
+			s->core.dur_ns[op], true);
+}
+
 static void change(struct share *s, struct taut_timeline *timeline)
 {
 	uint32_t id = s->due.heap[0].id;
-	if (id < s->is->n_flows) {
+	if (id < s->is->n_flows)
 		go_on(s, timeline, id);
-		return;
-	}
-	finish(s, timeline, tauti_core_take(s, id - s->is->n_flows),
-		s->clock_ns, false);
+	else if (id < s->is->n_flows + s->n_cores)
+		finish_told(s, timeline,
+			tauti_core_take(s, id - s->is->n_flows),
+			s->clock_ns, false);
+	else if (ready_first_ns(&s->core.ready) <= s->clock_ns)
+		start(s, timeline, ready_take(&s->core.ready).op);
+	else
+		tauti_dispatch_tell(s);
 }
 
 static void aim(struct share *s, struct taut_timeline *timeline)
@@ -262,7 +300,7 @@ static void run(struct share *s, struct taut_timeline *timeline)
 {
 	timeline->n_run = 0;
 	timeline->makespan_ns = 0;
-	while (!s->no_memory) {
+	while (!s->stop) {
 		run_timeless(s, timeline);
 		int64_t start_ns = max64(
 			ready_first_ns(&s->core.ready), s->clock_ns);
@@ -324,10 +362,10 @@ static bool get_resources(struct share *s)
 	return true;
 }
 
-/* Room for all flows and cores; for ops on cores, one a lane. */
+/* Room for all flows, cores and a mechanism; for ops on cores, one a lane. */
 static bool get_heaps(struct share *s)
 {
-	size_t n = (size_t)s->is->n_flows + s->n_cores;
+	size_t n = (size_t)s->is->n_flows + s->n_cores + 1;
 	s->due.heap = TAUT_ARENA_ARRAY(s->arena, struct due_at, n);
 	s->due.place = TAUT_ARENA_ARRAY(s->arena, uint32_t, n);
 	if (!s->due.heap || !s->due.place)
@@ -347,10 +385,10 @@ static taut_status get_memory(struct share *s, struct taut_error *err)
 {
 	s->arena = taut_arena_create();
 	if (!s->arena || !get_flows(s) || !get_resources(s))
-		s->no_memory = true;
+		s->stop = true;
 	else if (tauti_cores_init(s, err))
 		return TAUT_ENOMEM;
-	if (s->no_memory || !get_heaps(s))
+	if (s->stop || !get_heaps(s))
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory to replay %u flows",
 			(unsigned)s->is->n_flows);
@@ -362,20 +400,29 @@ taut_status tauti_replay_shared(const struct taut_graph *graph,
 	struct tauti_measure *measure, struct taut_error *reterr)
 {
 	struct share s = {
-		.graph = graph, .is = edit->sharing, .measure = measure
+		.graph = graph, .is = edit->sharing, .measure = measure,
+		.flow_of = edit->sharing->flow_of,
 	};
+	struct taut_dispatch dispatch = { .err = reterr };
+	struct taut_replay_edit with = *edit;
 	taut_status status = tauti_sharing_check(graph, edit->sharing,
 		edit->dur_ns ? edit->dur_ns : graph->dur_ns, !measure, reterr);
 	if (status)
 		return status;
 	status = get_memory(&s, reterr);
+	if (!status && edit->dispatcher)
+		status = tauti_dispatch_init(&s, &dispatch, &with, reterr);
 	if (!status) {
-		tauti_core_begin(&s.core, graph, edit, timeline);
+		tauti_core_begin(&s.core, graph, &with, timeline);
 		run(&s, timeline);
-		if (s.no_memory)
+		status = dispatch.status;
+		if (!status && s.stop)
 			status = taut_error_set(reterr, TAUT_ENOMEM, -1,
 				"no memory to replay what cores are slowed by");
 	}
+	if (!status && s.dispatch)
+		status = tauti_dispatch_check(&s, reterr);
+	tauti_dispatch_fini(&dispatch);
 	tauti_cores_fini(&s);
 	taut_arena_destroy(s.arena);
 	if (!status && timeline->n_run < graph->n_ops)

@@ -4,6 +4,7 @@
  *   check.c    is a taut_sharing what the header says?
  *   rates.c    max-min rates of the flows that are under way
  *   cores.c    how far operations on a core get while flows slow it
+ *   dispatch.c what a mechanism is told, and starts
  *   measure.c  the other way round
  *
  * All that happens, happens at a whole nanosecond. At one nanosecond, first
@@ -80,6 +81,8 @@ struct share {
 	const struct taut_graph *graph;
 	const struct taut_sharing *is;
 	struct tauti_measure *measure; /* NULL: amounts and durations are given */
+	struct taut_dispatch *dispatch; /* NULL: nothing is held */
+	const uint32_t *flow_of;  /* by op: is->flow_of, or TAUTI_TOLD */
 	struct flow *flows;
 	struct resource *resources;
 	struct link *links;       /* by use, as flow_of_use */
@@ -87,13 +90,14 @@ struct share {
 	uint32_t *core_of_lane;   /* index in cores; TAUT_NONE */
 	struct vcore *cores;
 	uint32_t n_cores;
-	struct due due;           /* ids: flows, then cores */
+	struct due due;           /* ids: flows, then cores, then what a
+	                             mechanism is to be told */
 	uint32_t *dirty, n_dirty; /* resources whose flows have changed */
 	uint32_t *found_flows, n_found_flows;
 	uint32_t *found_resources, n_found_resources;
 	uint64_t search;
 	int64_t clock_ns;
-	bool no_memory;
+	bool stop; /* no memory, or a mechanism failed */
 	struct taut_arena *arena;
 };
 
@@ -106,6 +110,34 @@ struct tauti_measure {
 	int64_t *dur_ns;        /* by op */
 	struct ready aims;      /* ops on cores, by when it is found out how
 	                           long they are */
+};
+
+/* In share.flow_of: an op of which a mechanism is told. So that a replay without
+ * one asks nothing more of any op. */
+#define TAUTI_TOLD (TAUT_NONE - 1)
+
+/* A call that was asked for. */
+struct call {
+	int64_t at_ns;
+	uint64_t asked; /* how many were before it */
+	uint64_t what;
+	uint32_t cause; /* op, or TAUT_NONE */
+};
+
+struct taut_dispatch {
+	const struct taut_dispatcher *is;
+	const int64_t *gap_ns;     /* by op, also of what is held */
+	struct share *share;
+	struct ready ended, ready; /* not told yet; of what ended also ends that
+	                              are known but to come */
+	uint8_t *stage;            /* by op: of those that are held */
+	TAUT_VEC(struct call) calls; /* binary heap by (at_ns, asked) */
+	uint64_t asked;
+	uint32_t cause;            /* of what is released now */
+	uint32_t n_held;           /* told ready and not released */
+	uint32_t n_idle;           /* calls in a row that nothing came of */
+	taut_status status;        /* of the first that failed */
+	struct taut_error *err;
 };
 
 /* The first whole nanosecond that is not before at_ns + wait_ns: what ends
@@ -129,6 +161,27 @@ taut_status tauti_sharing_check(const struct taut_graph *graph,
 taut_status tauti_replay_shared(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct tauti_measure *measure, struct taut_error *reterr);
+
+/* --- dispatch.c */
+/* With s->is and s->arena; dispatch is all zero. edit gets gaps of its own, for
+ * that of a held op comes behind its release. */
+taut_status tauti_dispatch_init(struct share *s, struct taut_dispatch *dispatch,
+	struct taut_replay_edit *edit, struct taut_error *err);
+void tauti_dispatch_fini(struct taut_dispatch *dispatch);
+/* An op that is told is about to start: true, it is held and is not to start
+ * now. */
+bool tauti_dispatch_hold(struct share *s, uint32_t op);
+/* The end of an op that may be to be told is known. */
+void tauti_dispatch_ended(struct share *s, uint32_t op);
+/* Tells one thing that is to be told at the clock; where that fails, the replay
+ * is to stop. */
+void tauti_dispatch_tell(struct share *s);
+/* After all: is something held for ever? TAUT_EMATCH. */
+taut_status tauti_dispatch_check(const struct share *s, struct taut_error *err);
+/* Nothing is shared, but a mechanism starts operations. */
+taut_status tauti_replay_dispatched(const struct taut_graph *graph,
+	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
+	struct taut_error *reterr);
 
 /* --- rates.c */
 /* Flow f begins, or ends, to move at the clock. */

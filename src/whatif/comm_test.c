@@ -387,7 +387,7 @@ static const char *const all[] = { "bucket=1MB", "bucket=100MB", "world=5",
 	"world=1", "algorithm=tree", "overlap=none", "overlap=full",
 	"ideal-network", "compress=fp16", "compress=topk", "compress=int8",
 	"compress=powersgd", "world=4,hosts=2", "server=2,per=tensor",
-	"partition=300kB" };
+	"partition=300kB", "schedule=fifo,partition=300kB" };
 
 struct bench {
 	struct told t;

@@ -107,4 +107,9 @@ taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 taut_status tauti_ddp_wait(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	struct taut_error *err);
 
+/* The way of a piece of so many bytes of an all-reduce that is carried out in
+ * this way; like: what that is of the recording (partition.c). */
+struct tauti_way tauti_piece_way(const struct tauti_whatif *w, uint32_t like,
+	struct tauti_way way, double bytes);
+
 #endif /* TAUT_WHATIF_DDP_H */

@@ -9,6 +9,8 @@
 #ifndef TAUT_WHATIF_DDP_JOB_H
 #define TAUT_WHATIF_DDP_JOB_H
 
+#include <stdlib.h>
+
 #include "tests/support/write_trace.h"
 
 enum { DDP_MAX_GRADIENTS = 64, DDP_MAIN = 10, DDP_GLOO = 11 };
@@ -24,6 +26,9 @@ struct ddp_job {
 	long bucket_floats;   /* 0: nothing is summed */
 	double us_by_float;   /* of an all-reduce */
 	int no_shapes;
+	int layers;           /* 1: the forward pass is one operator for each
+	                         gradient, with autograd's numbers */
+	const char *update;   /* operators of the update; NULL: none is told */
 };
 
 struct ddp_writer {
@@ -33,8 +38,11 @@ struct ddp_writer {
 	double gloo_free; /* when the last transfer was done */
 	double done[DDP_MAX_GRADIENTS]; /* by gradient: its bucket's transfer */
 	int bucket_of[DDP_MAX_GRADIENTS], n_buckets;
+	int number;       /* autograd's, of the step's first operator */
 };
 
+/* backward: autograd's number, of what computes a gradient; below 0: of an
+ * operator whose gradient will be wanted. */
 static inline void ddp_op(struct ddp_writer *d, const char *name, double dur,
 	long floats, int backward)
 {
@@ -45,7 +53,7 @@ static inline void ddp_op(struct ddp_writer *d, const char *name, double dur,
 			"\"Input Dims\":[[%ld]]", floats);
 	if (backward)
 		snprintf(args, sizeof args, "\"Sequence number\":%d,"
-			"\"Fwd thread id\":1", backward);
+			"\"Fwd thread id\":%d", abs(backward), backward > 0);
 	wt_event(d->w, "cpu_op", name, 1, DDP_MAIN, d->at, dur, args);
 }
 
@@ -95,7 +103,9 @@ static inline void ddp_backward(struct ddp_writer *d, double compute_us)
 	for (int i = 0; i < job->n_gradients; i++) {
 		int full;
 
-		ddp_op(d, "ConvolutionBackward0", compute_us, 0, i + 1);
+		ddp_op(d, "ConvolutionBackward0", compute_us, 0,
+			d->number + (job->layers ? job->n_gradients - i :
+			i + 1));
 		d->at += compute_us;
 		filled += job->floats;
 		full = job->bucket_floats && (filled >= job->bucket_floats ||
@@ -137,13 +147,19 @@ static inline void ddp_step(struct ddp_writer *d, int k)
 	if (job->bucket_floats)
 		for (int i = 0; i < 3; i++)
 			ddp_small(d, 1000 + 2500 * i, 12500L << i);
-	ddp_op(d, "aten::conv2d", job->forward_us, 0, 0);
-	d->at += job->forward_us;
+	d->number = job->layers ? k * job->n_gradients : 0;
+	for (int i = 0, n = job->layers ? job->n_gradients : 1; i < n; i++) {
+		ddp_op(d, "aten::conv2d", job->forward_us / n, 0,
+			job->layers ? -(d->number + i + 1) : 0);
+		d->at += job->forward_us / n;
+	}
 	ddp_backward(d, job->compute_us * factor);
 	if (job->bucket_floats)
 		ddp_finalize(d);
 	wt_event(d->w, "user_annotation", "Optimizer.step#SGD.step", 1, DDP_MAIN,
 		d->at, job->optimizer_us, "");
+	if (job->update)
+		ddp_op(d, job->update, job->optimizer_us / 2, 0, 0);
 	d->at += job->optimizer_us;
 	snprintf(name, sizeof name, "ProfilerStep#%d", k);
 	wt_event(d->w, "user_annotation", name, 1, DDP_MAIN, begin,

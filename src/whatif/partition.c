@@ -1,7 +1,6 @@
 /* partition.c - large all-reduces in pieces on the wire (ByteScheduler, SOSP
  * 2019; BytePS). Pieces of one bucket follow each other on its lane; each pays
- * its latency. What reordering them by priority would give is not told here:
- * that takes a scheduler that crosses the end of the step. */
+ * its latency. What reordering them by priority gives, schedule.c tells. */
 #include <math.h>
 
 #include "whatif/attach.h"
@@ -38,8 +37,7 @@ static void take_member(void *context, uint32_t arrive)
 		p->bytes = -1;
 }
 
-/* What one of n equal pieces takes, as it was recorded. */
-static struct tauti_way piece_way(const struct partition *p, uint32_t like,
+struct tauti_way tauti_piece_way(const struct tauti_whatif *w, uint32_t like,
 	struct tauti_way way, double bytes)
 {
 	struct taut_law_in in;
@@ -50,11 +48,11 @@ static struct tauti_way piece_way(const struct partition *p, uint32_t like,
 		way.put_bytes = bytes;
 		return way;
 	}
-	if (like == TAUT_NONE || p->w->costs->transfers[like].amount <= 0)
+	if (like == TAUT_NONE || w->costs->transfers[like].amount <= 0)
 		return way;
-	in = taut_costs_law_in(p->w->costs, like);
+	in = taut_costs_law_in(w->costs, like);
 	in.bytes = bytes;
-	t = taut_costs_transfer(p->w->costs, like, &in, 0);
+	t = taut_costs_transfer(w->costs, like, &in, 0);
 	way.like = like + 1;
 	way.put_bytes = bytes;
 	way.put_amount = t.amount;
@@ -98,7 +96,7 @@ static taut_status cut(struct partition *p, const struct tauti_bucket *b)
 		return TAUT_OK;
 	p->seen[b->collective] = 1;
 	p->n_cut++;
-	way = piece_way(p, like, tauti_way_of(p->w, b->collective),
+	way = tauti_piece_way(p->w, like, tauti_way_of(p->w, b->collective),
 		(double)b->bytes / n);
 	taut_vec_clear(&p->members);
 	taut_edit_each_member(p->w->edit, b->collective, take_member, p);

@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "whatif/predict.h"
+#include "whatif/schedule.h"
 
 static taut_status no_memory(struct taut_error *err)
 {
@@ -275,10 +276,11 @@ static taut_status carry_all(struct transfers *t, const uint32_t *became,
 /* --- the replay ------------------------------------------------------------------- */
 
 static taut_status replay(const struct taut_graph *graph,
-	const struct taut_sharing *sharing, struct tauti_outcome *out,
-	struct taut_error *err)
+	const struct taut_sharing *sharing, const struct tauti_engine *engine,
+	struct tauti_outcome *out, struct taut_error *err)
 {
-	struct taut_replay_edit edit = { .sharing = sharing, .unordered = 1 };
+	struct taut_replay_edit edit = { .sharing = sharing, .unordered = 1,
+		.dispatcher = engine ? tauti_engine_dispatcher(engine) : NULL };
 	taut_status status = taut_timeline_init(&out->timeline, graph, err);
 
 	if (!status) {
@@ -296,10 +298,11 @@ static taut_status replay(const struct taut_graph *graph,
 	return status;
 }
 
-/* The built graph's transfers, and its replay with what they share. */
+/* The built graph's transfers, and its replay with what they share; with an
+ * engine where that is not NULL. */
 static taut_status replay_shared(struct tauti_predictor *p,
-	const uint32_t *became, struct tauti_outcome *out,
-	struct taut_error *err)
+	const uint32_t *became, const struct tauti_engine *engine,
+	struct tauti_outcome *out, struct taut_error *err)
 {
 	struct transfers t = { .w = &p->w, .built = out->graph };
 	struct taut_sharing *sharing = NULL;
@@ -311,7 +314,7 @@ static taut_status replay_shared(struct tauti_predictor *p,
 		status = taut_sharing_create(
 			out->graph, &t.site, t.of, &sharing, err);
 	if (!status)
-		status = replay(out->graph, sharing, out, err);
+		status = replay(out->graph, sharing, engine, out, err);
 	out->network_changed = t.changed;
 	taut_sharing_destroy(sharing);
 	free(t.site.host_of);
@@ -321,17 +324,62 @@ static taut_status replay_shared(struct tauti_predictor *p,
 	return status;
 }
 
+/* By what the edit's operations and collectives became. */
+static taut_status build_anew(struct tauti_predictor *p, uint32_t *op_of,
+	uint32_t *became, struct tauti_outcome *out, struct taut_error *err)
+{
+	taut_status status;
+
+	tauti_outcome_fini(out);
+	status = taut_edit_build(
+		p->w.edit, &out->graph, op_of, became, err);
+	return status ? status : replay_shared(p, became, NULL, out, err);
+}
+
+/* First with the scheduler; then, where the graph is wanted, as it decided. */
+static taut_status replay_scheduled(struct tauti_predictor *p,
+	uint32_t *op_of, uint32_t *became, struct tauti_outcome *out,
+	struct taut_error *err)
+{
+	struct tauti_engine *engine = NULL;
+	struct taut_arena *arena = taut_arena_create();
+	int64_t step_ns;
+	taut_status status = arena ? tauti_schedule_engine(&p->w, out->graph,
+		op_of, arena, &engine, err) : no_memory(err);
+
+	if (!status)
+		status = replay_shared(p, became, engine, out, err);
+	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
+		status = tauti_schedule_keep(
+			&p->w, out->graph, op_of, &out->timeline, err);
+	step_ns = out->step_ns;
+	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
+		status = build_anew(p, op_of, became, out, err);
+	if (!status && out->step_ns != step_ns)
+		status = taut_error_set(err, TAUT_EMATCH, -1, "a schedule of "
+			"%lld ns a step takes %lld ns without its scheduler",
+			(long long)step_ns, (long long)out->step_ns);
+	tauti_engine_destroy(engine);
+	taut_arena_destroy(arena);
+	return status;
+}
+
 static taut_status build_and_replay(struct tauti_predictor *p,
 	struct tauti_outcome *out, struct taut_error *err)
 {
 	uint32_t *became = calloc(
 		(size_t)taut_edit_collectives(p->w.edit) + 1, sizeof *became);
-	taut_status status = became ? taut_edit_build(p->w.edit, &out->graph,
-		NULL, became, err) : no_memory(err);
+	uint32_t *op_of = calloc(
+		(size_t)taut_edit_ops(p->w.edit) + 1, sizeof *op_of);
+	taut_status status = became && op_of ? taut_edit_build(p->w.edit,
+		&out->graph, op_of, became, err) : no_memory(err);
 
-	if (!status)
-		status = replay_shared(p, became, out, err);
+	if (!status && p->w.schedule)
+		status = replay_scheduled(p, op_of, became, out, err);
+	else if (!status)
+		status = replay_shared(p, became, NULL, out, err);
 	free(became);
+	free(op_of);
 	return status;
 }
 

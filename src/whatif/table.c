@@ -11,6 +11,7 @@
 	ROW(algorithm) \
 	ROW(server) \
 	ROW(partition) \
+	ROW(schedule) \
 	ROW(overlap) \
 	ROW(ideal_network) \
 	/* compute */ \

@@ -128,6 +128,8 @@ struct tauti_whatif {
 	struct taut_arena *arena; /* until the prediction is made */
 	TAUT_VEC(const char *) notes; /* in arena; of the central run */
 	uint32_t hosts_room, ranks_room; /* of site's arrays */
+	struct tauti_schedule *schedule; /* NULL: transfers begin when they can;
+	                                    see schedule.h */
 };
 
 /* One line for the user, once for each distinct text. */

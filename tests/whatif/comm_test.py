@@ -45,12 +45,12 @@ class AsRecorded(Case):
 
     def test_nothing_changes(self):
         for run, world in ((TWO, "world=2"), (LATE, "world=4")):
-            for change in ("bucket=4MiB", world, "algorithm=ring", "partition=1GB"):
+            for change in ("bucket=4MiB", world, "algorithm=ring", "partition=1GB", "schedule=fifo"):
                 p = self.predict(run, change)
                 self.assertAlmostEqual(p["after_ms"], p["before_ms"], delta=0.02, msg=f"{run} {change}")
 
     def test_same_bytes(self):
-        for change in ("world=5", "bucket=1MiB", "compress=topk", "server=2,per=tensor"):
+        for change in ("world=5", "bucket=1MiB", "compress=topk", "server=2,per=tensor", "schedule,partition=1MB"):
             self.assertEqual(whatif(LATE, change).stdout, whatif(LATE, change).stdout)
 
 
@@ -68,6 +68,40 @@ class Buckets(Case):
             step = self.after(TWO, "bucket=" + size)
             self.assertGreater(step, ideal)
             self.assertGreater(step, hidden)
+
+
+class Schedules(Case):
+    def test_past_the_end_of_the_step(self):
+        """Finer tasks by priority come nearer to the bound, and none beats it; behind the barrier little is gained."""
+        bound = self.after(TWO, "overlap=full")
+        kept = self.after(TWO, "bucket=1MiB", "schedule,partition=1MB")
+        crossed = self.after(TWO, "bucket=1MiB", "schedule,partition=1MB,barrier=cross")
+        self.assertLess(crossed, 0.9 * kept)
+        self.assertGreater(crossed, 0.99 * bound)
+        fifo = self.after(TWO, "bucket=1MiB", "schedule=fifo,barrier=cross")
+        self.assertLess(crossed, 0.95 * fifo)
+        self.assertLess(crossed, self.after(TWO, "schedule,barrier=cross"))
+
+    def test_rounds_cost(self):
+        changes = "schedule,partition=500kB,barrier=cross,message="
+        free, slow = self.after(TWO, changes + "0us"), self.after(TWO, changes + "20ms")
+        self.assertGreater(slow, free + 20)
+
+    def test_stacks(self):
+        """In the recorded order it is what it was without, whatever else changes; what it moved cannot change behind."""
+        for change in ("compress=fp16", "accumulate=2", "slow=1,factor=1.5", "link=2x", "overlap=none", "world=3"):
+            plain = self.after(TWO, change, "partition=1GB")
+            self.assertAlmostEqual(self.after(TWO, change, "schedule=fifo"), plain, delta=0.005 * plain, msg=change)
+        half = self.after(TWO, "bucket=1MiB", "compress=fp16", "schedule,partition=500kB,barrier=cross")
+        self.assertLess(half, 0.75 * self.after(TWO, "bucket=1MiB", "schedule,partition=1MB,barrier=cross"))
+        for change in ("compress=fp16", "partition=500kB", "world=3", "bucket=1MiB"):
+            result = whatif(TWO, "schedule", change)
+            self.assertEqual(result.returncode, 1)
+            self.assertIn("put schedule behind it", result.stderr)
+
+    def test_refused(self):
+        self.refused(TWO, "schedule,barrier=none", "keep|cross")
+        self.refused(TWO, "schedule,order=declared", "schedule=fifo")
 
 
 class Ranks(Case):

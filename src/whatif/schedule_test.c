@@ -1,0 +1,394 @@
+/* schedule_test.c - the scheduler's what-if on a made-up DDP job whose answers
+ * are worked out by hand.
+ *
+ * Recorded (ms): forward 16 of 16 layers, backward 32 with a gradient of 0.4 MB
+ * behind each layer, each its own bucket on one lane, update 2. C is what all of
+ * them take on the link. In the forward pass there are three small sums. */
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include "tests/support/alloc_fail.h"
+#include "whatif/ddp_job.h"
+#include "whatif/whatif.h"
+
+enum { LAYERS = 16, FLOATS = 100000 };
+
+static const double forward_ms = 16, backward_ms = 32, update_ms = 2;
+/* What putting into place, launches and copies add to a step, at most. */
+static const double small_ms = 0.4;
+
+static struct ddp_job job_of(double c_ms)
+{
+	return (struct ddp_job) {
+		.ranks = 2, .steps = 6, .n_gradients = LAYERS,
+		.floats = FLOATS, .forward_us = forward_ms * 1e3,
+		.compute_us = backward_ms * 1e3 / LAYERS,
+		.optimizer_us = update_ms * 1e3, .bucket_floats = FLOATS,
+		.us_by_float = c_ms * 1e3 / LAYERS / FLOATS, .layers = 1,
+	};
+}
+
+struct told {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static struct told tell(const struct ddp_job *job)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+
+	ddp_write(job, &t.w);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+static void forget(struct told *t)
+{
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+	wt_end(&t->w);
+}
+
+static struct taut_prediction *predict(
+	const struct taut_graph *graph, const char *const *changes, size_t n)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_predict(graph, changes, n, NULL, &p, &err))
+		fail_msg("%s: %s", changes[0], err.message);
+	assert_true(p->low_ns <= p->after_ns && p->after_ns <= p->high_ns);
+	return p;
+}
+
+static double step_ms(const struct taut_graph *graph, const char *change)
+{
+	struct taut_prediction *p = predict(graph, &change, 1);
+	double ms = (double)p->after_ns / 1e6;
+
+	taut_prediction_destroy(p);
+	return ms;
+}
+
+static void refuse(const struct ddp_job *job, const char *a, const char *b,
+	const char *word)
+{
+	struct told t = tell(job);
+	const char *changes[] = { a, b };
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+
+	if (taut_predict(t.graph, changes, b ? 2 : 1, NULL, &p, &err) !=
+		TAUT_EINVAL)
+		fail_msg("%s %s: not refused (%s)", a, b ? b : "", word);
+	if (!strstr(err.message, word))
+		fail_msg("'%s' does not say '%s'", err.message, word);
+	assert_null(p);
+	forget(&t);
+}
+
+static double larger(double a, double b)
+{
+	return a > b ? a : b;
+}
+
+static void expect_between(double is, double low, double high, const char *what)
+{
+	print_message("%s: %.3f, expected %.3f to %.3f\n", what, is, low, high);
+	assert_true(low <= is && is <= high);
+}
+
+/* --- the end of the step kept ---------------------------------------------------------- */
+
+/* In the order of backward, whole: what DDP does. */
+static void test_fifo_is_as_recorded(void **state)
+{
+	static const double c_ms[] = { 8, 24, 32, 64 };
+
+	(void)state;
+	for (size_t i = 0; i < 4; i++) {
+		struct ddp_job job = job_of(c_ms[i]);
+		struct told t = tell(&job);
+		const char *change = "schedule=fifo";
+		struct taut_prediction *p = predict(t.graph, &change, 1);
+
+		expect_between((double)p->after_ns / 1e6,
+			(double)p->before_ns / 1e6 - 0.02,
+			(double)p->before_ns / 1e6 + 0.02, "fifo");
+		taut_prediction_destroy(p);
+		forget(&t);
+	}
+}
+
+static int by_value(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* Ends of transfers, in their order. */
+static size_t list_ends(const struct taut_graph *g, int64_t *ends, size_t room)
+{
+	size_t n = 0;
+
+	for (uint32_t op = 0; op < g->n_ops && n < room; op++)
+		if (g->kind[op] == TAUT_OP_TRANSFER)
+			ends[n++] = g->start_ns[op] + g->dur_ns[op];
+	qsort(ends, n, sizeof *ends, by_value);
+	return n;
+}
+
+/* Every transfer of a recorded job ends when it did. */
+static void test_fifo_of_recordings(void **state)
+{
+	static const char *const paths[] = { "examples/ddp-gloo-2host",
+		"examples/ddp-gloo-late-rank" };
+	static int64_t was[4096], is[4096];
+	const char *change = "schedule=fifo";
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct taut_error err = { 0 };
+		struct taut_run *run;
+		struct taut_graph *graph;
+		struct taut_prediction *p;
+		int64_t worst = 0;
+		size_t n;
+
+		if (taut_run_open(&paths[i], 1, NULL, &run, &err) ||
+			taut_graph_build(run, NULL, &graph, &err))
+			fail_msg("%s", err.message);
+		p = predict(graph, &change, 1);
+		n = list_ends(graph, was, 4096);
+		assert_int_equal(list_ends(p->graph, is, 4096), n);
+		for (size_t k = 0; k < n; k++)
+			if (llabs(is[k] - was[k]) > worst)
+				worst = llabs(is[k] - was[k]);
+		print_message("%s: %zu transfers, at worst %lld ns off\n",
+			paths[i], n, (long long)worst);
+		assert_true(n > 40 && worst <= 1000);
+		taut_prediction_destroy(p);
+		taut_graph_destroy(graph);
+		taut_run_close(run);
+	}
+}
+
+/* f + max(b, C) + u, to within a layer of either. */
+static void test_behind_a_barrier(void **state)
+{
+	(void)state;
+	for (double c = 16; c <= 128; c *= 2) {
+		struct ddp_job job = job_of(c);
+		struct told t = tell(&job);
+		double bound = forward_ms + larger(backward_ms, c) + update_ms;
+
+		expect_between(step_ms(t.graph,
+			"schedule,partition=100kB,message=0us"), bound, bound +
+			larger(backward_ms, c) / LAYERS + small_ms +
+			LAYERS * 4 * 0.1, "kept");
+		forget(&t);
+	}
+}
+
+/* --- crossed --------------------------------------------------------------------------------- */
+
+/* Whatever the link does beside gradients. */
+static double small_sums_ms(const struct ddp_job *job)
+{
+	return 7 * 12500 * job->us_by_float / 1e3;
+}
+
+/* max(f + b + u, C). From above: what a layer takes of each, what is under way
+ * when a gradient comes, and latencies of pieces, of which two go on at most. */
+static void test_crossing_reaches_the_bound(void **state)
+{
+	(void)state;
+	for (double c = 16; c <= 160; c += 16) {
+		struct ddp_job job = job_of(c);
+		struct told t = tell(&job);
+		double busy = forward_ms + backward_ms + update_ms;
+		double bound = larger(busy, c);
+		double is = step_ms(t.graph, "schedule,partition=100kB,"
+			"message=0us,barrier=cross");
+
+		expect_between(is, bound - 0.05, bound + (busy + c) / LAYERS +
+			small_sums_ms(&job) + small_ms + LAYERS * 4 * 0.1,
+			"crossed");
+		forget(&t);
+	}
+}
+
+/* With C = f + b + u the gain is the largest that there is. First come, first
+ * served gives none: what the next step needs first comes last. */
+static void test_crossing_gains_most_where_both_take_as_long(void **state)
+{
+	struct ddp_job job = job_of(forward_ms + backward_ms + update_ms);
+	struct told t = tell(&job);
+	double kept = step_ms(t.graph, "schedule=fifo");
+	double fifo = step_ms(t.graph, "schedule=fifo,barrier=cross");
+	double crossed = step_ms(t.graph, "schedule,partition=200kB,"
+		"message=0us,barrier=cross");
+
+	(void)state;
+	print_message("kept %.2f, fifo %.2f, crossed %.2f\n", kept, fifo,
+		crossed);
+	expect_between(fifo, kept - 2, kept + 0.1, "fifo");
+	assert_true(kept / crossed > 1.15);
+	forget(&t);
+}
+
+/* The first layer's gradient, the last of all, goes a round later. Both ranks are
+ * ready at once, so that nobody has to ask: one message. */
+static void test_rounds_cost(void **state)
+{
+	struct ddp_job job = job_of(16);
+	struct told t = tell(&job);
+	double free_ms = step_ms(t.graph,
+		"schedule,partition=1MB,message=0us,barrier=cross");
+	double some_ms = step_ms(t.graph,
+		"schedule,partition=1MB,message=500us,barrier=cross");
+
+	(void)state;
+	expect_between(some_ms, free_ms + 0.49, free_ms + 0.51, "slow rounds");
+	forget(&t);
+}
+
+/* The graph that is handed out replays to the same times by itself. */
+static void test_the_changed_graph_stands_alone(void **state)
+{
+	struct ddp_job job = job_of(48);
+	struct told t = tell(&job);
+	const char *change = "schedule,partition=100kB,barrier=cross";
+	struct taut_prediction *p = predict(t.graph, &change, 1);
+	struct taut_timeline timeline;
+	struct taut_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(taut_timeline_init(&timeline, p->graph, &err), 0);
+	if (taut_replay(p->graph, NULL, &timeline, &err))
+		fail_msg("%s", err.message);
+	for (uint32_t op = 0; op < p->graph->n_ops; op++) {
+		assert_int_equal(timeline.start_ns[op], p->graph->start_ns[op]);
+		assert_int_equal(timeline.end_ns[op], p->graph->start_ns[op] +
+			p->graph->dur_ns[op]);
+	}
+	taut_timeline_fini(&timeline);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* --- stacks and refusals -------------------------------------------------------------------- */
+
+static void test_stacks(void **state)
+{
+	struct ddp_job job = job_of(64);
+	struct told t = tell(&job);
+	const char *faster[] = { "schedule=fifo", "link=2x" };
+	const char *buckets[] = { "bucket=1.6MB", "schedule=fifo" };
+	/* the same waits as with a schedule, but none in pieces */
+	const char *link[] = { "link=2x", "partition=1GB" };
+	const char *only[] = { "bucket=1.6MB", "partition=1GB" };
+	const char *world[] = { "world=4", "schedule=fifo" };
+	const char *ranks[] = { "world=4", "partition=1GB" };
+	const char *const *with[] = { faster, buckets, world };
+	const char *const *without[] = { link, only, ranks };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct taut_prediction *a = predict(t.graph, with[i], 2);
+		struct taut_prediction *b = predict(t.graph, without[i], 2);
+
+		expect_between((double)a->after_ns / 1e6,
+			(double)b->after_ns / 1e6 - 0.05,
+			(double)b->after_ns / 1e6 + 0.05, with[i][0]);
+		taut_prediction_destroy(a);
+		taut_prediction_destroy(b);
+	}
+	forget(&t);
+}
+
+static void test_refusals(void **state)
+{
+	struct ddp_job job = job_of(32), other = job;
+
+	(void)state;
+	refuse(&job, "schedule=first", NULL, "priority|fifo");
+	refuse(&job, "schedule,partition=10", NULL, "1 kB or more");
+	refuse(&job, "schedule,credit=2x", NULL, "1 kB or more");
+	refuse(&job, "schedule,order=declared", NULL, "expected schedule=fifo");
+	refuse(&job, "schedule", "schedule=fifo", "a schedule already");
+	refuse(&job, "schedule", "world=4", "put schedule behind it");
+	refuse(&job, "schedule", "bucket=2MB", "put schedule behind it");
+	other.bucket_floats = 0;
+	refuse(&other, "schedule", NULL, "no all-reduces of gradients");
+	other = job;
+	other.layers = 0;
+	refuse(&other, "schedule,barrier=cross", NULL, "cannot be told");
+	other = job;
+	other.no_shapes = 1;
+	refuse(&other, "schedule,barrier=cross", NULL, "shapes");
+	other = job;
+	other.update = "aten::_foreach_norm";
+	refuse(&other, "schedule,barrier=cross", NULL,
+		"_foreach_norm needs all gradients");
+	other.update = "aten::_foreach_add_";
+	struct told t = tell(&other);
+	assert_true(step_ms(t.graph, "schedule,barrier=cross") > 0);
+	forget(&t);
+}
+
+static void test_no_memory(void **state)
+{
+	static const char *const all[] = {
+		"schedule=fifo", "schedule,partition=100kB,barrier=cross"
+	};
+	struct ddp_job job = job_of(32);
+	struct told t;
+
+	(void)state;
+	job.n_gradients = 4;
+	job.steps = 3;
+	t = tell(&job);
+	for (size_t i = 0; i < sizeof all / sizeof *all; i++)
+		for (long n = 0;; n += n < 400 ? 1 : 37) {
+			struct taut_prediction *p = NULL;
+			struct taut_error err = { 0 };
+			taut_status status;
+
+			alloc_fail_after(n);
+			status = taut_predict(t.graph, &all[i], 1, NULL, &p,
+				&err);
+			alloc_fail_never();
+			taut_prediction_destroy(p);
+			if (!status)
+				break;
+			assert_int_equal(status, TAUT_ENOMEM);
+		}
+	forget(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_fifo_is_as_recorded),
+		cmocka_unit_test(test_fifo_of_recordings),
+		cmocka_unit_test(test_behind_a_barrier),
+		cmocka_unit_test(test_crossing_reaches_the_bound),
+		cmocka_unit_test(
+			test_crossing_gains_most_where_both_take_as_long),
+		cmocka_unit_test(test_rounds_cost),
+		cmocka_unit_test(test_the_changed_graph_stands_alone),
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
