@@ -76,6 +76,8 @@ def changes_of_one():
     yield "vgg", "4 ranks, batch x2", "world=4 batch=2x", both
     both = {"mbit": 2000, "job": {"compress": "fp16"}}
     yield "rnn", "2 Gbit/s, fp16", "link=2gbit compress=fp16", both
+    yield "resnet", "storage 2x as fast", "storage=2x", {"job": {"fetch_ms": 12.0}}
+    yield "resnet", "storage half as fast", "storage=0.5x", {"job": {"fetch_ms": 48.0}}
     both = {"ranks": 4, "job": {"workers": 2}}
     yield "resnet", "4 ranks, 2 loader workers", "world=4 workers=2", both
 
