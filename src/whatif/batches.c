@@ -231,6 +231,22 @@ static bool find_wait(const struct tauti_whatif *w, struct tauti_batches *b)
 	return b->wait != NULL;
 }
 
+static bool saw_loads(const struct tauti_whatif *w, uint32_t rank)
+{
+	const struct taut_run *run = w->graph->run;
+	uint32_t like = taut_edit_rank_like(w->edit, rank);
+	const struct taut_trace *t;
+
+	if (!run || like >= run->n_traces)
+		return false;
+	t = &run->traces[like];
+	for (uint32_t l = 0; l < t->n_lanes; l++)
+		if (t->lane_begin[l] < t->lane_begin[l + 1] &&
+			t->kind[t->lane_begin[l]] == TAUT_KIND_LOAD)
+			return true;
+	return false;
+}
+
 taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 	struct tauti_batches *ret_batches, struct taut_error *err)
 {
@@ -251,7 +267,7 @@ taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 		return tauti_no_memory(err, "batches");
 	}
 	find_under_way(w, &b, is_main);
-	b.blind = !b.workers && is_multi(w, rank);
+	b.blind = !b.workers && is_multi(w, rank) && !saw_loads(w, rank);
 	*ret_batches = b;
 	return TAUT_OK;
 }
@@ -392,8 +408,8 @@ static taut_status add_load(struct spreader *s, uint32_t i,
 	s->last[worker] = s->load[i];
 	status = tauti_set_wait_share(s->w, s->load[i], s->b->wait[i], err);
 	if (!status)
-		status = taut_edit_connect(
-		edit, s->load[i], take->op, TAUT_EDGE_THREAD, 0, err);
+		status = taut_edit_connect(edit, s->load[i], take->op,
+			TAUT_EDGE_THREAD, 0, err);
 	if (!status && i < s->workers)
 		status = hang_first(s, i, err);
 	if (!status && i >= s->under_way)

@@ -81,13 +81,13 @@ class LoaderTest(Case):
     # --- the split --------------------------------------------------------
 
     def test_waiting_and_computing(self):
-        """Of 4 samples that sleep for 20 ms and compute for 10."""
+        """Of 4 samples that sleep for 25 ms and compute for as many."""
         for workers in (0, 2):
             with self.subTest(workers=workers):
                 self.run_folder.mkdir(exist_ok=True)
-                spent = self.record_job(20, 10, workers)
+                spent = self.record_job(25, 25, workers)
                 _, core, queue, wait = self.sums(workers)
-                self.assertAlmostEqual(wait, 80, delta=0.02 * 80)
+                self.assertAlmostEqual(wait, 100, delta=2)
                 self.assertAlmostEqual(core, spent, delta=0.03 * spent)
                 self.assertGreaterEqual(queue, 0)
                 for s in self.batches(workers):
@@ -95,7 +95,7 @@ class LoaderTest(Case):
                     self.assertLessEqual(s.load.others_ns, 0.05 * (s.end - s.start))
 
     def test_only_computing(self):
-        spent = self.record_job(0, 20, 1)
+        spent = self.record_job(0, 25, 1)
         whole, core, _, wait = self.sums(1)
         self.assertAlmostEqual(core, spent, delta=0.03 * spent)
         self.assertLess(wait, 0.02 * whole)
