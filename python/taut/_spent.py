@@ -76,20 +76,17 @@ def _queued(before, after):
 def _io(before, after):
     """Bytes of read() and its like, and of storage. The first look at the file
     is in the former: what is seen of it was not read yet."""
-    a, b = _counts(before), _counts(after)
-    read = b.get(b"rchar", -1) - a.get(b"rchar", 0) - len(before)
-    storage = b.get(b"read_bytes", -1) - a.get(b"read_bytes", 0)
-    known = a.keys() & b.keys()
-    return (
-        max(read, 0) if b"rchar" in known else -1,
-        max(storage, 0) if b"read_bytes" in known else -1,
-    )
+    a, b = before.split(), after.split()
+    read = _difference(a, b, 0, b"rchar:")
+    storage = _difference(a, b, 8, b"read_bytes:")
+    return read if read < 0 else max(read - len(before), 0), storage
 
 
-def _counts(text):
-    found = {}
-    for line in text.splitlines():
-        key, _, value = line.partition(b": ")
-        if value.isdigit():
-            found[key] = int(value)
-    return found
+def _difference(a, b, at, key):
+    """Of the number behind a key; -1: it is not there."""
+    if a[at : at + 1] != [key] or b[at : at + 1] != [key]:
+        return -1
+    try:
+        return max(int(b[at + 1]) - int(a[at + 1]), 0)
+    except (IndexError, ValueError):
+        return -1

@@ -16,6 +16,8 @@ static const struct taut_parameter parameters[] = {
 		"recently used is" },
 };
 
+/* Of the way from LRU to pinned: where the page cache of Linux was seen. */
+static const double page_least = 0, page_usual = 0.3, page_most = 0.5;
 /* Of memory, in bytes a nanosecond: the slow end and the usual. */
 static const double slow_copy = 2, usual_copy = 10;
 /* Of the time of a miss, what a hit takes at the most where no bytes are told. */
@@ -51,6 +53,14 @@ static double lru_hits(double share, double q)
 	return hits;
 }
 
+/* at: of the way from LRU to pinned. */
+static double page_hits(double share, double q, double at)
+{
+	double lru = share < 1 ? lru_hits(share, q) : 1;
+
+	return share < 1 ? lru + at * (share - lru) : 1;
+}
+
 double tauti_cache_hits(
 	enum tauti_cache_policy policy, double share, double q)
 {
@@ -62,7 +72,7 @@ double tauti_cache_hits(
 		return share;
 	if (policy == TAUTI_CACHE_LRU)
 		return lru_hits(share, q);
-	return (share + lru_hits(share, q)) / 2;
+	return page_hits(share, q, page_usual);
 }
 
 double tauti_cache_share(
@@ -230,9 +240,8 @@ static double believed_hits(const struct cache *k)
 
 	if (k->policy != TAUTI_CACHE_PAGE)
 		return hits;
-	return tauti_range(k->w,
-		tauti_cache_hits(TAUTI_CACHE_PINNED, k->share, k->q), hits,
-		tauti_cache_hits(TAUTI_CACHE_LRU, k->share, k->q));
+	return tauti_range(k->w, page_hits(k->share, k->q, page_most), hits,
+		page_hits(k->share, k->q, page_least));
 }
 
 /* Of the time that was waited, what hits take that were misses. */
