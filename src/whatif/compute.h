@@ -115,7 +115,8 @@ struct tauti_waits {
 	double least_ns; /* were what other threads of the process did
 	                    meanwhile waited for, and not storage */
 	double most_ns;  /* all that was waited for anything but a core */
-	double read_bytes, storage_bytes, samples; /* of those that tell */
+	/* Of those that tell; read_bytes 0: no more than workers need to talk. */
+	double read_bytes, storage_bytes, samples;
 	bool queue_told; /* by all of them */
 };
 /* TAUT_EINVAL, with what is missing: no batches, or the recording does not

@@ -243,6 +243,7 @@ static void test_rate(void **state)
 {
 	/* 1 MB in 0.2 ms. */
 	static const struct batch reads = { 140, 50, 0, 1000000, 0, 8 };
+	static const struct batch talks = { 140, 50, 0, 900, 0, 8 };
 	static const struct batch stores = { 140, 50, 0, 9000000, 1000000, 8 };
 	struct job j = worker_job(&reads);
 
@@ -259,7 +260,7 @@ static void test_rate(void **state)
 	j = worker_job(&stores);
 	assert_close(with(&j, "storage=10GB/s"), 0.3);
 	close_job(&j);
-	j = worker_job(&plain);
+	j = worker_job(&talks);
 	refuses(&j, "storage=10GB/s", "from=500MB/s");
 	assert_close(with(&j, "storage=10GB/s,from=5GB/s"), 0.3);
 	close_job(&j);

@@ -130,6 +130,9 @@ taut_status tauti_set_wait_share(struct tauti_whatif *w, uint32_t op,
 	return TAUT_OK;
 }
 
+/* Of a batch; with less, workers talk to the main thread, and read no data. */
+static const double least_bytes = 4096;
+
 /* --- of all ---------------------------------------------------------------------- */
 
 static void add(struct tauti_waits *sum, const struct taut_trace *t)
@@ -186,6 +189,8 @@ taut_status tauti_waits_find(struct tauti_whatif *w,
 			add(&sum, t);
 		tauti_batches_end(&b);
 	}
+	if (sum.read_bytes < least_bytes * sum.n)
+		sum.read_bytes = 0;
 	if (!status)
 		*ret = sum;
 	return status;

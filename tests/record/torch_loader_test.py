@@ -129,12 +129,42 @@ class LoaderTest(Case):
                     # It was written just now: no storage is asked.
                     self.assertIn(s.load.storage_bytes, (-1, 0))
 
+    def test_storage_bytes(self):
+        """A file that is put out of memory before each sample reads it."""
+        with open(self.folder / "sample", "wb") as file:
+            file.write(os.urandom(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+        body = (
+            "with open(%r, 'rb') as file:\n"
+            "    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
+            "    file.read()\n"
+        ) % str(self.folder / "sample")
+        self.record_job(1, 0, 1, body)
+        found = [s.load.storage_bytes for s in self.batches(1)]
+        if not any(found):
+            self.skipTest("the folder is in memory, or its reads are not counted")
+        for n in found:
+            self.assertAlmostEqual(n, 4 << 20, delta=1 << 16)
+
     def test_dataset(self):
         self.record_job(1, 0, 1)
         (log,) = self.logs(0, "torch")
         facts = dict(log.facts)
         self.assertEqual(facts["loader.dataset_samples"], "400")
         self.assertEqual(facts["loader.epoch_samples"], "400")
+
+    def test_timeline(self):
+        """Its slices say what the log does."""
+        self.record_job(1, 0, 1)
+        made = {s.correlation: s.load for s in self.batches(1)}
+        told = json.loads(taut("convert", "--to", "perfetto", self.run_folder))
+        slices = [e for e in told["traceEvents"] if e.get("cat") == "batch"]
+        self.assertGreaterEqual(len(slices), 6)
+        for e in slices:
+            load = made[e["args"]["correlation"]]
+            self.assertEqual(e["args"]["cpu_ns"], load.cpu_ns)
+            self.assertEqual(e["args"]["samples"], load.samples)
 
     # --- what it is for ---------------------------------------------------
 
