@@ -59,6 +59,8 @@ def changes_of_one():
     yield "rnn", "rank 1 at 0.7 of a core", "slow=1,factor=1.4286", {"slow": (1, 0.7)}
     both = {"job": {"workers": 2, "batch": 2.0}}
     yield "resnet", "2 loader workers, batch x2", "workers=2 batch=2x", both
+    yield "resnet", "storage 2x as fast", "storage=2x", {"job": {"fetch_ms": 12.0}}
+    yield "resnet", "storage half as fast", "storage=0.5x", {"job": {"fetch_ms": 48.0}}
     both = {"mbit": 500, "job": {"bucket_mb": 4.0}}
     yield "gpt", "0.5 Gbit/s, buckets of 4 MiB", "link=500mbit bucket=4MiB", both
     yield "vgg", "buckets of 1 MiB", "bucket=1MiB", {"job": {"bucket_mb": 1.0}}

@@ -76,6 +76,16 @@ TAUT_API void taut_log_chunk(struct taut_log *log, uint32_t name, int64_t lane,
 	int64_t start_ns, int64_t end_ns, uint32_t correlation,
 	const struct taut_log_chunk *chunk);
 
+struct taut_log_load { /* as struct taut_load_args of taut/trace.h */
+	int64_t cpu_ns, queued_ns, others_ns;
+	int64_t read_bytes, storage_bytes;
+	int32_t samples;
+};
+/* As taut_log_span, of kinds LOAD and LOAD_WAIT. */
+TAUT_API void taut_log_load(struct taut_log *log, uint32_t name, uint32_t kind,
+	int64_t lane, int64_t start_ns, int64_t end_ns, uint32_t correlation,
+	const struct taut_log_load *load);
+
 TAUT_API void taut_log_fact(
 	struct taut_log *log, const char *key, const char *value);
 

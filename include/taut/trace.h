@@ -115,6 +115,21 @@ struct taut_chunk_args {
 	int64_t network_ns;   /* under way */
 };
 
+/* What preparing one batch consisted of, as the thread that did it was told by
+ * its operating system. The batch's duration less cpu_ns and queued_ns is what
+ * that thread waited: for storage, unless others of its process worked for it
+ * meanwhile. -1: not known. */
+struct taut_load_args {
+	uint32_t event;
+	int32_t samples;
+	int64_t cpu_ns;    /* the thread was on a core; never -1 */
+	int64_t queued_ns; /* it could run, and had to wait for a core */
+	int64_t others_ns; /* the other threads of its process were on cores */
+	int64_t read_bytes;    /* the process got of read() and its like, from
+	                          memory or storage */
+	int64_t storage_bytes; /* it had the kernel fetch from storage */
+};
+
 /* What a framework's allocator gave or took back, and where that left it. */
 struct taut_memory_event {
 	int64_t at_ns;    /* as start_ns */
@@ -146,6 +161,7 @@ enum { /* bits of flags[] */
 	TAUT_EVENT_TENSOR = 4,   /* args is a row of tensors */
 	TAUT_EVENT_MEETS = 8,    /* communication that is never over before its
 	                            last rank has come, whatever the times say */
+	TAUT_EVENT_LOAD = 16,    /* args is a row of loads */
 };
 
 /* An event and the number by which it, or what it waits for, is known to all
@@ -177,7 +193,8 @@ struct taut_trace {
 	                                STEP its number + 1; 0 none */
 	const uint32_t *args;    /* TAUT_NONE, or a row: of syncs for kind SYNC,
 	                            of copies for MEMCPY and MEMSET, of chunks
-	                            for CHUNK, of tensors where flags say so,
+	                            for CHUNK, of tensors or of loads where
+	                            flags say so,
 	                            of comms for every other kind */
 	const uint8_t *kind;     /* enum taut_kind */
 	const uint8_t *flags;
@@ -193,11 +210,13 @@ struct taut_trace {
 
 	size_t n_syncs, n_comms, n_copies, n_chunks, n_tensors; /* each sorted
 	                                                  by event */
+	size_t n_loads; /* likewise; of kinds LOAD and LOAD_WAIT */
 	const struct taut_sync_args *syncs;
 	const struct taut_comm_args *comms;
 	const struct taut_copy_args *copies;
 	const struct taut_chunk_args *chunks;
 	const struct taut_tensor_args *tensors;
+	const struct taut_load_args *loads;
 
 	size_t n_memory; /* where the recording has allocations */
 	const struct taut_memory_event *memory; /* by time */
@@ -239,6 +258,8 @@ TAUT_API const struct taut_copy_args *taut_trace_copy(
 TAUT_API const struct taut_chunk_args *taut_trace_chunk(
 	const struct taut_trace *trace, size_t i);
 TAUT_API const struct taut_tensor_args *taut_trace_tensor(
+	const struct taut_trace *trace, size_t i);
+TAUT_API const struct taut_load_args *taut_trace_load(
 	const struct taut_trace *trace, size_t i);
 /* The value of the first fact of that key, or NULL. */
 TAUT_API const char *taut_trace_fact(

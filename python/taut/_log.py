@@ -33,6 +33,19 @@ class _Error(ctypes.Structure):
     ]
 
 
+class Load(ctypes.Structure):
+    """struct taut_log_load"""
+
+    _fields_ = [
+        ("cpu_ns", ctypes.c_int64),
+        ("queued_ns", ctypes.c_int64),
+        ("others_ns", ctypes.c_int64),
+        ("read_bytes", ctypes.c_int64),
+        ("storage_bytes", ctypes.c_int64),
+        ("samples", ctypes.c_int32),
+    ]
+
+
 class _ClockOffset(ctypes.Structure):
     _fields_ = [
         ("at_ns", ctypes.c_int64),
@@ -53,6 +66,7 @@ def _declare(lib):
     error = ctypes.POINTER(_Error)
     out = ctypes.POINTER(ctypes.c_void_p)
     offset = ctypes.POINTER(_ClockOffset)
+    load = ctypes.POINTER(Load)
     u16 = ctypes.c_uint16
     for name, result, arguments in (
         ("taut_log_open", ctypes.c_int, [text, ctypes.POINTER(_Options), out, error]),
@@ -62,6 +76,7 @@ def _declare(lib):
         ("taut_log_text", u32, [pointer, text]),
         ("taut_log_lane", None, [pointer, i64, text]),
         ("taut_log_span", None, [pointer, u32, u32, i64, i64, i64, u32]),
+        ("taut_log_load", None, [pointer, u32, u32, i64, i64, i64, u32, load]),
         ("taut_log_fact", None, [pointer, text, text]),
         ("taut_log_clock", None, [pointer, offset]),
         ("taut_clock_serve", ctypes.c_int, [out, ctypes.POINTER(u16), error]),
@@ -117,6 +132,19 @@ class Log:
         if self.log:
             self.lib.taut_log_span(
                 self.log, self.text(name), kind, lane, start_ns, end_ns, correlation
+            )
+
+    def load(self, name, kind, lane, start_ns, end_ns, correlation, load):
+        if self.log:
+            self.lib.taut_log_load(
+                self.log,
+                self.text(name),
+                kind,
+                lane,
+                start_ns,
+                end_ns,
+                correlation,
+                ctypes.byref(load),
             )
 
     def lane(self, lane, name):

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Times of DataLoaders: what the main thread waits for a batch, and how long a
-worker takes to make one.
+"""Times of DataLoaders: what the main thread waits for a batch, how long whoever
+makes one takes, and what of that it was on a core, or read.
 
 A worker is a process of its own. It learns of the window from a small file
 beside that of its parent, RUN/processes/.HOST-PID.window, which both map; it
@@ -15,9 +15,10 @@ import struct
 import sys
 import threading
 import time
+import weakref
 from collections import deque
 
-from . import _log
+from . import _log, _spent
 from ._process import host_name
 
 _WINDOW = struct.Struct("<qqiii")  # from, to (0: not yet), rank, world, local
@@ -60,6 +61,8 @@ class Loader:
         self.undo = []
         self.is_discarded = False
         self.start_ns = 0
+        self.taken = weakref.WeakKeyDictionary()  # batches, by iterator
+        self.meters = {}  # by thread
 
     def watch_workers(self):
         """Workers get their times taken, and a window file to look at."""
@@ -90,6 +93,7 @@ class Loader:
         self.start_ns = time.time_ns()
         if self.window:
             self.window.set(self.start_ns, 0, job.ranks)
+        self.taken.clear()
         self.watch_waits(job.log)
 
     def end(self, folder):
@@ -97,6 +101,10 @@ class Loader:
             cls, name, original, ours = self.undo.pop()
             if getattr(cls, name) is ours:
                 setattr(cls, name, original)
+        while self.meters:
+            self.meters.popitem()[1].close()
+        if folder and self.job.log and self.taken:
+            _tell_dataset(self.job.log, max(self.taken, key=self.taken.get))
         if self.window and not self.is_discarded:
             end_ns = time.time_ns() if folder else self.start_ns
             self.window.set(self.start_ns, end_ns, self.job.ranks)
@@ -114,32 +122,86 @@ class Loader:
         if not log:
             return
         module = sys.modules.get("torch.utils.data.dataloader")
-        for name in ("_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"):
+        ways = (
+            ("_MultiProcessingDataLoaderIter", self.wait),
+            ("_SingleProcessDataLoaderIter", self.make),
+        )
+        for name, way in ways:
             cls = getattr(module, name, None)
             if hasattr(cls, "_next_data"):
-                self.undo.append((cls, "_next_data") + _timed_next(cls, log))
+                self.undo.append((cls, "_next_data") + _timed_next(cls, way, log))
+
+    def wait(self, log, original, iterator):
+        """The batch that workers make."""
+        start_ns = time.time_ns()
+        data = original(iterator)
+        end_ns = time.time_ns()
+        lane = threading.get_native_id()
+        number = _taken(iterator)
+        log.span("wait for batch", _log.KIND_LOAD_WAIT, lane, start_ns, end_ns, number)
+        self.count(iterator)
+        return data
+
+    def make(self, log, original, iterator):
+        """The batch that this thread makes."""
+        lane = threading.get_native_id()
+        meter = self.meters.get(lane)
+        if meter is None:
+            meter = self.meters[lane] = _spent.Meter()
+        start_ns, before = meter.begin()
+        data = original(iterator)
+        end_ns, after = meter.end()
+        spent = _spent.load(before, after, _samples_of(iterator))
+        log.load("wait for batch", _log.KIND_LOAD_WAIT, lane, start_ns, end_ns, 0, spent)
+        self.count(iterator)
+        return data
+
+    def count(self, iterator):
+        self.taken[iterator] = self.taken.get(iterator, 0) + 1
 
 
-def _timed_next(cls, log):
+def _timed_next(cls, way, log):
     original = cls._next_data
 
     @functools.wraps(original)
     def _next_data(self):
-        start_ns = time.time_ns()
-        data = original(self)
-        end_ns = time.time_ns()
-        log.span(
-            "wait for batch",
-            _log.KIND_LOAD_WAIT,
-            threading.get_native_id(),
-            start_ns,
-            end_ns,
-            _taken(self),
-        )
-        return data
+        return way(log, original, self)
 
     cls._next_data = _next_data
     return original, _next_data
+
+
+def _samples_of(iterator):
+    """Of a batch; -1: the job has a sampler of its own."""
+    sampler = getattr(iterator, "_index_sampler", None)
+    size = getattr(sampler, "batch_size", None if hasattr(sampler, "sampler") else 1)
+    return size if isinstance(size, int) else -1
+
+
+def _tell_dataset(log, iterator):
+    """How many samples the dataset has, and how many of them are this rank's in
+    an epoch, where PyTorch's own samplers know it."""
+    try:
+        found = _dataset_samples(iterator)
+    except Exception:
+        return
+    for key, samples in zip(("loader.dataset_samples", "loader.epoch_samples"), found):
+        log.fact(key, str(samples))
+
+
+def _dataset_samples(iterator):
+    data = sys.modules["torch.utils.data"]
+    sampler = iterator._index_sampler
+    if type(sampler) is data.BatchSampler:
+        sampler = sampler.sampler
+    if type(sampler) is data.DistributedSampler:
+        return len(sampler.dataset), sampler.num_samples
+    if type(sampler) is data.SequentialSampler:
+        samples = len(sampler.data_source)
+        return samples, samples
+    if type(sampler) is data.RandomSampler and not sampler.replacement:
+        return len(sampler.data_source), sampler.num_samples
+    return ()
 
 
 def _taken(iterator):
@@ -204,7 +266,7 @@ class _Giving(_Queue):
 
 
 class WorkerTimes:
-    """Times of the batches of this worker. Nothing in it raises."""
+    """Of the batches of this worker. Nothing in it raises."""
 
     def __init__(self):
         import multiprocessing
@@ -214,6 +276,7 @@ class WorkerTimes:
         self.parent = parent.pid if parent else os.getppid()
         self.window = None
         self.batches = deque(maxlen=_BATCHES_BEFORE)
+        self.meter = _spent.Meter()
         self.started = None
         self.log = None
         self.is_done = not self.run
@@ -222,15 +285,19 @@ class WorkerTimes:
         """A task was taken: (number, indices), or something to be told."""
         self.look()
         self.started = None
+        if self.is_done:
+            return
         if isinstance(task, tuple) and len(task) == 2 and isinstance(task[0], int):
-            self.started = task[0], time.time_ns()
+            samples = len(task[1]) if isinstance(task[1], (list, tuple)) else 1
+            self.started = task[0], samples, *self.meter.begin()
 
     def made(self, item):
         if self.started is None or self.is_done:
             return
-        (number, start_ns), self.started = self.started, None
+        (number, samples, start_ns, before), self.started = self.started, None
         if isinstance(item, tuple) and item and item[0] == number:
-            self.batches.append((start_ns, time.time_ns(), number))
+            end_ns, after = self.meter.end()
+            self.batches.append((start_ns, end_ns, number, samples, before, after))
             self.look()
 
     def look(self):
@@ -263,9 +330,10 @@ class WorkerTimes:
             self.open(ranks)
         lane = os.getpid()
         while self.batches:
-            start, end, number = self.batches.popleft()
+            start, end, number, samples, before, after = self.batches.popleft()
             if not end_ns or start < end_ns:
-                self.log.span("batch", _log.KIND_LOAD, lane, start, end, number + 1)
+                spent = _spent.load(before, after, samples)
+                self.log.load("batch", _log.KIND_LOAD, lane, start, end, number + 1, spent)
 
     def open(self, ranks):
         folder = os.path.join(self.run, "rank%d" % (ranks[0] or 0))
@@ -286,6 +354,7 @@ class WorkerTimes:
             except Exception:
                 pass
         self.is_done = True
+        self.meter.close()
         if self.log:
             self.log.close()
         self.log = None

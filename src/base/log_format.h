@@ -60,6 +60,7 @@ enum tauti_log_type {
 	TAUTI_LOG_CLOCK, /* a comparison with rank 0's clock: u.clock; made at
 	                    start_ns = end_ns */
 	TAUTI_LOG_FACT,  /* key = name, value = text u.fact.value */
+	TAUTI_LOG_LOAD,  /* an event of a loader: u.load */
 };
 
 /* An event is on lane `lane`: a thread's number in the operating system, or
@@ -97,6 +98,11 @@ struct tauti_log_record {
 		struct {
 			uint32_t value;
 		} fact;
+		struct { /* as struct taut_load_args of trace.h */
+			int64_t cpu_ns, queued_ns, others_ns;
+			int64_t read_bytes, storage_bytes;
+			int32_t samples;
+		} load;
 		unsigned char room[88];
 	} u;
 };

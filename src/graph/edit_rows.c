@@ -203,6 +203,7 @@ COPY_ARGS(struct taut_sync_args, syncs, n_syncs)
 COPY_ARGS(struct taut_comm_args, comms, n_comms)
 COPY_ARGS(struct taut_copy_args, copies, n_copies)
 COPY_ARGS(struct taut_chunk_args, chunks, n_chunks)
+COPY_ARGS(struct taut_load_args, loads, n_loads)
 
 bool tauti_rows_add(const struct tauti_owned_graph *owned,
 	struct taut_arena *arena, uint32_t trace, struct taut_trace *t,
@@ -226,7 +227,8 @@ bool tauti_rows_add(const struct tauti_owned_graph *owned,
 	if (!copy_syncs(arena, t, rows->row_of) ||
 		!copy_comms(arena, t, rows->row_of) ||
 		!copy_copies(arena, t, rows->row_of) ||
-		!copy_chunks(arena, t, rows->row_of))
+		!copy_chunks(arena, t, rows->row_of) ||
+		!copy_loads(arena, t, rows->row_of))
 		return false;
 	t->n_events = n;
 	t->start_ns = c.start;

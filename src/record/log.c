@@ -507,6 +507,24 @@ void taut_log_chunk(struct taut_log *log, uint32_t name, int64_t lane,
 	finish(record, TAUTI_LOG_CHUNK);
 }
 
+void taut_log_load(struct taut_log *log, uint32_t name, uint32_t kind,
+	int64_t lane, int64_t start_ns, int64_t end_ns, uint32_t correlation,
+	const struct taut_log_load *load)
+{
+	struct tauti_log_record *record = take_event(log, name, kind, lane,
+		start_ns, end_ns, correlation);
+
+	if (!record)
+		return;
+	record->u.load.cpu_ns = load->cpu_ns;
+	record->u.load.queued_ns = load->queued_ns;
+	record->u.load.others_ns = load->others_ns;
+	record->u.load.read_bytes = load->read_bytes;
+	record->u.load.storage_bytes = load->storage_bytes;
+	record->u.load.samples = load->samples;
+	finish(record, TAUTI_LOG_LOAD);
+}
+
 void taut_log_fact(struct taut_log *log, const char *key, const char *value)
 {
 	uint32_t key_id = taut_log_text(log, key);

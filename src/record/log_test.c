@@ -159,6 +159,10 @@ static void write_one_of_each(struct taut_log *log)
 		&(struct taut_log_chunk){ .peer = 1, .channel = 2, .step = 3,
 			.sends = 1, .bytes = 4096, .gpu_late_ns = 10,
 			.peer_late_ns = 20, .network_ns = 70 });
+	taut_log_load(log, taut_log_text(log, "batch"), 14, 80, 600, 700, 4,
+		&(struct taut_log_load){ .cpu_ns = 60, .queued_ns = -1,
+			.others_ns = 7, .read_bytes = 8192,
+			.storage_bytes = 4096, .samples = 16 });
 	taut_log_fact(log, "world", "0,1,2,3");
 	taut_log_clock(log, &(struct taut_clock_offset){ .at_ns = 700,
 		.offset_ns = -30, .half_width_ns = 8, .answers = 3 });
@@ -194,6 +198,15 @@ static void test_each_record(void **state)
 	assert_int_equal(at->u.chunk.peer, 1);
 	assert_int_equal(at->u.chunk.bytes, 4096);
 	assert_int_equal(at->u.chunk.network_ns, 70);
+	at = first(&file, TAUTI_LOG_LOAD);
+	assert_int_equal(at->kind, 14);
+	assert_int_equal(at->correlation, 4);
+	assert_int_equal(at->u.load.cpu_ns, 60);
+	assert_int_equal(at->u.load.queued_ns, -1);
+	assert_int_equal(at->u.load.others_ns, 7);
+	assert_int_equal(at->u.load.read_bytes, 8192);
+	assert_int_equal(at->u.load.storage_bytes, 4096);
+	assert_int_equal(at->u.load.samples, 16);
 	at = first(&file, TAUTI_LOG_FACT);
 	assert_string_equal(text_of(&file, at->name), "world");
 	assert_string_equal(text_of(&file, at->u.fact.value), "0,1,2,3");

@@ -166,6 +166,32 @@ static const char *kind_name(uint8_t kind)
 	return kind < TAUT_KIND_COUNT ? names[kind] : names[0];
 }
 
+/* What is not known is left out. */
+static void put_known(struct writer *w, const char *key, int64_t value)
+{
+	if (value < 0)
+		return;
+	tauti_put_char(w->put, ',');
+	put_number(w, key, value);
+}
+
+static void put_args(struct writer *w, uint32_t row)
+{
+	const struct taut_load_args *load = taut_trace_load(w->trace, row);
+
+	tauti_put_text(w->put, ",\"args\":{");
+	put_number(w, "correlation", w->trace->correlation[row]);
+	if (load) {
+		put_known(w, "samples", load->samples);
+		put_known(w, "cpu_ns", load->cpu_ns);
+		put_known(w, "queued_ns", load->queued_ns);
+		put_known(w, "other_threads_ns", load->others_ns);
+		put_known(w, "read_bytes", load->read_bytes);
+		put_known(w, "storage_bytes", load->storage_bytes);
+	}
+	tauti_put_char(w->put, '}');
+}
+
 static void put_row(struct writer *w, uint32_t row, uint32_t tid, int64_t start,
 	int64_t end)
 {
@@ -173,11 +199,8 @@ static void put_row(struct writer *w, uint32_t row, uint32_t tid, int64_t start,
 
 	put_slice(w, t->rank, tid, taut_names_text(t->names, t->name[row]),
 		kind_name(t->kind[row]), start, end);
-	if (t->correlation[row]) {
-		tauti_put_text(w->put, ",\"args\":{");
-		put_number(w, "correlation", t->correlation[row]);
-		tauti_put_char(w->put, '}');
-	}
+	if (t->correlation[row] || taut_trace_load(t, row))
+		put_args(w, row);
 	tauti_put_char(w->put, '}');
 }
 

@@ -29,6 +29,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->comms);
 	taut_vec_free(&b->copies);
 	taut_vec_free(&b->tensors);
+	taut_vec_free(&b->loads);
 	taut_vec_free(&b->chunks);
 	taut_vec_free(&b->memory);
 	taut_vec_free(&b->clock_samples);
@@ -267,6 +268,7 @@ struct columns {
 	struct taut_chunk_args *chunks;
 	struct taut_memory_event *memory;
 	struct taut_tensor_args *tensors;
+	struct taut_load_args *loads;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
 	struct taut_ref *ids, *waits;
@@ -298,6 +300,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 		arena, struct taut_memory_event, b->memory.count);
 	c->tensors = TAUT_ARENA_ARRAY(
 		arena, struct taut_tensor_args, b->tensors.count);
+	c->loads = TAUT_ARENA_ARRAY(
+		arena, struct taut_load_args, b->loads.count);
 	c->clock_samples = TAUT_ARENA_ARRAY(
 		arena, struct taut_clock_sample, b->clock_samples.count);
 	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
@@ -308,7 +312,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	return c->start_ns && c->dur_ns && c->name && c->lane &&
 	       c->correlation && c->sequence && c->args && c->kind &&
 	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
-	       c->chunks && c->tensors && c->memory && c->clock_samples &&
+	       c->chunks && c->tensors && c->loads && c->memory &&
+	       c->clock_samples &&
 	       c->facts && c->ids && c->waits &&
 	       c->lane_begin;
 }
@@ -322,6 +327,11 @@ static uint32_t move_args(struct tauti_builder *b, struct columns *c,
 		c->tensors[trace->n_tensors] = b->tensors.data[row->args];
 		c->tensors[trace->n_tensors].event = event;
 		return (uint32_t)trace->n_tensors++;
+	}
+	if (row->flags & TAUT_EVENT_LOAD) {
+		c->loads[trace->n_loads] = b->loads.data[row->args];
+		c->loads[trace->n_loads].event = event;
+		return (uint32_t)trace->n_loads++;
 	}
 	switch (row->kind) {
 	case TAUT_KIND_SYNC:
@@ -493,6 +503,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->copies = c->copies;
 	trace->chunks = c->chunks;
 	trace->tensors = c->tensors;
+	trace->loads = c->loads;
 	trace->names = b->names;
 	trace->bytes_read = b->before.bytes_read;
 	trace->events_seen = b->before.events_seen;

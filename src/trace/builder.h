@@ -68,6 +68,7 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_chunk_args) chunks;
 	TAUT_VEC(struct taut_memory_event) memory; /* lanes as in lanes */
 	TAUT_VEC(struct taut_tensor_args) tensors;
+	TAUT_VEC(struct taut_load_args) loads;
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */

@@ -32,8 +32,8 @@ const struct taut_comm_args *taut_trace_comm(
 	case TAUT_KIND_CHUNK:
 		return NULL;
 	default:
-		return trace->args[i] == TAUT_NONE ||
-			trace->flags[i] & TAUT_EVENT_TENSOR ?
+		return trace->args[i] == TAUT_NONE || trace->flags[i] &
+			(TAUT_EVENT_TENSOR | TAUT_EVENT_LOAD) ?
 			NULL : &trace->comms[trace->args[i]];
 	}
 }
@@ -53,6 +53,15 @@ const struct taut_chunk_args *taut_trace_chunk(
 	if (trace->kind[i] != TAUT_KIND_CHUNK || trace->args[i] == TAUT_NONE)
 		return NULL;
 	return &trace->chunks[trace->args[i]];
+}
+
+const struct taut_load_args *taut_trace_load(
+	const struct taut_trace *trace, size_t i)
+{
+	if (!(trace->flags[i] & TAUT_EVENT_LOAD) ||
+		trace->args[i] == TAUT_NONE)
+		return NULL;
+	return &trace->loads[trace->args[i]];
 }
 
 const char *taut_trace_fact(const struct taut_trace *trace, const char *key)

@@ -181,6 +181,72 @@ static bool is_multi(const struct tauti_whatif *w, uint32_t rank)
 	return false;
 }
 
+/* Of the main thread's own work for a batch. */
+static double own_wait(const struct tauti_whatif *w,
+	const struct tauti_take *take)
+{
+	double sum = 0, waits = 0;
+
+	for (uint32_t i = take->first;; i = taut_edit_next(w->edit, i)) {
+		struct taut_op op;
+
+		if (taut_edit_op(w->edit, i, &op)) {
+			sum += (double)op.dur_ns;
+			waits += (double)op.dur_ns * tauti_wait_share(w, i);
+		}
+		if (i == take->last)
+			return sum > 0 ? waits / sum : 0;
+	}
+}
+
+static double usual_wait(const struct tauti_whatif *w,
+	const struct tauti_batches *b)
+{
+	double sum = 0, waits = 0;
+
+	for (size_t i = 0; i < b->loads.count; i++) {
+		struct taut_op op;
+
+		if (!taut_edit_op(w->edit, b->loads.data[i], &op))
+			continue;
+		sum += (double)op.dur_ns;
+		waits += (double)op.dur_ns *
+			tauti_wait_share(w, b->loads.data[i]);
+	}
+	return sum > 0 ? waits / sum : 0;
+}
+
+static bool find_wait(const struct tauti_whatif *w, struct tauti_batches *b)
+{
+	double usual = usual_wait(w, b);
+
+	b->wait = TAUT_ARENA_ARRAY(w->arena, double, b->takes.count + 1);
+	for (size_t i = 0; b->wait && i < b->takes.count; i++) {
+		const struct tauti_take *take = &b->takes.data[i];
+
+		b->wait[i] = !b->workers ? own_wait(w, take) :
+			take->load == TAUT_NONE ? usual :
+			tauti_wait_share(w, take->load);
+	}
+	return b->wait != NULL;
+}
+
+static bool saw_loads(const struct tauti_whatif *w, uint32_t rank)
+{
+	const struct taut_run *run = w->graph->run;
+	uint32_t like = taut_edit_rank_like(w->edit, rank);
+	const struct taut_trace *t;
+
+	if (!run || like >= run->n_traces)
+		return false;
+	t = &run->traces[like];
+	for (uint32_t l = 0; l < t->n_lanes; l++)
+		if (t->lane_begin[l] < t->lane_begin[l + 1] &&
+			t->kind[t->lane_begin[l]] == TAUT_KIND_LOAD)
+			return true;
+	return false;
+}
+
 taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 	struct tauti_batches *ret_batches, struct taut_error *err)
 {
@@ -195,13 +261,13 @@ taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 		is_main[l] = taut_edit_lane(w->edit, l).is_main != 0;
 	}
 	ok = ok && find_loads(w, &b, is_load) && find_turn(w, &b) &&
-		find_takes(w, &b, is_load);
+		find_takes(w, &b, is_load) && find_wait(w, &b);
 	if (!ok) {
 		tauti_batches_end(&b);
 		return tauti_no_memory(err, "batches");
 	}
 	find_under_way(w, &b, is_main);
-	b.blind = !b.workers && is_multi(w, rank);
+	b.blind = !b.workers && is_multi(w, rank) && !saw_loads(w, rank);
 	*ret_batches = b;
 	return TAUT_OK;
 }
@@ -210,6 +276,16 @@ void tauti_batches_end(struct tauti_batches *b)
 {
 	taut_vec_free(&b->takes);
 	taut_vec_free(&b->loads);
+}
+
+taut_status tauti_batches_refuse(const struct tauti_change *c,
+	const struct tauti_batches *b, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EINVAL, -1, b->blind ?
+		"%s: the recording shows that loader workers were there, but "
+		"not what they did; 'taut record' sees them" :
+		"%s: the recording does not show where the main thread gets "
+		"its batches; 'taut record' does", c->text);
 }
 
 /* --- how long ------------------------------------------------------------------- */
@@ -330,8 +406,10 @@ static taut_status add_load(struct spreader *s, uint32_t i,
 	if (status)
 		return status;
 	s->last[worker] = s->load[i];
-	status = taut_edit_connect(
-		edit, s->load[i], take->op, TAUT_EDGE_THREAD, 0, err);
+	status = tauti_set_wait_share(s->w, s->load[i], s->b->wait[i], err);
+	if (!status)
+		status = taut_edit_connect(edit, s->load[i], take->op,
+			TAUT_EDGE_THREAD, 0, err);
 	if (!status && i < s->workers)
 		status = hang_first(s, i, err);
 	if (!status && i >= s->under_way)

@@ -100,6 +100,36 @@ taut_status tauti_repeat_copy(struct tauti_repeat *r, struct taut_error *err);
 taut_status tauti_repeat_close(struct tauti_repeat *r, struct taut_error *err);
 void tauti_repeat_end(struct tauti_repeat *r); /* frees; all zero is fine */
 
+/* --- waiting for storage (waits.c) ------------------------------------------------
+ * Of the time of an operation, what it waits for storage: of a batch, and of
+ * what the main thread does for one itself; as recorded, or as a change left
+ * it. 0: nothing, or not told. */
+double tauti_wait_share(const struct tauti_whatif *w, uint32_t op);
+taut_status tauti_set_wait_share(struct tauti_whatif *w, uint32_t op,
+	double share, struct taut_error *err);
+
+/* What the recorded batches of all ranks of the edit consist of, in sum. */
+struct tauti_waits {
+	double n, all_ns, core_ns, queue_ns; /* on a core, waiting for one */
+	double wait_ns;  /* for storage: halfway between the two below */
+	double least_ns; /* were what other threads of the process did
+	                    meanwhile waited for, and not storage */
+	double most_ns;  /* all that was waited for anything but a core */
+	/* Of those that tell; read_bytes 0: no more than workers need to talk. */
+	double read_bytes, storage_bytes, samples;
+	bool queue_told; /* by all of them */
+};
+/* TAUT_EINVAL, with what is missing: no batches, or the recording does not
+ * say what they did. */
+taut_status tauti_waits_find(struct tauti_whatif *w,
+	const struct tauti_change *c, struct tauti_waits *ret,
+	struct taut_error *err);
+/* The part of every batch that waits for storage takes factor times as long.
+ * Doubts how much that is as far as `are` does. */
+taut_status tauti_waits_scale(struct tauti_whatif *w,
+	const struct tauti_change *c, const struct tauti_waits *are,
+	double factor, struct taut_error *err);
+
 /* --- batches of a loader (batches.c) ----------------------------------------------
  * What a rank's main thread takes, in order, and who prepares it. */
 struct tauti_take {
@@ -111,6 +141,8 @@ struct tauti_batches {
 	uint32_t rank;
 	TAUT_VEC(struct tauti_take) takes;
 	TAUT_VEC(uint32_t) loads; /* all operations of the workers */
+	double *wait;       /* by take: as tauti_wait_share(); where it is not
+	                       told, that of all others. In the arena */
 	uint32_t workers;   /* lanes that prepared; 0: the main thread did, or
 	                       it is not told */
 	uint32_t under_way; /* batches asked for ahead */
@@ -125,12 +157,16 @@ taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 void tauti_batches_end(struct tauti_batches *b);
 /* Prepares them anew: by `workers` lanes in turn, `under_way` at a time, each
  * batch for dur_ns[i] (beside takes). What workers did in the recording goes.
+ * Of each, wait[i] is for storage.
  * The first one begins with the first step, the others spread over the time of
  * one batch, so that no queue that was full in the recording hides a loader
  * that is too slow from then on. */
 taut_status tauti_batches_spread(struct tauti_whatif *w,
 	const struct tauti_batches *b, uint32_t workers, uint32_t under_way,
 	const int64_t *dur_ns, struct taut_error *err);
+/* TAUT_EINVAL: there are none, or nothing is known of them. */
+taut_status tauti_batches_refuse(const struct tauti_change *c,
+	const struct tauti_batches *b, struct taut_error *err);
 /* What workers did in the recording goes. */
 taut_status tauti_batches_cut(struct tauti_whatif *w,
 	const struct tauti_batches *b, struct taut_error *err);

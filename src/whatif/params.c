@@ -301,7 +301,11 @@ static const struct suffix rates[] = {
 static const struct suffix sizes[] = {
 	{ "", 1 }, { "b", 1 }, { "kb", 1e3 }, { "mb", 1e6 }, { "gb", 1e9 },
 	{ "kib", 1024 }, { "mib", 1048576 }, { "gib", 1073741824 },
-	{ NULL, 0 } };
+	{ "tb", 1e12 }, { "tib", 1099511627776 }, { NULL, 0 } };
+static const struct suffix byte_rates[] = {
+	{ "b", 1 }, { "kb", 1e3 }, { "mb", 1e6 }, { "gb", 1e9 },
+	{ "kib", 1024 }, { "mib", 1048576 }, { "gib", 1073741824 },
+	{ "kbit", 125 }, { "mbit", 125e3 }, { "gbit", 125e6 }, { NULL, 0 } };
 static const struct suffix times[] = {
 	{ "ns", 1 }, { "us", 1e3 }, { "ms", 1e6 }, { "s", 1e9 }, { NULL, 0 } };
 static const struct suffix plain[] = { { "", 1 }, { NULL, 0 } };
@@ -318,6 +322,8 @@ static const struct {
 		"2x, +25% or -10%" },
 	[TAUTI_PLAIN] = { plain, "a number, or a factor like 2x, +25% or "
 		"-10%" },
+	[TAUTI_BYTES_PER_S] = { byte_rates, "a rate like 500MB/s or 2GB/s, or "
+		"a factor like 2x, +25% or -10%" },
 };
 
 /* What the suffix multiplies by; 0: it is none. "/s" and "ps" of rates are
@@ -326,7 +332,8 @@ static double suffix_of(enum tauti_unit unit, const char *text)
 {
 	size_t len = strlen(text);
 
-	if (unit == TAUTI_BITS_PER_S && len > 2 &&
+	if ((unit == TAUTI_BITS_PER_S || unit == TAUTI_BYTES_PER_S) &&
+		len > 2 &&
 		(!strcasecmp(text + len - 2, "/s") ||
 		!strcasecmp(text + len - 2, "ps")))
 		len -= 2;
@@ -363,6 +370,17 @@ taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
 	*ret_is_factor = false;
 	*ret = value * times_of;
 	return TAUT_OK;
+}
+
+bool tauti_param_share(const struct tauti_change *c, size_t i, double *ret)
+{
+	const char *at = c->values[i];
+	double value;
+
+	if (!read_number(&at, &value) || strcmp(at, "%"))
+		return false;
+	*ret = value / 100;
+	return true;
 }
 
 taut_status tauti_param_word(const struct tauti_change *c, size_t i,

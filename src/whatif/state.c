@@ -173,6 +173,8 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->latency = 1;
 	w->latency_add_ns = 0;
 	taut_vec_clear(&w->ways);
+	w->waits = NULL;
+	w->waits_room = 0;
 	w->samples_factor = 1;
 	w->schedule = NULL;
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)

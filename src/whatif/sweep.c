@@ -51,7 +51,8 @@ static double worth(const char *unit)
 		{ "kbit", 1e3 }, { "mbit", 1e6 }, { "gbit", 1e9 },
 		{ "tbit", 1e12 }, { "b", 1 }, { "kb", 1e3 }, { "mb", 1e6 },
 		{ "gb", 1e9 }, { "kib", 1024 }, { "mib", 1048576 },
-		{ "gib", 1073741824 }, { "ns", 1 }, { "us", 1e3 },
+		{ "gib", 1073741824 }, { "tb", 1e12 },
+		{ "tib", 1099511627776 }, { "ns", 1 }, { "us", 1e3 },
 		{ "ms", 1e6 }, { "s", 1e9 } };
 	size_t len = strlen(unit);
 

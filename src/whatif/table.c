@@ -28,6 +28,8 @@
 	ROW(batchnorm) \
 	/* data */ \
 	ROW(workers) \
+	ROW(storage) \
+	ROW(cache) \
 	/* memory */ \
 	ROW(recompute) \
 	ROW(offload) \

@@ -37,11 +37,15 @@ taut_status tauti_param_number(const struct tauti_change *c, size_t i,
 /* "2x", "0.5x", "+25%", "-10%": a factor; "" where values[i] is none of these
  * is TAUT_EINVAL. *ret_is_factor false: it is an absolute value of its unit:
  * bit/s ("4gbit", "1.5Gbit/s", "100mbit"), bytes ("25MB", "25MiB"),
- * nanoseconds ("10us", "1.5ms"), or plain. Nothing is below 0; 0 may be. */
-enum tauti_unit { TAUTI_BITS_PER_S, TAUTI_BYTES, TAUTI_NS, TAUTI_PLAIN };
+ * nanoseconds ("10us", "1.5ms"), plain, or bytes/s ("500MB/s", "4gbit").
+ * Nothing is below 0; 0 may be. */
+enum tauti_unit { TAUTI_BITS_PER_S, TAUTI_BYTES, TAUTI_NS, TAUTI_PLAIN,
+	TAUTI_BYTES_PER_S };
 taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
 	enum tauti_unit unit, bool *ret_is_factor, double *ret,
 	struct taut_error *err);
+/* "40%", without a sign: *ret is 0.4. False: values[i] is something else. */
+bool tauti_param_share(const struct tauti_change *c, size_t i, double *ret);
 /* Index among the words of the form "a|b|c". */
 taut_status tauti_param_word(const struct tauti_change *c, size_t i,
 	uint32_t *ret, struct taut_error *err);
@@ -117,6 +121,10 @@ struct tauti_whatif {
 	                           after that; 0 */
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
 	                                    tauti_way_of(): may be short */
+	double *waits; /* by op of the edit, waits_room of them: as
+	                  tauti_wait_share() where a change said it, + 1; 0:
+	                  as recorded. In the arena */
+	uint32_t waits_room;
 	double samples_factor;
 	const struct taut_memory *memory; /* NULL: no allocations recorded */
 	double *block_scale;    /* by block of memory: its bytes / as recorded */

@@ -44,28 +44,21 @@ static taut_status relieve(struct tauti_whatif *w,
 
 /* The main thread prepares what a worker did; the queue between them is gone. */
 static taut_status burden(struct tauti_whatif *w,
-	const struct tauti_take *take, int64_t dur_ns, struct taut_error *err)
+	const struct tauti_take *take, int64_t dur_ns, double wait,
+	struct taut_error *err)
 {
 	struct taut_op op = { .dur_ns = dur_ns, .kind = TAUT_OP_HOST,
 		.event = TAUT_NONE, .collective = TAUT_NONE }, taken;
+	taut_status status;
 	uint32_t at;
 
 	if (!taut_edit_op(w->edit, take->op, &taken))
 		return TAUT_OK;
 	op.lane = taken.lane;
 	op.like = taken.like;
-	return taut_edit_insert(w->edit, taut_edit_before(w->edit, take->op),
+	status = taut_edit_insert(w->edit, taut_edit_before(w->edit, take->op),
 		&op, "batch", &at, err);
-}
-
-static taut_status refuse(const struct tauti_change *c,
-	const struct tauti_batches *b, struct taut_error *err)
-{
-	return taut_error_set(err, TAUT_EINVAL, -1, b->blind ?
-		"%s: the recording shows that loader workers were there, but "
-		"not what they did; 'taut record' sees them" :
-		"%s: the recording does not show where the main thread gets "
-		"its batches; 'taut record' does", c->text);
+	return status ? status : tauti_set_wait_share(w, at, wait, err);
 }
 
 static taut_status change_rank(struct tauti_whatif *w,
@@ -81,7 +74,8 @@ static taut_status change_rank(struct tauti_whatif *w,
 		if (workers && !b->workers)
 			status = relieve(w, &b->takes.data[i], dur_ns[i], err);
 		else if (!workers)
-			status = burden(w, &b->takes.data[i], dur_ns[i], err);
+			status = burden(w, &b->takes.data[i], dur_ns[i],
+				b->wait[i], err);
 	}
 	if (status)
 		return status;
@@ -110,7 +104,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		if (status)
 			return status;
 		if (!b.takes.count || b.blind)
-			status = refuse(c, &b, err);
+			status = tauti_batches_refuse(c, &b, err);
 		else
 			status = change_rank(w, c, &b, workers, prefetch, err);
 		tauti_batches_end(&b);

@@ -84,6 +84,16 @@ static void check_args(const struct taut_trace *t)
 		MUST(t->comms[i].collective < taut_names_count(t->names));
 		MUST(t->comms[i].dtype < taut_names_count(t->names));
 	}
+	for (size_t i = 0; i < t->n_loads; i++) {
+		const struct taut_load_args *load = &t->loads[i];
+
+		MUST(taut_trace_load(t, load->event) == load);
+		MUST(!taut_trace_comm(t, load->event));
+		MUST(!i || t->loads[i - 1].event < load->event);
+		MUST(load->cpu_ns >= 0 &&
+			load->cpu_ns <= t->dur_ns[load->event]);
+		MUST(load->queued_ns <= t->dur_ns[load->event]);
+	}
 	for (size_t i = 0; i < t->n_copies; i++) {
 		MUST(taut_trace_copy(t, t->copies[i].event) ==
 			&t->copies[i]);

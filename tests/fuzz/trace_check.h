@@ -55,6 +55,15 @@ static inline void check_trace(const struct taut_trace *t)
 	for (size_t i = 0; i < t->n_copies; i++)
 		MUST(taut_trace_copy(t, t->copies[i].event) ==
 			&t->copies[i]);
+	for (size_t i = 0; i < t->n_loads; i++) {
+		const struct taut_load_args *load = &t->loads[i];
+
+		MUST(taut_trace_load(t, load->event) == load);
+		MUST(!taut_trace_comm(t, load->event));
+		MUST(load->cpu_ns >= 0 &&
+			load->cpu_ns <= t->dur_ns[load->event]);
+		MUST(load->queued_ns <= t->dur_ns[load->event]);
+	}
 	for (size_t i = 0; i < t->n_comms; i++) {
 		MUST(taut_trace_comm(t, t->comms[i].event) == &t->comms[i]);
 		MUST(t->comms[i].collective < taut_names_count(t->names));

@@ -22,7 +22,10 @@ static void read_values(const struct tauti_change *c)
 		(void)!tauti_param_count(c, i, 0, 1000, &count, &err);
 		(void)!tauti_param_number(c, i, 0, 1, &value, &err);
 		(void)!tauti_param_word(c, i, &count, &err);
-		for (int unit = TAUTI_BITS_PER_S; unit <= TAUTI_PLAIN; unit++)
+		if (tauti_param_share(c, i, &value) && !(value >= 0))
+			abort();
+		for (int unit = TAUTI_BITS_PER_S; unit <= TAUTI_BYTES_PER_S;
+			unit++)
 			if (!tauti_param_scaled(c, i, (enum tauti_unit)unit,
 				&is_factor, &value, &err) && !(value >= 0))
 				abort();

@@ -20,7 +20,10 @@ JOB = ROOT / "tests" / "record" / "jobs" / "torch_job.py"
 INJECT = ROOT / "python" / "taut" / "inject"
 STEPS = "8:12"
 
-Span = collections.namedtuple("Span", "name kind lane start end correlation")
+Span = collections.namedtuple("Span", "name kind lane start end correlation load")
+Load = collections.namedtuple(
+    "Load", "cpu_ns queued_ns others_ns read_bytes storage_bytes samples"
+)
 
 
 def find_python():
@@ -122,8 +125,9 @@ class EventLog:
                 size = struct.unpack_from("<I", data, at + 40)[0]
                 texts[name] = data[at + 128 : at + 128 + size].decode()
                 slot += (size + 127) // 128
-            elif kind == 3:
-                self.spans.append(Span(texts[name], what, lane, start, end, correlation))
+            elif kind in (3, 8):
+                load = Load(*struct.unpack_from("<5qi", data, at + 40)) if kind == 8 else None
+                self.spans.append(Span(texts[name], what, lane, start, end, correlation, load))
             elif kind == 7:
                 value = struct.unpack_from("<I", data, at + 40)[0]
                 self.facts.append((texts[name], texts[value]))

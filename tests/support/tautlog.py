@@ -14,7 +14,7 @@ _COMM = struct.Struct("<IIIIqqqiiii")
 _CHUNK = struct.Struct("<iiiiqqqq")
 _CLOCK = struct.Struct("<qq")
 
-UNUSED, TEXT, LANE, SPAN, COMM, CHUNK, CLOCK, FACT = range(8)
+UNUSED, TEXT, LANE, SPAN, COMM, CHUNK, CLOCK, FACT, LOAD = range(9)
 KINDS = (
     "other op annotation python runtime kernel memcpy memset sync gpu_range "
     "overhead step comm chunk load load_wait"

@@ -17,6 +17,9 @@ enum {
 	MAX_TEXTS = 1 << 20,
 };
 
+/* Sums of batches stay within 64 bits. */
+static const int64_t most_bytes = INT64_C(1) << 48;
+
 struct log {
 	struct tauti_stream *stream;
 	struct tauti_builder *b;
@@ -302,6 +305,42 @@ static taut_status add_chunk(struct log *log, const struct tauti_log_record *r)
 	return TAUT_OK;
 }
 
+/* Nothing of a batch takes longer than the batch did. */
+static int64_t at_most(int64_t value, int64_t most)
+{
+	return value < 0 ? -1 : value < most ? value : most;
+}
+
+static bool is_batch(const struct tauti_log_record *r)
+{
+	return sane_times(r) && r->u.load.cpu_ns >= 0 &&
+		(r->kind == TAUT_KIND_LOAD || r->kind == TAUT_KIND_LOAD_WAIT);
+}
+
+static taut_status add_load(struct log *log, const struct tauti_log_record *r)
+{
+	struct taut_load_args args = { .samples = r->u.load.samples };
+	struct tauti_row *row;
+
+	if (!is_batch(r)) {
+		log->unreadable++;
+		return TAUT_OK;
+	}
+	if (args.samples < 0)
+		args.samples = -1;
+	args.cpu_ns = at_most(r->u.load.cpu_ns, r->end_ns - r->start_ns);
+	args.queued_ns = at_most(r->u.load.queued_ns, r->end_ns - r->start_ns);
+	args.others_ns = at_most(r->u.load.others_ns, TAUTI_TIME_LIMIT_NS);
+	args.read_bytes = at_most(r->u.load.read_bytes, most_bytes);
+	args.storage_bytes = at_most(r->u.load.storage_bytes, most_bytes);
+	row = add_row(log, r, (uint8_t)r->kind, TAUTI_ROLE_THREAD);
+	if (!row || !taut_vec_push(&log->b->loads, args))
+		return TAUT_ENOMEM;
+	row->args = (uint32_t)log->b->loads.count - 1;
+	row->flags |= TAUT_EVENT_LOAD;
+	return TAUT_OK;
+}
+
 /* --- what stands beside the events --------------------------------------- */
 
 static taut_status name_lane(struct log *log, const struct tauti_log_record *r)
@@ -359,6 +398,8 @@ static taut_status add_record(struct log *log,
 		return add_comm(log, r);
 	case TAUTI_LOG_CHUNK:
 		return add_chunk(log, r);
+	case TAUTI_LOG_LOAD:
+		return add_load(log, r);
 	case TAUTI_LOG_CLOCK:
 		return add_clock(log, r);
 	case TAUTI_LOG_FACT:
@@ -452,7 +493,8 @@ static taut_status read_records(struct log *log, struct taut_error *err)
 		record = *next; /* a text reads on behind it */
 		log->b->events_seen += record.type == TAUTI_LOG_SPAN ||
 			record.type == TAUTI_LOG_COMM ||
-			record.type == TAUTI_LOG_CHUNK;
+			record.type == TAUTI_LOG_CHUNK ||
+			record.type == TAUTI_LOG_LOAD;
 		status = add_record(log, &record, err);
 		if (status != TAUT_OK)
 			return status;

@@ -77,6 +77,54 @@ static void test_events(void **state)
 	taut_run_close(run);
 }
 
+/* What a batch consisted of stands beside its event, in the events' order. */
+static void test_batches(void **state)
+{
+	(void)state;
+	struct wl w = wl_begin(0, 1);
+	struct tauti_log_record *r;
+
+	wl_comm(&w, "allreduce", 300, 10, 20, 5, 1000);
+	r = wl_event(&w, TAUTI_LOG_LOAD, TAUT_KIND_LOAD_WAIT, "own", 200, 40,
+		9, 0);
+	r->u.load.cpu_ns = 10000; /* more than there was */
+	r->u.load.queued_ns = r->u.load.others_ns = -5;
+	r->u.load.read_bytes = INT64_MAX;
+	r->u.load.storage_bytes = r->u.load.samples = -1;
+	r = wl_event(&w, TAUTI_LOG_LOAD, TAUT_KIND_LOAD, "batch", 77, 40, 9, 12);
+	r->u.load.cpu_ns = 4000;
+	r->u.load.queued_ns = 100;
+	r->u.load.others_ns = 70000;
+	r->u.load.read_bytes = 8192;
+	r->u.load.storage_bytes = 4096;
+	r->u.load.samples = 16;
+
+	struct taut_run *run = open_log(&w);
+	const struct taut_trace *t = &run->traces[0];
+	const struct taut_load_args *load = taut_trace_load(t, 0);
+	assert_int_equal(t->n_loads, 2);
+	assert_ptr_equal(load, &t->loads[0]);
+	assert_int_equal(t->correlation[0], 12);
+	assert_int_equal(load->cpu_ns, 4000);
+	assert_int_equal(load->queued_ns, 100);
+	assert_int_equal(load->others_ns, 70000);
+	assert_int_equal(load->read_bytes, 8192);
+	assert_int_equal(load->storage_bytes, 4096);
+	assert_int_equal(load->samples, 16);
+	load = taut_trace_load(t, 1);
+	assert_int_equal(t->kind[1], TAUT_KIND_LOAD_WAIT);
+	assert_int_equal(load->cpu_ns, 9000);
+	assert_int_equal(load->queued_ns, -1);
+	assert_int_equal(load->others_ns, -1);
+	assert_int_equal(load->read_bytes, INT64_C(1) << 48);
+	assert_int_equal(load->storage_bytes, -1);
+	assert_int_equal(load->samples, -1);
+	assert_null(taut_trace_comm(t, 1));
+	assert_null(taut_trace_load(t, 2));
+	assert_int_equal(taut_trace_comm(t, 2)->in_elements, 1000);
+	taut_run_close(run);
+}
+
 /* A text of more than one record, and what a name must not hold. */
 static void test_texts(void **state)
 {
@@ -107,6 +155,7 @@ static void test_nonsense(void **state)
 	r->end_ns = r->start_ns - 1;
 	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_KERNEL, "kernel", 1, 9, 1, 0);
 	wl_event(&w, 99, TAUT_KIND_OP, "type", 1, 9, 1, 0);
+	wl_event(&w, TAUTI_LOG_LOAD, TAUT_KIND_OP, "no batch", 1, 9, 1, 0);
 	r = wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "text", 1, 5, 1, 0);
 	r->name = UINT32_MAX;
 	r = wl_add(&w, TAUTI_LOG_TEXT);
@@ -117,7 +166,7 @@ static void test_nonsense(void **state)
 	assert_int_equal(run->traces[0].n_events, 2);
 	assert_string_equal(taut_trace_name(&run->traces[0], 1), "");
 	assert_int_equal(run->n_notes, 1);
-	assert_non_null(strstr(run->notes[0], "4 records make no sense"));
+	assert_non_null(strstr(run->notes[0], "5 records make no sense"));
 	taut_run_close(run);
 }
 
@@ -202,6 +251,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_killed),

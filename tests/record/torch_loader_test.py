@@ -1,0 +1,210 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What a batch consisted of: time on a core, in its queue, waiting, and what was
+read, of workers and of a main thread that does without."""
+
+import json
+import os
+import textwrap
+
+from torch_case import PYTHON, Case, main, record, recording_environment, run, taut
+
+KIND_LOAD, KIND_LOAD_WAIT = 14, 15
+MS = 1_000_000
+
+# Samples that wait for WAIT ms and compute for WORK ms of their thread's time.
+# The job prints what each batch's samples have spent of it by their own clock.
+JOB = """
+import os, sys, threading, time
+import torch
+from torch.utils.data import DataLoader, Dataset
+
+torch.set_num_threads(1)
+WAIT, WORK, WORKERS = {wait}, {work}, {workers}
+
+def work(ms):
+    end = time.thread_time_ns() + ms * 1e6
+    while time.thread_time_ns() < end:
+        pass
+
+class Samples(Dataset):
+    def __len__(self):
+        return 400
+
+    def __getitem__(self, i):
+        begin = time.thread_time_ns()
+        time.sleep(WAIT / 1000)
+        work(WORK)
+{body}
+        spent = time.thread_time_ns() - begin
+        return torch.tensor([spent, 1, 1, 1], dtype=torch.float64)
+
+loader = iter(DataLoader(Samples(), {batch}, num_workers=WORKERS))
+model = torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+spent = []
+for step in range(14):
+    batch = next(loader)
+    spent.append(batch[:, 0].sum().item())
+    model(batch[:, 1:].float()).sum().backward()
+    optimizer.step()
+print(*spent)
+"""
+
+
+class LoaderTest(Case):
+    def record_job(self, wait, work, workers, body="pass", batch=4):
+        path = self.folder / "script.py"
+        body = textwrap.indent(textwrap.dedent(body), " " * 8)
+        path.write_text(JOB.format(wait=wait, work=work, workers=workers, body=body, batch=batch))
+        ended = record([PYTHON, str(path)], self.run_folder, "6:12")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        spent = [float(word) for word in ended.stdout.splitlines()[0].split()][6:12]
+        return sum(spent) / len(spent) / MS
+
+    def batches(self, workers):
+        """Those of the recorded steps: a worker's first ones are dearer."""
+        source, kind = ("loader", KIND_LOAD) if workers else ("torch", KIND_LOAD_WAIT)
+        found = [s for log in self.logs(0, source) for s in log.spans if s.kind == kind]
+        return [s for s in found if not workers or 6 < s.correlation <= 12]
+
+    def sums(self, workers):
+        """(duration, on a core, in its queue, waiting) of all batches, in ms a batch."""
+        batches = self.batches(workers)
+        self.assertGreaterEqual(len(batches), 6)
+        all_ns = sum(s.end - s.start for s in batches)
+        core, queue = (sum(s.load[i] for s in batches) for i in (0, 1))
+        n = len(batches) * MS
+        return all_ns / n, core / n, queue / n, (all_ns - core - queue) / n
+
+    def gain(self, change, *before):
+        """Against the same storage, so that no scatter of the steps is in it."""
+        commands = [*before, "storage=1x"], [*before, change]
+        same, other = (taut("whatif", "--json", self.run_folder, *c) for c in commands)
+        return json.loads(same)["after_ms"] - json.loads(other)["after_ms"]
+
+    # --- the split --------------------------------------------------------
+
+    def test_waiting_and_computing(self):
+        """Of 4 samples that sleep for 25 ms and compute for as many."""
+        for workers in (0, 2):
+            with self.subTest(workers=workers):
+                self.run_folder.mkdir(exist_ok=True)
+                spent = self.record_job(25, 25, workers)
+                _, core, queue, wait = self.sums(workers)
+                self.assertAlmostEqual(wait, 100, delta=2)
+                self.assertAlmostEqual(core, spent, delta=0.03 * spent)
+                self.assertGreaterEqual(queue, 0)
+                for s in self.batches(workers):
+                    self.assertEqual(s.load.samples, 4)
+                    self.assertLessEqual(s.load.others_ns, 0.05 * (s.end - s.start))
+
+    def test_only_computing(self):
+        spent = self.record_job(0, 25, 1)
+        whole, core, _, wait = self.sums(1)
+        self.assertAlmostEqual(core, spent, delta=0.03 * spent)
+        self.assertLess(wait, 0.02 * whole)
+        for s in self.batches(1):
+            self.assertLess(s.load.others_ns, 0.05 * (s.end - s.start))
+
+    def test_other_threads(self):
+        """What another thread computes while the worker waits for it."""
+        body = "t = threading.Thread(target=work, args=(10,)); t.start(); t.join()"
+        self.record_job(0, 0, 1, body)
+        others = sum(s.load.others_ns for s in self.batches(1))
+        self.assertAlmostEqual(others / len(self.batches(1)) / MS, 40, delta=2)
+        _, core, _, wait = self.sums(1)
+        self.assertLess(core, 4)
+        self.assertGreater(wait, 39)
+
+    # --- what is read -----------------------------------------------------
+
+    def test_bytes(self):
+        """A file of 300,000 bytes a sample. What feeding batches to the main
+        thread reads is some hundred bytes."""
+        (self.folder / "sample").write_bytes(os.urandom(300_000))
+        body = "open(%r, 'rb').read()" % str(self.folder / "sample")
+        for workers in (0, 1):
+            with self.subTest(workers=workers):
+                self.run_folder.mkdir(exist_ok=True)
+                self.record_job(1, 0, workers, body)
+                for s in self.batches(workers):
+                    self.assertGreaterEqual(s.load.read_bytes, 1_200_000)
+                    self.assertLess(s.load.read_bytes, 1_204_000)
+                    # It was written just now: no storage is asked.
+                    self.assertIn(s.load.storage_bytes, (-1, 0))
+
+    def test_storage_bytes(self):
+        """A file that is put out of memory before each sample reads it."""
+        with open(self.folder / "sample", "wb") as file:
+            file.write(os.urandom(1 << 20))
+            file.flush()
+            os.fsync(file.fileno())
+        body = (
+            "with open(%r, 'rb') as file:\n"
+            "    os.posix_fadvise(file.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)\n"
+            "    file.read()\n"
+        ) % str(self.folder / "sample")
+        self.record_job(1, 0, 1, body)
+        found = [s.load.storage_bytes for s in self.batches(1)]
+        if not any(found):
+            self.skipTest("the folder is in memory, or its reads are not counted")
+        for n in found:
+            self.assertAlmostEqual(n, 4 << 20, delta=1 << 16)
+
+    def test_dataset(self):
+        self.record_job(1, 0, 1)
+        (log,) = self.logs(0, "torch")
+        facts = dict(log.facts)
+        self.assertEqual(facts["loader.dataset_samples"], "400")
+        self.assertEqual(facts["loader.epoch_samples"], "400")
+
+    def test_timeline(self):
+        """Its slices say what the log does; batches that were made before the
+        window are in the log alone."""
+        self.record_job(20, 0, 1)
+        (log,) = self.logs(0, "loader")
+        made = {s.correlation: s.load for s in log.spans}
+        self.assertGreaterEqual(len(made), 6)
+        told = json.loads(taut("convert", "--to", "perfetto", self.run_folder))
+        slices = [e for e in told["traceEvents"] if e.get("cat") == "batch"]
+        self.assertGreaterEqual(len(slices), 3)
+        for e in slices:
+            load = made[e["args"]["correlation"]]
+            self.assertEqual(e["args"]["cpu_ns"], load.cpu_ns)
+            self.assertEqual(e["args"]["samples"], load.samples)
+
+    # --- what it is for ---------------------------------------------------
+
+    def test_storage(self):
+        """Batches that wait for 100 ms, with next to nothing to train: half the
+        wait is 50 ms less, whoever prepares."""
+        for workers in (0, 1):
+            with self.subTest(workers=workers):
+                self.run_folder.mkdir(exist_ok=True)
+                self.record_job(25, 2, workers)
+                self.assertAlmostEqual(self.gain("storage=2x"), 50, delta=2)
+                self.assertAlmostEqual(self.gain("storage=0.5x"), -100, delta=4)
+                self.assertAlmostEqual(self.gain("cache=50%,policy=pinned"), 50, delta=2)
+                found = self.gain("cache=90MB,dataset=100MB,policy=pinned")
+                self.assertAlmostEqual(found, 90, delta=3.6)
+                self.assertAlmostEqual(self.gain("storage=2x", "workers=0"), 50, delta=2)
+
+    def test_without_the_files(self):
+        """Where the kernel tells less, less is told, and the job runs."""
+        path = self.folder / "script.py"
+        path.write_text(
+            "import torch\nimport _taut._spent as spent\n"
+            "spent._FILES = '/nowhere/schedstat', '/nowhere/io'\n"
+            + JOB.format(wait=4, work=1, workers=1, body="        pass", batch=4)
+        )
+        self.run_folder.joinpath("processes").mkdir(parents=True, exist_ok=True)
+        ended = run([PYTHON, str(path)], recording_environment(self.run_folder, "6:12"))
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        for s in self.batches(1):
+            self.assertEqual(s.load[1], -1)
+            self.assertEqual(s.load[3:5], (-1, -1))
+            self.assertGreaterEqual(s.load.cpu_ns, 4 * MS)
+
+
+if __name__ == "__main__":
+    main()
