@@ -7,13 +7,15 @@
  * twice backward, and what it costs to call an operator at all. On a device it
  * is the shortest time that a kernel can take. Updates of weights and
  * gradients on the wire do not depend on the batch; work of loaders does. */
-#include "whatif/compute.h"
+#include "whatif/growth.h"
 #include "whatif/weights.h"
 
-enum { FACTOR };
+enum { FACTOR, BY };
+enum { BY_BOTH, BY_SIZES, BY_WEIGHTS };
 
 static const struct taut_parameter parameters[] = {
 	{ "", "FACTOR", NULL, "of the samples a rank and step: 2x, 0.5x, +25%" },
+	{ "by", "both|sizes|weights", "both", "what tells how operators grow" },
 };
 
 static const double call_ns = 2000;   /* of one operator on a host */
@@ -28,6 +30,9 @@ struct scaler {
 	double passes[2]; /* over the weights: forward, backward */
 	double packing[2]; /* the same of layers that pack theirs */
 	double flat;      /* share that stays of anything */
+	double stays;     /* of what stays by its sizes, as much is believed */
+	struct tauti_growth growth;
+	uint32_t by;
 };
 
 /* Gradients are of one size whatever the batch. */
@@ -72,22 +77,53 @@ static double device_share(const struct scaler *s, const struct taut_op *op)
 	return share < 1 ? share : 1;
 }
 
-/* The share of an operation that stays; 1: all of it. */
-static double share_of(const struct scaler *s, const struct taut_op *op)
+/* Forward, backward, and what puts a batch onto a device; not its updates. */
+static bool is_of_batch(const struct scaler *s, const struct taut_op *op)
 {
 	enum tauti_phase phase = tauti_op_phase(s->w, op);
 	bool device = tauti_is_device_op(op->kind);
 
 	if (op->like == TAUT_NONE || tauti_picked(s->fixed, op) ||
-		op->kind == TAUT_OP_RETURN)
-		return 1;
-	if (phase == TAUTI_PHASE_DATA)
-		return device ? device_share(s, op) : 1;
-	if (phase != TAUTI_PHASE_FORWARD && phase != TAUTI_PHASE_BACKWARD)
-		return 1;
+		op->kind == TAUT_OP_RETURN || device != s->w->job->has_device)
+		return false;
+	return phase == TAUTI_PHASE_FORWARD || phase == TAUTI_PHASE_BACKWARD ||
+		(device && phase == TAUTI_PHASE_DATA);
+}
+
+/* The share of an operation that stays; 1: all of it. */
+static double share_of(const struct scaler *s, const struct taut_op *op)
+{
 	if (s->w->job->has_device)
-		return device ? device_share(s, op) : 1;
-	return host_share(s, op, phase == TAUTI_PHASE_BACKWARD);
+		return device_share(s, op);
+	return host_share(s, op,
+		tauti_op_phase(s->w, op) == TAUTI_PHASE_BACKWARD);
+}
+
+static double by_sizes(const struct scaler *s, const struct taut_op *op)
+{
+	uint32_t row = s->growth.rooflines->row_of[op->like];
+
+	if (s->by == BY_WEIGHTS || !s->growth.n_told)
+		return 0;
+	if (row != TAUT_NONE)
+		return s->growth.factor[row];
+	return s->by == BY_SIZES && !s->w->job->has_device ? 1 : 0;
+}
+
+static double factor_of(const struct scaler *s, const struct taut_op *op)
+{
+	double share, by = by_sizes(s, op);
+
+	if (s->factor == 1)
+		return 1;
+	if (by > 0) {
+		share = (s->factor - by) / (s->factor - 1);
+		share = share * s->stays + s->flat - 0.03;
+		share = share > 1 ? 1 : share < 0 ? 0 : share;
+	} else {
+		share = share_of(s, op);
+	}
+	return share + (1 - share) * s->factor;
 }
 
 static taut_status scale_ops(struct scaler *s, struct taut_error *err)
@@ -97,17 +133,13 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 
 	for (uint32_t i = 0; !status && i < n; i++) {
 		struct taut_op op;
-		double share;
 
 		if (!taut_edit_op(s->w->edit, i, &op) ||
-			!tauti_is_work(op.kind) ||
+			!tauti_is_work(op.kind) || !is_of_batch(s, &op) ||
 			taut_edit_lane(s->w->edit, op.lane).is_comm ||
 			tauti_is_load_lane(s->w, op.lane))
 			continue;
-		share = share_of(s, &op);
-		if (share < 1)
-			status = tauti_scale_op(s->w, i, &op,
-				share + (1 - share) * s->factor, err);
+		status = tauti_scale_op(s->w, i, &op, factor_of(s, &op), err);
 	}
 	return status;
 }
@@ -185,6 +217,7 @@ static void doubt(struct scaler *s)
 	s->packing[0] = 5 + 2.5 * at;
 	s->packing[1] = 13 + 6.5 * at;
 	s->flat = 0.03 + 0.03 * at;
+	s->stays = 1 + 0.5 * at;
 }
 
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
@@ -199,6 +232,10 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = tauti_pick(w, is_packed, NULL, &s.packs, err);
 	if (!status)
 		status = tauti_weights_find(w, &s.weights, err);
+	if (!status)
+		status = tauti_param_word(c, BY, &s.by, err);
+	if (!status)
+		status = tauti_growth_find(w, s.factor, &s.growth, err);
 	if (status)
 		return status;
 	doubt(&s);
@@ -211,6 +248,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = tauti_note(w, err, "batch: the recording does not "
 			"tell what its layers' weights cost them; all of an "
 			"operation is taken to grow with the batch");
+	tauti_growth_end(&s.growth);
 	w->samples_factor *= s.factor;
 	return status;
 }
