@@ -269,6 +269,14 @@ TAUT_API TAUT_NODISCARD taut_status taut_roofline_fit(
 TAUT_API double taut_roofline_ns(
 	const struct taut_roofline *roofline, double flops, double bytes);
 
+/* How operators of one name used their host or device. */
+struct taut_opwork_fit {
+	const char *name; /* NULL: of all of a kind, or all there are */
+	enum taut_opwork_kind kind; /* NONE: of all there are */
+	int own; /* 0: too few sizes, or too near to each other: the roofline of
+	            its kind (of all), times an efficiency of its own */
+	struct taut_roofline roofline;
+};
 /* Operators of a recording by what they did: one row for each operator and
  * sizes, whatever rank and step. Of host threads where there is no device, else
  * of what operators launched. */
@@ -277,23 +285,18 @@ struct taut_opwork_row {
 	struct taut_opwork work;
 	double time_ns;         /* median of one call; 0: it was never timed */
 	uint32_t n_calls;
-};
-struct taut_opwork_class {
-	enum taut_opwork_kind kind;
-	int own; /* 0: too few sizes, or too near to each other: the roofline of
-	            all kinds together, times an efficiency of its own */
-	struct taut_roofline roofline;
+	uint32_t fit;           /* in fits; of no meaning without calls */
 };
 struct taut_rooflines {
 	const struct taut_graph *graph;
 	int of_devices;
-	uint32_t n_rows;
+	uint32_t n_rows, n_fits;
 	struct taut_opwork_row *rows;  /* in the order in which they were met */
+	struct taut_opwork_fit *fits;  /* all, kinds, names by kind; none is
+	                                  there without samples */
 	uint32_t *row_of;              /* by op; TAUT_NONE */
 	uint32_t *call_of; /* by op: row of its rank's trace that is the operator
 	                      at work; TAUT_NONE */
-	struct taut_opwork_class classes[TAUT_OPWORK_KINDS];
-	struct taut_roofline all;
 	struct taut_names *names;
 };
 /* dur_ns: by op, NULL: as recorded. A recording without sizes has no rows.
@@ -302,9 +305,10 @@ TAUT_API TAUT_NODISCARD taut_status taut_rooflines_create(
 	const struct taut_graph *graph, const int64_t *dur_ns,
 	struct taut_rooflines **ret_rooflines, struct taut_error *reterr);
 TAUT_API void taut_rooflines_destroy(struct taut_rooflines *rooflines);
-/* What work of that kind takes; for ratios of two. */
+/* What an operator like that of a row with calls would take for other work; for
+ * ratios: its own scatter is not in it. */
 TAUT_API double taut_rooflines_ns(const struct taut_rooflines *rooflines,
-	const struct taut_opwork *work);
+	uint32_t row, const struct taut_opwork *work);
 
 TAUT_END_DECLS
 #endif /* TAUT_COST_H */

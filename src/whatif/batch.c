@@ -30,7 +30,7 @@ struct scaler {
 	double passes[2]; /* over the weights: forward, backward */
 	double packing[2]; /* the same of layers that pack theirs */
 	double flat;      /* share that stays of anything */
-	double stays;     /* of what stays by its sizes, as much is believed */
+	double stays;     /* of what stays by its sizes: more of it */
 	struct tauti_growth growth;
 	uint32_t by;
 };
@@ -118,8 +118,7 @@ static double factor_of(const struct scaler *s, const struct taut_op *op)
 		return 1;
 	if (by > 0) {
 		share = (s->factor - by) / (s->factor - 1);
-		share = share * s->stays + s->flat - 0.03;
-		share = share > 1 ? 1 : share < 0 ? 0 : share;
+		share += (1 - share) * (s->stays * share + s->flat - 0.03);
 	} else {
 		share = share_of(s, op);
 	}
@@ -217,7 +216,7 @@ static void doubt(struct scaler *s)
 	s->packing[0] = 5 + 2.5 * at;
 	s->packing[1] = 13 + 6.5 * at;
 	s->flat = 0.03 + 0.03 * at;
-	s->stays = 1 + 0.5 * at;
+	s->stays = 0.5 * at;
 }
 
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,

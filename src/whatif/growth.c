@@ -175,11 +175,11 @@ static void grow_rows(const struct grower *g, struct tauti_growth *to)
 		if (row->work.kind == TAUT_OPWORK_NONE || !row->n_calls)
 			continue;
 		more = grown(g, &row->work);
-		was = taut_rooflines_ns(g->r, &row->work);
+		was = taut_rooflines_ns(g->r, i, &row->work);
 		if (!(was > 0))
 			continue;
 		to->factor[i] = bounded(
-			taut_rooflines_ns(g->r, &more) / was, g->factor);
+			taut_rooflines_ns(g->r, i, &more) / was, g->factor);
 		to->n_told += row->n_calls;
 	}
 }

@@ -386,24 +386,25 @@ static void measure(struct merger *m)
 static double merged(const struct merger *m, const struct part *parts, size_t n,
 	double shared)
 {
-	struct taut_opwork sum = m->r->rows[
-		m->call_of[parts->trace][parts->row]].work;
-	double apart = taut_rooflines_ns(m->r, &sum), measured = parts->time_ns;
+	uint32_t first = m->call_of[parts->trace][parts->row];
+	struct taut_opwork sum = m->r->rows[first].work;
+	double apart = taut_rooflines_ns(m->r, first, &sum);
+	double measured = parts->time_ns;
 
 	for (size_t i = 1; i < n; i++) {
-		const struct taut_opwork *one = &m->r->rows[
-			m->call_of[parts[i].trace][parts[i].row]].work;
+		uint32_t row = m->call_of[parts[i].trace][parts[i].row];
+		const struct taut_opwork *one = &m->r->rows[row].work;
 
 		if (one->kind != sum.kind || parts[i].place != i)
 			return 0;
 		sum.flops += one->flops;
 		sum.bytes += one->bytes - TAUT_ELEMENT_BYTES * shared;
-		apart += taut_rooflines_ns(m->r, one);
+		apart += taut_rooflines_ns(m->r, row, one);
 		measured += parts[i].time_ns;
 	}
 	if (!(apart > 0) || !(parts->time_ns > 0) || parts->place)
 		return 0;
-	return measured / parts->time_ns * taut_rooflines_ns(m->r, &sum) / apart;
+	return measured / parts->time_ns * taut_rooflines_ns(m->r, first, &sum) / apart;
 }
 
 /* Of a convolution's backward part both the input and its gradient. */

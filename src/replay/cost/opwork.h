@@ -53,4 +53,11 @@ struct tauti_opname {
 };
 struct tauti_opname tauti_opname_of(const char *name);
 
+/* --- roofline.c -------------------------------------------------------------------*/
+/* As taut_roofline_fit(); what the samples do not tell, or tell badly, is as of
+ * `near`; NULL: of nothing. */
+taut_status tauti_roofline_fit_near(const struct taut_opwork_time *samples,
+	uint32_t n, int form, const struct taut_roofline *near,
+	struct taut_roofline *ret_roofline, struct taut_error *err);
+
 #endif /* TAUT_REPLAY_COST_OPWORK_H */

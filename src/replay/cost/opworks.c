@@ -329,23 +329,37 @@ static bool time_rows(struct finder *f)
 
 /* --- rooflines ---------------------------------------------------------------------*/
 
-static bool is_sample(const struct taut_opwork_row *row, uint32_t kind)
+struct fitter {
+	struct taut_rooflines *r;
+	uint32_t *order; /* rows with calls, by kind and name */
+	uint32_t n;
+	TAUT_VEC(struct taut_opwork_fit) fits;
+	struct taut_opwork_time *samples;
+	double *scratch;
+	struct taut_error *err;
+};
+
+static int by_kind(const void *a, const void *b, void *context)
 {
-	return row->n_calls && row->work.kind != TAUT_OPWORK_NONE &&
-		(kind == TAUT_OPWORK_KINDS || row->work.kind == kind);
+	const struct taut_opwork_row *rows = context;
+	uint32_t i = *(const uint32_t *)a, k = *(const uint32_t *)b;
+	int order;
+
+	if (rows[i].work.kind != rows[k].work.kind)
+		return rows[i].work.kind < rows[k].work.kind ? -1 : 1;
+	order = strcmp(rows[i].name, rows[k].name);
+	return order ? order : (i > k) - (i < k);
 }
 
-static uint32_t take_samples(const struct taut_rooflines *r, uint32_t kind,
-	struct taut_opwork_time *samples)
+static void take_samples(struct fitter *f, uint32_t first, uint32_t n)
 {
-	uint32_t n = 0;
+	for (uint32_t i = 0; i < n; i++) {
+		const struct taut_opwork_row *row =
+			&f->r->rows[f->order[first + i]];
 
-	for (uint32_t i = 0; i < r->n_rows; i++)
-		if (is_sample(&r->rows[i], kind))
-			samples[n++] = (struct taut_opwork_time){
-				r->rows[i].work.flops, r->rows[i].work.bytes,
-				r->rows[i].time_ns };
-	return n;
+		f->samples[i] = (struct taut_opwork_time){ row->work.flops,
+			row->work.bytes, row->time_ns };
+	}
 }
 
 static bool is_enough(const struct taut_opwork_time *samples, uint32_t n)
@@ -375,67 +389,117 @@ static double median(double *v, uint32_t n)
 	return v[n / 2];
 }
 
-/* What is scarce shares the roofline of all, times its own efficiency. */
-static void share(struct taut_roofline *r, const struct taut_roofline *all,
-	const struct taut_opwork_time *samples, uint32_t n, double *scratch)
+static double ratio(const struct taut_roofline *r,
+	const struct taut_opwork_time *sample)
 {
-	double by;
+	double ns = taut_roofline_ns(r, sample->flops, sample->bytes);
 
-	*r = *all;
-	r->n = n;
-	if (!n)
-		return;
-	for (uint32_t i = 0; i < n; i++)
-		scratch[i] = samples[i].time_ns / taut_roofline_ns(
-			all, samples[i].flops, samples[i].bytes);
-	by = median(scratch, n);
-	r->ns_per_flop *= by;
-	r->ns_per_byte *= by;
-	r->fixed_ns *= by;
-	for (uint32_t i = 0; i < n; i++)
-		scratch[i] = fabs(samples[i].time_ns / taut_roofline_ns(
-			r, samples[i].flops, samples[i].bytes) - 1);
-	r->spread = median(scratch, n);
+	return ns > 0 ? sample->time_ns / ns : 1;
 }
 
-/* A roof that a kind never touched is that of all. */
-static void complete(struct taut_roofline *r, const struct taut_roofline *all)
+/* What is scarce shares another's roofline, times its own efficiency. */
+static struct taut_roofline shared(const struct fitter *f,
+	const struct taut_roofline *of, uint32_t n)
 {
-	if (!(r->ns_per_flop > 0) && !r->turns)
-		r->ns_per_flop = all->ns_per_flop;
-	if (!(r->ns_per_byte > 0) && !r->turns)
-		r->ns_per_byte = all->ns_per_byte;
+	struct taut_roofline r = *of;
+	double by;
+
+	for (uint32_t i = 0; i < n; i++)
+		f->scratch[i] = ratio(of, &f->samples[i]);
+	by = median(f->scratch, n);
+	r.n = n;
+	r.ns_per_flop *= by;
+	r.ns_per_byte *= by;
+	r.fixed_ns *= by;
+	for (uint32_t i = 0; i < n; i++)
+		f->scratch[i] = fabs(ratio(&r, &f->samples[i]) - 1);
+	r.spread = median(f->scratch, n);
+	return r;
+}
+
+/* Of n rows of the order; near: NULL of all there are. */
+static taut_status add_fit(struct fitter *f, uint32_t first, uint32_t n,
+	struct taut_opwork_fit fit, const struct taut_roofline *near)
+{
+	taut_status status = TAUT_OK;
+
+	take_samples(f, first, n);
+	fit.own = !near || is_enough(f->samples, n);
+	if (fit.own)
+		status = tauti_roofline_fit_near(f->samples, n, f->r->of_devices ? -1 : 1, near,
+			&fit.roofline, f->err);
+	else
+		fit.roofline = shared(f, near, n);
+	if (!status && !taut_vec_push(&f->fits, fit))
+		status = TAUT_ENOMEM;
+	for (uint32_t i = 0; !status && i < n; i++)
+		f->r->rows[f->order[first + i]].fit =
+			(uint32_t)f->fits.count - 1;
+	return status;
+}
+
+static bool same(const struct fitter *f, uint32_t i, uint32_t k, bool name)
+{
+	const struct taut_opwork_row *a = &f->r->rows[f->order[i]];
+	const struct taut_opwork_row *b = &f->r->rows[f->order[k]];
+
+	return a->work.kind == b->work.kind &&
+		(!name || !strcmp(a->name, b->name));
+}
+
+/* Of each kind, or each name of a kind; those of a kind stand behind the fit of
+ * all, in the order of the kinds. */
+static taut_status fit_each(struct fitter *f, bool name)
+{
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0, end; !status && i < f->n; i = end) {
+		const struct taut_opwork_row *row = &f->r->rows[f->order[i]];
+		struct taut_opwork_fit fit = { .kind = row->work.kind,
+			.name = name ? row->name : NULL };
+		struct taut_roofline near;
+
+		for (end = i + 1; end < f->n && same(f, i, end, name); end++)
+			;
+		near = f->fits.data[name ? row->fit : 0].roofline;
+		status = add_fit(f, i, end - i, fit, &near);
+	}
+	return status;
+}
+
+static taut_status fit_all(struct fitter *f)
+{
+	struct taut_opwork_fit all = { .kind = TAUT_OPWORK_NONE };
+	size_t n = f->r->n_rows;
+	taut_status status = TAUT_OK;
+
+	f->order = malloc((n + 1) * sizeof *f->order);
+	f->samples = malloc((n + 1) * sizeof *f->samples);
+	f->scratch = malloc((n + 1) * sizeof *f->scratch);
+	if (!f->order || !f->samples || !f->scratch)
+		return TAUT_ENOMEM;
+	for (uint32_t i = 0; i < n; i++)
+		if (f->r->rows[i].n_calls)
+			f->order[f->n++] = i;
+	if (!f->n)
+		return TAUT_OK;
+	qsort_r(f->order, f->n, sizeof *f->order, by_kind, f->r->rows);
+	status = add_fit(f, 0, f->n, all, NULL);
+	if (!status)
+		status = fit_each(f, false);
+	return status ? status : fit_each(f, true);
 }
 
 static taut_status fit(struct taut_rooflines *r, struct taut_error *err)
 {
-	struct taut_opwork_time *samples = malloc(
-		((size_t)r->n_rows + 1) * sizeof *samples);
-	double *scratch = malloc(((size_t)r->n_rows + 1) * sizeof *scratch);
-	taut_status status = samples && scratch ? TAUT_OK : taut_error_set(
-		err, TAUT_ENOMEM, -1, "no memory for rooflines");
-	uint32_t n;
+	struct fitter f = { .r = r, .err = err };
+	taut_status status = fit_all(&f);
 
-	if (!status) {
-		n = take_samples(r, TAUT_OPWORK_KINDS, samples);
-		status = taut_roofline_fit(samples, n, -1, &r->all, err);
-	}
-	for (uint32_t k = 0; !status && k < TAUT_OPWORK_KINDS; k++) {
-		struct taut_opwork_class *c = &r->classes[k];
-
-		c->kind = (enum taut_opwork_kind)k;
-		n = take_samples(r, k, samples);
-		c->own = is_enough(samples, n);
-		if (c->own)
-			status = taut_roofline_fit(
-				samples, n, -1, &c->roofline, err);
-		else
-			share(&c->roofline, &r->all, samples, n, scratch);
-		if (c->own)
-			complete(&c->roofline, &r->all);
-	}
-	free(samples);
-	free(scratch);
+	r->fits = f.fits.data;
+	r->n_fits = (uint32_t)f.fits.count;
+	free(f.order);
+	free(f.samples);
+	free(f.scratch);
 	return status;
 }
 
@@ -540,15 +604,18 @@ void taut_rooflines_destroy(struct taut_rooflines *rooflines)
 	if (!rooflines)
 		return;
 	free(rooflines->rows);
+	free(rooflines->fits);
 	free(rooflines->row_of);
 	free(rooflines->call_of);
 	taut_names_destroy(rooflines->names);
 	free(rooflines);
 }
 
-double taut_rooflines_ns(const struct taut_rooflines *rooflines,
+double taut_rooflines_ns(const struct taut_rooflines *rooflines, uint32_t row,
 	const struct taut_opwork *work)
 {
-	return taut_roofline_ns(&rooflines->classes[work->kind].roofline,
-		work->flops, work->bytes);
+	const struct taut_opwork_fit *fit =
+		&rooflines->fits[rooflines->rows[row].fit];
+
+	return taut_roofline_ns(&fit->roofline, work->flops, work->bytes);
 }

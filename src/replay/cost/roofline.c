@@ -12,18 +12,23 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "cost.h"
+#include "opwork.h"
 
 enum { FLOPS, BYTES, FIXED, TERMS };
 
 static const double huber = 1.345;
 static const double least_width = 1e-9; /* of residuals: below, all are exact */
-static const double lost = 1e-12; /* of the median time: a term is not there */
+static const double lost = 1e-12; /* of the least time: a term is not there */
+
+/* Deviations, of logarithms, from what is believed before: what a call costs is
+ * much the same for all operators, how well each uses its roofs is not. */
+static const double belief[] = { [FLOPS] = 2, [BYTES] = 1.5, [FIXED] = 0.7 };
 
 struct fitting {
 	const struct taut_opwork_time *samples;
 	uint32_t n;
 	int turns;
+	const struct taut_roofline *near; /* NULL: nothing is believed before */
 	double *residual, *scratch; /* n each */
 };
 
@@ -94,10 +99,25 @@ static double width_of(const struct fitting *f)
 	return width > least_width ? width : least_width;
 }
 
-static double huber_of(const struct fitting *f, double width)
+/* Where it is believed to be; -INFINITY: nothing is believed. */
+static double believed(const struct fitting *f, int term)
+{
+	double value = !f->near ? 0 : term == FLOPS ? f->near->ns_per_flop :
+		term == BYTES ? f->near->ns_per_byte : f->near->fixed_ns;
+
+	return value > 0 ? log(value) : -INFINITY;
+}
+
+static double huber_of(const struct fitting *f, const double p[TERMS],
+	double width)
 {
 	double sum = 0, k = huber * width;
 
+	for (int t = 0; t < TERMS; t++) {
+		double off = (p[t] - believed(f, t)) / belief[t] * width;
+
+		sum += isfinite(off) ? off * off / 2 : 0;
+	}
 	for (uint32_t i = 0; i < f->n; i++) {
 		double r = fabs(f->residual[i]);
 
@@ -169,6 +189,20 @@ static void step_from(const struct point *at, const double x[TERMS],
 	}
 }
 
+static void believe(const struct fitting *f, const struct point *at,
+	struct normal *eq)
+{
+	for (int t = 0; t < TERMS; t++) {
+		double off = believed(f, t) - at->p[t];
+		double w = at->width / belief[t];
+
+		if (!isfinite(off))
+			continue;
+		eq->a[t][t] += w * w;
+		eq->b[t] += w * w * off;
+	}
+}
+
 /* One round with one width; true: it moved. */
 static bool improve(const struct fitting *f, struct point *at, double *damping)
 {
@@ -177,15 +211,16 @@ static bool improve(const struct fitting *f, struct point *at, double *damping)
 
 	at->cost = cost_of(f, at->p);
 	at->width = width_of(f);
-	before = huber_of(f, at->width);
+	before = huber_of(f, at->p, at->width);
 	gather(f, at, &eq);
+	believe(f, at, &eq);
 	for (int tries = 0; tries < 12; tries++, *damping *= 8) {
 		double x[TERMS] = { 0 }, p[TERMS];
 
 		if (!solve(eq, *damping, x))
 			continue;
 		step_from(at, x, p);
-		if (cost_of(f, p) < 0 || huber_of(f, at->width) >= before)
+		if (cost_of(f, p) < 0 || huber_of(f, p, at->width) >= before)
 			continue;
 		memcpy(at->p, p, sizeof p);
 		*damping = *damping > 1e-9 ? *damping / 20 : *damping;
@@ -258,22 +293,26 @@ static struct point best_of(const struct fitting *f)
 
 /* --- the answer -----------------------------------------------------------------------*/
 
-/* Diagonal of the inverse, one unit vector at a time; 1.05: what Huber's
+/* Diagonal of the inverse, one unit vector at a time; bound: by no sample,
+ * where it is false. 1.05: what Huber's
  * weights lose against squares on normal residuals. */
 static void find_errors(const struct fitting *f, const struct point *at,
-	double ret_error[TERMS])
+	double ret_error[TERMS], bool ret_bound[TERMS])
 {
 	struct normal eq;
 	double degrees = f->n > TERMS ? (double)f->n / (f->n - TERMS) : INFINITY;
 
 	gather(f, at, &eq);
+	for (int k = 0; k < TERMS; k++)
+		ret_bound[k] = eq.a[k][k] > 1e-9;
+	believe(f, at, &eq);
 	for (int k = 0; k < TERMS; k++) {
 		double x[TERMS] = { 0 };
 
 		memset(eq.b, 0, sizeof eq.b);
 		eq.b[k] = 1;
 		ret_error[k] = INFINITY;
-		if (eq.a[k][k] > 1e-9 && solve(eq, 1e-12, x) && x[k] > 0)
+		if (ret_bound[k] && solve(eq, 1e-12, x) && x[k] > 0)
 			ret_error[k] = at->width * sqrt(1.05 * degrees * x[k]);
 		if (!(ret_error[k] < 10))
 			ret_error[k] = INFINITY;
@@ -284,12 +323,13 @@ static struct taut_roofline answer(const struct fitting *f,
 	const struct point *at)
 {
 	double error[TERMS], least = least_time(f);
+	bool bound[TERMS];
 	struct taut_roofline r = { .ns_per_flop = exp(at->p[FLOPS]),
 		.ns_per_byte = exp(at->p[BYTES]), .fixed_ns = exp(at->p[FIXED]),
 		.turns = f->turns, .n = f->n };
 
 	cost_of(f, at->p);
-	find_errors(f, at, error);
+	find_errors(f, at, error, bound);
 	for (uint32_t i = 0; i < f->n; i++)
 		f->scratch[i] = fabs(expm1(f->residual[i]));
 	r.spread = median(f->scratch, f->n);
@@ -298,10 +338,10 @@ static struct taut_roofline answer(const struct fitting *f,
 	r.fixed_error = error[FIXED];
 	if (r.fixed_ns < lost * least)
 		r.fixed_ns = 0;
-	if (isinf(r.flop_error)) /* no sample is bound by it */
-		r.ns_per_flop = 0;
-	if (isinf(r.byte_error))
-		r.ns_per_byte = 0;
+	if (!bound[FLOPS])
+		r.ns_per_flop = f->near ? f->near->ns_per_flop : 0;
+	if (!bound[BYTES])
+		r.ns_per_byte = f->near ? f->near->ns_per_byte : 0;
 	return r;
 }
 
@@ -323,12 +363,12 @@ static taut_status check(const struct taut_opwork_time *samples, uint32_t n,
 	return TAUT_OK;
 }
 
-taut_status taut_roofline_fit(const struct taut_opwork_time *samples,
-	uint32_t n, int form, struct taut_roofline *ret_roofline,
-	struct taut_error *reterr)
+taut_status tauti_roofline_fit_near(const struct taut_opwork_time *samples,
+	uint32_t n, int form, const struct taut_roofline *near,
+	struct taut_roofline *ret_roofline, struct taut_error *reterr)
 {
 	struct taut_roofline found[2] = { { 0 } };
-	struct fitting f = { samples, n, 0, NULL, NULL };
+	struct fitting f = { .samples = samples, .n = n, .near = near };
 	taut_status status = check(samples, n, reterr);
 	int first = form > 0, last = form != 0;
 
@@ -352,6 +392,14 @@ taut_status taut_roofline_fit(const struct taut_opwork_time *samples,
 		first = found[1].spread < found[0].spread * (1 - 1e-6);
 	*ret_roofline = found[first];
 	return TAUT_OK;
+}
+
+taut_status taut_roofline_fit(const struct taut_opwork_time *samples,
+	uint32_t n, int form, struct taut_roofline *ret_roofline,
+	struct taut_error *reterr)
+{
+	return tauti_roofline_fit_near(
+		samples, n, form, NULL, ret_roofline, reterr);
 }
 
 double taut_roofline_ns(
