@@ -20,6 +20,7 @@ static const struct taut_parameter parameters[] = {
 
 static const double call_ns = 2000;   /* of one operator on a host */
 static const double kernel_ns = 3000; /* no kernel is shorter */
+static const double told = 0.7;       /* error of a roof that is believed */
 
 struct scaler {
 	struct tauti_whatif *w;
@@ -99,15 +100,22 @@ static double share_of(const struct scaler *s, const struct taut_op *op)
 		tauti_op_phase(s->w, op) == TAUTI_PHASE_BACKWARD);
 }
 
+/* Where all that was seen of an operator had much the same flops for a byte, a
+ * fit cannot tell one roof from the other, and so not what its weights cost;
+ * DDP's copies can. 0: sizes do not tell. */
 static double by_sizes(const struct scaler *s, const struct taut_op *op)
 {
-	uint32_t row = s->growth.rooflines->row_of[op->like];
+	const struct taut_rooflines *r = s->growth.rooflines;
+	uint32_t row = r->row_of[op->like];
 
 	if (s->by == BY_WEIGHTS || !s->growth.n_told)
 		return 0;
-	if (row != TAUT_NONE)
-		return s->growth.factor[row];
-	return s->by == BY_SIZES && !s->w->job->has_device ? 1 : 0;
+	if (row == TAUT_NONE) /* a call of others, or time between them */
+		return s->w->job->has_device ? 0 : 1;
+	if (s->by == BY_BOTH && s->weights.share[op->like] > 0 &&
+		!(r->fits[r->rows[row].fit].roofline.byte_error < told))
+		return 0;
+	return s->growth.factor[row];
 }
 
 static double factor_of(const struct scaler *s, const struct taut_op *op)

@@ -22,7 +22,7 @@ static const double lost = 1e-12; /* of the least time: a term is not there */
 
 /* Deviations, of logarithms, from what is believed before: what a call costs is
  * much the same for all operators, how well each uses its roofs is not. */
-static const double belief[] = { [FLOPS] = 2, [BYTES] = 1.5, [FIXED] = 0.7 };
+static const double belief[] = { [FLOPS] = 0.5, [BYTES] = 1.5, [FIXED] = 0.7 };
 
 struct fitting {
 	const struct taut_opwork_time *samples;
