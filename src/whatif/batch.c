@@ -227,6 +227,22 @@ static void doubt(struct scaler *s)
 	s->stays = 0.5 * at;
 }
 
+static taut_status note(const struct scaler *s, struct taut_error *err)
+{
+	const struct tauti_growth *g = &s->growth;
+
+	if (s->by != BY_WEIGHTS && g->n_told)
+		return tauti_note(s->w, err, "batch: sizes tell how operators "
+			"grow: of a batch of %lld rows; a roofline of each, "
+			"fitted to %.3g ms of work, is off by %.0f %% of that",
+			(long long)g->batch, g->told_ns / 1e6, 100 * g->off);
+	if (s->w->job->has_device || s->weights.n_layers)
+		return TAUT_OK;
+	return tauti_note(s->w, err, "batch: the recording does not tell what "
+		"its layers' weights cost them; all of an operation is taken "
+		"to grow with the batch");
+}
+
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
@@ -251,10 +267,8 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);
-	if (!status && !w->job->has_device && !s.weights.n_layers)
-		status = tauti_note(w, err, "batch: the recording does not "
-			"tell what its layers' weights cost them; all of an "
-			"operation is taken to grow with the batch");
+	if (!status)
+		status = note(&s, err);
 	tauti_growth_end(&s.growth);
 	w->samples_factor *= s.factor;
 	return status;

@@ -28,15 +28,20 @@ struct grower {
 
 static int by_shape(const void *a, const void *b)
 {
-	return memcmp(a, b, sizeof(struct shape));
+	const struct shape *x = a, *y = b;
+
+	if (x->n_dims != y->n_dims)
+		return x->n_dims < y->n_dims ? -1 : 1;
+	for (uint32_t i = 0; i < x->n_dims; i++)
+		if (x->dim[i] != y->dim[i])
+			return x->dim[i] < y->dim[i] ? -1 : 1;
+	return 0;
 }
 
 static struct shape shape_of(const struct taut_operand *o)
 {
-	struct shape s;
+	struct shape s = { .n_dims = o->n_dims };
 
-	memset(&s, 0, sizeof s);
-	s.n_dims = o->n_dims;
 	memcpy(s.dim, o->dim, sizeof s.dim);
 	return s;
 }
@@ -181,7 +186,12 @@ static void grow_rows(const struct grower *g, struct tauti_growth *to)
 		to->factor[i] = bounded(
 			taut_rooflines_ns(g->r, i, &more) / was, g->factor);
 		to->n_told += row->n_calls;
+		to->told_ns += row->time_ns * row->n_calls;
+		to->off += fabs(row->time_ns / was - 1) * row->time_ns *
+			row->n_calls;
 	}
+	if (to->told_ns > 0)
+		to->off /= to->told_ns;
 }
 
 taut_status tauti_growth_find(struct tauti_whatif *w, double factor,

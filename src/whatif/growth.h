@@ -8,10 +8,11 @@ struct tauti_growth {
 	struct taut_rooflines *rooflines;
 	int64_t batch;   /* samples, or words, of a step and rank; 0: not told */
 	uint32_t n_told; /* calls whose sizes say how they grow */
+	double told_ns;  /* what they took, at their medians */
+	double off;      /* mean |measured / roofline - 1| of that time */
 	double *factor;  /* by row of rooflines: new time / old; 0: not told */
 };
-/* error: how the time that stays is off, in errors of the fit's: 0, or more or
- * less. Nothing told is no fault. */
+/* Nothing told is no fault. */
 taut_status tauti_growth_find(struct tauti_whatif *w, double factor,
 	struct tauti_growth *ret_growth, struct taut_error *err);
 void tauti_growth_end(struct tauti_growth *growth); /* all zero is fine */

@@ -51,7 +51,8 @@ struct merger {
 	uint8_t **superfluous; /* by trace, row: of a match that is no more */
 	uint32_t *first_of; /* by group: its first match */
 	double *factor;     /* by part: of its time; 0: it is gone */
-	uint32_t n_groups, n_products;
+	double gain;        /* of what the rooflines say is gained, so much */
+	uint32_t n_groups;
 };
 
 /* --- matches -----------------------------------------------------------------------*/
@@ -110,14 +111,13 @@ static void look_into(const struct merger *m, struct match *match)
 	uint32_t n = 0;
 
 	match->last = match->row;
-	match->work = TAUT_NONE;
 	match->sequence = NO_SEQUENCE;
 	for (uint32_t i = match->row; i < t->lane_begin[match->lane + 1] &&
 		(i == match->row || t->start_ns[i] < end); i++) {
 		match->last = i;
-		if (!match->work || n)
+		if (n)
 			continue;
-		if (match->work == TAUT_NONE && t->sequence[i])
+		if (t->sequence[i])
 			match->sequence = t->sequence[i];
 		if (is_product(kind_of(m, match->trace, i))) {
 			match->work = i;
@@ -199,13 +199,14 @@ static bool read_lane(struct merger *m, uint32_t trace, uint32_t lane)
 		while (open.count && open.data[open.count - 1].end <=
 			t->start_ns[i])
 			open.count--;
-		between = between || t->kind[i] == TAUT_KIND_STEP ||
-			computes(kind_of(m, trace, i));
+		match.work = TAUT_NONE;
 		if (matches_pattern(m, t, i)) {
 			look_into(m, &match);
 			find_modules(t, &open, &match);
 		}
-		if (!match.last || match.work == TAUT_NONE) {
+		if (match.work == TAUT_NONE) {
+			between = between || t->kind[i] == TAUT_KIND_STEP ||
+				computes(kind_of(m, trace, i));
 			ok = taut_vec_push(&open, row);
 			continue;
 		}
@@ -404,7 +405,8 @@ static double merged(const struct merger *m, const struct part *parts, size_t n,
 	}
 	if (!(apart > 0) || !(parts->time_ns > 0) || parts->place)
 		return 0;
-	return measured / parts->time_ns * taut_rooflines_ns(m->r, first, &sum) / apart;
+	apart = fmin(1, taut_rooflines_ns(m->r, first, &sum) / apart);
+	return measured / parts->time_ns * (1 - m->gain * (1 - apart));
 }
 
 /* Of a convolution's backward part both the input and its gradient. */
@@ -432,7 +434,6 @@ static void merge_products(struct merger *m, const struct part *by,
 			shared_of(m, &by[i])) : 0;
 		for (size_t k = i; k < end && to > 0; k++)
 			m->factor[index[k]] = k == i ? to : 0;
-		m->n_products += to > 0 ? (uint32_t)(end - i) : 0;
 	}
 }
 
@@ -584,7 +585,8 @@ static taut_status run(struct merger *m, const struct tauti_change *c)
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
-	struct merger m = { .w = w, .err = err, .pattern = c->values[PATTERN] };
+	struct merger m = { .w = w, .err = err, .pattern = c->values[PATTERN],
+		.gain = tauti_range(w, 1.5, 1, 0.5) };
 	taut_status status = taut_rooflines_create(
 		w->graph, w->costs->dur_ns, &m.r, err);
 
