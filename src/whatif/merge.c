@@ -103,17 +103,23 @@ static void find_modules(const struct taut_trace *t, const stack *open,
 	}
 }
 
+/* Clocks are rounded: what begins behind it may seem to begin before its end. */
+static bool is_within(const struct taut_trace *t, uint32_t row, uint32_t around)
+{
+	return t->start_ns[row] + t->dur_ns[row] / 2 <
+		t->start_ns[around] + t->dur_ns[around];
+}
+
 /* Its product is the only one in it, and numbered by autograd. */
 static void look_into(const struct merger *m, struct match *match)
 {
 	const struct taut_trace *t = trace_of(m, match->trace);
-	int64_t end = t->start_ns[match->row] + t->dur_ns[match->row];
 	uint32_t n = 0;
 
 	match->last = match->row;
 	match->sequence = NO_SEQUENCE;
 	for (uint32_t i = match->row; i < t->lane_begin[match->lane + 1] &&
-		(i == match->row || t->start_ns[i] < end); i++) {
+		(i == match->row || is_within(t, i, match->row)); i++) {
 		match->last = i;
 		if (n)
 			continue;
@@ -197,7 +203,7 @@ static bool read_lane(struct merger *m, uint32_t trace, uint32_t lane)
 		struct match match = { .trace = trace, .lane = lane, .row = i };
 
 		while (open.count && open.data[open.count - 1].end <=
-			t->start_ns[i])
+			t->start_ns[i] + t->dur_ns[i] / 2)
 			open.count--;
 		match.work = TAUT_NONE;
 		if (matches_pattern(m, t, i)) {
@@ -293,7 +299,6 @@ static bool add_backward(struct merger *m, const struct number *numbers,
 	for (uint32_t i = t->lane_begin[lane];
 		ok && i < t->lane_begin[lane + 1]; i++) {
 		struct number key = { trace, t->sequence[i], 0 }, *found;
-		int64_t end = t->start_ns[i] + t->dur_ns[i];
 		uint32_t last = i;
 
 		if (!key.sequence || strncmp(taut_trace_name(t, i),
@@ -301,7 +306,7 @@ static bool add_backward(struct merger *m, const struct number *numbers,
 			continue;
 		found = bsearch(&key, numbers, n, sizeof key, by_number);
 		while (found && last + 1 < t->lane_begin[lane + 1] &&
-			t->start_ns[last + 1] < end)
+			is_within(t, last + 1, i))
 			last++;
 		if (found)
 			ok = add_range(m, &m->matches.data[found->match], i,

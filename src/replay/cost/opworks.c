@@ -166,12 +166,16 @@ static enum taut_opwork_kind kind_at(
 
 typedef TAUT_VEC(uint32_t) stack;
 
+/* Clocks are rounded: what begins behind another may seem to begin before that
+ * ends, but not half of it. */
 static void leave(const struct taut_trace *t, stack *open, uint32_t event)
 {
+	int64_t middle = t->start_ns[event] + t->dur_ns[event] / 2;
+
 	while (open->count) {
 		uint32_t top = open->data[open->count - 1];
 
-		if (t->start_ns[top] + t->dur_ns[top] > t->start_ns[event])
+		if (t->start_ns[top] + t->dur_ns[top] > middle)
 			break;
 		open->count--;
 	}
