@@ -3,9 +3,10 @@
  * Of each operation of the forward and backward pass a part stays and the rest
  * grows with the batch:
  *     new = old * (s + (1 - s) * factor)
- * On a host, s is the layer's pass over its weights (weights.h), once forward,
- * twice backward, and what it costs to call an operator at all. On a device it
- * is the shortest time that a kernel can take. Updates of weights and
+ * Where sizes were recorded, the operator's roofline says how much (growth.h).
+ * Else, on a host, s is the layer's pass over its weights (weights.h), once
+ * forward, twice backward, and what it costs to call an operator at all; on a
+ * device it is the shortest time that a kernel can take. Updates of weights and
  * gradients on the wire do not depend on the batch; work of loaders does. */
 #include "whatif/growth.h"
 #include "whatif/weights.h"
@@ -281,8 +282,10 @@ const struct tauti_transformation tauti_whatif_batch = {
 		.assumption = "forward, backward and loading grow with the "
 			"batch but for a fixed part; kernels are chosen as "
 			"they were",
-		.source = "dPRO (MLSys'22): fixed and proportional part; "
-			"passes over weights from DDP's own copies",
+		.source = "rooflines (Williams et al., CACM 2009) of "
+			"operators whose sizes were recorded; else dPRO "
+			"(MLSys'22): fixed and proportional part, and passes "
+			"over weights from DDP's own copies",
 		.parameters = parameters,
 		.n_parameters = sizeof parameters / sizeof *parameters,
 	},

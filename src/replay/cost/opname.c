@@ -22,6 +22,8 @@ struct row {
 #define POOL KIND(POOL, EACH, 1)
 #define CONV KIND(CONV, CONV, 0)
 #define CONV_BACK KIND(CONV, CONV_BACKWARD, 0)
+#define CONV_BACK_OLD KIND(CONV, CONV_BACKWARD_OLD, 0)
+#define CONV_BACK_INPUT KIND(CONV, CONV_BACKWARD_INPUT, 0)
 
 static const struct row rows[] = { /* by name */
 	{ "_adaptive_avg_pool2d", POOL },
@@ -101,7 +103,8 @@ static const struct row rows[] = { /* by name */
 	{ "cudnn_batch_norm_backward", NORM_BACK },
 	{ "cudnn_convolution", CONV },
 	{ "cudnn_convolution_add_relu", CONV },
-	{ "cudnn_convolution_backward", CONV_BACK },
+	{ "cudnn_convolution_backward", CONV_BACK_OLD },
+	{ "cudnn_convolution_backward_input", CONV_BACK_INPUT },
 	{ "cudnn_convolution_relu", CONV },
 	{ "detach", NONE },
 	{ "div", EACH },

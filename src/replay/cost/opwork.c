@@ -142,10 +142,11 @@ static bool convolution(struct worker *w, double outputs)
 	return true;
 }
 
-static bool convolution_backward(struct worker *w)
+static bool convolution_backward(struct worker *w, uint32_t gradient)
 {
-	const struct tauti_size *out = argument(w, 0), *in = argument(w, 1),
-		*weight = argument(w, 2);
+	const struct tauti_size *out = argument(w, gradient);
+	const struct tauti_size *in = argument(w, 1 - gradient);
+	const struct tauti_size *weight = argument(w, 2);
 
 	if (!out || !in || !weight || weight->n_dims < 3 ||
 		!(weight->dim[0] > 0))
@@ -156,6 +157,22 @@ static bool convolution_backward(struct worker *w)
 	add(w, made(TAUT_ROLE_OUT, in->elements));
 	add_size(w, weight, TAUT_ROLE_WEIGHT_OUT);
 	w->work->flops = 4 * out->elements * weight->elements /
+		(double)weight->dim[0];
+	return true;
+}
+
+/* What it makes is taken for as wide and high as the gradient. */
+static bool convolution_backward_input(struct worker *w)
+{
+	const struct tauti_size *out = argument(w, 1), *weight = argument(w, 2);
+
+	if (!out || !weight || weight->n_dims < 3 || !(weight->dim[0] > 0))
+		return false;
+	add_size(w, out, TAUT_ROLE_IN);
+	add_size(w, weight, TAUT_ROLE_WEIGHT);
+	add(w, made(TAUT_ROLE_OUT, out->elements * (double)weight->dim[1] /
+		(double)weight->dim[0]));
+	w->work->flops = 2 * out->elements * weight->elements /
 		(double)weight->dim[0];
 	return true;
 }
@@ -305,7 +322,11 @@ static bool fill(struct worker *w, double outputs)
 	case TAUTI_FORM_CONV:
 		return convolution(w, outputs);
 	case TAUTI_FORM_CONV_BACKWARD:
-		return convolution_backward(w);
+		return convolution_backward(w, 0);
+	case TAUTI_FORM_CONV_BACKWARD_OLD:
+		return convolution_backward(w, 1);
+	case TAUTI_FORM_CONV_BACKWARD_INPUT:
+		return convolution_backward_input(w);
 	case TAUTI_FORM_ATTENTION:
 		return attention(w, 0, 2, 4);
 	case TAUTI_FORM_ATTENTION_LATE:

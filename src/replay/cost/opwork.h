@@ -32,6 +32,8 @@ enum tauti_form { /* where its signature has what */
 	TAUTI_FORM_LINEAR,   /* a, weights [N, K] */
 	TAUTI_FORM_CONV,     /* input, weights */
 	TAUTI_FORM_CONV_BACKWARD, /* gradient, input, weights */
+	TAUTI_FORM_CONV_BACKWARD_OLD, /* input, gradient, weights */
+	TAUTI_FORM_CONV_BACKWARD_INPUT, /* -, gradient, weights */
 	TAUTI_FORM_ATTENTION,     /* queries, keys: [batch, heads, L, D] */
 	TAUTI_FORM_ATTENTION_LATE,  /* [batch, L, heads, D] */
 	TAUTI_FORM_ATTENTION_BACKWARD, /* gradient, queries, keys */

@@ -91,7 +91,8 @@ static void dims_of(const struct tauti_size *size, double *ret)
 		ret[i] = (double)size->dim[i];
 }
 
-static bool know(struct finder *f, const char *sizes)
+/* gradient: which of the first two arguments. */
+static bool know(struct finder *f, const char *sizes, uint32_t gradient)
 {
 	struct tauti_sizes read;
 	struct known k = { .outputs = 0 };
@@ -99,8 +100,8 @@ static bool know(struct finder *f, const char *sizes)
 	if (!tauti_sizes_read(sizes, &read) || !tauti_size_of(&read, 0) ||
 		!tauti_size_of(&read, 1) || !tauti_size_of(&read, 2))
 		return true;
-	k.outputs = tauti_size_of(&read, 0)->elements;
-	dims_of(tauti_size_of(&read, 1), k.in);
+	k.outputs = tauti_size_of(&read, gradient)->elements;
+	dims_of(tauti_size_of(&read, 1 - gradient), k.in);
 	dims_of(tauti_size_of(&read, 2), k.weight);
 	return taut_vec_push(&f->convolutions, k);
 }
@@ -137,10 +138,15 @@ static bool find_rows(struct finder *f)
 	uint32_t n = taut_names_count(f->out->names) - 1;
 	bool ok = true;
 
-	for (uint32_t i = 0; ok && i < n; i++)
-		if (tauti_opname_of(taut_names_text(f->out->names, i + 1))
-			.form == TAUTI_FORM_CONV_BACKWARD)
-			ok = know(f, sizes_of(f, i));
+	for (uint32_t i = 0; ok && i < n; i++) {
+		enum tauti_form form = tauti_opname_of(taut_names_text(
+			f->out->names, i + 1)).form;
+
+		if (form == TAUTI_FORM_CONV_BACKWARD ||
+			form == TAUTI_FORM_CONV_BACKWARD_OLD)
+			ok = know(f, sizes_of(f, i),
+				form == TAUTI_FORM_CONV_BACKWARD_OLD);
+	}
 	for (uint32_t i = 0; ok && i < n; i++) {
 		const char *name = taut_names_text(f->out->names, i + 1);
 		struct taut_opwork_row row = { .name = name,

@@ -69,6 +69,13 @@ static void test_convolutions(void **state)
 		"[24, 64, 16, 16], [128, 64, 3, 3], [], [], []]");
 	near(w.flops, 4 * outputs * 64 * 9, 0);
 	near(w.bytes, 4 * (outputs + 2 * inputs + 2 * 128 * 64 * 9), 0);
+	w = work("aten::cudnn_convolution_backward", "[[24, 64, 16, 16], "
+		"[24, 128, 16, 16], [128, 64, 3, 3], [], [], []]");
+	near(w.flops, 4 * outputs * 64 * 9, 0);
+	w = work("aten::cudnn_convolution_backward_input", "[[], "
+		"[24, 128, 16, 16], [128, 64, 3, 3], [], [], []]");
+	near(w.flops, 2 * outputs * 64 * 9, 0);
+	near(w.bytes, 4 * (outputs + inputs + 128 * 64 * 9), 0);
 }
 
 static void test_attention_and_recurrence(void **state)
