@@ -4,6 +4,8 @@
 
 #include "opwork.h"
 
+#define MOST_WORK 1e21 /* no operator does more */
+
 struct worker {
 	struct tauti_opname is;
 	const struct tauti_sizes *sizes;
@@ -97,23 +99,23 @@ static bool product(struct worker *w, uint32_t first, bool linear)
 	const struct tauti_size *a = argument(w, first);
 	const struct tauti_size *b = argument(w, first + 1);
 	struct taut_operand out = made(TAUT_ROLE_OUT, 0);
-	double k, n;
+	int64_t n;
+	double k;
 
 	if (!a || !b || !a->n_dims || a->n_dims > TAUT_MOST_DIMS ||
 		!b->n_dims || b->n_dims > TAUT_MOST_DIMS)
 		return false;
 	k = (double)last_dim(a);
-	n = b->n_dims < 2 ? 1 : (double)(linear ? b->dim[b->n_dims - 2] :
-		last_dim(b));
+	n = b->n_dims < 2 ? 1 : linear ? b->dim[b->n_dims - 2] : last_dim(b);
 	if (!(k > 0))
 		return false;
 	add_size(w, a, TAUT_ROLE_IN);
 	add_size(w, b, linear || (first && b->n_dims == 2) ?
 		TAUT_ROLE_WEIGHT : TAUT_ROLE_IN);
-	out.elements = a->elements / k * n;
+	out.elements = a->elements / k * (double)n;
 	out.n_dims = a->n_dims;
 	memcpy(out.dim, a->dim, sizeof out.dim);
-	out.dim[a->n_dims - 1] = (int64_t)n;
+	out.dim[a->n_dims - 1] = n;
 	add(w, out);
 	if (first || linear)
 		add_size(w, argument(w, first ? 0 : 2), TAUT_ROLE_WEIGHT);
@@ -367,7 +369,8 @@ int taut_opwork_of(const char *name, const char *sizes, double outputs,
 	struct worker w = { tauti_opname_of(name), &read, &work };
 
 	work.kind = w.is.kind;
-	if (!sizes || !tauti_sizes_read(sizes, &read) || !fill(&w, outputs))
+	if (!sizes || !tauti_sizes_read(sizes, &read) || !fill(&w, outputs) ||
+		!(work.flops < MOST_WORK) || !(work.bytes < MOST_WORK))
 		return 0;
 	*ret_work = work;
 	return 1;

@@ -144,6 +144,10 @@ static void test_no_work(void **state)
 	assert_false(taut_opwork_of("aten::mm", NULL, 0, &w));
 	assert_false(taut_opwork_of("aten::mm", "[[], []]", 0, &w));
 	assert_false(taut_opwork_of("aten::add", "[[], [], []]", 0, &w));
+	assert_false(taut_opwork_of("aten::add", "[[9000000000000000000, "
+		"9000000000000000000]]", 0, &w));
+	assert_false(taut_opwork_of("aten::mm", "[[9223372036854775807, 1], "
+		"[1, 9223372036854775807]]", 0, &w));
 }
 
 /* Every operator of the table is found where it stands: it is in order. */
