@@ -374,7 +374,7 @@ taut_status tauti_classes_find(struct taut_costs *costs,
 	size_t n = (size_t)costs->graph->n_collectives + 1;
 	struct period *periods = periods_create(costs, period_of, moved);
 	double *points = malloc(2 * n * sizeof *points);
-	struct points p = { points, points + n, 0 };
+	struct points p = { points, points ? points + n : NULL, 0 };
 	taut_status status = TAUT_ENOMEM;
 
 	if (points && periods) {
