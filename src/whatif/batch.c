@@ -101,6 +101,17 @@ static double share_of(const struct scaler *s, const struct taut_op *op)
 		tauti_op_phase(s->w, op) == TAUTI_PHASE_BACKWARD);
 }
 
+/* An operator that computes, perhaps, and whose sizes nobody wrote. */
+static bool is_unsized(const struct scaler *s, const struct taut_op *op)
+{
+	uint32_t row;
+	const struct taut_trace *t = tauti_op_trace(s->w, op->like, &row);
+
+	return t && t->kind[row] == TAUT_KIND_OP &&
+		(!t->sizes || !t->sizes[row]) &&
+		!strncmp(taut_trace_name(t, row), "aten::", 6);
+}
+
 /* Where all that was seen of an operator had much the same flops for a byte, a
  * fit cannot tell one roof from the other, and so not what its weights cost;
  * DDP's copies can. 0: sizes do not tell. */
@@ -111,8 +122,8 @@ static double by_sizes(const struct scaler *s, const struct taut_op *op)
 
 	if (s->by == BY_WEIGHTS || !s->growth.n_told)
 		return 0;
-	if (row == TAUT_NONE) /* a call of others, or time between them */
-		return s->w->job->has_device ? 0 : 1;
+	if (row == TAUT_NONE) /* else a call of others, or time between them */
+		return s->w->job->has_device || is_unsized(s, op) ? 0 : 1;
 	if (s->by == BY_BOTH && s->weights.share[op->like] > 0 &&
 		!(r->fits[r->rows[row].fit].roofline.byte_error < told))
 		return 0;

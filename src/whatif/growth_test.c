@@ -26,7 +26,7 @@ static const struct machine host = { 5e-3, 2.5e-2, 2000, true };
 struct job {
 	struct wt w;
 	struct machine is;
-	bool on_device, no_sizes, relu_between;
+	bool on_device, no_sizes, first_alone, relu_between;
 	double at, stream_at; /* us */
 	int correlation, step;
 	struct taut_run *run;
@@ -173,8 +173,10 @@ static void begin(struct job *j)
 
 	j->w = wt_begin();
 	wt_rank(&j->w, 0);
-	for (int i = 0; i < STEPS; i++)
+	for (int i = 0; i < STEPS; i++) {
 		step(j);
+		j->no_sizes |= j->first_alone;
+	}
 	j->run = wt_open(&j->w);
 	/* It was not slower while it was recorded. */
 	((struct taut_trace *)j->run->traces)->step_recorded_ns = 1000;
@@ -345,6 +347,22 @@ static void test_sizes_tell_more_than_the_other_rule(void **state)
 	end(&j);
 }
 
+/* Of steps whose sizes were not recorded the other rule knows nothing else than
+ * that all grows. */
+static void test_steps_without_sizes(void **state)
+{
+	struct job j = { .is = host, .first_alone = true };
+	double all, more;
+
+	(void)state;
+	begin(&j);
+	all = all_products(&j.is, M);
+	more = longer(&j, "batch=2x");
+	if (!(more > 0.9 * all && more < 1.02 * all))
+		fail_msg("%.3f of %.3f", more, all);
+	end(&j);
+}
+
 /* --- merging -----------------------------------------------------------------------*/
 
 /* On a host two of three calls, forward and back, are gone with the 4 and 6
@@ -435,6 +453,7 @@ int main(void)
 		cmocka_unit_test(test_rooflines_without_memory),
 		cmocka_unit_test(test_batches_by_sizes),
 		cmocka_unit_test(test_sizes_tell_more_than_the_other_rule),
+		cmocka_unit_test(test_steps_without_sizes),
 		cmocka_unit_test(test_merge_on_a_host),
 		cmocka_unit_test(test_merge_on_a_device),
 		cmocka_unit_test(test_merge_refuses),
