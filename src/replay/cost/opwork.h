@@ -62,4 +62,8 @@ taut_status tauti_roofline_fit_near(const struct taut_opwork_time *samples,
 	uint32_t n, int form, const struct taut_roofline *near,
 	struct taut_roofline *ret_roofline, struct taut_error *err);
 
+/* --- opfit.c ----------------------------------------------------------------------*/
+/* Fits, and the fit of each row, from rows with their times. TAUT_ENOMEM. */
+taut_status tauti_opworks_fit(struct taut_rooflines *r, struct taut_error *err);
+
 #endif /* TAUT_REPLAY_COST_OPWORK_H */
