@@ -297,6 +297,9 @@ struct taut_rooflines {
 	uint32_t *row_of;              /* by op; TAUT_NONE */
 	uint32_t *call_of; /* by op: row of its rank's trace that is the operator
 	                      at work; TAUT_NONE */
+	uint32_t n_traces;
+	uint32_t **row_at; /* by trace, event of a thread: of the operator at
+	                      work that it is, or is within; TAUT_NONE */
 	struct taut_names *names;
 };
 /* dur_ns: by op, NULL: as recorded. A recording without sizes has no rows.

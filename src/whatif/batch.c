@@ -210,17 +210,31 @@ static taut_status scale_loading(
 }
 
 /* Samples and what a layer makes of them; gradients of weights outlive the
- * backward pass and are as large as before. */
-static void scale_memory(struct scaler *s)
+ * backward pass and are as large as before, and so is what sizes say is. */
+static taut_status scale_memory(const struct scaler *s, struct taut_error *err)
 {
 	enum { DATA = 1 << TAUTI_PHASE_DATA,
 		FORWARD = 1 << TAUTI_PHASE_FORWARD,
 		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
 		NONE = 1 << TAUTI_PHASE_NONE };
+	uint32_t n = s->w->memory ? s->w->memory->n_blocks : 0;
+	double *was = TAUT_ARENA_ARRAY(s->w->arena, double, n + 1);
 
+	if (!was)
+		return tauti_no_memory(err, "blocks of memory");
+	for (uint32_t i = 0; i < n; i++)
+		was[i] = s->w->block_scale[i];
 	tauti_scale_blocks(s->w, DATA | FORWARD,
 		DATA | FORWARD | BACKWARD | NONE, s->factor);
 	tauti_scale_blocks(s->w, BACKWARD, BACKWARD, s->factor);
+	for (uint32_t i = 0; i < n && s->by != BY_WEIGHTS; i++) {
+		const struct taut_block *b = &s->w->memory->blocks[i];
+
+		if (tauti_growth_is_fixed(s->w, &s->growth, b->from_op,
+			b->bytes))
+			s->w->block_scale[i] = was[i];
+	}
+	return TAUT_OK;
 }
 
 /* Central, and how far off: what a layer's weights cost it is one pass more or
@@ -274,8 +288,9 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	if (status)
 		return status;
 	doubt(&s);
-	scale_memory(&s);
-	status = scale_ops(&s, err);
+	status = scale_memory(&s, err);
+	if (!status)
+		status = scale_ops(&s, err);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);

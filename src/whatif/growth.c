@@ -142,8 +142,8 @@ static bool grows(const struct grower *g, const struct taut_opwork *work,
 		o->dim[0] % g->batch == 0;
 }
 
-static struct taut_opwork grown(
-	const struct grower *g, const struct taut_opwork *work)
+static struct taut_opwork grown(const struct grower *g,
+	const struct taut_opwork *work, uint32_t *ret_grows)
 {
 	struct taut_opwork to = *work;
 	bool any = false;
@@ -156,6 +156,7 @@ static struct taut_opwork grown(
 
 		to.bytes += is ? per * g->factor : per;
 		any = any || is;
+		*ret_grows |= (uint32_t)is << i;
 	}
 	if (any || is_product(to.kind))
 		to.flops *= g->factor;
@@ -177,9 +178,11 @@ static void grow_rows(const struct grower *g, struct tauti_growth *to)
 		struct taut_opwork more;
 		double was;
 
-		if (row->work.kind == TAUT_OPWORK_NONE || !row->n_calls)
+		if (row->work.kind == TAUT_OPWORK_NONE)
 			continue;
-		more = grown(g, &row->work);
+		more = grown(g, &row->work, &to->grows[i]);
+		if (!row->n_calls)
+			continue;
 		was = taut_rooflines_ns(g->r, i, &row->work);
 		if (!(was > 0))
 			continue;
@@ -206,7 +209,8 @@ taut_status tauti_growth_find(struct tauti_whatif *w, double factor,
 		return status;
 	g.r = found.rooflines;
 	found.factor = TAUT_ARENA_ARRAY(w->arena, double, g.r->n_rows + 1);
-	if (!found.factor || !find_parameters(&g)) {
+	found.grows = TAUT_ARENA_ARRAY(w->arena, uint32_t, g.r->n_rows + 1);
+	if (!found.factor || !found.grows || !find_parameters(&g)) {
 		taut_vec_free(&g.parameters);
 		tauti_growth_end(&found);
 		return tauti_no_memory(err, "sizes");
@@ -217,6 +221,40 @@ taut_status tauti_growth_find(struct tauti_whatif *w, double factor,
 	taut_vec_free(&g.parameters);
 	*ret_growth = found;
 	return TAUT_OK;
+}
+
+static bool is_as_large(const struct taut_operand *o, int64_t bytes)
+{
+	double two = 2 * o->elements, four = 4 * o->elements;
+
+	return (double)bytes == two || (double)bytes == four ||
+		(double)bytes == 512 * ceil(two / 512) ||
+		(double)bytes == 512 * ceil(four / 512);
+}
+
+bool tauti_growth_is_fixed(const struct tauti_whatif *w,
+	const struct tauti_growth *growth, uint32_t op, int64_t bytes)
+{
+	const struct taut_opwork *work;
+	uint32_t event, row;
+	bool fixed = false;
+
+	if (op == TAUT_NONE || !growth->n_told ||
+		!tauti_op_trace(w, op, &event))
+		return false;
+	row = growth->rooflines->row_at[
+		w->graph->lanes[w->graph->lane[op]].trace][event];
+	if (row == TAUT_NONE)
+		return false;
+	work = &growth->rooflines->rows[row].work;
+	for (uint32_t i = 0; i < work->n_operands; i++) {
+		if (!is_as_large(&work->operands[i], bytes))
+			continue;
+		if (growth->grows[row] >> i & 1)
+			return false;
+		fixed = true;
+	}
+	return fixed;
 }
 
 void tauti_growth_end(struct tauti_growth *growth)

@@ -26,8 +26,9 @@ static const struct machine host = { 5e-3, 2.5e-2, 2000, true };
 struct job {
 	struct wt w;
 	struct machine is;
-	bool on_device, no_sizes, first_alone, relu_between;
+	bool on_device, no_sizes, first_alone, relu_between, memory;
 	double at, stream_at; /* us */
+	int total;            /* bytes */
 	int correlation, step;
 	struct taut_run *run;
 	struct taut_graph *graph;
@@ -84,6 +85,19 @@ static void operator(struct job *j, const char *name, double us, int sequence,
 	j->at += dur;
 }
 
+/* A block of the host's, asked for now or given back. */
+static void block(struct job *j, int bytes, int address)
+{
+	j->total += bytes;
+	if (j->memory)
+		fprintf(j->w.out, ",\n{\"ph\":\"i\",\"cat\":"
+			"\"cpu_instant_event\",\"s\":\"t\",\"name\":"
+			"\"[memory]\",\"pid\":10,\"tid\":10,\"ts\":%.3f,"
+			"\"args\":{\"Total Allocated\":%d,\"Addr\":%d,"
+			"\"Bytes\":%d,\"Device Id\":-1,\"Device Type\":0}}",
+			j->at, j->total, address, bytes);
+}
+
 /* Around it is a module's call, which takes 2 more at either end. */
 static void linear(struct job *j, int k, int n, int sequence)
 {
@@ -98,7 +112,9 @@ static void linear(struct job *j, int k, int n, int sequence)
 		outer);
 	j->at += 2;
 	operator(j, "aten::addmm", forward(&j->is, M, k, n), sequence, sizes);
-	j->at += 2;
+	j->at -= 1; /* what it makes */
+	block(j, 4 * M * n, 4096 + 8 * (sequence % 100));
+	j->at += 3;
 }
 
 static void linear_backward(struct job *j, int k, int n, int sequence)
@@ -114,7 +130,12 @@ static void linear_backward(struct job *j, int k, int n, int sequence)
 	operator(j, "aten::mm", us, 0, sizes);
 	snprintf(sizes, sizeof sizes, "[[%d,%d],[%d,%d]]", n, M, M, k);
 	operator(j, "aten::mm", us, 0, sizes);
-	j->at += 3;
+	j->at -= 1; /* the gradient of its weights, soon in a bucket */
+	block(j, 4 * n * k, 4096);
+	j->at += 2;
+	block(j, -4 * n * k, 4096);
+	block(j, -4 * M * n, 4096 + 8 * (sequence % 100));
+	j->at += 2;
 	snprintf(sizes, sizeof sizes, "[[%d,%d]]", n, k);
 	event(j, "cpu_op", "torch::autograd::AccumulateGrad", j->at, 1, 0,
 		sizes);
@@ -347,6 +368,39 @@ static void test_sizes_tell_more_than_the_other_rule(void **state)
 	end(&j);
 }
 
+/* What layers make has twice the bytes, the largest gradient has not. */
+static void test_memory_of_a_batch(void **state)
+{
+	struct job j = { .is = host, .memory = true };
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	const char *change = "batch=2x", *blind = "batch=2x,by=weights";
+	int64_t made = 0, most = 0;
+
+	(void)state;
+	begin(&j);
+	if (taut_predict(j.graph, &change, 1, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	/* The peak is at the gradient of a layer, with all before it made. */
+	for (int factor = 1; factor <= 2; factor++) {
+		made = most = 0;
+		for (int i = 0; i < N_LAYERS; i++) {
+			int64_t gradient = 4 * layers[i].k * layers[i].n;
+
+			made += factor * 4 * M * layers[i].n;
+			most = made + gradient > most ? made + gradient : most;
+		}
+		assert_int_equal(factor == 1 ? p->memory_before :
+			p->memory_after, most);
+	}
+	taut_prediction_destroy(p);
+	if (taut_predict(j.graph, &blind, 1, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	assert_true(p->memory_after > most); /* gradients twice as large */
+	taut_prediction_destroy(p);
+	end(&j);
+}
+
 /* Of steps whose sizes were not recorded the other rule knows nothing else than
  * that all grows. */
 static void test_steps_without_sizes(void **state)
@@ -453,6 +507,7 @@ int main(void)
 		cmocka_unit_test(test_rooflines_without_memory),
 		cmocka_unit_test(test_batches_by_sizes),
 		cmocka_unit_test(test_sizes_tell_more_than_the_other_rule),
+		cmocka_unit_test(test_memory_of_a_batch),
 		cmocka_unit_test(test_steps_without_sizes),
 		cmocka_unit_test(test_merge_on_a_host),
 		cmocka_unit_test(test_merge_on_a_device),

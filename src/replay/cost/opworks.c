@@ -342,8 +342,11 @@ static bool make_room(struct finder *f)
 	f->ranks = calloc((size_t)run->n_traces + 1, sizeof *f->ranks);
 	out->row_of = no_rows(out->graph);
 	out->call_of = no_rows(out->graph);
+	out->row_at = calloc((size_t)run->n_traces + 1, sizeof *out->row_at);
+	out->n_traces = out->row_at ? run->n_traces : 0;
 	out->names = taut_names_create();
-	ok = f->ranks && out->row_of && out->call_of && out->names;
+	ok = f->ranks && out->row_of && out->call_of && out->row_at &&
+		out->names;
 	for (uint32_t r = 0; ok && r < run->n_traces; r++) {
 		size_t n = run->traces[r].n_events + 1;
 
@@ -353,6 +356,20 @@ static bool make_room(struct finder *f)
 		ok = f->ranks[r].row && f->ranks[r].call && f->ranks[r].time;
 	}
 	return ok;
+}
+
+/* Hands out which operator is at work at an event. */
+static void hand_over(struct finder *f)
+{
+	for (uint32_t r = 0; r < f->g->run->n_traces; r++) {
+		struct rank *rank = &f->ranks[r];
+
+		for (size_t i = 0; i < f->g->run->traces[r].n_events; i++)
+			if (rank->call[i] != TAUT_NONE)
+				rank->call[i] = rank->row[rank->call[i]];
+		f->out->row_at[r] = rank->call;
+		rank->call = NULL;
+	}
 }
 
 static bool find(struct finder *f)
@@ -371,6 +388,7 @@ static bool find(struct finder *f)
 	f->out->rows = f->rows.data;
 	f->out->n_rows = (uint32_t)f->rows.count;
 	memset(&f->rows, 0, sizeof f->rows);
+	hand_over(f);
 	return true;
 }
 
@@ -432,6 +450,9 @@ void taut_rooflines_destroy(struct taut_rooflines *rooflines)
 {
 	if (!rooflines)
 		return;
+	for (uint32_t r = 0; r < rooflines->n_traces; r++)
+		free(rooflines->row_at[r]);
+	free(rooflines->row_at);
 	free(rooflines->rows);
 	free(rooflines->fits);
 	free(rooflines->row_of);
