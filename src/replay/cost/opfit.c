@@ -10,6 +10,7 @@
 enum {
 	LEAST_SIZES = 5,   /* for a roofline of its own */
 	LEAST_SPAN = 4,    /* largest / smallest of its work */
+	MOST_SAMPLES = 2000, /* of more, every so manyeth */
 };
 
 struct fitter {
@@ -34,15 +35,18 @@ static int by_kind(const void *a, const void *b, void *context)
 	return order ? order : (i > k) - (i < k);
 }
 
-static void take_samples(struct fitter *f, uint32_t first, uint32_t n)
+static uint32_t take_samples(struct fitter *f, uint32_t first, uint32_t n)
 {
-	for (uint32_t i = 0; i < n; i++) {
+	uint32_t taken = 0;
+
+	for (uint32_t i = 0; i < n; i += 1 + n / MOST_SAMPLES) {
 		const struct taut_opwork_row *row =
 			&f->r->rows[f->order[first + i]];
 
-		f->samples[i] = (struct taut_opwork_time){ row->work.flops,
+		f->samples[taken++] = (struct taut_opwork_time){ row->work.flops,
 			row->work.bytes, row->time_ns };
 	}
+	return taken;
 }
 
 static bool is_enough(const struct taut_opwork_time *samples, uint32_t n)
@@ -100,19 +104,20 @@ static struct taut_roofline shared(const struct fitter *f,
 	return r;
 }
 
-/* Of n rows of the order; near: NULL of all there are. */
+/* Of n rows of the order; near: NULL of all there are. One core packs and
+ * multiplies in turn; devices may overlap. */
 static taut_status add_fit(struct fitter *f, uint32_t first, uint32_t n,
 	struct taut_opwork_fit fit, const struct taut_roofline *near)
 {
+	uint32_t taken = take_samples(f, first, n);
 	taut_status status = TAUT_OK;
 
-	take_samples(f, first, n);
-	fit.own = !near || is_enough(f->samples, n);
+	fit.own = !near || is_enough(f->samples, taken);
 	if (fit.own)
-		status = tauti_roofline_fit_near(f->samples, n, f->r->of_devices ? -1 : 1, near,
-			&fit.roofline, f->err);
+		status = tauti_roofline_fit_near(f->samples, taken,
+			f->r->of_devices ? -1 : 1, near, &fit.roofline, f->err);
 	else
-		fit.roofline = shared(f, near, n);
+		fit.roofline = shared(f, near, taken);
 	if (!status && !taut_vec_push(&f->fits, fit))
 		status = TAUT_ENOMEM;
 	for (uint32_t i = 0; !status && i < n; i++)
