@@ -1,5 +1,6 @@
 /* taut/cost.h - what things cost: where the hosts stand, what each transfer
- * takes of their links and cores, and laws for sizes that were never measured.
+ * takes of their links and cores, what each operator does, and laws for sizes
+ * that were never measured.
  *
  * A recording measures; a law only carries a measurement to another size. So a
  * changed transfer is the recorded one times law(new) / law(old), which keeps
@@ -177,6 +178,140 @@ TAUT_API struct taut_law_in taut_costs_law_in(
 TAUT_API struct taut_transfer taut_costs_transfer(
 	const struct taut_costs *costs, uint32_t like,
 	const struct taut_law_in *as, double error);
+
+/* --- work: what an operator does, by the sizes of its inputs -----------------------
+ * Sizes are those of PyTorch's profiler (record_shapes): taut_trace.sizes. It
+ * does not write the sizes of outputs, so they are worked out here, and types
+ * are not kept: an element counts as four bytes. (Of one type alone, another
+ * width is another bandwidth in the fit, and ratios stay.)
+ *
+ *     product of M x K and K x N       2 M N K
+ *     convolution                      2 outputs (weights / output channels)
+ *     its backward part                twice that
+ *     attention, of L keys of D        4 queries L D; backward 10 (FlashAttention
+ *                                      computes the scores again; arXiv 2307.08691)
+ *     recurrent layer                  2 (inputs / features) weights; backward twice
+ *     one by one                       an element 1; norms and softmax 5, backward 8
+ *     look-ups, copies                 0
+ *
+ * Bytes: each operand once, as if all else stayed in a cache; a recurrent
+ * layer's weights once for each step of its sequence. */
+enum taut_opwork_kind {
+	TAUT_OPWORK_NONE,      /* a view, an allocation, a call of others */
+	TAUT_OPWORK_PRODUCT,
+	TAUT_OPWORK_CONV,
+	TAUT_OPWORK_ATTENTION,
+	TAUT_OPWORK_RECURRENT,
+	TAUT_OPWORK_POINTWISE,
+	TAUT_OPWORK_NORM,      /* norms, softmax, losses, sums */
+	TAUT_OPWORK_POOL,
+	TAUT_OPWORK_LOOKUP,    /* embeddings, gathers */
+	TAUT_OPWORK_COPY,
+	TAUT_OPWORK_OTHER,     /* not known: bytes alone, of its inputs and of
+	                          one output like the largest */
+	TAUT_OPWORK_KINDS
+};
+TAUT_API const char *taut_opwork_kind_name(enum taut_opwork_kind kind);
+
+enum taut_opwork_role { /* by the operator's signature */
+	TAUT_ROLE_IN,      /* may be weights all the same: of mm nobody can tell */
+	TAUT_ROLE_WEIGHT,
+	TAUT_ROLE_OUT,
+	TAUT_ROLE_WEIGHT_OUT, /* the gradient of one */
+};
+#define TAUT_MOST_DIMS 6
+#define TAUT_ELEMENT_BYTES 4
+#define TAUT_MOST_OPERANDS 16
+struct taut_operand {
+	double elements;
+	double passes;  /* how often it is read or written: 1, mostly */
+	enum taut_opwork_role role;
+	uint32_t n_dims; /* as told; 0: more than TAUT_MOST_DIMS, or of several
+	                    tensors together */
+	int64_t dim[TAUT_MOST_DIMS];
+};
+struct taut_opwork {
+	enum taut_opwork_kind kind;
+	double flops, bytes;
+	uint32_t n_operands;
+	struct taut_operand operands[TAUT_MOST_OPERANDS];
+};
+/* sizes: "[[16, 512, 4, 4], [512]]". outputs: elements of what a convolution
+ * makes, where its backward part tells; 0: taken for as wide and high as its
+ * input. 0: no sizes, or none that are read here; *ret_work is untouched. */
+TAUT_API int taut_opwork_of(const char *name, const char *sizes, double outputs,
+	struct taut_opwork *ret_work);
+
+/* --- roofline: time by work ------------------------------------------------------------
+ * time = max(flops / F, bytes / B) + c (Williams et al., CACM 52(4), 2009), or,
+ * where computing and moving take turns, as packing and multiplying on one core
+ * do, flops / F + bytes / B + c. Fitted to the logarithms of times, so that an
+ * operator of microseconds counts as much as one of milliseconds, by least
+ * squares with Huber's weights, which strays do not move. */
+struct taut_opwork_time {
+	double flops, bytes, time_ns;
+};
+struct taut_roofline {
+	double ns_per_flop, ns_per_byte, fixed_ns; /* 1 / F, 1 / B, c */
+	/* One standard error of each, of its logarithm: 0.1 is a tenth. INFINITY:
+	 * the samples do not tell it. */
+	double flop_error, byte_error, fixed_error;
+	int turns;      /* the sum, not the maximum */
+	double spread;  /* median |measured / roofline - 1| */
+	uint32_t n;
+};
+/* form: 0 the maximum, 1 the sum, -1 whichever leaves less spread, of equal
+ * ones the maximum. No samples: all is 0. TAUT_EINVAL: a time is not above 0, or
+ * flops or bytes are negative or no number; TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_roofline_fit(
+	const struct taut_opwork_time *samples, uint32_t n, int form,
+	struct taut_roofline *ret_roofline, struct taut_error *reterr);
+TAUT_API double taut_roofline_ns(
+	const struct taut_roofline *roofline, double flops, double bytes);
+
+/* How operators of one name used their host or device. */
+struct taut_opwork_fit {
+	const char *name; /* NULL: of all of a kind, or all there are */
+	enum taut_opwork_kind kind; /* NONE: of all there are */
+	int own; /* 0: too few sizes, or too near to each other: the roofline of
+	            its kind (of all), times an efficiency of its own */
+	struct taut_roofline roofline;
+};
+/* Operators of a recording by what they did: one row for each operator and
+ * sizes, whatever rank and step. Of host threads where there is no device, else
+ * of what operators launched. */
+struct taut_opwork_row {
+	const char *name, *sizes; /* "aten::addmm", as the trace has them */
+	struct taut_opwork work;
+	double time_ns;         /* median of one call; 0: it was never timed */
+	uint32_t n_calls;
+	uint32_t fit;           /* in fits; of no meaning without calls */
+};
+struct taut_rooflines {
+	const struct taut_graph *graph;
+	int of_devices;
+	uint32_t n_rows, n_fits;
+	struct taut_opwork_row *rows;  /* in the order in which they were met */
+	struct taut_opwork_fit *fits;  /* all, kinds, names by kind; none is
+	                                  there without samples */
+	uint32_t *row_of;              /* by op; TAUT_NONE */
+	uint32_t *call_of; /* by op: row of its rank's trace that is the operator
+	                      at work; TAUT_NONE */
+	uint32_t n_traces;
+	uint32_t **row_at; /* by trace, event of a thread: of the operator at
+	                      work that it is, or is within; TAUT_NONE */
+	struct taut_names *names;
+};
+/* dur_ns: by op, NULL: as recorded. A recording without sizes has no rows.
+ * TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_rooflines_create(
+	const struct taut_graph *graph, const int64_t *dur_ns,
+	struct taut_rooflines **ret_rooflines, struct taut_error *reterr);
+TAUT_API void taut_rooflines_destroy(struct taut_rooflines *rooflines);
+/* What an operator like that of a row with calls would take for other work; for
+ * ratios: its own scatter is not in it. */
+TAUT_API double taut_rooflines_ns(const struct taut_rooflines *rooflines,
+	uint32_t row, const struct taut_opwork *work);
 
 TAUT_END_DECLS
 #endif /* TAUT_COST_H */

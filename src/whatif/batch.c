@@ -3,21 +3,25 @@
  * Of each operation of the forward and backward pass a part stays and the rest
  * grows with the batch:
  *     new = old * (s + (1 - s) * factor)
- * On a host, s is the layer's pass over its weights (weights.h), once forward,
- * twice backward, and what it costs to call an operator at all. On a device it
- * is the shortest time that a kernel can take. Updates of weights and
+ * Where sizes were recorded, the operator's roofline says how much (growth.h).
+ * Else, on a host, s is the layer's pass over its weights (weights.h), once
+ * forward, twice backward, and what it costs to call an operator at all; on a
+ * device it is the shortest time that a kernel can take. Updates of weights and
  * gradients on the wire do not depend on the batch; work of loaders does. */
-#include "whatif/compute.h"
+#include "whatif/growth.h"
 #include "whatif/weights.h"
 
-enum { FACTOR };
+enum { FACTOR, BY };
+enum { BY_BOTH, BY_SIZES, BY_WEIGHTS };
 
 static const struct taut_parameter parameters[] = {
 	{ "", "FACTOR", NULL, "of the samples a rank and step: 2x, 0.5x, +25%" },
+	{ "by", "both|sizes|weights", "both", "what tells how operators grow" },
 };
 
 static const double call_ns = 2000;   /* of one operator on a host */
 static const double kernel_ns = 3000; /* no kernel is shorter */
+static const double told = 0.7;       /* error of a roof that is believed */
 
 struct scaler {
 	struct tauti_whatif *w;
@@ -28,6 +32,9 @@ struct scaler {
 	double passes[2]; /* over the weights: forward, backward */
 	double packing[2]; /* the same of layers that pack theirs */
 	double flat;      /* share that stays of anything */
+	double stays;     /* of what stays by its sizes: more of it */
+	struct tauti_growth growth;
+	uint32_t by;
 };
 
 /* Gradients are of one size whatever the batch. */
@@ -72,22 +79,70 @@ static double device_share(const struct scaler *s, const struct taut_op *op)
 	return share < 1 ? share : 1;
 }
 
-/* The share of an operation that stays; 1: all of it. */
-static double share_of(const struct scaler *s, const struct taut_op *op)
+/* Forward, backward, and what puts a batch onto a device; not its updates. */
+static bool is_of_batch(const struct scaler *s, const struct taut_op *op)
 {
 	enum tauti_phase phase = tauti_op_phase(s->w, op);
 	bool device = tauti_is_device_op(op->kind);
 
 	if (op->like == TAUT_NONE || tauti_picked(s->fixed, op) ||
-		op->kind == TAUT_OP_RETURN)
-		return 1;
-	if (phase == TAUTI_PHASE_DATA)
-		return device ? device_share(s, op) : 1;
-	if (phase != TAUTI_PHASE_FORWARD && phase != TAUTI_PHASE_BACKWARD)
-		return 1;
+		op->kind == TAUT_OP_RETURN || device != s->w->job->has_device)
+		return false;
+	return phase == TAUTI_PHASE_FORWARD || phase == TAUTI_PHASE_BACKWARD ||
+		(device && phase == TAUTI_PHASE_DATA);
+}
+
+/* The share of an operation that stays; 1: all of it. */
+static double share_of(const struct scaler *s, const struct taut_op *op)
+{
 	if (s->w->job->has_device)
-		return device ? device_share(s, op) : 1;
-	return host_share(s, op, phase == TAUTI_PHASE_BACKWARD);
+		return device_share(s, op);
+	return host_share(s, op,
+		tauti_op_phase(s->w, op) == TAUTI_PHASE_BACKWARD);
+}
+
+/* An operator that computes, perhaps, and whose sizes nobody wrote. */
+static bool is_unsized(const struct scaler *s, const struct taut_op *op)
+{
+	uint32_t row;
+	const struct taut_trace *t = tauti_op_trace(s->w, op->like, &row);
+
+	return t && t->kind[row] == TAUT_KIND_OP &&
+		(!t->sizes || !t->sizes[row]) &&
+		!strncmp(taut_trace_name(t, row), "aten::", 6);
+}
+
+/* Where all that was seen of an operator had much the same flops for a byte, a
+ * fit cannot tell one roof from the other, and so not what its weights cost;
+ * DDP's copies can. 0: sizes do not tell. */
+static double by_sizes(const struct scaler *s, const struct taut_op *op)
+{
+	const struct taut_rooflines *r = s->growth.rooflines;
+	uint32_t row = r->row_of[op->like];
+
+	if (s->by == BY_WEIGHTS || !s->growth.n_told)
+		return 0;
+	if (row == TAUT_NONE) /* else a call of others, or time between them */
+		return s->w->job->has_device || is_unsized(s, op) ? 0 : 1;
+	if (s->by == BY_BOTH && s->weights.share[op->like] > 0 &&
+		!(r->fits[r->rows[row].fit].roofline.byte_error < told))
+		return 0;
+	return s->growth.factor[row];
+}
+
+static double factor_of(const struct scaler *s, const struct taut_op *op)
+{
+	double share, by = by_sizes(s, op);
+
+	if (s->factor == 1)
+		return 1;
+	if (by > 0) {
+		share = (s->factor - by) / (s->factor - 1);
+		share += (1 - share) * (s->stays * share + s->flat - 0.03);
+	} else {
+		share = share_of(s, op);
+	}
+	return share + (1 - share) * s->factor;
 }
 
 static taut_status scale_ops(struct scaler *s, struct taut_error *err)
@@ -97,17 +152,13 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 
 	for (uint32_t i = 0; !status && i < n; i++) {
 		struct taut_op op;
-		double share;
 
 		if (!taut_edit_op(s->w->edit, i, &op) ||
-			!tauti_is_work(op.kind) ||
+			!tauti_is_work(op.kind) || !is_of_batch(s, &op) ||
 			taut_edit_lane(s->w->edit, op.lane).is_comm ||
 			tauti_is_load_lane(s->w, op.lane))
 			continue;
-		share = share_of(s, &op);
-		if (share < 1)
-			status = tauti_scale_op(s->w, i, &op,
-				share + (1 - share) * s->factor, err);
+		status = tauti_scale_op(s->w, i, &op, factor_of(s, &op), err);
 	}
 	return status;
 }
@@ -159,17 +210,31 @@ static taut_status scale_loading(
 }
 
 /* Samples and what a layer makes of them; gradients of weights outlive the
- * backward pass and are as large as before. */
-static void scale_memory(struct scaler *s)
+ * backward pass and are as large as before, and so is what sizes say is. */
+static taut_status scale_memory(const struct scaler *s, struct taut_error *err)
 {
 	enum { DATA = 1 << TAUTI_PHASE_DATA,
 		FORWARD = 1 << TAUTI_PHASE_FORWARD,
 		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
 		NONE = 1 << TAUTI_PHASE_NONE };
+	uint32_t n = s->w->memory ? s->w->memory->n_blocks : 0;
+	double *was = TAUT_ARENA_ARRAY(s->w->arena, double, n + 1);
 
+	if (!was)
+		return tauti_no_memory(err, "blocks of memory");
+	for (uint32_t i = 0; i < n; i++)
+		was[i] = s->w->block_scale[i];
 	tauti_scale_blocks(s->w, DATA | FORWARD,
 		DATA | FORWARD | BACKWARD | NONE, s->factor);
 	tauti_scale_blocks(s->w, BACKWARD, BACKWARD, s->factor);
+	for (uint32_t i = 0; i < n && s->by != BY_WEIGHTS; i++) {
+		const struct taut_block *b = &s->w->memory->blocks[i];
+
+		if (tauti_growth_is_fixed(s->w, &s->growth, b->from_op,
+			b->bytes))
+			s->w->block_scale[i] = was[i];
+	}
+	return TAUT_OK;
 }
 
 /* Central, and how far off: what a layer's weights cost it is one pass more or
@@ -185,6 +250,23 @@ static void doubt(struct scaler *s)
 	s->packing[0] = 5 + 2.5 * at;
 	s->packing[1] = 13 + 6.5 * at;
 	s->flat = 0.03 + 0.03 * at;
+	s->stays = 0.5 * at;
+}
+
+static taut_status note(const struct scaler *s, struct taut_error *err)
+{
+	const struct tauti_growth *g = &s->growth;
+
+	if (s->by != BY_WEIGHTS && g->n_told)
+		return tauti_note(s->w, err, "batch: sizes tell how operators "
+			"grow: of a batch of %lld rows; a roofline of each, "
+			"fitted to %.3g ms of work, is off by %.0f %% of that",
+			(long long)g->batch, g->told_ns / 1e6, 100 * g->off);
+	if (s->w->job->has_device || s->weights.n_layers)
+		return TAUT_OK;
+	return tauti_note(s->w, err, "batch: the recording does not tell what "
+		"its layers' weights cost them; all of an operation is taken "
+		"to grow with the batch");
 }
 
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
@@ -199,18 +281,22 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = tauti_pick(w, is_packed, NULL, &s.packs, err);
 	if (!status)
 		status = tauti_weights_find(w, &s.weights, err);
+	if (!status)
+		status = tauti_param_word(c, BY, &s.by, err);
+	if (!status)
+		status = tauti_growth_find(w, s.factor, &s.growth, err);
 	if (status)
 		return status;
 	doubt(&s);
-	scale_memory(&s);
-	status = scale_ops(&s, err);
+	status = scale_memory(&s, err);
+	if (!status)
+		status = scale_ops(&s, err);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);
-	if (!status && !w->job->has_device && !s.weights.n_layers)
-		status = tauti_note(w, err, "batch: the recording does not "
-			"tell what its layers' weights cost them; all of an "
-			"operation is taken to grow with the batch");
+	if (!status)
+		status = note(&s, err);
+	tauti_growth_end(&s.growth);
 	w->samples_factor *= s.factor;
 	return status;
 }
@@ -222,8 +308,10 @@ const struct tauti_transformation tauti_whatif_batch = {
 		.assumption = "forward, backward and loading grow with the "
 			"batch but for a fixed part; kernels are chosen as "
 			"they were",
-		.source = "dPRO (MLSys'22): fixed and proportional part; "
-			"passes over weights from DDP's own copies",
+		.source = "rooflines (Williams et al., CACM 2009) of "
+			"operators whose sizes were recorded; else dPRO "
+			"(MLSys'22): fixed and proportional part, and passes "
+			"over weights from DDP's own copies",
 		.parameters = parameters,
 		.n_parameters = sizeof parameters / sizeof *parameters,
 	},

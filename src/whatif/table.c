@@ -25,6 +25,7 @@
 	ROW(amp) \
 	ROW(graphs) \
 	ROW(fuse) \
+	ROW(merge) \
 	ROW(batchnorm) \
 	/* data */ \
 	ROW(workers) \

@@ -15,6 +15,7 @@ TWO, LATE = ROOT / "examples/ddp-gloo-2host", ROOT / "examples/ddp-gloo-late-ran
 TRACES = ROOT.parent / "shared/traces/pytorch"
 RESNET = TRACES / "resnet50_num_workers_0/worker0.1623143089861.pt.trace.json.gz"
 CHECKPOINTED = TRACES / "tracelens/resnet_act_checkpoint.json.gz"
+BERT = TRACES / "tracelens/gaunernst_bert-small-uncased__1016001.json.gz"
 
 
 def whatif(run, *changes):
@@ -53,6 +54,12 @@ class TwoHosts(Case):
         self.assertGreater(ratios[0], 0.75)  # the transfers stay
         self.assertLess(ratios[2], 1.5)
 
+    def test_sizes_and_weights_agree_on_what_a_batch_costs(self):
+        sizes, weights = (self.predict(TWO, f"batch=2x,by={by}") for by in ("sizes", "weights"))
+        self.assertTrue(any("sizes tell" in note for note in sizes["notes"]), sizes["notes"])
+        self.assertFalse(any("sizes tell" in note for note in weights["notes"]), weights["notes"])
+        self.assertAlmostEqual(sizes["after_ms"] / weights["after_ms"], 1, delta=0.05)
+
     def test_micro_batches_add_what_a_rank_computes(self):
         two, four = (self.predict(TWO, f"accumulate={k}") for k in (2, 4))
         one_more = two["after_ms"] - two["before_ms"]
@@ -81,6 +88,8 @@ class TwoHosts(Case):
         self.refused(TWO, "slow=7", "no rank 7")
         self.refused(TWO, "recompute=nothing", "module")
         self.refused(TWO, "scale=nothing,factor=2x", "name")
+        self.refused(TWO, "merge=aten::conv2d", "found none")
+        self.refused(ROOT / "examples/tensorflow/mirrored", "merge=MatMul", "no sizes")
 
     def test_the_same_bytes(self):
         for change in ("batch=2x", "accumulate=3", "repair=1", "slow=0", "recompute=nn.Module: *"):
@@ -113,6 +122,13 @@ class Devices(Case):
         self.assertLess(self.ratio(CHECKPOINTED, "device=2x"), 0.95)
         self.assertLess(self.ratio(CHECKPOINTED, "amp"), 1)
         self.assertGreater(self.ratio(CHECKPOINTED, "gist"), 1)
+
+    def test_projections_of_one_tensor(self):
+        """Four layers, each with three projections of 141 x 512 that stand behind each other."""
+        p = self.predict(BERT, "merge=aten::linear")
+        self.assertTrue(any("12 operators become 4," in note for note in p["notes"]), p["notes"])
+        self.assertLess(p["after_ms"], p["before_ms"])
+        self.refused(BERT, "merge=aten::conv2d", "found none")
 
     def test_several_micro_batches_already(self):
         self.refused(TRACES / "megatron-tp8-a100", "accumulate=2", "accumulate=2:")
