@@ -198,6 +198,11 @@ struct arrival { /* of a copy that is in no collective yet */
 	uint32_t member, op;
 };
 
+struct beginning { /* a wait of a copy for others, when a step begins */
+	uint32_t from, to;
+	struct taut_wait wait;
+};
+
 struct copier {
 	struct tauti_whatif *w;
 	const struct tauti_replicas *replicas;
@@ -207,8 +212,78 @@ struct copier {
 	TAUT_VEC(struct taut_wait) waits;
 	TAUT_VEC(struct taut_member) members;
 	TAUT_VEC(uint32_t) arrive;
+	TAUT_VEC(struct beginning) beginnings;
+	uint32_t source, copy; /* whose waits are seen */
 	bool failed;
 };
+
+/* A wait between a rank's mark and an operation of another rank: how tables
+ * say that a step begins for all. */
+static bool is_beginning(const struct copier *k, const struct taut_wait *wait,
+	uint32_t op, uint32_t mark)
+{
+	const struct taut_edit *edit = k->w->edit;
+	struct taut_op a, b;
+
+	return (wait->kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_COMM &&
+		taut_edit_op(edit, op, &a) && taut_edit_op(edit, mark, &b) &&
+		b.kind == TAUT_OP_MARK && taut_edit_lane(edit, a.lane).trace !=
+		taut_edit_lane(edit, b.lane).trace;
+}
+
+static void see_into(void *context, struct taut_wait wait)
+{
+	struct copier *k = context;
+	struct beginning found = { wait.op, k->copy, wait };
+
+	if (is_beginning(k, &wait, wait.op, k->source) &&
+		!taut_vec_push(&k->beginnings, found))
+		k->failed = true;
+}
+
+static void see_out_of(void *context, struct taut_wait wait)
+{
+	struct copier *k = context;
+	struct beginning found = { k->copy, wait.op, wait };
+
+	if (is_beginning(k, &wait, k->source, wait.op) &&
+		!taut_vec_push(&k->beginnings, found))
+		k->failed = true;
+}
+
+static bool note_beginnings(struct copier *k, uint32_t source, uint32_t copy,
+	const struct taut_op *op)
+{
+	k->source = source;
+	k->copy = copy;
+	if (op->kind == TAUT_OP_MARK)
+		taut_edit_each_in(k->w->edit, source, see_into, k);
+	taut_edit_each_out(k->w->edit, source, see_out_of, k);
+	return !k->failed;
+}
+
+/* Once, for a wait is seen from both ends where both are copied. */
+static taut_status lay_beginnings(struct copier *k)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < k->beginnings.count; i++) {
+		const struct beginning *b = &k->beginnings.data[i];
+
+		status = taut_edit_connect(k->w->edit, b->from, b->to,
+			b->wait.kind, b->wait.lag_ns, k->err);
+	}
+	return status;
+}
+
+static bool begins_together(const struct copier *k, uint32_t lane)
+{
+	const struct taut_run *run = k->w->graph->run;
+	uint32_t trace = taut_edit_rank_like(
+		k->w->edit, taut_edit_lane(k->w->edit, lane).trace);
+
+	return run && run->traces[trace].is_table;
+}
 
 /* The copies of arrivals, by walking source and copy side by side. */
 static bool note_arrivals(struct copier *k, uint32_t from, uint32_t to,
@@ -216,10 +291,14 @@ static bool note_arrivals(struct copier *k, uint32_t from, uint32_t to,
 {
 	const struct taut_edit *edit = k->w->edit;
 	uint32_t a = taut_edit_first(edit, from), b = taut_edit_first(edit, to);
+	bool told = begins_together(k, from);
 
 	while (a != TAUT_NONE && b != TAUT_NONE) {
 		struct taut_op op;
 
+		if (told && taut_edit_op(edit, a, &op) &&
+			!note_beginnings(k, a, b, &op))
+			return false;
 		if (taut_edit_op(edit, a, &op) && op.kind == TAUT_OP_ARRIVE &&
 			op.collective != TAUT_NONE &&
 			op.collective < k->replicas->n_inner &&
@@ -281,8 +360,12 @@ static taut_status hand_over(struct copier *k, uint32_t old, uint32_t new)
 	struct taut_edit *edit = k->w->edit;
 	uint32_t old_transfer = taut_edit_next(edit, old);
 	uint32_t transfer = taut_edit_next(edit, new);
-	taut_status status = TAUT_OK;
+	struct taut_op op = { 0 };
+	taut_status status;
 	size_t in;
+
+	(void)taut_edit_op(edit, old, &op);
+	status = taut_edit_set_gap(edit, new, op.gap_ns, k->err);
 
 	taut_vec_clear(&k->waits);
 	taut_edit_each_in(edit, old, take_wait, k);
@@ -331,11 +414,28 @@ static taut_status make_inner(struct copier *k, const struct arrival *a,
 		return no_memory(k->err);
 	status = taut_edit_add_collective(edit, &coll, k->members.data,
 		(uint32_t)k->members.count, &id, k->arrive.data, k->err);
+	if (!status && like != TAUT_NONE)
+		status = taut_edit_set_like(edit, id, like, k->err);
 	for (size_t i = 0; !status && i < n; i++)
 		status = hand_over(k, a[i].op, k->arrive.data[i]);
 	if (!way.like && like != TAUT_NONE)
 		way.like = like + 1;
 	return status ? status : tauti_set_way(k->w, id, &way, k->err);
+}
+
+/* What the copies would have no part in. */
+static taut_status leave_out(struct copier *k, const struct arrival *a, size_t n)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < n; i++) {
+		status = taut_edit_remove(k->w->edit,
+			taut_edit_next(k->w->edit, a[i].op), k->err);
+		if (!status)
+			status = taut_edit_remove(
+				k->w->edit, a[i].op, k->err);
+	}
+	return status;
 }
 
 static taut_status make_all_inner(struct copier *k)
@@ -351,7 +451,8 @@ static taut_status make_all_inner(struct copier *k)
 		for (n = 1; i + n < k->arrivals.count &&
 			a[n].collective == a->collective; n++)
 			;
-		status = make_inner(k, a, n);
+		status = k->replicas->inner[a->collective] == TAUTI_OF_SOME ?
+			leave_out(k, a, n) : make_inner(k, a, n);
 	}
 	return status;
 }
@@ -380,7 +481,10 @@ taut_status tauti_replica_copy(struct tauti_whatif *w,
 			like * replicas->size + i], i, &ret_ranks[i]);
 	if (!status)
 		status = make_all_inner(&k);
+	if (!status)
+		status = lay_beginnings(&k);
 	free(k.join);
+	taut_vec_free(&k.beginnings);
 	taut_vec_free(&k.arrivals);
 	taut_vec_free(&k.waits);
 	taut_vec_free(&k.members);

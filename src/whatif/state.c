@@ -174,6 +174,7 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->latency_add_ns = 0;
 	taut_vec_clear(&w->ways);
 	w->samples_factor = 1;
+	w->pipes = NULL;
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)
 		w->block_scale[i] = 1;
 	return TAUT_OK;
