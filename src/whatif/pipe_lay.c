@@ -535,7 +535,7 @@ static taut_status add_pair(struct layer *l, const struct transfer *x,
 		c[e] = &l->cursors[4 * (x->pipe * new->stages + x->stage[e]) +
 			2 * x->backward + (uint32_t)e];
 		members[e] = (struct taut_member){ c[e]->lane, c[e]->after,
-			like->end[e].dur_ns };
+			like->end[e].dur_ns, like->end[e].name };
 	}
 	status = taut_edit_add_collective(l->edit, &like->is, members, 2,
 		&pair.collective, arrive, l->r->err);

@@ -411,6 +411,7 @@ struct end { /* a member of a transfer, and what it hangs on */
 	int64_t fed_lag;
 	uint32_t n, slot[MOST_TIES]; /* computations that it waits for */
 	int64_t lag[MOST_TIES];
+	bool meets; /* its transfer waits for the other */
 	bool by_step;
 	int64_t step_lag;
 };
@@ -423,7 +424,7 @@ struct pairer {
 	struct end end[2];
 	uint32_t n_ends;
 	struct end *at;
-	size_t room;
+	size_t room, n_odd;
 };
 
 static uint32_t slot_of(const struct pairer *k, uint32_t op)
@@ -445,6 +446,13 @@ static void see_into(void *context, struct taut_wait wait)
 		k->at->by_step = true;
 		k->at->step_lag = wait.lag_ns;
 	}
+}
+
+static void see_join(void *context, struct taut_wait wait)
+{
+	struct pairer *k = context;
+
+	k->at->meets |= (wait.kind & ~TAUT_EDGE_FROM_START) == TAUT_EDGE_COMM;
 }
 
 static void see_out_of(void *context, struct taut_wait wait)
@@ -469,6 +477,7 @@ static void see_end(void *context, uint32_t arrive)
 	*k->at = (struct end){ .arrive = arrive, .fed = TAUT_NONE };
 	taut_edit_each_in(edit, arrive, see_into, k);
 	taut_edit_each_out(edit, taut_edit_next(edit, arrive), see_out_of, k);
+	taut_edit_each_in(edit, taut_edit_next(edit, arrive), see_join, k);
 }
 
 static void tie(struct tauti_pair_end *e, enum tauti_tie which, int64_t lag_ns)
@@ -486,6 +495,7 @@ static void measure_end(const struct pairer *k, const struct end *from,
 	to->arrive = from->arrive;
 	(void)taut_edit_op(edit, from->arrive, &op);
 	to->gap_ns = op.gap_ns;
+	to->name = op.name;
 	(void)taut_edit_op(edit, taut_edit_next(edit, from->arrive), &op);
 	to->dur_ns = op.dur_ns;
 	if (from->by_step)
@@ -581,7 +591,7 @@ static taut_status take_pair(struct pairer *k, uint32_t collective,
 	int64_t lag = 0;
 	taut_status status;
 
-	if (k->n_ends != 2 || recv->fed == TAUT_NONE)
+	if (k->n_ends != 2 || recv->fed == TAUT_NONE || !recv->meets)
 		return TAUT_OK;
 	to = &k->slots[recv->fed];
 	from = find_sender(k, send, to, &lag);
@@ -592,9 +602,10 @@ static taut_status take_pair(struct pairer *k, uint32_t collective,
 	place[1] = place_of(p, &o, to, &batch);
 	pair.backward = to->backward;
 	pair.border = place[pair.backward];
-	if (place[!pair.backward] != pair.border + 1 || batch != pair.batch)
-		return refuse(k->f, "what is sent does not fit the order in "
-			"which chunks are computed");
+	if (place[!pair.backward] != pair.border + 1 || batch != pair.batch) {
+		k->n_odd++; /* nobody's business, where a model ends */
+		return TAUT_OK;
+	}
 	pair.pipe = to->pipe;
 	pair.step = to->step;
 	if (!pair.way.like && like != TAUT_NONE)
@@ -648,6 +659,9 @@ static taut_status take_pairs(struct pairer *k)
 		taut_edit_each_member(w->edit, c, see_end, k);
 		status = take_pair(k, c, &coll);
 	}
+	if (!status && k->n_odd > k->f->p->n_pairs)
+		return refuse(k->f, "what is sent does not fit the order in "
+			"which chunks are computed");
 	return status;
 }
 
@@ -671,6 +685,25 @@ static taut_status find_pairs(struct finder *f)
 
 /* --- what else stands on their lanes ----------------------------------------------------------- */
 
+static bool add_stray(struct finder *f, uint32_t op)
+{
+	struct tauti_pipes *p = f->p;
+	size_t room = p->n_strays ? 2 * p->n_strays : 64;
+	uint32_t *all;
+
+	if (!p->n_strays || (p->n_strays >= 64 &&
+		!(p->n_strays & (p->n_strays - 1)))) {
+		all = TAUT_ARENA_ARRAY(f->w->arena, uint32_t, room);
+		if (!all)
+			return false;
+		if (p->n_strays)
+			memcpy(all, p->strays, p->n_strays * sizeof *all);
+		p->strays = all;
+	}
+	p->strays[p->n_strays++] = op;
+	return true;
+}
+
 /* Transfers that nobody answers may stand there, and nothing else. */
 static taut_status check_lane(struct finder *f, uint32_t lane,
 	const uint8_t *is_pair)
@@ -689,6 +722,9 @@ static taut_status check_lane(struct finder *f, uint32_t lane,
 			return refuse(f, "transfers between stages stand on a "
 				"lane with other work: expected lanes of their "
 				"own");
+		if (op.kind == TAUT_OP_ARRIVE && !is_pair[id] &&
+			f->p->chunks > 1 && !add_stray(f, id))
+			return tauti_no_memory(f->err, "a pipeline");
 		at = tauti_step_number(f->w, &op);
 		if (at != step && at != TAUT_NONE) {
 			step = at;

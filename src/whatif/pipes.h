@@ -74,7 +74,7 @@ enum tauti_tie { /* what a send or receive hangs on */
 	TAUTI_TIES
 };
 struct tauti_pair_end {
-	uint32_t arrive;
+	uint32_t arrive, name;
 	int64_t gap_ns, dur_ns; /* before the arrival; of the transfer alone */
 	int64_t lag_ns[TAUTI_TIES];
 	uint8_t ties;           /* 1 << enum tauti_tie, or-ed */
@@ -103,6 +103,9 @@ struct tauti_pipes {
 	struct tauti_turns *turns; /* n * stages */
 	size_t n_pairs;
 	struct tauti_pair *pairs;
+	size_t n_strays;
+	uint32_t *strays;    /* of several chunks: transfers that nobody answers,
+	                        between those that somebody does */
 	uint8_t *leads;      /* by op of the graph: stands before the pairs of its
 	                        step on a lane of theirs */
 };

@@ -176,6 +176,7 @@ static taut_status begin(struct stages *x)
 	*new = *old;
 	new->n_pairs = 0;
 	new->pairs = NULL;
+	new->n_strays = 0;
 	new->batches = TAUT_ARENA_ARRAY(x->w->arena, uint32_t,
 		(size_t)old->n * old->n_steps + 1);
 	x->new = new;
@@ -448,10 +449,25 @@ static taut_status list_slices(struct stages *x)
 	return tauti_slices_mark(x->w, &x->slices, x->err);
 }
 
+static taut_status cut_stray(struct stages *x, uint32_t arrive)
+{
+	struct taut_op op;
+	taut_status status = TAUT_OK;
+
+	if (!taut_edit_op(x->w->edit, arrive, &op))
+		return TAUT_OK;
+	if (op.collective == TAUT_NONE)
+		status = taut_edit_cut(x->w->edit,
+			taut_edit_next(x->w->edit, arrive), x->err);
+	return status ? status : taut_edit_cut(x->w->edit, arrive, x->err);
+}
+
 static taut_status cut_pairs(struct stages *x)
 {
 	taut_status status = TAUT_OK;
 
+	for (size_t i = 0; !status && i < x->old->n_strays; i++)
+		status = cut_stray(x, x->old->strays[i]);
 	for (size_t i = 0; !status && i < x->old->n_pairs; i++)
 		for (int e = 0; !status && e < 2; e++)
 			status = taut_edit_cut(x->w->edit,

@@ -72,27 +72,14 @@ static bool sums(const struct taut_collective *c)
 		c->kind == TAUT_COLL_REDUCESCATTER;
 }
 
-struct arrival {
-	const struct tensor *x;
-	bool forward;
-};
-
-static void see_phase(void *context, uint32_t arrive)
-{
-	struct arrival *a = context;
-	struct taut_op op;
-
-	if (taut_edit_op(a->x->w->edit, arrive, &op))
-		a->forward = tauti_op_phase(a->x->w, &op) ==
-			TAUTI_PHASE_FORWARD;
-}
-
+/* Also of one that a change made: as the recorded one that it is like. */
 static bool is_forward(const struct tensor *x, uint32_t c)
 {
-	struct arrival a = { x, false };
+	const struct taut_graph *g = x->w->graph;
+	uint32_t like = taut_edit_collective_like(x->w->edit, c);
 
-	taut_edit_each_member(x->w->edit, c, see_phase, &a);
-	return a.forward;
+	return like != TAUT_NONE && x->w->job->phase[g->member_arrive[
+		g->collectives[like].first_member]] == TAUTI_PHASE_FORWARD;
 }
 
 /* Activations are summed forward and backward, as many bytes each time; what

@@ -170,6 +170,11 @@ static bool knows(const struct world *x, bool network)
 	for (uint32_t i = 0; i < x->w->costs->n_classes; i++)
 		if (x->w->costs->classes[i].on_network == network)
 			return true;
+	/* of a table, perhaps, in which no bytes are told */
+	for (uint32_t c = 0; c < x->w->graph->n_collectives; c++)
+		if (x->w->costs->transfers[c].amount > 0 &&
+			x->w->costs->transfers[c].on_network == network)
+			return true;
 	return false;
 }
 
