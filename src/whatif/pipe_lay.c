@@ -493,6 +493,10 @@ static taut_status tie_end(struct layer *l, const struct transfer *x,
 	if (!status && receives && index)
 		status = tie_to(l, e, TAUTI_TIE_BEFORE, tauti_turn_op(t,
 			x->step, x->backward, index - 1), e->arrive);
+	if (!status && receives && e->behind_ns >= 0 &&
+		l->r->usual[x->backward])
+		status = tie_to(l, e, TAUTI_TIE_ORDER,
+			tauti_turn_before(l->r->w, own), e->arrive);
 	if (!status && c->is_first && x->backward && l->r->old->first_ties)
 		status = tie_to(l, e, TAUTI_TIE_FIRST,
 			before_backward(t, x->step), e->arrive);
@@ -521,11 +525,34 @@ static bool keep_pair(struct layer *l, const struct tauti_pair *pair)
 	return true;
 }
 
+/* What one took that was recorded in another order may be much else than the
+ * transfer: senders wait for what they receive in the same call. And a receive
+ * that began when the stage had computed what comes before, does so again. */
+static struct tauti_pair as_usual(
+	const struct layer *l, const struct tauti_pair *like)
+{
+	const struct tauti_pair *usual = l->r->usual[like->backward];
+	struct tauti_pair pair = *like;
+
+	if (!usual)
+		return pair;
+	pair.is = usual->is;
+	pair.way = usual->way;
+	for (int e = 0; e < 2; e++) {
+		pair.end[e].dur_ns = usual->end[e].dur_ns;
+		pair.end[e].ties = 0;
+	}
+	if (pair.end[TAUTI_RECEIVES].behind_ns >= 0)
+		pair.end[TAUTI_RECEIVES].gap_ns =
+			pair.end[TAUTI_RECEIVES].behind_ns;
+	return pair;
+}
+
 static taut_status add_pair(struct layer *l, const struct transfer *x,
 	const struct tauti_pair *like)
 {
 	const struct tauti_pipes *new = l->r->new;
-	struct tauti_pair pair = *like;
+	struct tauti_pair pair = as_usual(l, like);
 	struct taut_member members[2];
 	struct cursor *c[2];
 	uint32_t arrive[2];
@@ -535,14 +562,14 @@ static taut_status add_pair(struct layer *l, const struct transfer *x,
 		c[e] = &l->cursors[4 * (x->pipe * new->stages + x->stage[e]) +
 			2 * x->backward + (uint32_t)e];
 		members[e] = (struct taut_member){ c[e]->lane, c[e]->after,
-			like->end[e].dur_ns, like->end[e].name };
+			pair.end[e].dur_ns, like->end[e].name };
 	}
 	status = taut_edit_add_collective(l->edit, &like->is, members, 2,
 		&pair.collective, arrive, l->r->err);
 	for (int e = 0; !status && e < 2; e++) {
 		pair.end[e].arrive = arrive[e];
 		status = taut_edit_set_gap(l->edit, arrive[e],
-			like->end[e].gap_ns, l->r->err);
+			pair.end[e].gap_ns, l->r->err);
 		if (!status)
 			status = tie_end(l, x, e, &pair.end[e]);
 		c[e]->after = taut_edit_next(l->edit, arrive[e]);

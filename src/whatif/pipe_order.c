@@ -80,7 +80,11 @@ static uint32_t stood(uint32_t i, uint32_t of, uint32_t n)
 		return 0;
 	if (i == of - 1)
 		return n - 1;
-	return (uint32_t)(((uint64_t)i * 2 + 1) * n / ((uint64_t)of * 2));
+	if (n < 3)
+		return (uint32_t)(((uint64_t)i * 2 + 1) * n /
+			((uint64_t)of * 2));
+	return 1 + (uint32_t)(((uint64_t)i * 2 - 1) * (n - 2) /
+		((uint64_t)(of - 2) * 2));
 }
 
 uint32_t tauti_cut_anew(uint32_t i, uint32_t of, uint32_t n, bool *ret_home)

@@ -161,6 +161,25 @@ taut_status tauti_turns_read(struct tauti_whatif *w, uint32_t rank,
 	return TAUT_OK;
 }
 
+uint32_t tauti_turn_before(const struct tauti_whatif *w, uint32_t op)
+{
+	uint32_t id = op;
+
+	while ((id = taut_edit_before(w->edit, id)) != TAUT_NONE) {
+		enum tauti_pipe_role role;
+		struct taut_op is;
+
+		if (!taut_edit_op(w->edit, id, &is))
+			continue;
+		if (is.kind == TAUT_OP_MARK)
+			break;
+		role = role_of(w, &is);
+		if (role == TAUTI_PIPE_FORWARD || role == TAUTI_PIPE_BACKWARD)
+			return id;
+	}
+	return TAUT_NONE;
+}
+
 /* --- who holds what ---------------------------------------------------------------------- */
 
 struct holder {
@@ -480,6 +499,23 @@ static void see_end(void *context, uint32_t arrive)
 	taut_edit_each_in(edit, taut_edit_next(edit, arrive), see_join, k);
 }
 
+/* By the recorded times: -1 where one of both was not recorded. */
+static int64_t time_behind(const struct pairer *k, uint32_t arrive, uint32_t fed)
+{
+	const struct taut_graph *g = k->f->w->graph;
+	uint32_t before = tauti_turn_before(k->f->w, fed);
+	struct taut_op a, b;
+	int64_t ns;
+
+	if (before == TAUT_NONE ||
+		!taut_edit_op(k->f->w->edit, arrive, &a) ||
+		!taut_edit_op(k->f->w->edit, before, &b) ||
+		a.like == TAUT_NONE || b.like == TAUT_NONE)
+		return -1;
+	ns = g->start_ns[a.like] - g->start_ns[b.like] - g->dur_ns[b.like];
+	return ns < 0 ? -1 : ns;
+}
+
 static void tie(struct tauti_pair_end *e, enum tauti_tie which, int64_t lag_ns)
 {
 	e->ties |= (uint8_t)(1 << which);
@@ -583,6 +619,7 @@ static taut_status take_pair(struct pairer *k, uint32_t collective,
 	bool second = k->end[0].fed == TAUT_NONE; /* receives */
 	const struct end *send = &k->end[!second], *recv = &k->end[second];
 	const struct slot *from, *to;
+	const struct tauti_turns *turns;
 	struct tauti_pair pair = { .collective = collective, .is = *is,
 		.way = tauti_way_of(k->f->w, collective) };
 	uint32_t like = taut_edit_collective_like(k->f->w->edit, collective);
@@ -612,6 +649,9 @@ static taut_status take_pair(struct pairer *k, uint32_t collective,
 		pair.way.like = like + 1;
 	measure_end(k, send, &pair.end[TAUTI_SENDS]);
 	measure_end(k, recv, &pair.end[TAUTI_RECEIVES]);
+	turns = &p->turns[to->pipe * p->stages + to->stage];
+	pair.end[TAUTI_RECEIVES].behind_ns = time_behind(k, recv->arrive,
+		tauti_turn_op(turns, to->step, to->backward, to->index));
 	tie_others(k, send, false, pair.backward, &pair.end[TAUTI_SENDS]);
 	tie_others(k, recv, true, pair.backward, &pair.end[TAUTI_RECEIVES]);
 	tie(&pair.end[TAUTI_SENDS], TAUTI_TIE_OWN, lag);

@@ -45,7 +45,7 @@ struct tauti_piece tauti_piece_of(
 uint32_t tauti_piece_index(const struct tauti_order *o, bool backward,
 	struct tauti_piece piece);
 /* Which of n things the ith of `of` is when they are cut anew: the first is the
- * first, the last the last, those between stand where they stood in the whole.
+ * first, the last the last, those between are like those that stood between.
  * *ret_home: it is the thing itself, and no copy. */
 uint32_t tauti_cut_anew(uint32_t i, uint32_t of, uint32_t n, bool *ret_home);
 
@@ -70,12 +70,16 @@ enum tauti_tie { /* what a send or receive hangs on */
 	TAUTI_TIE_OWN,    /* the computation that it sends of, or feeds */
 	TAUTI_TIE_BEFORE, /* of a receive: the one before that one */
 	TAUTI_TIE_FIRST,  /* of the first backward ones: a forward one */
+	TAUTI_TIE_ORDER,  /* of a receive: what is computed before, either way */
 	TAUTI_TIE_STEP,   /* of the first of all: the step's begin */
 	TAUTI_TIES
 };
 struct tauti_pair_end {
 	uint32_t arrive, name;
 	int64_t gap_ns, dur_ns; /* before the arrival; of the transfer alone */
+	int64_t behind_ns; /* of a receive: it began so long after the end of
+	                      what is computed before what it feeds; -1: before
+	                      that, or not known */
 	int64_t lag_ns[TAUTI_TIES];
 	uint8_t ties;           /* 1 << enum tauti_tie, or-ed */
 };
@@ -118,6 +122,8 @@ taut_status tauti_pipes_find(struct tauti_whatif *w, const char *name,
 	struct tauti_pipes **ret_pipes, struct taut_error *err);
 taut_status tauti_turns_read(struct tauti_whatif *w, uint32_t rank,
 	uint32_t n_steps, struct tauti_turns *ret, struct taut_error *err);
+/* The computation before one on its lane, in the same step; TAUT_NONE. */
+uint32_t tauti_turn_before(const struct tauti_whatif *w, uint32_t op);
 /* Index in its rank's steps of an operation; TAUT_NONE. */
 uint32_t tauti_step_number(const struct tauti_whatif *w, const struct taut_op *op);
 enum tauti_pipe_role {
@@ -156,6 +162,8 @@ struct tauti_recut { /* from w->pipes to others */
 	const int64_t *dur_ns; /* by op, before anything was changed */
 	double first[2], last[2]; /* of a stage's time, what is of no layer: of
 	                      the first and last place, by direction */
+	const struct tauti_pair *usual[2]; /* by direction; NULL: all stands as
+	                      it stood, and a transfer takes what it took */
 	struct taut_error *err;
 };
 /* new has n, n_steps, stages, chunks, schedule, rank, lane, batches and leads;

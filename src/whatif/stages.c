@@ -268,6 +268,77 @@ static taut_status note_durations(struct stages *x)
 	return TAUT_OK;
 }
 
+/* --- what a transfer takes ------------------------------------------------------------- */
+
+struct weighed {
+	double ns;
+	size_t pair;
+};
+
+static int by_ns(const void *a, const void *b)
+{
+	const struct weighed *x = a, *y = b;
+
+	if (x->ns != y->ns)
+		return x->ns < y->ns ? -1 : 1;
+	return x->pair < y->pair ? -1 : x->pair > y->pair;
+}
+
+static double pair_ns(const struct stages *x, const struct tauti_pair *pair)
+{
+	const struct taut_transfer *t = pair->way.like ?
+		&x->w->costs->transfers[pair->way.like - 1] : NULL;
+
+	return (double)(pair->end[0].dur_ns > pair->end[1].dur_ns ?
+		pair->end[0].dur_ns : pair->end[1].dur_ns) +
+		(t ? t->amount + (double)t->latency_ns : 0);
+}
+
+/* The median one; by the quartiles as a doubt. */
+static taut_status find_usual(struct stages *x, bool backward, double share)
+{
+	const struct tauti_pipes *p = x->old;
+	struct weighed *all = malloc((p->n_pairs + 1) * sizeof *all);
+	size_t n = 0;
+
+	if (!all)
+		return no_memory(x);
+	for (size_t i = 0; i < p->n_pairs; i++)
+		if (p->pairs[i].backward == backward)
+			all[n++] = (struct weighed){
+				pair_ns(x, &p->pairs[i]), i };
+	if (n) {
+		qsort(all, n, sizeof *all, by_ns);
+		x->recut.usual[backward] = &p->pairs[
+			all[(size_t)(share * (double)(n - 1))].pair];
+	}
+	free(all);
+	return TAUT_OK;
+}
+
+static bool is_as_it_was(const struct stages *x)
+{
+	const struct tauti_pipes *old = x->old, *new = x->new;
+
+	return new->stages == old->stages && new->chunks == old->chunks &&
+		new->schedule == old->schedule && !memcmp(new->batches,
+		old->batches, (size_t)new->n * new->n_steps *
+		sizeof *new->batches);
+}
+
+static taut_status find_transfers(struct stages *x)
+{
+	double share;
+	taut_status status = TAUT_OK;
+
+	if (is_as_it_was(x))
+		return TAUT_OK;
+	share = tauti_range(x->w, 0.25, 0.5, 0.75);
+	for (int back = 0; !status && back <= x->old->backward; back++)
+		status = find_usual(x, back, share);
+	return status;
+}
+
 /* How much of that is none of the layers' is not told apart for certain: they
  * need not be cut evenly. More of it makes more stages slower. */
 static void doubt_ends(struct stages *x)
@@ -516,8 +587,6 @@ static taut_status make_stage(struct stages *x, uint32_t stage,
 		stage, x->new->stages, old->stages, &home);
 	taut_status status = TAUT_OK;
 
-	if (!home && old->stages > 2)
-		is = is < 1 ? 1 : is > old->stages - 2 ? old->stages - 2 : is;
 	x->base[stage] = is;
 	if (home)
 		stays[is] = 1;
@@ -635,6 +704,8 @@ static taut_status change(struct stages *x)
 		status = note_durations(x);
 	if (!status)
 		status = find_extras(x);
+	if (!status)
+		status = find_transfers(x);
 	if (!status)
 		status = list_slices(x);
 	if (!status)
