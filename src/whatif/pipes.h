@@ -146,10 +146,6 @@ taut_status tauti_slice_copy(struct tauti_whatif *w,
 taut_status tauti_slice_remove(struct tauti_whatif *w,
 	const struct tauti_replicas *slices, uint32_t slice, const char *name,
 	struct taut_error *err);
-/* Of a collective whose bytes are not known: it takes so much more as the law
- * of `now` ranks says over that of `before`, for as much in all. */
-taut_status tauti_regroup(struct tauti_whatif *w, uint32_t collective,
-	uint32_t before, uint32_t now, struct taut_error *err);
 /* Carries factor times the bytes: of what is not known, of its time. */
 taut_status tauti_scale_bytes(struct tauti_whatif *w, uint32_t collective,
 	double factor, struct taut_error *err);

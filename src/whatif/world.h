@@ -36,4 +36,9 @@ taut_status tauti_replica_copy(struct tauti_whatif *w,
 taut_status tauti_rotate_steps(struct tauti_whatif *w, uint32_t rank,
 	uint32_t like, uint32_t by, bool *ret_done, struct taut_error *err);
 
+/* Of a collective whose bytes are not known: it takes so much more as the law
+ * of `now` ranks says over that of `before`, for as much in all (slices.c). */
+taut_status tauti_regroup(struct tauti_whatif *w, uint32_t collective,
+	uint32_t before, uint32_t now, struct taut_error *err);
+
 #endif /* TAUT_WHATIF_WORLD_H */

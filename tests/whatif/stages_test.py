@@ -233,6 +233,16 @@ class Ranks(Case):
         self.assertAlmostEqual(self.after(run, "stages=8"), 11 * 18 + 20, places=3)
         self.assertAlmostEqual(self.after(run, "stages=2"), 5 * 72 + 80, places=3)
 
+    def test_more_replicas_of_a_table_without_bytes(self):
+        """Scattering over 4 in place of 2 moves 3/4 of the bytes for 1/2."""
+
+        def durations(type_, *at):
+            return 40 * MS if type_ == "grads-reduce-scatter" else even()(type_, *at)
+
+        run = self.write(made_job.Job(dp=2, pp=4, micro=4, steps=4, durations=durations).study())
+        self.assertAlmostEqual(self.after(run, "world=16"), 7 * 36 + 60, places=3)
+        self.assertAlmostEqual(self.after(run, "stages=8", "world=32"), 11 * 18 + 30, places=3)
+
     def test_same_bytes(self):
         job = made_job.Job(dp=2, pp=4, micro=4, steps=3, durations=uneven(1, 0.2))
         run = self.write(job.study())
