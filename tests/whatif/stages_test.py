@@ -15,6 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 TAUT = os.environ["TAUT"]
 STUDY = ROOT.parent / "shared/traces/straggler-study/trace-ST.csv.gz"
+MEGATRON = ROOT.parent / "shared/traces/pytorch/megatron-tp8-a100"
 sys.path.insert(0, str(ROOT / "tests/stragglers"))
 import made_job  # noqa: E402
 
@@ -248,6 +249,36 @@ class Ranks(Case):
         run = self.write(job.study())
         for change in ("stages=8", "stages=3,schedule=gpipe", "stages=4,micro=9"):
             self.assertEqual(whatif(run, change).stdout, whatif(run, change).stdout)
+
+
+@unittest.skipUnless(MEGATRON.is_dir(), "no traces")
+class Megatron(Case):
+    """Eight ranks share each layer; one forward pass was recorded."""
+
+    def test_as_recorded(self):
+        for changes in (["tensor=8"], ["tensor=1x,group=8"]):
+            p = self.predict(MEGATRON, *changes)
+            self.assertEqual(p["after_ms"], p["before_ms"])
+        p = self.predict(MEGATRON, "tensor=2x", "tensor=0.5x")
+        self.assertAlmostEqual(p["after_ms"] / p["before_ms"], 1, delta=0.001)
+
+    def test_fewer(self):
+        """Alone, a rank has eight times the products and waits for nobody."""
+        p = self.predict(MEGATRON, "tensor=1")
+        self.assertIn("1 ranks for 8", " ".join(p["notes"]))
+        products = [o for o in p["operations"] if "gemm" in o["name"] or "cutlass" in o["name"]]
+        before = sum(o["before_ms"] for o in products)
+        self.assertGreater(sum(o["after_ms"] for o in products), max(2 * before, 100))
+        self.assertGreater(p["after_ms"], p["before_ms"])
+        self.assertEqual(sum(o["after_ms"] for o in p["operations"] if "nccl" in o["name"]), 0)
+
+    def test_more(self):
+        p = self.predict(MEGATRON, "tensor=16")
+        self.assertIn("no transfer between hosts was recorded", " ".join(p["notes"]))
+        self.assertEqual(whatif(MEGATRON, "tensor=16").stdout, whatif(MEGATRON, "tensor=16").stdout)
+
+    def test_no_stages(self):
+        self.refused(MEGATRON, "stages=2", "column stage")
 
 
 class Refused(Case):
