@@ -11,6 +11,7 @@
 #include <stdlib.h>
 
 #include "whatif/pipes.h"
+#include "whatif/products.h"
 
 enum { TENSOR, GROUP };
 enum { MOST_RANKS = 1024, MOST_OPS = 20000000 };
@@ -32,6 +33,9 @@ struct tensor {
 	uint8_t *products, *wholes, *parts; /* by op of the graph */
 	double either;      /* share of what is told by no name, that is shared */
 	double flat;        /* share of a product that stays */
+	double balance;     /* operations that a device does while it moves a
+	                       byte */
+	double *ratio;      /* by op of the graph: of products by their sizes */
 	struct taut_error *err;
 };
 
@@ -436,9 +440,10 @@ static bool is_part(const void *context, const char *name)
 	return has_one_of(name, words);
 }
 
-/* The share of an operation that is shared among those of a group. */
-static double share_of(const struct tensor *x, const struct taut_op *op)
+/* New time / old of an operation. */
+static double factor_of(const struct tensor *x, const struct taut_op *op)
 {
+	double factor = (double)x->was / x->now;
 	enum tauti_phase phase = tauti_op_phase(x->w, op);
 	double dur = (double)op->dur_ns, least = x->w->job->has_device ?
 		kernel_ns : call_ns, share;
@@ -447,41 +452,50 @@ static double share_of(const struct tensor *x, const struct taut_op *op)
 		dur <= least || tauti_is_device_op(op->kind) !=
 		x->w->job->has_device || (phase != TAUTI_PHASE_FORWARD &&
 		phase != TAUTI_PHASE_BACKWARD && phase != TAUTI_PHASE_OPTIMIZER))
-		return 0;
+		return 1;
 	if (phase == TAUTI_PHASE_OPTIMIZER || x->sequences)
 		share = 1;
+	else if (tauti_picked(x->products, op) && x->ratio[op->like] > 0)
+		share = (1 - x->ratio[op->like]) / (1 - factor);
 	else if (tauti_picked(x->products, op))
 		share = 1 - x->flat;
 	else if (tauti_picked(x->wholes, op))
 		share = 0;
 	else
 		share = tauti_picked(x->parts, op) ? 1 : x->either;
-	return share * (1 - least / dur);
+	return 1 + share * (1 - least / dur) * (factor - 1);
 }
 
 static taut_status scale_work(struct tensor *x)
 {
-	double factor = (double)x->was / x->now;
 	taut_status status = tauti_pick_own(
 		x->w, is_product, NULL, &x->products, x->err);
+	uint32_t n = 0;
 
 	if (!status)
 		status = tauti_pick(x->w, is_whole, NULL, &x->wholes, x->err);
 	if (!status)
 		status = tauti_pick(x->w, is_part, NULL, &x->parts, x->err);
+	if (!status)
+		status = tauti_products_share(x->w, x->products,
+			(double)x->was / x->now, x->balance, &x->ratio, &n,
+			x->err);
+	if (!status && n)
+		status = tauti_note(x->w, x->err, "tensor: the sizes of %u "
+			"products tell how they are shared", n);
 	for (uint32_t i = 0; !status && i < taut_edit_ops(x->w->edit); i++) {
 		struct taut_op op;
-		double share;
+		double factor;
 
 		if (!taut_edit_op(x->w->edit, i, &op) ||
 			!tauti_is_work(op.kind) ||
 			taut_edit_lane(x->w->edit, op.lane).is_comm ||
 			tauti_is_load_lane(x->w, op.lane))
 			continue;
-		share = share_of(x, &op);
-		if (share > 0)
-			status = tauti_scale_op(x->w, i, &op,
-				1 + share * (factor - 1), x->err);
+		factor = factor_of(x, &op);
+		if (factor != 1)
+			status = tauti_scale_op(
+				x->w, i, &op, factor, x->err);
 	}
 	return status;
 }
@@ -493,12 +507,16 @@ static void doubt(struct tensor *x)
 {
 	bool table = x->w->graph->run->traces[0].is_table != 0;
 	bool more = x->now > x->was;
+	double device = x->w->job->has_device ? 150 : 20;
 	double low = table ? 0.85 : 0, high = 1;
 	double usual = table ? 0.95 : 0.5;
 
 	/* with more ranks it is faster if more is shared */
 	x->either = more ? tauti_range(x->w, high, usual, low) :
 		tauti_range(x->w, low, usual, high);
+	/* 100 to 300 of GPUs, some ten of cores */
+	x->balance = device * (more ? tauti_range(x->w, 0.5, 1, 2) :
+		tauti_range(x->w, 2, 1, 0.5));
 	x->flat = more ? tauti_range(x->w, 0, 0.03, 0.1) :
 		tauti_range(x->w, 0.1, 0.03, 0);
 }

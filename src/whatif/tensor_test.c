@@ -59,8 +59,9 @@ static void write_step(struct wt *w, int rank, int k, int shares)
 	snprintf(dp, sizeof dp, "dp%d", rank % 2);
 	snprintf(text, sizeof text, "ProfilerStep#%d", k);
 	wt_event(w, "user_annotation", text, 1, 10, at, STEP_US - 400, "");
-	wt_event(w, "cpu_op", "aten::mm", 1, 10, at + 80, 10,
-		"\"Sequence number\":1");
+	wt_event(w, "cpu_op", "aten::mm", 1, 10, at + 80, 10, shares > 1 ?
+		"\"Sequence number\":1,\"Input Dims\":"
+		"[[1024, 512], [512, 256]]" : "\"Sequence number\":1");
 	wt_kernel(w, "ampere_sgemm_128x64", 1, 10, at + 82, 2, 7, at + 100, 500,
 		n);
 	wt_event(w, "cpu_op", "aten::native_layer_norm", 1, 10, at + 92, 10,
@@ -72,6 +73,9 @@ static void write_step(struct wt *w, int rank, int k, int shares)
 			200, ACTIVATIONS / 4, 2 * k });
 	wt_event(w, "cpu_op", "MmBackward0", 1, 10, at + 110, 60,
 		"\"Sequence number\":1,\"Fwd thread id\":1");
+	if (shares > 1)
+		wt_event(w, "cpu_op", "aten::mm", 1, 10, at + 115, 10,
+			"\"Input Dims\":[[1024, 256], [256, 512]]");
 	wt_kernel(w, "ampere_sgemm_backward", 1, 10, at + 120, 2, 7, at + 900,
 		500, n + 3);
 	if (shares)
@@ -187,6 +191,26 @@ static void test_alone(void **state)
 	forget(&t);
 }
 
+/* 1024 words, a model 512 wide, of which half of 512 features are a rank's: one
+ * product is cut behind it, the other before. Before, 150 times the bytes are
+ * more than the operations, and after it less. */
+static void test_sizes(void **state)
+{
+	struct told t = tell(4, 2);
+	struct taut_prediction *p = predict(&t, "tensor=1", NULL);
+	double before = 150 * 2.0 * (1024 * 512 + 512 * 256 + 1024 * 256);
+	double after = 2.0 * 1024 * 512 * 512;
+	double product = 500 * (1 + (after / before - 1) * (1 - 3.0 / 500));
+	double want = 100 + 2 * product + 100 + 500 + 2 * 500;
+
+	(void)state;
+	assert_true(after > 150 * 2.0 * (2 * 1024 * 512 + 512 * 512));
+	assert_true(before > 2.0 * 1024 * 512 * 256);
+	assert_true(llabs(p->after_ns - (int64_t)(1e3 * want)) < 1000);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
 static void test_more(void **state)
 {
 	struct told t = tell(4, 1);
@@ -254,6 +278,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_alone),
+		cmocka_unit_test(test_sizes),
 		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_as_recorded),
 		cmocka_unit_test(test_stacks),
