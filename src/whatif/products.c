@@ -11,11 +11,11 @@
 #include "whatif/ddp.h"
 #include "whatif/products.h"
 
-enum { DIMS = 3, MOST_DIGITS = 15 };
+enum { DIMS = 3, MOST_DIGITS = 15 }; /* of what a double holds */
 
-struct product { /* batch times (m x k by k x n) */
+struct product {
 	uint32_t op;
-	double batch, of[DIMS]; /* m, k, n */
+	struct tauti_product is;
 };
 
 struct counted {
@@ -57,8 +57,7 @@ static size_t read_list(const char **at, double *ret, size_t room)
 	return n + (digits > 0);
 }
 
-/* The first two lists of two numbers, or of three, that fit each other. */
-static bool read_sizes(const char *text, struct product *p)
+bool tauti_product_read(const char *text, struct tauti_product *ret)
 {
 	double a[DIMS] = { 0 }, b[DIMS];
 	size_t before = 0;
@@ -71,11 +70,12 @@ static bool read_sizes(const char *text, struct product *p)
 		n = read_list(&text, b, DIMS);
 		if (n >= 2 && n <= DIMS && n == before &&
 			a[n - 1] == b[n - 2] && (n == 2 || a[0] == b[0])) {
-			p->batch = n == 2 ? 1 : a[0];
-			p->of[0] = a[n - 2];
-			p->of[1] = a[n - 1];
-			p->of[2] = b[n - 1];
-			return p->batch * p->of[0] * p->of[1] * p->of[2] > 0;
+			ret->batch = n == 2 ? 1 : a[0];
+			ret->of[0] = a[n - 2];
+			ret->of[1] = a[n - 1];
+			ret->of[2] = b[n - 1];
+			return ret->batch * ret->of[0] * ret->of[1] *
+				ret->of[2] > 0;
 		}
 		before = n;
 		if (n <= DIMS)
@@ -128,9 +128,9 @@ static bool find_usual(struct sharer *s, size_t from, size_t to, double not,
 	taut_vec_clear(&s->counts);
 	for (size_t i = 0; i < s->found.count; i++)
 		for (size_t d = from; d <= to; d++)
-			if (s->found.data[i].batch == 1 &&
-				s->found.data[i].of[d] != not &&
-				!count(s, s->found.data[i].of[d]))
+			if (s->found.data[i].is.batch == 1 &&
+				s->found.data[i].is.of[d] != not &&
+				!count(s, s->found.data[i].is.of[d]))
 				return false;
 	*ret = 0;
 	for (size_t i = 0; i < s->counts.count; i++)
@@ -141,7 +141,7 @@ static bool find_usual(struct sharer *s, size_t from, size_t to, double not,
 	return true;
 }
 
-static double cost_of(const struct product *p, double balance)
+static double cost_of(const struct tauti_product *p, double balance)
 {
 	double m = p->of[0], k = p->of[1], n = p->of[2];
 	double bytes = 2 * (m * k + k * n + m * n); /* of half precision */
@@ -149,10 +149,10 @@ static double cost_of(const struct product *p, double balance)
 	return p->batch * fmax(2 * m * k * n, balance * bytes);
 }
 
-static double ratio_of(const struct product *p, double words, double width,
+static double ratio_of(const struct tauti_product *p, double words, double width,
 	double factor, double balance)
 {
-	struct product now = *p;
+	struct tauti_product now = *p;
 	bool shared = p->batch > 1;
 
 	if (shared)
@@ -179,7 +179,7 @@ static taut_status find(struct sharer *s, const uint8_t *products,
 			tauti_is_device_op((enum taut_op_kind)g->kind[op]);
 		const char *sizes = is ? sizes_of(s, op) : NULL;
 
-		if (sizes && read_sizes(sizes, &p) &&
+		if (sizes && tauti_product_read(sizes, &p.is) &&
 			!taut_vec_push(&s->found, p))
 			return tauti_no_memory(err, "products");
 	}
@@ -206,7 +206,8 @@ taut_status tauti_products_share(struct tauti_whatif *w,
 	for (size_t i = 0; !status && i < s.found.count; i++) {
 		const struct product *p = &s.found.data[i];
 
-		ratio[p->op] = ratio_of(p, words, width, factor, balance);
+		ratio[p->op] = ratio_of(
+			&p->is, words, width, factor, balance);
 		*ret_n += ratio[p->op] > 0;
 	}
 	taut_vec_free(&s.found);
