@@ -26,7 +26,7 @@ struct layer {
 	uint8_t *used;        /* by index: stays */
 	TAUT_VEC(struct data_tie) ties;
 	const struct tauti_turns *turns; /* being looked at */
-	uint32_t op, chunk;
+	uint32_t rank, chunk;
 	bool backward;
 	uint32_t *base;       /* by pipe and step: in pair_of */
 	uint32_t *pair_of;    /* + 1; by direction, border, batch */
@@ -218,6 +218,43 @@ static taut_status put_turn(struct layer *l, uint32_t op, bool is_home,
 	return status;
 }
 
+static void see_turn(void *context, struct taut_wait wait)
+{
+	struct layer *l = context;
+	struct data_tie tie = { .other = wait.op };
+	struct taut_op op;
+
+	if (!taut_edit_op(l->edit, wait.op, &op) || !tauti_is_work(op.kind) ||
+		taut_edit_lane(l->edit, op.lane).trace != l->rank)
+		return;
+	for (size_t i = 0; i < l->ties.count; i++)
+		if (l->ties.data[i].other == wait.op)
+			return;
+	if (!taut_vec_push(&l->ties, tie))
+		l->failed = true;
+}
+
+/* What a table says of the order in which a rank computes, its lane says too:
+ * in another order that would be a circle. */
+static taut_status forget_order(struct layer *l, uint32_t rank, uint32_t step)
+{
+	taut_status status = TAUT_OK;
+
+	l->rank = rank;
+	for (uint32_t i = l->turns->begin[step]; !status &&
+		i < l->turns->begin[step + 1]; i++) {
+		taut_vec_clear(&l->ties);
+		taut_edit_each_in(l->edit, l->turns->op[i], see_turn, l);
+		if (l->failed)
+			return no_memory(l);
+		for (size_t k = 0; !status && k < l->ties.count; k++)
+			status = taut_edit_disconnect(l->edit,
+				l->ties.data[k].other, l->turns->op[i],
+				l->r->err);
+	}
+	return status;
+}
+
 /* Those for which there is none any more. */
 static taut_status remove_turns(struct layer *l, uint32_t step, bool backward,
 	uint32_t n, uint32_t n_now)
@@ -287,7 +324,10 @@ static taut_status lay_stage(struct layer *l, uint32_t pipe, uint32_t stage,
 		struct tauti_order was = tauti_order_of(r->old, pipe, s);
 		struct tauti_order now = tauti_order_of(new, pipe, s);
 
-		status = loosen(l, &was, s);
+		if (r->usual[0])
+			status = forget_order(l, new->rank[at], s);
+		if (!status)
+			status = loosen(l, &was, s);
 		if (!status)
 			status = put_turns(l, pipe, stage, s, ops);
 		if (!status)

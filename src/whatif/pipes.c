@@ -253,8 +253,10 @@ static taut_status place_holders(struct finder *f, const struct holder *h)
 	if (n % p->stages)
 		return refuse(f, "the last replica lacks a stage");
 	p->n = n / p->stages;
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; i < n; i++) {
 		p->rank[i] = h[i].rank;
+		p->replica[i / p->stages] = h[i].replica;
+	}
 	return TAUT_OK;
 }
 
@@ -269,7 +271,9 @@ static taut_status find_holders(struct finder *f)
 		f->w->arena, uint32_t, 4 * (size_t)n + 1);
 	f->p->turns = TAUT_ARENA_ARRAY(
 		f->w->arena, struct tauti_turns, (size_t)n + 1);
-	if (!h || !f->p->rank || !f->p->lane || !f->p->turns) {
+	f->p->replica = TAUT_ARENA_ARRAY(
+		f->w->arena, int32_t, (size_t)n + 1);
+	if (!h || !f->p->replica || !f->p->rank || !f->p->lane || !f->p->turns) {
 		free(h);
 		return tauti_no_memory(f->err, "a pipeline");
 	}

@@ -101,6 +101,7 @@ struct tauti_pipes {
 	bool backward;
 	bool first_ties;
 	uint32_t *rank;      /* of the edit: n * stages */
+	int32_t *replica;    /* by pipeline: those of one share its layers */
 	uint32_t *lane;      /* of its transfers: 4 a rank, by 2 * backward +
 	                        receives; TAUT_NONE */
 	uint32_t *batches;   /* n * n_steps */

@@ -139,11 +139,27 @@ static int32_t fact(const struct tensor *x, uint32_t place, const char *key)
 	return text ? (int32_t)strtol(text, NULL, 10) : -1;
 }
 
+/* As stages=N before this left them. */
+static bool join_by_pipe(struct tensor *x)
+{
+	const struct tauti_pipes *p = x->w->pipes;
+
+	for (uint32_t a = 0; a < p->n; a++)
+		for (uint32_t b = 0; b < a; b++)
+			for (uint32_t s = 0; s < p->stages &&
+				p->replica[a] == p->replica[b]; s++)
+				join(x, x->place[p->rank[a * p->stages + s]],
+					x->place[p->rank[b * p->stages + s]]);
+	return true;
+}
+
 /* Ranks of which a table says that they hold the same stage of one replica. */
 static bool join_by_stage(struct tensor *x)
 {
 	bool told = fact(x, 0, "pipeline.stage") >= 0;
 
+	if (x->w->pipes && x->w->pipes->n * x->w->pipes->stages == x->n)
+		return join_by_pipe(x);
 	for (uint32_t a = 0; told && a < x->n; a++)
 		for (uint32_t b = 0; b < a; b++)
 			if (fact(x, a, "pipeline.stage") ==

@@ -244,6 +244,28 @@ class Ranks(Case):
         self.assertAlmostEqual(self.after(run, "world=16"), 7 * 36 + 60, places=3)
         self.assertAlmostEqual(self.after(run, "stages=8", "world=32"), 11 * 18 + 30, places=3)
 
+    def test_layers_shared_too(self):
+        """Two ranks for each stage: pipelines beside each other."""
+        lines = list(made_job.Job(dp=2, pp=3, micro=4, steps=3, durations=even(pp=3)).study())
+        for i, line in enumerate(lines[1:], 1):
+            f = line.split(",")
+            lines[i] = "\n".join(",".join([*f[:2], str(2 * int(f[2]) + t), *f[3:]]) for t in (0, 1))
+        run = self.write(lines)
+        self.assertAlmostEqual(self.after(run, "stages=6"), 9 * 18, places=3)
+        for changes, ranks in (
+            (["tensor=1"], "6 ranks for 12"),
+            (["stages=6", "tensor=1"], "12 ranks for 24"),
+            (["stages=1", "tensor=4"], "8 ranks for 4"),
+        ):
+            self.assertIn(ranks, " ".join(self.predict(run, *changes)["notes"]))
+        self.assertAlmostEqual(self.after(run, "stages=6", "tensor=4"), 9 * 18 * 0.525, delta=1)
+
+    def test_a_table_that_tells_its_waits(self):
+        run = self.write(made_job.Job(dp=2, pp=3, micro=4, steps=3, durations=even(pp=3)).table(True))
+        self.assertAlmostEqual(self.after(run, "stages=3"), 6 * 36, delta=0.1)
+        self.assertAlmostEqual(self.after(run, "stages=6"), 9 * 18, delta=0.1)
+        self.assertAlmostEqual(self.after(run, "stages=3,schedule=gpipe"), 6 * 36, delta=0.1)
+
     def test_same_bytes(self):
         job = made_job.Job(dp=2, pp=4, micro=4, steps=3, durations=uneven(1, 0.2))
         run = self.write(job.study())
