@@ -194,6 +194,7 @@ TAUT_API TAUT_NODISCARD taut_status taut_edit_add_lane(struct taut_edit *edit,
 struct taut_member {
 	uint32_t lane, after;
 	int64_t dur_ns; /* of the transfer */
+	uint32_t name;  /* of both; 0: the collective's */
 };
 /* kind, name, group, group_size, bytes and seq are read; the join is made,
  * with a lane of joins where the graph has none. The ops have no event.

@@ -91,7 +91,7 @@ class _Select(Structure):
 
 
 class _Member(Structure):
-    _fields_ = [("lane", c_uint32), ("after", c_uint32), ("dur_ns", c_int64)]
+    _fields_ = [("lane", c_uint32), ("after", c_uint32), ("dur_ns", c_int64), ("name", c_uint32)]
 
 
 class _Collective(Structure):

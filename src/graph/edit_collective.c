@@ -153,7 +153,8 @@ static bool add_member(struct taut_edit *edit, uint32_t coll,
 	const struct taut_member *member, uint32_t *ret_arrive)
 {
 	uint32_t join = tauti_colls(edit)[coll].is.join_op, transfer;
-	uint32_t name = tauti_colls(edit)[coll].is.name;
+	uint32_t name = member->name ? member->name :
+		tauti_colls(edit)[coll].is.name;
 
 	return add_op(edit, TAUT_OP_ARRIVE, coll, name, 0, member->after,
 		member->lane, ret_arrive) &&
@@ -201,6 +202,9 @@ static taut_status check_members(const struct taut_edit *edit,
 		taut_status status = tauti_edit_check_place(edit,
 			members[i].after, &lane, err);
 
+		if (!status)
+			status = tauti_edit_check_name(
+				edit, members[i].name, err);
 		if (status)
 			return status;
 		if (lane != members[i].lane || members[i].dur_ns < 0)

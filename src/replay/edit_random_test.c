@@ -113,7 +113,7 @@ static taut_status try_add_collective(struct taut_edit *edit, uint64_t *seed)
 
 	for (uint32_t i = 0; i < n; i++) {
 		members[i] = (struct taut_member) { any_lane(edit, seed),
-			any_place(edit, seed), small_pick(seed, 9) };
+			any_place(edit, seed), small_pick(seed, 9), 0 };
 		if (members[i].after != TAUT_NONE &&
 			taut_edit_op(edit, members[i].after, &op))
 			members[i].lane = op.lane;

@@ -359,8 +359,8 @@ static void test_new_collective(void **state)
 	b = by_hand_op(hand, TAUT_OP_HOST, "b", 30, 0);
 	OK(taut_edit_create(by_hand_graph(hand), &edit, NULL));
 	OK(taut_edit_add_name(edit, "all", &coll.name, NULL));
-	members[0] = (struct taut_member) { 0, a, 7 };
-	members[1] = (struct taut_member) { 1, b, 9 };
+	members[0] = (struct taut_member) { 0, a, 7, 0 };
+	members[1] = (struct taut_member) { 1, b, 9, 0 };
 	OK(taut_edit_add_collective(edit, &coll, members, 2, &all, arrive,
 		NULL));
 	assert_int_equal(start_of(edit, taut_edit_next(edit, arrive[0])), 30);

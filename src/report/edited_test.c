@@ -304,7 +304,7 @@ static void change_collectives(struct recorded *r, uint64_t *seed)
 		struct taut_op at;
 
 		assert_true(taut_edit_op(r->edit, op, &at));
-		members[m] = (struct taut_member) { at.lane, op, 100000 };
+		members[m] = (struct taut_member) { at.lane, op, 100000, 0 };
 	}
 	OK(taut_edit_add_collective(r->edit, &now, members, is->n_members, &id,
 		NULL, NULL));

@@ -206,7 +206,7 @@ static taut_status add_members(struct layer *l, uint32_t group, uint32_t k,
 	taut_vec_clear(&l->places);
 	for (uint32_t p = group; p < l->ddp->n_ranks; p++) {
 		const struct tauti_ddp_step *s = tauti_step_at(l, p, k);
-		struct taut_member m;
+		struct taut_member m = { 0 };
 		uint32_t launch;
 		taut_status status;
 

@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whatif/compute.h"
 #include "whatif/world.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -46,6 +47,32 @@ static taut_status members_of(struct finder *f, uint32_t c,
 	return f->failed ? no_memory(err) : TAUT_OK;
 }
 
+static int32_t fact(const struct finder *f, uint32_t place, const char *key)
+{
+	const struct taut_run *run = f->w->graph->run;
+	const char *text = run ? taut_trace_fact(&run->traces[
+		taut_edit_rank_like(f->w->edit, f->ranks[place])], key) : NULL;
+
+	return text ? (int32_t)strtol(text, NULL, 10) : -1;
+}
+
+/* Is it told that members hold the same stage of several replicas? Then they
+ * gather weights, where they do not sum gradients. */
+static bool is_over_replicas(const struct finder *f)
+{
+	bool same = true, one = true;
+
+	for (size_t i = 0; i < f->members.count; i++) {
+		uint32_t p = f->members.data[i], first = f->members.data[0];
+
+		same &= fact(f, p, "pipeline.stage") >= 0 &&
+			fact(f, p, "pipeline.stage") ==
+			fact(f, first, "pipeline.stage");
+		one &= fact(f, p, "data.rank") == fact(f, first, "data.rank");
+	}
+	return same && !one;
+}
+
 static taut_status join_groups(struct finder *f, struct taut_error *err)
 {
 	for (uint32_t c = 0; c < taut_edit_collectives(f->w->edit); c++) {
@@ -63,7 +90,8 @@ static taut_status join_groups(struct finder *f, struct taut_error *err)
 				"alone: who else is in it is not known",
 				coll.group_size, f->members.count);
 		if (f->members.count >= f->n ||
-			tauti_is_gradient(f->w, f->marks, c))
+			tauti_is_gradient(f->w, f->marks, c) ||
+			is_over_replicas(f))
 			continue;
 		for (size_t i = 1; i < f->members.count; i++)
 			f->root[root_of(f, f->members.data[i])] =
@@ -195,7 +223,12 @@ void tauti_replicas_fini(struct tauti_replicas *replicas)
 
 struct arrival { /* of a copy that is in no collective yet */
 	uint32_t collective; /* that its source is in */
-	uint32_t member, op;
+	uint32_t order, op;  /* who sends is the first */
+};
+
+struct beginning { /* a wait of a copy for others, when a step begins */
+	uint32_t from, to;
+	struct taut_wait wait;
 };
 
 struct copier {
@@ -207,24 +240,131 @@ struct copier {
 	TAUT_VEC(struct taut_wait) waits;
 	TAUT_VEC(struct taut_member) members;
 	TAUT_VEC(uint32_t) arrive;
+	TAUT_VEC(struct beginning) beginnings;
+	uint32_t source, copy; /* whose waits are seen */
 	bool failed;
 };
 
+/* A wait between a rank's mark and an operation of another rank: how tables
+ * say that a step begins for all. */
+static bool is_beginning(const struct copier *k, const struct taut_wait *wait,
+	uint32_t op, uint32_t mark)
+{
+	const struct taut_edit *edit = k->w->edit;
+	struct taut_op a, b;
+
+	return (wait->kind & ~TAUT_EDGE_FROM_START) != TAUT_EDGE_COMM &&
+		taut_edit_op(edit, op, &a) && taut_edit_op(edit, mark, &b) &&
+		b.kind == TAUT_OP_MARK && taut_edit_lane(edit, a.lane).trace !=
+		taut_edit_lane(edit, b.lane).trace;
+}
+
+static void see_into(void *context, struct taut_wait wait)
+{
+	struct copier *k = context;
+	struct beginning found = { wait.op, k->copy, wait };
+
+	if (is_beginning(k, &wait, wait.op, k->source) &&
+		!taut_vec_push(&k->beginnings, found))
+		k->failed = true;
+}
+
+static void see_out_of(void *context, struct taut_wait wait)
+{
+	struct copier *k = context;
+	struct beginning found = { k->copy, wait.op, wait };
+
+	if (is_beginning(k, &wait, k->source, wait.op) &&
+		!taut_vec_push(&k->beginnings, found))
+		k->failed = true;
+}
+
+static bool note_beginnings(struct copier *k, uint32_t source, uint32_t copy,
+	const struct taut_op *op)
+{
+	k->source = source;
+	k->copy = copy;
+	if (op->kind == TAUT_OP_MARK)
+		taut_edit_each_in(k->w->edit, source, see_into, k);
+	taut_edit_each_out(k->w->edit, source, see_out_of, k);
+	return !k->failed;
+}
+
+/* Once, for a wait is seen from both ends where both are copied. */
+static taut_status lay_beginnings(struct copier *k)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < k->beginnings.count; i++) {
+		const struct beginning *b = &k->beginnings.data[i];
+
+		status = taut_edit_connect(k->w->edit, b->from, b->to,
+			b->wait.kind, b->wait.lag_ns, k->err);
+	}
+	return status;
+}
+
+static bool begins_together(const struct copier *k, uint32_t lane)
+{
+	const struct taut_run *run = k->w->graph->run;
+	uint32_t trace = taut_edit_rank_like(
+		k->w->edit, taut_edit_lane(k->w->edit, lane).trace);
+
+	return run && run->traces[trace].is_table;
+}
+
+struct searcher {
+	uint32_t arrive, at, n;
+};
+
+static void search(void *context, uint32_t arrive)
+{
+	struct searcher *s = context;
+
+	if (arrive == s->arrive)
+		s->at = s->n;
+	s->n++;
+}
+
+/* Of a send and its receive: as the recording says, else as they stand. */
+static uint32_t order_of(const struct copier *k, uint32_t arrive,
+	const struct taut_op *op)
+{
+	struct searcher s = { arrive, 0, 0 };
+	const struct taut_trace *t = op->like == TAUT_NONE ? NULL :
+		tauti_op_trace(k->w, op->like, &(uint32_t){ 0 });
+	const struct taut_comm_args *args = t && op->event != TAUT_NONE ?
+		taut_trace_comm(t, op->event) : NULL;
+	struct taut_collective c;
+
+	if (!taut_edit_collective(k->w->edit, op->collective, &c) ||
+		c.kind != TAUT_COLL_SENDRECV || c.n_members != 2)
+		return 0;
+	if (args && args->src_rank != args->dst_rank)
+		return args->src_rank != t->rank;
+	taut_edit_each_member(k->w->edit, op->collective, search, &s);
+	return s.at;
+}
+
 /* The copies of arrivals, by walking source and copy side by side. */
-static bool note_arrivals(struct copier *k, uint32_t from, uint32_t to,
-	uint32_t member)
+static bool note_arrivals(struct copier *k, uint32_t from, uint32_t to)
 {
 	const struct taut_edit *edit = k->w->edit;
 	uint32_t a = taut_edit_first(edit, from), b = taut_edit_first(edit, to);
+	bool told = begins_together(k, from);
 
 	while (a != TAUT_NONE && b != TAUT_NONE) {
 		struct taut_op op;
 
+		if (told && taut_edit_op(edit, a, &op) &&
+			!note_beginnings(k, a, b, &op))
+			return false;
 		if (taut_edit_op(edit, a, &op) && op.kind == TAUT_OP_ARRIVE &&
 			op.collective != TAUT_NONE &&
 			op.collective < k->replicas->n_inner &&
 			k->replicas->inner[op.collective]) {
-			struct arrival found = { op.collective, member, b };
+			struct arrival found = { op.collective,
+				order_of(k, a, &op), b };
 
 			if (!taut_vec_push(&k->arrivals, found))
 				return false;
@@ -235,7 +375,7 @@ static bool note_arrivals(struct copier *k, uint32_t from, uint32_t to,
 	return true;
 }
 
-static taut_status copy_member(struct copier *k, uint32_t like, uint32_t member,
+static taut_status copy_member(struct copier *k, uint32_t like,
 	uint32_t *ret_rank)
 {
 	uint32_t first = taut_edit_lanes(k->w->edit), to = first;
@@ -251,7 +391,7 @@ static taut_status copy_member(struct copier *k, uint32_t like, uint32_t member,
 			to++;
 		if (to >= taut_edit_lanes(k->w->edit))
 			break;
-		if (!note_arrivals(k, l, to++, member))
+		if (!note_arrivals(k, l, to++))
 			status = no_memory(k->err);
 	}
 	return status;
@@ -263,6 +403,8 @@ static int by_collective(const void *a, const void *b)
 
 	if (x->collective != y->collective)
 		return x->collective < y->collective ? -1 : 1;
+	if (x->order != y->order)
+		return x->order < y->order ? -1 : 1;
 	return x->op < y->op ? -1 : x->op > y->op;
 }
 
@@ -281,8 +423,12 @@ static taut_status hand_over(struct copier *k, uint32_t old, uint32_t new)
 	struct taut_edit *edit = k->w->edit;
 	uint32_t old_transfer = taut_edit_next(edit, old);
 	uint32_t transfer = taut_edit_next(edit, new);
-	taut_status status = TAUT_OK;
+	struct taut_op op = { 0 };
+	taut_status status;
 	size_t in;
+
+	(void)taut_edit_op(edit, old, &op);
+	status = taut_edit_set_gap(edit, new, op.gap_ns, k->err);
 
 	taut_vec_clear(&k->waits);
 	taut_edit_each_in(edit, old, take_wait, k);
@@ -314,12 +460,13 @@ static taut_status make_inner(struct copier *k, const struct arrival *a,
 	taut_vec_clear(&k->members);
 	taut_vec_clear(&k->arrive);
 	for (size_t i = 0; i < n; i++) {
-		struct taut_member m = { TAUT_NONE, 0, 0 };
+		struct taut_member m = { .lane = TAUT_NONE };
 		struct taut_op op;
 
 		if (!taut_edit_op(edit, a[i].op, &op))
 			continue;
 		m.lane = op.lane;
+		m.name = op.name;
 		m.after = taut_edit_next(edit, a[i].op);
 		if (taut_edit_op(edit, m.after, &op))
 			m.dur_ns = op.dur_ns;
@@ -331,11 +478,28 @@ static taut_status make_inner(struct copier *k, const struct arrival *a,
 		return no_memory(k->err);
 	status = taut_edit_add_collective(edit, &coll, k->members.data,
 		(uint32_t)k->members.count, &id, k->arrive.data, k->err);
+	if (!status && like != TAUT_NONE)
+		status = taut_edit_set_like(edit, id, like, k->err);
 	for (size_t i = 0; !status && i < n; i++)
 		status = hand_over(k, a[i].op, k->arrive.data[i]);
 	if (!way.like && like != TAUT_NONE)
 		way.like = like + 1;
 	return status ? status : tauti_set_way(k->w, id, &way, k->err);
+}
+
+/* What the copies would have no part in. */
+static taut_status leave_out(struct copier *k, const struct arrival *a, size_t n)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < n; i++) {
+		status = taut_edit_remove(k->w->edit,
+			taut_edit_next(k->w->edit, a[i].op), k->err);
+		if (!status)
+			status = taut_edit_remove(
+				k->w->edit, a[i].op, k->err);
+	}
+	return status;
 }
 
 static taut_status make_all_inner(struct copier *k)
@@ -351,7 +515,8 @@ static taut_status make_all_inner(struct copier *k)
 		for (n = 1; i + n < k->arrivals.count &&
 			a[n].collective == a->collective; n++)
 			;
-		status = make_inner(k, a, n);
+		status = k->replicas->inner[a->collective] == TAUTI_OF_SOME ?
+			leave_out(k, a, n) : make_inner(k, a, n);
 	}
 	return status;
 }
@@ -377,10 +542,13 @@ taut_status tauti_replica_copy(struct tauti_whatif *w,
 
 	for (uint32_t i = 0; !status && i < replicas->size; i++)
 		status = copy_member(&k, replicas->rank[
-			like * replicas->size + i], i, &ret_ranks[i]);
+			like * replicas->size + i], &ret_ranks[i]);
 	if (!status)
 		status = make_all_inner(&k);
+	if (!status)
+		status = lay_beginnings(&k);
 	free(k.join);
+	taut_vec_free(&k.beginnings);
 	taut_vec_free(&k.arrivals);
 	taut_vec_free(&k.waits);
 	taut_vec_free(&k.members);

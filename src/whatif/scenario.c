@@ -226,7 +226,7 @@ static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 		was = taut_costs_law_in(w->costs, like);
 	same = same && same_law(&as, &was) && way.put_bytes <= 0 &&
 		way.ns_per_byte <= 0;
-	t->changed |= !same;
+	t->changed |= !same || way.share > 0;
 	if (way.ns_per_byte > 0)
 		*to = made(&as, &way);
 	else if (way.like && way.put_bytes > 0)
@@ -238,6 +238,8 @@ static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 			by_line && w->doubt == TAUTI_DOUBT_LINE ?
 			2.0 * w->side : 0);
 	to->core *= way.core;
+	if (way.share > 0)
+		to->amount *= way.share;
 	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
 		return;
 	to->latency_ns = (int64_t)((double)to->latency_ns * w->latency +

@@ -37,7 +37,9 @@
 	ROW(gist) \
 	/* job */ \
 	ROW(batch) \
-	ROW(accumulate)
+	ROW(accumulate) \
+	ROW(stages) \
+	ROW(tensor)
 
 #define DECLARE(name) extern const struct tauti_transformation \
 	tauti_whatif_##name;

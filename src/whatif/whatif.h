@@ -95,6 +95,8 @@ struct tauti_way {
 	/* Of a link that no recording shows: nanoseconds for a byte of the law,
 	 * for each of its messages, and the share of a core. 0: as recorded. */
 	double ns_per_byte, message_ns, drag;
+	double share;  /* of what it takes else; 0: 1. Where bytes, which say
+	                  more, are not known */
 };
 
 /* What may be otherwise than assumed: each is tried at both ends. */
@@ -119,6 +121,7 @@ struct tauti_whatif {
 	double latency;         /* of all links / as recorded; 1 */
 	double latency_add_ns;  /* and this much on each message over the network
 	                           after that; 0 */
+	struct tauti_pipes *pipes; /* of stages; NULL: not looked for yet */
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
 	                                    tauti_way_of(): may be short */
 	double *waits; /* by op of the edit, waits_room of them: as

@@ -173,6 +173,16 @@ static bool knows(const struct world *x, bool network)
 	return false;
 }
 
+/* Of tables in which no bytes are told: transfers that need be no others. */
+static bool passed(const struct world *x, bool network)
+{
+	for (uint32_t c = 0; c < x->w->graph->n_collectives; c++)
+		if (x->w->costs->transfers[c].amount > 0 &&
+			x->w->costs->transfers[c].on_network == network)
+			return x->replicas.n > 1;
+	return false;
+}
+
 struct spread {
 	const struct world *x;
 	uint32_t host; /* of the first member */
@@ -216,7 +226,7 @@ static taut_status give_link(struct world *x)
 		struct taut_collective coll;
 
 		if (!taut_edit_collective(x->w->edit, c, &coll) ||
-			is_known(x, c))
+			coll.bytes < 0 || is_known(x, c))
 			continue;
 		way.ns_per_byte = 1 / x->rate;
 		way.message_ns = x->latency_ns;
@@ -333,15 +343,30 @@ static taut_status add_replica(struct world *x, uint32_t number, uint32_t *ranks
 	return status;
 }
 
+static uint32_t members_of(const struct world *x, uint32_t c)
+{
+	struct taut_collective is;
+
+	return taut_edit_collective(x->w->edit, c, &is) ? is.n_members : 0;
+}
+
 static taut_status add_ranks(struct world *x)
 {
 	uint32_t *ranks = TAUT_ARENA_ARRAY(
 		x->w->arena, uint32_t, x->replicas.size + 1);
+	uint32_t *before = TAUT_ARENA_ARRAY(
+		x->w->arena, uint32_t, x->replicas.n_inner + 1);
 	uint32_t more = x->target / x->replicas.size - x->replicas.n;
-	taut_status status = ranks ? TAUT_OK : no_memory(x->err);
+	taut_status status = ranks && before ? TAUT_OK : no_memory(x->err);
 
+	for (uint32_t c = 0; !status && c < x->replicas.n_inner; c++)
+		before[c] = members_of(x, c);
 	for (uint32_t i = 0; !status && i < more; i++)
 		status = add_replica(x, i + x->replicas.n, ranks);
+	for (uint32_t c = 0; !status && c < x->replicas.n_inner; c++)
+		if (before[c] > 1)
+			status = tauti_regroup(x->w, c, before[c],
+				members_of(x, c), x->err);
 	if (!status)
 		status = tauti_note(x->w, x->err, "world: each new rank is a "
 			"copy of a recorded one%s; the batch of a rank stays "
@@ -391,8 +416,7 @@ static taut_status check_links(struct world *x)
 {
 	bool wide = x->per_host < x->target;
 
-	if (x->rate > 0 || (knows(x, true) && wide) ||
-		(knows(x, false) && !wide))
+	if (x->rate > 0 || knows(x, wide) || passed(x, wide))
 		return TAUT_OK;
 	if (wide)
 		return taut_error_set(x->err, TAUT_EINVAL, -1, "world: nothing "

@@ -1,8 +1,9 @@
-/* whatif.c - changes and sweeps as a user may write them: one input is one of
- * each. */
+/* whatif.c - changes and sweeps as a user may write them, and sizes as a
+ * recording may: one input is one of each. */
 #include <stdlib.h>
 #include <string.h>
 
+#include "whatif/products.h"
 #include "whatif/sweep.h"
 #include "whatif/whatif.h"
 
@@ -35,6 +36,7 @@ static void read_values(const struct tauti_change *c)
 int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 {
 	struct taut_arena *arena = taut_arena_create();
+	struct tauti_product product;
 	struct tauti_change change;
 	struct tauti_sweep sweep;
 	struct taut_error err;
@@ -45,6 +47,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *bytes, size_t len)
 		read_values(&change);
 	if (text && !tauti_sweep_read(text, arena, &sweep, &err) &&
 		(!sweep.n_points || sweep.n_points > TAUTI_SWEEP_MOST))
+		abort();
+	if (text && tauti_product_read(text, &product) &&
+		!(product.batch >= 1 && product.of[0] >= 1 &&
+		product.of[1] >= 1 && product.of[2] >= 1))
 		abort();
 	taut_arena_destroy(arena);
 	return 0;

@@ -106,14 +106,19 @@ static bool use(struct maker *m, uint32_t resource, double weight)
 	return taut_vec_push(&m->made->uses, u);
 }
 
-/* 1: it sends, 0: it receives, -1: both, or not known. */
-static int direction(const struct taut_graph *g, uint32_t arrive)
+/* 1: it sends, 0: it receives, -1: both, or not known. Of two that an edit
+ * made, and no recording tells of, the first sends. */
+static int direction(const struct taut_graph *g,
+	const struct taut_collective *c, uint32_t member)
 {
+	uint32_t arrive = g->member_arrive[c->first_member + member];
 	const struct taut_trace *t;
 	const struct taut_comm_args *args;
 
-	if (!g->event || !g->run || g->event[arrive] == TAUT_NONE)
+	if (!g->event || !g->run)
 		return -1;
+	if (g->event[arrive] == TAUT_NONE)
+		return c->n_members == 2 ? member == 0 : -1;
 	t = &g->run->traces[g->lanes[g->lane[arrive]].trace];
 	args = taut_trace_comm(t, g->event[arrive]);
 	if (!args || args->src_rank == args->dst_rank)
@@ -128,9 +133,8 @@ static bool use_host(struct maker *m, const struct taut_collective *c,
 	uint32_t member, uint32_t rank, uint32_t *n_out)
 {
 	uint32_t host = m->site->host_of[rank], flow;
-	uint32_t arrive = m->graph->member_arrive[c->first_member + member];
 	int sends = c->kind == TAUT_COLL_SENDRECV ?
-		direction(m->graph, arrive) : -1;
+		direction(m->graph, c, member) : -1;
 	bool ok = true;
 
 	flow = (uint32_t)m->made->flows.count;

@@ -557,6 +557,7 @@ bool tauti_pipeline_tell(struct tauti_table *t)
 	p.stages = malloc((n + 1) * sizeof *p.stages);
 	p.n_of = malloc((n + 1) * TAUTI_ROLES * sizeof *p.n_of);
 	p.failed = !workers || !p.stages || !p.n_of;
+	t->chunks = p.chunks;
 	if (!p.failed) {
 		find_workers(t, workers);
 		number_tensor(workers, n);

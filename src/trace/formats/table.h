@@ -86,6 +86,7 @@ struct tauti_table {
 	bool lenient;     /* a broken row is left out, with a note */
 	bool from_step;   /* times begin anew with each step */
 	bool pipelined;   /* stages, and roles of a pipeline */
+	int32_t chunks;   /* of a pipelined one: of the model on a stage */
 };
 
 /* Columns; a header may call them by several names (table_text.c). */

@@ -477,7 +477,9 @@ static bool write_rank(struct writer *w)
 	if (w->n_ranks > 1)
 		b->clock = b->path; /* one table has one */
 	if (!tell_number(b, "pipeline.stage", first->stage) ||
-		!tell_number(b, "data.rank", first->replica))
+		!tell_number(b, "data.rank", first->replica) ||
+		(w->t->chunks > 1 &&
+		!tell_number(b, "pipeline.chunks", w->t->chunks)))
 		return false;
 	if (!w->t->pipelined)
 		choose_tracks(w);
