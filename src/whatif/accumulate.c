@@ -218,6 +218,17 @@ static taut_status refuse(struct tauti_whatif *w, const struct tauti_change *c,
 	return TAUT_OK;
 }
 
+static taut_status check_size(const struct accumulator *a,
+	const struct tauti_change *c, uint32_t times)
+{
+	double n = taut_edit_ops(a->w->edit);
+	double more = (double)a->repeat.ops.count;
+
+	return tauti_check_ops(c->text, n + more * (times - 1),
+		1 + floor((TAUTI_MOST_OPS - n) / more), "micro-batches",
+		a->err);
+}
+
 static taut_status copy_all(struct accumulator *a,
 	const struct tauti_change *c, uint32_t times)
 {
@@ -230,6 +241,8 @@ static taut_status copy_all(struct accumulator *a,
 		status = taut_error_set(a->err, TAUT_EINVAL, -1, "%s: forward "
 			"and backward passes take turns within a step; it "
 			"seems to have several micro-batches already", c->text);
+	if (!status)
+		status = check_size(a, c, times);
 	for (uint32_t k = 1; !status && k < times; k++)
 		status = tauti_repeat_copy(&a->repeat, a->err);
 	if (!status)

@@ -28,6 +28,7 @@ struct scaler {
 	double passes[2]; /* over the weights: forward, backward */
 	double packing[2]; /* the same of layers that pack theirs */
 	double flat;      /* share that stays of anything */
+	int64_t grows_ns; /* of all operations that do not stay as they are */
 };
 
 /* Gradients are of one size whatever the batch. */
@@ -106,6 +107,8 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 			continue;
 		share = share_of(s, &op);
 		if (share < 1)
+			s->grows_ns += op.dur_ns;
+		if (share < 1)
 			status = tauti_scale_op(s->w, i, &op,
 				share + (1 - share) * s->factor, err);
 	}
@@ -158,20 +161,6 @@ static taut_status scale_loading(
 	return status;
 }
 
-/* Samples and what a layer makes of them; gradients of weights outlive the
- * backward pass and are as large as before. */
-static void scale_memory(struct scaler *s)
-{
-	enum { DATA = 1 << TAUTI_PHASE_DATA,
-		FORWARD = 1 << TAUTI_PHASE_FORWARD,
-		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
-		NONE = 1 << TAUTI_PHASE_NONE };
-
-	tauti_scale_blocks(s->w, DATA | FORWARD,
-		DATA | FORWARD | BACKWARD | NONE, s->factor);
-	tauti_scale_blocks(s->w, BACKWARD, BACKWARD, s->factor);
-}
-
 /* Central, and how far off: what a layer's weights cost it is one pass more or
  * less, and nothing says how flat its kernels' efficiency is. More that stays
  * makes larger batches faster and smaller ones slower. */
@@ -202,8 +191,13 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	if (status)
 		return status;
 	doubt(&s);
-	scale_memory(&s);
-	status = scale_ops(&s, err);
+	status = tauti_scale_samples(w, s.factor, err);
+	if (!status)
+		status = scale_ops(&s, err);
+	if (!status && !s.grows_ns)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
+			"recording has no computation of a forward or backward "
+			"pass, which would grow with the batch", c->text);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);

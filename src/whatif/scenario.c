@@ -28,7 +28,7 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 			.arena = taut_arena_create() } };
 	if (p->w.arena)
 		p->w.ranged = TAUT_ARENA_ARRAY(
-			p->w.arena, bool, n_changes + 1);
+			p->w.arena, uint8_t, n_changes + 1);
 	status = p->w.ranged ? taut_edit_create(graph, &p->w.edit, err) :
 		no_memory(err);
 	if (status)
@@ -326,8 +326,14 @@ static taut_status build_and_replay(struct tauti_predictor *p,
 {
 	uint32_t *became = calloc(
 		(size_t)taut_edit_collectives(p->w.edit) + 1, sizeof *became);
-	taut_status status = became ? taut_edit_build(p->w.edit, &out->graph,
-		NULL, became, err) : no_memory(err);
+	taut_status status;
+
+	if (p->w.memory)
+		out->op_of = malloc(((size_t)taut_edit_ops(p->w.edit) + 1) *
+			sizeof *out->op_of);
+	status = became && (out->op_of || !p->w.memory) ?
+		taut_edit_build(p->w.edit, &out->graph, out->op_of, became,
+			err) : no_memory(err);
 
 	if (!status)
 		status = replay_shared(p, became, out, err);
@@ -392,5 +398,6 @@ void tauti_outcome_fini(struct tauti_outcome *outcome)
 {
 	taut_timeline_fini(&outcome->timeline);
 	taut_graph_destroy(outcome->graph);
+	free(outcome->op_of);
 	*outcome = (struct tauti_outcome){ 0 };
 }
