@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whatif/compute.h"
+#include "whatif/ddp.h"
 #include "whatif/predict.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -51,87 +53,116 @@ void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
 
 /* --- samples ---------------------------------------------------------------------- */
 
-typedef TAUT_VEC(int64_t) sizes;
+/* A block asked for by one node of the backward pass. */
+struct made {
+	uint32_t trace, node; /* row of the event around it */
+	int64_t bytes;
+};
+typedef TAUT_VEC(struct made) mades;
 
-static int by_size(const void *a, const void *b)
+static int by_node(const void *a, const void *b)
 {
-	const int64_t *x = a, *y = b;
+	const struct made *x = a, *y = b;
 
-	return (*x > *y) - (*x < *y);
+	if (x->trace != y->trace)
+		return x->trace < y->trace ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
 }
 
-static bool has_size(const sizes *all, int64_t bytes)
+/* false: of no known node. */
+static bool node_of(const struct tauti_whatif *w, const struct taut_block *b,
+	struct made *ret)
 {
-	return all->count && bsearch(&bytes, all->data, all->count,
-		sizeof bytes, by_size);
-}
+	uint32_t row;
+	const struct taut_trace *t = tauti_op_trace(w, b->from_op, &row);
 
-static bool add_accumulated(const struct taut_run *run, sizes *all)
-{
-	static const char name[] = "torch::autograd::AccumulateGrad";
-
-	for (uint32_t i = 0; i < run->n_traces; i++) {
-		const struct taut_trace *t = &run->traces[i];
-		uint32_t id = taut_names_find(t->names, name, sizeof name - 1);
-
-		for (uint32_t row = 0; id != TAUT_NONE && row < t->n_events;
-			row++) {
-			const struct taut_tensor_args *tensor =
-				t->name[row] == id ?
-				taut_trace_tensor(t, row) : NULL;
-
-			if (tensor && !taut_vec_push(all, tensor->bytes))
-				return false;
-		}
-	}
+	if (!t)
+		return false;
+	*ret = (struct made){ (uint32_t)(t - w->graph->run->traces),
+		tauti_row_around(t, row, "autograd::engine::evaluate_function"),
+		b->bytes };
 	return true;
 }
 
-/* How large gradients are: what AccumulateGrad was given, and what is made in
- * a backward pass and outlives it. */
-static bool find_gradient_sizes(const struct tauti_whatif *w, sizes *all)
+static bool outlives_backward(
+	const struct tauti_job *job, const struct taut_block *b)
 {
-	const struct tauti_job *job = w->job;
+	return b->to_op == TAUT_NONE ||
+		job->step_of[b->to_op] != job->step_of[b->from_op] ||
+		job->phase[b->to_op] == TAUTI_PHASE_OPTIMIZER;
+}
 
-	if (!add_accumulated(w->graph->run, all))
-		return false;
+/* Gradients of weights: made in a backward pass, and wanted behind it. */
+static bool find_gradients(const struct tauti_whatif *w, mades *found)
+{
 	for (uint32_t i = 0; i < w->memory->n_blocks; i++) {
 		const struct taut_block *b = &w->memory->blocks[i];
+		struct made made;
 
-		if (b->from_op == TAUT_NONE || job->phase[b->from_op] !=
-			TAUTI_PHASE_BACKWARD || (b->to_op != TAUT_NONE &&
-			job->step_of[b->to_op] == job->step_of[b->from_op] &&
-			job->phase[b->to_op] != TAUTI_PHASE_OPTIMIZER))
-			continue;
-		if (!taut_vec_push(all, b->bytes))
+		if (is_in(w->job, b->from_op, 1 << TAUTI_PHASE_BACKWARD) &&
+			outlives_backward(w->job, b) && node_of(w, b, &made) &&
+			!taut_vec_push(found, made))
 			return false;
 	}
-	if (all->count)
-		qsort(all->data, all->count, sizeof *all->data, by_size);
+	if (found->count)
+		qsort(found->data, found->count, sizeof *found->data, by_node);
 	return true;
+}
+
+static bool is_accumulate(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "AccumulateGrad") != NULL;
+}
+
+/* Of what backward makes and frees: a gradient of weights that was put
+ * elsewhere, as into a bucket, and so freed by AccumulateGrad; or what its node
+ * made beside it in its size, as another layout of it. */
+static bool is_of_weights(const struct tauti_whatif *w, const mades *gradients,
+	const uint8_t *puts, const struct taut_block *b)
+{
+	struct made made;
+
+	return (b->to_op != TAUT_NONE && puts[b->to_op]) ||
+		(gradients->count && node_of(w, b, &made) && bsearch(&made,
+		gradients->data, gradients->count, sizeof made, by_node));
+}
+
+static bool grows(const struct tauti_whatif *w, const mades *gradients,
+	const uint8_t *puts, const struct taut_block *b)
+{
+	enum { DATA = 1 << TAUTI_PHASE_DATA,
+		FORWARD = 1 << TAUTI_PHASE_FORWARD,
+		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
+		NONE = 1 << TAUTI_PHASE_NONE };
+
+	if (is_in(w->job, b->from_op, DATA | FORWARD))
+		return is_in(w->job, b->to_op,
+			DATA | FORWARD | BACKWARD | NONE);
+	return is_in(w->job, b->from_op, BACKWARD) &&
+		is_in(w->job, b->to_op, BACKWARD) &&
+		!is_of_weights(w, gradients, puts, b);
 }
 
 taut_status tauti_scale_samples(
 	struct tauti_whatif *w, double factor, struct taut_error *err)
 {
-	enum { MADE = 1 << TAUTI_PHASE_DATA | 1 << TAUTI_PHASE_FORWARD,
-		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
-		NONE = 1 << TAUTI_PHASE_NONE };
-	sizes fixed = { 0 };
-	bool ok = !w->memory || find_gradient_sizes(w, &fixed);
+	mades gradients = { 0 };
+	uint8_t *puts;
+	taut_status status;
 
-	for (uint32_t i = 0; ok && w->memory && i < w->memory->n_blocks; i++) {
-		const struct taut_block *b = &w->memory->blocks[i];
-
-		if (is_in(w->job, b->from_op, MADE) ?
-			is_in(w->job, b->to_op, MADE | BACKWARD | NONE) :
-			is_in(w->job, b->from_op, BACKWARD) &&
-			is_in(w->job, b->to_op, BACKWARD) &&
-			!has_size(&fixed, b->bytes))
+	if (!w->memory)
+		return TAUT_OK;
+	status = tauti_pick(w, is_accumulate, NULL, &puts, err);
+	if (!status && !find_gradients(w, &gradients))
+		status = no_memory(err);
+	for (uint32_t i = 0; !status && i < w->memory->n_blocks; i++)
+		if (grows(w, &gradients, puts, &w->memory->blocks[i]))
 			w->block_scale[i] *= factor;
-	}
-	taut_vec_free(&fixed);
-	return ok ? TAUT_OK : no_memory(err);
+	taut_vec_free(&gradients);
+	return status;
 }
 
 /* --- blocks in parts -------------------------------------------------------------- */

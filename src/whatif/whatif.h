@@ -170,8 +170,8 @@ taut_status tauti_check_ops(const char *change, double n_ops, double most,
 #define TAUTI_NOT_RECORDED ((uint32_t)1 << 31)
 void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
 	uint32_t to_phases, double factor);
-/* As many samples again: what a batch is and what is made of it, but neither
- * gradients of weights nor what is as large as one. */
+/* So many times the samples: what a batch is and what is made of it grow, but
+ * not gradients of weights. */
 taut_status tauti_scale_samples(
 	struct tauti_whatif *w, double factor, struct taut_error *err);
 /* A block of memory is not kept all the time: see splits. */
