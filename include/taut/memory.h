@@ -48,7 +48,8 @@ TAUT_API void taut_memory_destroy(struct taut_memory *memory); /* NULL: fine */
 
 /* The blocks of a changed graph (taut_edit_build()): an operation asks for
  * what the one that it is or is a copy of asked for, and the k-th copy of what
- * gives back gives back what the k-th copy of what asked had. Blocks whose
+ * gives back gives back what the k-th copy of what asked had, the last one all
+ * that is left. Blocks whose
  * asking operation is gone are gone; those whose giving operation is gone stay.
  * like: by op of graph, op of memory->graph or TAUT_NONE. rank_like: by trace
  * of graph, trace of memory->graph. scale: by block of memory, its bytes times

@@ -18,6 +18,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/mman.h>
 
 /* Under AddressSanitizer what was not handed out is out of bounds, and
  * objects lie apart, so that running over the end of one is found. */
@@ -81,6 +82,23 @@ void taut_arena_destroy(struct taut_arena *arena)
 	free(arena);
 }
 
+/* Whole pages of 2 MB are given at once where the system has them: the arrays of
+ * a large job are gigabytes, and a fault for each 4 kB costs more than filling
+ * them. It is a wish, and nothing depends on it. */
+static void wish_for_large_pages(void *at, size_t bytes)
+{
+#ifdef MADV_HUGEPAGE
+	uintptr_t page = (uintptr_t)2 << 20;
+	uintptr_t from = ((uintptr_t)at + page - 1) & ~(page - 1);
+	uintptr_t to = ((uintptr_t)at + bytes) & ~(page - 1);
+	if (bytes >= 8 * page && to > from)
+		(void)madvise((void *)from, to - from, MADV_HUGEPAGE);
+#else
+	(void)at;
+	(void)bytes;
+#endif
+}
+
 /* Not linked yet. Cleared memory comes from calloc, which need not touch
  * pages that are fresh from the system. */
 static struct block *get_block(
@@ -89,6 +107,7 @@ static struct block *get_block(
 	struct block *block = cleared ? calloc(1, total) : malloc(total);
 	if (!block)
 		return NULL;
+	wish_for_large_pages(block, total);
 	block->next = NULL;
 	block->used = 0;
 	block->size = total - sizeof *block;

@@ -6,8 +6,11 @@
  * particular, and is exact. What a change itself has pushed needs no journal:
  * to undo is to drop it. A change therefore costs what it touches.
  *
- *   AT      by op: its cell + 1, or 0 for an op that is as in the graph below
+ *   AT      by op: its cell + 1; or 0 for an op that is as in the graph below;
+ *           or TAUTI_IN_SPAN and its span
  *   CELLS   ops that were touched, or are new: place, neighbours, waits
+ *   SPANS   copies of a rank that nothing has touched since: most of a large
+ *           job's ops, which so need no cell
  *   DUR GAP by op; until the first change of one, those of the graph below
  *   DEAD    by edge of the graph below: 1 when it was taken away
  *   WAITS   edges that were added, in a list by their first op and in one by
@@ -32,6 +35,7 @@
 enum tauti_table_id {
 	TAUTI_AT,      /* uint32_t */
 	TAUTI_CELLS,   /* struct tauti_cell */
+	TAUTI_SPANS,   /* struct tauti_span */
 	TAUTI_DUR,     /* int64_t; data NULL: see tauti_dur() */
 	TAUTI_GAP,     /* int64_t; likewise */
 	TAUTI_DEAD,    /* uint8_t */
@@ -50,6 +54,15 @@ struct tauti_cell {
 	uint32_t out_first, out_last;    /* WAITS; those of the graph below */
 	uint32_t in_first, in_last;      /* come before them */
 	uint8_t kind, gone;
+};
+
+#define TAUTI_IN_SPAN 0x80000000u /* cells are fewer than that */
+
+/* Ops in a row on a lane that are copies, without waits and collectives. */
+struct tauti_span {
+	uint32_t lane;
+	uint32_t first, end; /* all ops of the lane when it was copied */
+	uint32_t back;       /* op - back: of the graph below */
 };
 
 struct tauti_wait {
@@ -140,6 +153,7 @@ static inline size_t tauti_width(enum tauti_table_id table)
 	switch (table) {
 	case TAUTI_AT: return sizeof(uint32_t);
 	case TAUTI_CELLS: return sizeof(struct tauti_cell);
+	case TAUTI_SPANS: return sizeof(struct tauti_span);
 	case TAUTI_DUR: return sizeof(int64_t);
 	case TAUTI_GAP: return sizeof(int64_t);
 	case TAUTI_DEAD: return sizeof(uint8_t);
@@ -234,6 +248,7 @@ static inline bool tauti_edit_push(struct taut_edit *edit,
 TAUTI_ROWS(at, uint32_t, TAUTI_AT)
 TAUTI_ROWS(dead, uint8_t, TAUTI_DEAD)
 TAUTI_ROWS(cells, struct tauti_cell, TAUTI_CELLS)
+TAUTI_ROWS(spans, struct tauti_span, TAUTI_SPANS)
 TAUTI_ROWS(waits, struct tauti_wait, TAUTI_WAITS)
 TAUTI_ROWS(lanes, struct tauti_lane, TAUTI_LANES)
 TAUTI_ROWS(ranks, struct tauti_rank_row, TAUTI_RANKS)
@@ -252,7 +267,24 @@ static inline const struct tauti_cell *tauti_cell(
 {
 	uint32_t at = tauti_at(edit)[op];
 
-	return at ? &tauti_cells(edit)[at - 1] : NULL;
+	return at && !(at & TAUTI_IN_SPAN) ? &tauti_cells(edit)[at - 1] : NULL;
+}
+
+static inline const struct tauti_span *tauti_span(
+	const struct taut_edit *edit, uint32_t op)
+{
+	uint32_t at = tauti_at(edit)[op];
+
+	return at & TAUTI_IN_SPAN ? &tauti_spans(edit)[at & ~TAUTI_IN_SPAN] :
+		NULL;
+}
+
+/* Of an op without a cell: the one of the graph below that it is as. */
+static inline uint32_t tauti_below(const struct taut_edit *edit, uint32_t op)
+{
+	const struct tauti_span *span = tauti_span(edit, op);
+
+	return span ? op - span->back : op;
 }
 
 /* An op's cell, or what it would be. */
@@ -285,15 +317,16 @@ static inline bool tauti_has_op(const struct taut_edit *edit, uint32_t op)
 static inline uint32_t tauti_lane_of(const struct taut_edit *edit, uint32_t op)
 {
 	const struct tauti_cell *cell = tauti_cell(edit, op);
+	const struct tauti_span *span = tauti_span(edit, op);
 
-	return cell ? cell->lane : edit->below->lane[op];
+	return cell ? cell->lane : span ? span->lane : edit->below->lane[op];
 }
 
 static inline uint8_t tauti_kind(const struct taut_edit *edit, uint32_t op)
 {
 	const struct tauti_cell *cell = tauti_cell(edit, op);
 
-	return cell ? cell->kind : edit->below->kind[op];
+	return cell ? cell->kind : edit->below->kind[tauti_below(edit, op)];
 }
 
 static inline uint32_t tauti_coll_of(const struct taut_edit *edit, uint32_t op)
@@ -302,17 +335,29 @@ static inline uint32_t tauti_coll_of(const struct taut_edit *edit, uint32_t op)
 
 	if (cell)
 		return cell->collective;
-	return edit->below->collective ? edit->below->collective[op] :
-		TAUT_NONE;
+	return edit->below->collective ?
+		edit->below->collective[tauti_below(edit, op)] : TAUT_NONE;
+}
+
+static inline uint32_t tauti_name_of(const struct taut_edit *edit, uint32_t op)
+{
+	const struct tauti_cell *cell = tauti_cell(edit, op);
+
+	if (cell)
+		return cell->name;
+	return edit->below->name ? edit->below->name[tauti_below(edit, op)] : 0;
 }
 
 /* The neighbours; inline, for a build walks all lanes. */
 static inline uint32_t tauti_next(const struct taut_edit *edit, uint32_t op)
 {
 	const struct tauti_cell *cell = tauti_cell(edit, op);
+	const struct tauti_span *span = tauti_span(edit, op);
 
 	if (cell)
 		return cell->next;
+	if (span)
+		return op + 1 < span->end ? op + 1 : TAUT_NONE;
 	return op + 1 < edit->below->lane_begin[edit->below->lane[op] + 1] ?
 		op + 1 : TAUT_NONE;
 }
@@ -320,9 +365,12 @@ static inline uint32_t tauti_next(const struct taut_edit *edit, uint32_t op)
 static inline uint32_t tauti_before(const struct taut_edit *edit, uint32_t op)
 {
 	const struct tauti_cell *cell = tauti_cell(edit, op);
+	const struct tauti_span *span = tauti_span(edit, op);
 
 	if (cell)
 		return cell->before;
+	if (span)
+		return op > span->first ? op - 1 : TAUT_NONE;
 	return op > edit->below->lane_begin[edit->below->lane[op]] ? op - 1 :
 		TAUT_NONE;
 }
@@ -332,14 +380,16 @@ static inline bool tauti_has_out(const struct taut_edit *edit, uint32_t op)
 {
 	const uint32_t *begin = edit->below->edge_begin;
 
-	return tauti_at(edit)[op] || begin[op] < begin[op + 1];
+	if (tauti_at(edit)[op])
+		return !tauti_span(edit, op);
+	return begin[op] < begin[op + 1];
 }
 
 /* Likewise, out of it or into it. */
 static inline bool tauti_has_waits(const struct taut_edit *edit, uint32_t op)
 {
-	return tauti_has_out(edit, op) ||
-		edit->in_begin[op] < edit->in_begin[op + 1];
+	return tauti_has_out(edit, op) || (!tauti_span(edit, op) &&
+		edit->in_begin[op] < edit->in_begin[op + 1]);
 }
 
 /* Do the operations of this lane wait for each other? */

@@ -176,7 +176,7 @@ static bool allocate(struct tauti_build *b)
 		b->collective && b->kind && b->edge_begin;
 }
 
-/* As in the graph below, which most are. */
+/* As op of the graph below, which most are. */
 static void lay_same(struct tauti_build *b, uint32_t id, uint32_t op)
 {
 	const struct taut_graph *g = b->below;
@@ -214,6 +214,8 @@ static uint32_t moved_from(const struct tauti_build *b, uint32_t op,
 
 	if (op < b->below->n_ops)
 		return op;
+	if (!cell)
+		return tauti_below(b->edit, op);
 	rank = tauti_lanes(b->edit)[cell->lane].is.trace;
 	return rank != TAUT_NONE && tauti_ranks(b->edit)[rank].like != rank ?
 		cell->like : TAUT_NONE;
@@ -230,7 +232,7 @@ static bool lay_op(struct tauti_build *b, uint32_t id, uint32_t lane)
 	b->owned->like[id] = moved_from(b, op, cell);
 	if (cell)
 		return lay_cell(b, id, cell);
-	lay_same(b, id, op);
+	lay_same(b, id, tauti_below(b->edit, op));
 	return true;
 }
 

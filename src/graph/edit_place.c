@@ -36,7 +36,7 @@ bool tauti_op_add(struct taut_edit *edit, const struct tauti_cell *cell,
 	uint32_t at = tauti_count(edit, TAUTI_CELLS) + 1;
 
 	*ret_op = tauti_count(edit, TAUTI_AT);
-	return tauti_edit_own(edit, TAUTI_DUR) &&
+	return at < TAUTI_IN_SPAN - 1 && tauti_edit_own(edit, TAUTI_DUR) &&
 		tauti_edit_own(edit, TAUTI_GAP) &&
 		tauti_edit_push(edit, TAUTI_CELLS, cell) &&
 		tauti_edit_push(edit, TAUTI_DUR, &dur_ns) &&

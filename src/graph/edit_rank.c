@@ -51,22 +51,55 @@ static bool joins(const struct copier *c, uint32_t coll)
 	return coll != TAUT_NONE && (!c->join || c->join[coll]);
 }
 
-/* Copies of a lane's ops have ids in a row. */
-static bool copy_op(struct copier *c, uint32_t op, uint32_t lane, bool first)
+/* With a cell, for it is not as in the graph below. */
+static bool copy_cell(struct copier *c, uint32_t op,
+	const struct tauti_span *lane)
 {
 	struct taut_edit *edit = c->edit;
 	struct tauti_cell cell = tauti_cell_of(edit, op);
 	uint32_t copy = tauti_count(edit, TAUTI_AT);
 
-	cell.lane = lane;
-	cell.before = first ? TAUT_NONE : copy - 1;
-	cell.next = cell.next == TAUT_NONE ? TAUT_NONE : copy + 1;
+	cell.lane = lane->lane;
+	cell.before = copy == lane->first ? TAUT_NONE : copy - 1;
+	cell.next = copy + 1 == lane->end ? TAUT_NONE : copy + 1;
 	cell.out_first = cell.out_last = TAUT_NONE;
 	cell.in_first = cell.in_last = TAUT_NONE;
 	if (!joins(c, cell.collective))
 		cell.collective = TAUT_NONE;
-	if (!tauti_op_add(edit, &cell, tauti_dur(edit, op),
-		tauti_gap(edit, op), &copy))
+	return tauti_op_add(edit, &cell, tauti_dur(edit, op),
+		tauti_gap(edit, op), &copy);
+}
+
+/* In the lane's span, which is begun anew where the row of ops is broken. */
+static bool copy_plain(struct copier *c, uint32_t op, struct tauti_span *lane)
+{
+	struct taut_edit *edit = c->edit;
+	uint32_t back = tauti_count(edit, TAUTI_AT) - tauti_below(edit, op);
+	uint32_t at = tauti_count(edit, TAUTI_SPANS) - 1;
+	int64_t dur_ns = tauti_dur(edit, op), gap_ns = tauti_gap(edit, op);
+
+	if (back != lane->back) {
+		lane->back = back;
+		at++;
+		if (!tauti_edit_push(edit, TAUTI_SPANS, lane))
+			return false;
+	}
+	at |= TAUTI_IN_SPAN;
+	return tauti_edit_own(edit, TAUTI_DUR) &&
+		tauti_edit_own(edit, TAUTI_GAP) &&
+		tauti_edit_push(edit, TAUTI_DUR, &dur_ns) &&
+		tauti_edit_push(edit, TAUTI_GAP, &gap_ns) &&
+		tauti_edit_push(edit, TAUTI_AT, &at);
+}
+
+static bool copy_op(struct copier *c, uint32_t op, struct tauti_span *lane)
+{
+	struct taut_edit *edit = c->edit;
+	uint32_t copy = tauti_count(edit, TAUTI_AT);
+	bool plain = !tauti_cell(edit, op) &&
+		tauti_coll_of(edit, op) == TAUT_NONE;
+
+	if (!(plain ? copy_plain(c, op, lane) : copy_cell(c, op, lane)))
 		return false;
 	edit->copy_of[op] = copy + 1;
 	return true;
@@ -77,20 +110,25 @@ static bool is_of(const struct copier *c, uint32_t lane)
 	return tauti_lanes(c->edit)[lane].is.trace == c->rank;
 }
 
+/* Copies of a lane's ops have ids in a row. */
 static bool copy_lane(struct copier *c, uint32_t from)
 {
 	struct taut_edit *edit = c->edit;
 	struct tauti_lane lane = tauti_lanes(edit)[from];
-	uint32_t op = lane.first, id = tauti_count(edit, TAUTI_LANES);
-	uint32_t first = tauti_count(edit, TAUTI_AT);
+	struct tauti_span span = { .lane = tauti_count(edit, TAUTI_LANES),
+		.first = tauti_count(edit, TAUTI_AT), .back = TAUT_NONE };
+	uint32_t op;
 
+	span.end = span.first;
+	for (op = lane.first; op != TAUT_NONE; op = tauti_next(edit, op))
+		span.end++;
 	lane.is.trace = c->to;
-	for (; op != TAUT_NONE; op = tauti_next(edit, op))
-		if (!copy_op(c, op, id, op == lane.first))
+	for (op = lane.first; op != TAUT_NONE; op = tauti_next(edit, op))
+		if (!copy_op(c, op, &span))
 			return false;
 	if (lane.first != TAUT_NONE) {
-		lane.first = first;
-		lane.last = tauti_count(edit, TAUTI_AT) - 1;
+		lane.first = span.first;
+		lane.last = span.end - 1;
 	}
 	return tauti_edit_push(edit, TAUTI_LANES, &lane);
 }

@@ -14,9 +14,7 @@ struct selection {
 
 static bool name_fits(struct selection *s, uint32_t op)
 {
-	const struct taut_graph *g = s->edit->below;
-	const struct tauti_cell *cell = tauti_cell(s->edit, op);
-	uint32_t name = cell ? cell->name : g->name ? g->name[op] : 0;
+	uint32_t name = tauti_name_of(s->edit, op);
 	size_t len;
 
 	if (!s->by->name)

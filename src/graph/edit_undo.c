@@ -125,21 +125,23 @@ void taut_edit_undo(struct taut_edit *edit, uint32_t mark)
 struct tauti_cell tauti_cell_of(const struct taut_edit *edit, uint32_t op)
 {
 	const struct taut_graph *g = edit->below;
-	uint32_t at = tauti_at(edit)[op];
+	const struct tauti_cell *cell = tauti_cell(edit, op);
+	uint32_t like;
 
-	if (at)
-		return tauti_cells(edit)[at - 1];
+	if (cell)
+		return *cell;
+	like = tauti_below(edit, op);
 	return (struct tauti_cell) {
-		.lane = g->lane[op],
-		.name = g->name ? g->name[op] : 0,
-		.event = g->event ? g->event[op] : TAUT_NONE,
+		.lane = tauti_lane_of(edit, op),
+		.name = tauti_name_of(edit, op),
+		.event = g->event ? g->event[like] : TAUT_NONE,
 		.collective = tauti_coll_of(edit, op),
-		.like = op,
+		.like = like,
 		.next = tauti_next(edit, op),
 		.before = tauti_before(edit, op),
 		.out_first = TAUT_NONE, .out_last = TAUT_NONE,
 		.in_first = TAUT_NONE, .in_last = TAUT_NONE,
-		.kind = g->kind[op],
+		.kind = g->kind[like],
 	};
 }
 
@@ -147,10 +149,11 @@ bool tauti_edit_touch(struct taut_edit *edit, uint32_t op)
 {
 	struct tauti_cell cell;
 
-	if (tauti_at(edit)[op])
+	if (tauti_cell(edit, op))
 		return true;
 	cell = tauti_cell_of(edit, op);
-	return tauti_edit_push(edit, TAUTI_CELLS, &cell) &&
+	return tauti_count(edit, TAUTI_CELLS) < TAUTI_IN_SPAN - 2 &&
+		tauti_edit_push(edit, TAUTI_CELLS, &cell) &&
 		tauti_edit_put(edit, TAUTI_AT, op, 0, sizeof(uint32_t),
 			tauti_count(edit, TAUTI_CELLS));
 }

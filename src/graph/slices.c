@@ -235,7 +235,12 @@ static bool finish_thread(struct cutter *c)
 			return false;
 		c->open.count--;
 	}
-	return c->lane != r->main_lane || marks_to(c, INT64_MAX);
+	if (c->lane != r->main_lane)
+		return true;
+	/* no event of its own: time before the first step is nobody's */
+	if (!c->begun && r->marks.count)
+		c->at = r->marks.data[0].start;
+	return marks_to(c, INT64_MAX);
 }
 
 static uint8_t serial_kind(uint8_t kind)

@@ -97,7 +97,8 @@ static bool carry_block(struct carry *c, uint32_t index, uint32_t rank)
 	for (uint32_t k = 0; k < (before ? 1 : n_from); k++) {
 		if (!before)
 			b.from_op = c->became.is[from_at + k];
-		b.to_op = k < n_to ? c->became.is[to_at + k] : TAUT_NONE;
+		b.to_op = !n_to ? TAUT_NONE : c->became.is[to_at +
+			(k < n_to ? k : n_to - 1)];
 		if (!taut_vec_push(&c->blocks, b))
 			return false;
 	}

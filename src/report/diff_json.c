@@ -2,15 +2,6 @@
 #include "report/diff.h"
 #include "report/fields.h"
 
-/* A row begins with its name. */
-static void begin_row(struct tauti_put *put, uint32_t i, const char *name,
-	const char *value)
-{
-	tauti_field_row(put, i);
-	tauti_put_key(put, name);
-	tauti_put_string(put, value);
-}
-
 static void put_run(
 	struct tauti_put *put, const char *name, const struct taut_report *r)
 {
@@ -30,7 +21,7 @@ static void put_steps(struct tauti_put *put, const struct tauti_diff *d)
 {
 	tauti_field_section(put, "waterfall", "[");
 	for (uint32_t i = 0; i < d->n_steps; i++) {
-		begin_row(put, i, "id", d->steps[i].id);
+		tauti_field_row_text(put, i, "id", d->steps[i].id);
 		tauti_field_ms(put, "step_ms", d->steps[i].step_ns);
 		tauti_field_ms(put, "change_ms", d->steps[i].change_ns);
 		tauti_put_char(put, '}');
@@ -44,7 +35,7 @@ static void put_path(struct tauti_put *put, const struct tauti_diff *d)
 	for (uint32_t k = 0; k < TAUT_CATEGORIES; k++) {
 		const struct tauti_compare_row *c = &d->path.categories[k];
 
-		begin_row(put, k, "category", taut_category_key(c->category));
+		tauti_field_row_text(put, k, "category", taut_category_key(c->category));
 		tauti_field_ms(put, "a_ms", c->before_ns);
 		tauti_field_ms(put, "b_ms", c->after_ns);
 		tauti_put_char(put, '}');
@@ -58,7 +49,7 @@ static void put_colls(struct tauti_put *put, const struct tauti_diff *d)
 	for (uint32_t i = 0; i < d->n_colls; i++) {
 		const struct tauti_diff_coll *c = &d->colls[i];
 
-		begin_row(put, i, "name", c->name);
+		tauti_field_row_text(put, i, "name", c->name);
 		tauti_field_real(put, "a_count", c->count_a);
 		tauti_field_real(put, "b_count", c->count_b);
 		tauti_field_known(put, "a_bytes", c->bytes_a);
@@ -81,7 +72,7 @@ static void put_ops(struct tauti_put *put, const struct tauti_diff *d)
 	for (uint32_t i = 0; i < d->n_ops; i++) {
 		const struct tauti_diff_op *op = &d->ops[i];
 
-		begin_row(put, i, "name", op->name);
+		tauti_field_row_text(put, i, "name", op->name);
 		tauti_field_key(put, "kind");
 		tauti_put_string(put, kinds[op->kind]);
 		tauti_field_real(put, "a_count", op->count_a);

@@ -8,6 +8,14 @@ void tauti_field_row(struct tauti_put *put, uint32_t i)
 	tauti_put_text(put, i ? ",\n  {" : "\n  {");
 }
 
+void tauti_field_row_text(struct tauti_put *put, uint32_t i, const char *key,
+	const char *value)
+{
+	tauti_field_row(put, i);
+	tauti_put_key(put, key);
+	tauti_put_string(put, value);
+}
+
 void tauti_field_key(struct tauti_put *put, const char *key)
 {
 	tauti_put_char(put, ',');
@@ -59,4 +67,17 @@ void tauti_field_text(
 {
 	tauti_field_key(put, key);
 	tauti_put_string(put, value);
+}
+
+void tauti_field_texts(struct tauti_put *put, const char *key,
+	const char *const *values, size_t n)
+{
+	tauti_field_key(put, key);
+	tauti_put_char(put, '[');
+	for (size_t i = 0; i < n; i++) {
+		if (i)
+			tauti_put_char(put, ',');
+		tauti_put_string(put, values[i]);
+	}
+	tauti_put_char(put, ']');
 }

@@ -7,6 +7,9 @@
 
 /* A row starts on a new line: long tables stay readable, and diffs small. */
 void tauti_field_row(struct tauti_put *put, uint32_t i);
+/* The same, with its first member. */
+void tauti_field_row_text(struct tauti_put *put, uint32_t i, const char *key,
+	const char *value);
 void tauti_field_key(struct tauti_put *put, const char *key);
 /* A member of the outermost object; open is how its value begins. */
 void tauti_field_section(
@@ -20,5 +23,7 @@ void tauti_field_integer(struct tauti_put *put, const char *key, int64_t value);
 void tauti_field_known(struct tauti_put *put, const char *key, int64_t value);
 void tauti_field_text(
 	struct tauti_put *put, const char *key, const char *value);
+void tauti_field_texts(struct tauti_put *put, const char *key,
+	const char *const *values, size_t n);
 
 #endif /* TAUT_REPORT_FIELDS_H */

@@ -1,6 +1,7 @@
 /* stragglers_out.c - what taut stragglers prints. */
 #include <string.h>
 
+#include "report/fields.h"
 #include "report/number.h"
 #include "report/tables.h"
 #include "report/text.h"
@@ -173,36 +174,23 @@ taut_status tauti_stragglers_text(const struct taut_stragglers *s,
 
 /* --- JSON --------------------------------------------------------------------------- */
 
-static void key_real(struct tauti_put *put, const char *key, double value)
-{
-	tauti_put_key(put, key);
-	tauti_put_real(put, value);
-}
-
-static void key_ms(struct tauti_put *put, const char *key, int64_t ns)
-{
-	char text[TAUTI_NUMBER_BYTES];
-	tauti_put_key(put, key);
-	tauti_put_text(put, tauti_number_ms(ns, 6, text));
-}
-
 static void put_row(struct tauti_put *put, const struct taut_stragglers *s,
-	int by, const struct taut_straggler_row *row)
+	int by, uint32_t i, const struct taut_straggler_row *row)
 {
 	char text[TAUTI_NUMBER_BYTES];
-	tauti_put_text(put, "\n  {");
+	tauti_field_row(put, i);
 	tauti_put_key(put, kinds[by].number_key);
 	if (by == TAUT_BY_TYPE)
 		tauti_put_string(put, row->name);
 	else
 		tauti_put_int(put, row->number);
-	tauti_put_char(put, ',');
-	key_real(put, "slowdown", row->slowdown);
-	tauti_put_text(put, ",\"steps_ms\":[");
-	for (uint32_t i = 0; i < s->n_steps; i++) {
-		if (i)
+	tauti_field_real(put, "slowdown", row->slowdown);
+	tauti_field_key(put, "steps_ms");
+	tauti_put_char(put, '[');
+	for (uint32_t k = 0; k < s->n_steps; k++) {
+		if (k)
 			tauti_put_char(put, ',');
-		tauti_put_text(put, tauti_number_ms(row->step_ns[i], 6, text));
+		tauti_put_text(put, tauti_number_ms(row->step_ns[k], 6, text));
 	}
 	tauti_put_text(put, "]}");
 }
@@ -211,32 +199,25 @@ static void put_rows(struct tauti_put *put, const struct taut_stragglers *s,
 	int by, const struct taut_straggler_row *rows)
 {
 	tauti_put_char(put, '[');
-	for (uint32_t i = 0; rows && i < s->by[by].n; i++) {
-		if (i)
-			tauti_put_char(put, ',');
-		put_row(put, s, by, &rows[i]);
-	}
+	for (uint32_t i = 0; rows && i < s->by[by].n; i++)
+		put_row(put, s, by, i, &rows[i]);
 	tauti_put_char(put, ']');
 }
 
 static void put_steps(struct tauti_put *put, const struct taut_stragglers *s)
 {
-	tauti_put_text(put, ",\n\"steps\":[");
+	tauti_field_section(put, "steps", "[");
 	for (uint32_t i = 0; i < s->n_steps; i++) {
 		const struct taut_straggler_step *step = &s->steps[i];
-		tauti_put_text(put, i ? ",\n  {\"step\":" : "\n  {\"step\":");
+		tauti_field_row(put, i);
+		tauti_put_text(put, "\"step\":");
 		tauti_put_int(put, step->id);
-		tauti_put_char(put, ',');
-		key_ms(put, "measured_ms", step->measured_ns);
-		tauti_put_char(put, ',');
-		key_ms(put, "nodelay_ms", step->nodelay_ns);
-		tauti_put_char(put, ',');
-		key_ms(put, "ideal_ms", step->ideal_ns);
-		tauti_put_char(put, ',');
-		key_real(put, "slowdown",
+		tauti_field_ms(put, "measured_ms", step->measured_ns);
+		tauti_field_ms(put, "nodelay_ms", step->nodelay_ns);
+		tauti_field_ms(put, "ideal_ms", step->ideal_ns);
+		tauti_field_real(put, "slowdown",
 			ratio(step->nodelay_ns, step->ideal_ns));
-		tauti_put_char(put, ',');
-		key_real(put, "launch_slowdown",
+		tauti_field_real(put, "launch_slowdown",
 			ratio(step->measured_ns, step->nodelay_ns));
 		tauti_put_char(put, '}');
 	}
@@ -245,15 +226,12 @@ static void put_steps(struct tauti_put *put, const struct taut_stragglers *s)
 
 static void put_cause(struct tauti_put *put, const struct taut_stragglers *s)
 {
-	tauti_put_text(put, ",\n\"cause\":{\"place\":");
+	tauti_field_section(put, "cause", "{\"place\":");
 	tauti_put_string(put, s->cause < TAUT_STRAGGLER_BY ?
 		kinds[s->cause].number_key : "none");
-	tauti_put_text(put, ",\"number\":");
-	tauti_put_int(put, s->cause_number);
-	tauti_put_char(put, ',');
-	key_real(put, "repair_pct", s->repair_pct);
-	tauti_put_text(put, ",\"sentence\":");
-	tauti_put_string(put, s->sentence);
+	tauti_field_integer(put, "number", s->cause_number);
+	tauti_field_real(put, "repair_pct", s->repair_pct);
+	tauti_field_text(put, "sentence", s->sentence);
 	tauti_put_char(put, '}');
 }
 
@@ -264,26 +242,19 @@ taut_status tauti_stragglers_json(const struct taut_stragglers *s,
 	tauti_put_begin(&put, out);
 	tauti_put_text(&put, "{\"version\":");
 	tauti_put_string(&put, taut_version());
-	tauti_put_text(&put, ",\"run\":");
-	tauti_put_string(&put, path);
-	tauti_put_text(&put, ",\"ranks\":");
-	tauti_put_int(&put, s->n_ranks);
-	tauti_put_text(&put, ",\"stages\":");
-	tauti_put_int(&put, s->n_stages);
-	tauti_put_text(&put, ",\"replicas\":");
-	tauti_put_int(&put, s->n_replicas);
-	tauti_put_text(&put, ",\n");
-	key_real(&put, "slowdown", s->slowdown);
-	tauti_put_char(&put, ',');
-	key_real(&put, "launch_slowdown", s->launch_slowdown);
+	tauti_field_text(&put, "run", path);
+	tauti_field_integer(&put, "ranks", s->n_ranks);
+	tauti_field_integer(&put, "stages", s->n_stages);
+	tauti_field_integer(&put, "replicas", s->n_replicas);
+	tauti_field_real(&put, "slowdown", s->slowdown);
+	tauti_field_real(&put, "launch_slowdown", s->launch_slowdown);
 	put_cause(&put, s);
 	put_steps(&put, s);
 	for (int by = 0; by < TAUT_STRAGGLER_BY; by++) {
-		tauti_put_text(&put, ",\n");
-		tauti_put_key(&put, kinds[by].key);
+		tauti_field_section(&put, kinds[by].key, "");
 		put_rows(&put, s, by, s->by[by].rows);
 	}
-	tauti_put_text(&put, ",\n\"delays\":{");
+	tauti_field_section(&put, "delays", "{");
 	for (int by = 0; by < TAUT_STRAGGLER_BY; by++) {
 		tauti_put_text(&put, by ? ",\n" : "\n");
 		tauti_put_key(&put, kinds[by].key);

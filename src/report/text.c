@@ -209,7 +209,7 @@ static void say_notes(const struct tauti_text *t)
 /* --- the whole ---------------------------------------------------------------------*/
 
 /* Removals are counted from one and the same step. */
-static int64_t base_step(const struct taut_report *r)
+int64_t tauti_text_base_step(const struct taut_report *r)
 {
 	return r->n_removals ? r->removals[0].step_ns +
 		r->removals[0].saved_ns : r->steady_ns;
@@ -236,7 +236,8 @@ taut_status taut_report_text(const struct taut_report *report,
 	struct tauti_text t = { report, &sheet,
 		decimals_for(report->steady_ns),
 		report->n_ranks && report->n_steps > report->n_ranks ?
-		report->n_steps / report->n_ranks : 1, base_step(report),
+		report->n_steps / report->n_ranks : 1,
+		tauti_text_base_step(report),
 		options && options->all };
 	taut_status status = tauti_sheet_begin(&sheet, out, tauti_text_width(options),
 		options && options->colour, reterr);

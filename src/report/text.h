@@ -32,6 +32,11 @@ const char *tauti_text_count(const struct tauti_text *t, uint64_t count);
 const char *tauti_text_bar(const struct tauti_text *t, int64_t part,
 	int64_t whole, int columns, enum tauti_style style);
 
+/* The step that removals and findings of a report are savings of. */
+int64_t tauti_text_base_step(const struct taut_report *report);
+/* Says so where it is far from the steady step. */
+void tauti_text_base(const struct tauti_text *t);
+
 /* The width to use: the caller's if it is wide enough for the tables. */
 int tauti_text_width(const struct taut_text_options *options);
 

@@ -343,7 +343,7 @@ void tauti_text_late(const struct tauti_text *t)
 
 /* Removals count from the first begin to the last end of all ranks. Where that
  * is far from the step of the head, savings would seem too large. */
-static void say_base(const struct tauti_text *t)
+void tauti_text_base(const struct tauti_text *t)
 {
 	int64_t steady = t->report->steady_ns;
 
@@ -391,7 +391,7 @@ void tauti_text_removals(const struct tauti_text *t)
 			before, REMOVAL_BAR, TAUTI_GREEN), TAUTI_PLAIN);
 	}
 	tauti_table_end(&table);
-	say_base(t);
+	tauti_text_base(t);
 }
 
 /* --- critical path -------------------------------------------------------------------*/

@@ -3,67 +3,17 @@
 #include <math.h>
 
 #include "explain/compare.h"
+#include "report/fields.h"
 #include "report/number.h"
-#include "report/put.h"
 #include "report/whatif.h"
-
-static void key(struct tauti_put *put, const char *name)
-{
-	tauti_put_text(put, ",\n");
-	tauti_put_key(put, name);
-}
-
-static void field(struct tauti_put *put, const char *name, bool first)
-{
-	if (!first)
-		tauti_put_char(put, ',');
-	tauti_put_key(put, name);
-}
-
-static void ms(struct tauti_put *put, int64_t ns)
-{
-	char text[TAUTI_NUMBER_BYTES];
-
-	tauti_put_text(put, tauti_number_ms(ns, 6, text));
-}
-
-static void real(struct tauti_put *put, double value)
-{
-	char text[TAUTI_NUMBER_BYTES];
-	const char *number = tauti_number_real(value, 6, text);
-
-	tauti_put_text(put, number ? number : "null");
-}
-
-static void known(struct tauti_put *put, int64_t value)
-{
-	if (value < 0)
-		tauti_put_text(put, "null");
-	else
-		tauti_put_int(put, value);
-}
-
-static void texts(
-	struct tauti_put *put, const char *const *all, size_t n)
-{
-	tauti_put_char(put, '[');
-	for (size_t i = 0; i < n; i++) {
-		if (i)
-			tauti_put_char(put, ',');
-		tauti_put_string(put, all[i]);
-	}
-	tauti_put_char(put, ']');
-}
 
 static void put_head(struct tauti_put *put, const struct taut_report *before,
 	const char *const *changes, size_t n)
 {
 	tauti_put_text(put, "{\"version\":");
 	tauti_put_string(put, taut_version());
-	key(put, "run");
-	tauti_put_string(put, before->run ? before->run->path : "");
-	key(put, "changes");
-	texts(put, changes, n);
+	tauti_field_text(put, "run", before->run ? before->run->path : "");
+	tauti_field_texts(put, "changes", changes, n);
 }
 
 static double speed_up(
@@ -78,89 +28,62 @@ static double speed_up(
 static void put_answer(
 	struct tauti_put *put, const struct taut_prediction *p)
 {
-	key(put, "before_ms");
-	ms(put, p->before_ns);
-	key(put, "recorded_ms");
-	ms(put, p->recorded_ns);
-	key(put, "recorder_us_an_event");
-	real(put, p->recorder_ns / 1e3);
-	key(put, "after_ms");
-	ms(put, p->after_ns);
-	key(put, "low_ms");
-	ms(put, p->low_ns);
-	key(put, "high_ms");
-	ms(put, p->high_ns);
-	key(put, "samples_factor");
-	real(put, p->samples_factor);
-	key(put, "speedup");
-	real(put, speed_up(p->before_ns, p->after_ns, p->samples_factor));
-	key(put, "memory_before_bytes");
-	known(put, p->memory_before);
-	key(put, "memory_after_bytes");
-	known(put, p->memory_after);
-	key(put, "uncertain");
-	tauti_put_char(put, '[');
+	tauti_field_ms(put, "before_ms", p->before_ns);
+	tauti_field_ms(put, "recorded_ms", p->recorded_ns);
+	tauti_field_real(put, "recorder_us_an_event", p->recorder_ns / 1e3);
+	tauti_field_ms(put, "after_ms", p->after_ns);
+	tauti_field_ms(put, "low_ms", p->low_ns);
+	tauti_field_ms(put, "high_ms", p->high_ns);
+	tauti_field_real(put, "samples_factor", p->samples_factor);
+	tauti_field_real(put, "speedup",
+		speed_up(p->before_ns, p->after_ns, p->samples_factor));
+	tauti_field_known(put, "memory_before_bytes", p->memory_before);
+	tauti_field_known(put, "memory_after_bytes", p->memory_after);
+	tauti_field_section(put, "uncertain", "[");
 	for (uint32_t i = 0; i < p->n_uncertain; i++) {
-		tauti_put_text(put, i ? ",\n  {" : "\n  {");
-		field(put, "name", true);
-		tauti_put_string(put, p->uncertain[i].name);
-		field(put, "low_ms", false);
-		ms(put, p->uncertain[i].low_ns);
-		field(put, "high_ms", false);
-		ms(put, p->uncertain[i].high_ns);
+		tauti_field_row_text(put, i, "name", p->uncertain[i].name);
+		tauti_field_ms(put, "low_ms", p->uncertain[i].low_ns);
+		tauti_field_ms(put, "high_ms", p->uncertain[i].high_ns);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
-	key(put, "notes");
-	texts(put, p->notes, p->n_notes);
+	tauti_field_texts(put, "notes", p->notes, p->n_notes);
 }
 
 static void put_row(struct tauti_put *put, const struct tauti_compare_row *row,
-	bool first, bool named)
+	uint32_t i, bool named)
 {
-	tauti_put_text(put, first ? "\n  {" : ",\n  {");
-	field(put, "category", true);
-	tauti_put_string(put, taut_category_key(row->category));
-	if (named) {
-		field(put, "name", false);
-		tauti_put_string(put, row->name);
-	}
-	field(put, "before_ms", false);
-	ms(put, row->before_ns);
-	field(put, "after_ms", false);
-	ms(put, row->after_ns);
+	tauti_field_row_text(
+		put, i, "category", taut_category_key(row->category));
+	if (named)
+		tauti_field_text(put, "name", row->name);
+	tauti_field_ms(put, "before_ms", row->before_ns);
+	tauti_field_ms(put, "after_ms", row->after_ns);
 	tauti_put_char(put, '}');
 }
 
 static void put_comparison(
 	struct tauti_put *put, const struct tauti_compare *c)
 {
-	key(put, "critical_path");
-	tauti_put_char(put, '[');
-	for (int k = 0; k < TAUT_CATEGORIES; k++)
-		put_row(put, &c->categories[k], !k, false);
+	tauti_field_section(put, "critical_path", "[");
+	for (uint32_t k = 0; k < TAUT_CATEGORIES; k++)
+		put_row(put, &c->categories[k], k, false);
 	tauti_put_char(put, ']');
-	key(put, "operations");
-	tauti_put_char(put, '[');
+	tauti_field_section(put, "operations", "[");
 	for (uint32_t i = 0; i < c->n_ops; i++)
-		put_row(put, &c->ops[i], !i, true);
+		put_row(put, &c->ops[i], i, true);
 	tauti_put_char(put, ']');
 }
 
 static void put_limits(struct tauti_put *put, const struct taut_report *after)
 {
-	key(put, "limits_next");
-	tauti_put_char(put, '[');
+	tauti_field_section(put, "limits_next", "[");
 	for (uint32_t i = 0; i < after->n_findings; i++) {
 		const struct taut_report_finding *f = &after->findings[i];
 
-		tauti_put_text(put, i ? ",\n  {" : "\n  {");
-		field(put, "id", true);
-		tauti_put_string(put, f->id);
-		field(put, "cost_ms", false);
-		ms(put, f->cost_ns);
-		field(put, "text", false);
-		tauti_put_string(put, f->text);
+		tauti_field_row_text(put, i, "id", f->id);
+		tauti_field_ms(put, "cost_ms", f->cost_ns);
+		tauti_field_text(put, "text", f->text);
 		tauti_put_char(put, '}');
 	}
 	tauti_put_char(put, ']');
@@ -191,6 +114,21 @@ taut_status tauti_whatif_json(const struct tauti_whatif_view *view, FILE *out,
 
 /* --- a sweep -------------------------------------------------------------------------- */
 
+static void put_point(struct tauti_put *put, uint32_t i,
+	const struct tauti_sweep_point *p)
+{
+	tauti_field_row_text(put, i, "value", p->value);
+	tauti_field_ms(put, "before_ms", p->before_ns);
+	tauti_field_ms(put, "after_ms", p->after_ns);
+	tauti_field_ms(put, "low_ms", p->low_ns);
+	tauti_field_ms(put, "high_ms", p->high_ns);
+	tauti_field_real(put, "samples_factor", p->samples_factor);
+	tauti_field_real(put, "speedup",
+		speed_up(p->before_ns, p->after_ns, p->samples_factor));
+	tauti_field_known(put, "memory_after_bytes", p->memory_after);
+	tauti_put_char(put, '}');
+}
+
 taut_status tauti_sweep_json(const struct tauti_sweep_view *view, FILE *out,
 	struct taut_error *reterr)
 {
@@ -199,35 +137,30 @@ taut_status tauti_sweep_json(const struct tauti_sweep_view *view, FILE *out,
 
 	tauti_put_begin(&put, out);
 	put_head(&put, view->before, view->changes, view->n_changes);
-	key(&put, "sweep");
-	tauti_put_string(&put, s->name);
-	key(&put, "points");
-	tauti_put_char(&put, '[');
-	for (uint32_t i = 0; i < s->n_points; i++) {
-		const struct tauti_sweep_point *p = &s->points[i];
-
-		tauti_put_text(&put, i ? ",\n  {" : "\n  {");
-		field(&put, "value", true);
-		tauti_put_string(&put, p->value);
-		field(&put, "before_ms", false);
-		ms(&put, p->before_ns);
-		field(&put, "after_ms", false);
-		ms(&put, p->after_ns);
-		field(&put, "low_ms", false);
-		ms(&put, p->low_ns);
-		field(&put, "high_ms", false);
-		ms(&put, p->high_ns);
-		field(&put, "samples_factor", false);
-		real(&put, p->samples_factor);
-		field(&put, "speedup", false);
-		real(&put, speed_up(
-			p->before_ns, p->after_ns, p->samples_factor));
-		field(&put, "memory_after_bytes", false);
-		known(&put, p->memory_after);
-		tauti_put_char(&put, '}');
-	}
+	tauti_field_text(&put, "sweep", s->name);
+	tauti_field_section(&put, "points", "[");
+	for (uint32_t i = 0; i < s->n_points; i++)
+		put_point(&put, i, &s->points[i]);
 	tauti_put_text(&put, "]}\n");
 	return tauti_put_end(&put, reterr);
+}
+
+/* Behind a comma of a table. */
+static void cell_ms(struct tauti_put *put, int64_t ns)
+{
+	char text[TAUTI_NUMBER_BYTES];
+
+	tauti_put_char(put, ',');
+	tauti_put_text(put, tauti_number_ms(ns, 6, text));
+}
+
+static void cell_real(struct tauti_put *put, double value)
+{
+	char text[TAUTI_NUMBER_BYTES];
+	const char *number = tauti_number_real(value, 6, text);
+
+	tauti_put_char(put, ',');
+	tauti_put_text(put, number ? number : "null");
 }
 
 /* A field that a comma, a quote or a line end would break is quoted. */
@@ -261,16 +194,11 @@ taut_status tauti_sweep_csv(const struct tauti_sweep_view *view, FILE *out,
 		const struct tauti_sweep_point *p = &s->points[i];
 
 		put_csv(&put, p->value);
-		tauti_put_char(&put, ',');
-		ms(&put, p->before_ns);
-		tauti_put_char(&put, ',');
-		ms(&put, p->after_ns);
-		tauti_put_char(&put, ',');
-		ms(&put, p->low_ns);
-		tauti_put_char(&put, ',');
-		ms(&put, p->high_ns);
-		tauti_put_char(&put, ',');
-		real(&put, speed_up(
+		cell_ms(&put, p->before_ns);
+		cell_ms(&put, p->after_ns);
+		cell_ms(&put, p->low_ns);
+		cell_ms(&put, p->high_ns);
+		cell_real(&put, speed_up(
 			p->before_ns, p->after_ns, p->samples_factor));
 		tauti_put_char(&put, '\n');
 	}
@@ -279,40 +207,31 @@ taut_status tauti_sweep_csv(const struct tauti_sweep_view *view, FILE *out,
 
 /* --- the list ---------------------------------------------------------------------------- */
 
-static void put_change(
-	struct tauti_put *put, const struct taut_transformation_info *info)
+static void put_change(struct tauti_put *put, uint32_t row,
+	const struct taut_transformation_info *info)
 {
-	const char *const fields[][2] = { { "group", info->group },
-		{ "summary", info->summary },
-		{ "assumption", info->assumption },
-		{ "source", info->source } };
-
-	field(put, "name", true);
-	tauti_put_string(put, info->name);
-	for (size_t i = 0; i < sizeof fields / sizeof fields[0]; i++) {
-		field(put, fields[i][0], false);
-		tauti_put_string(put, fields[i][1]);
-	}
-	field(put, "parameters", false);
+	tauti_field_row_text(put, row, "name", info->name);
+	tauti_field_text(put, "group", info->group);
+	tauti_field_text(put, "summary", info->summary);
+	tauti_field_text(put, "assumption", info->assumption);
+	tauti_field_text(put, "source", info->source);
+	tauti_field_key(put, "parameters");
 	tauti_put_char(put, '[');
-	for (size_t i = 0; i < info->n_parameters; i++) {
+	for (uint32_t i = 0; i < info->n_parameters; i++) {
 		const struct taut_parameter *p = &info->parameters[i];
 
-		tauti_put_text(put, i ? ",\n    {" : "\n    {");
-		field(put, "name", true);
-		tauti_put_string(put, p->name);
-		field(put, "form", false);
-		tauti_put_string(put, p->form);
-		field(put, "preset", false);
-		if (p->preset)
-			tauti_put_string(put, p->preset);
-		else
+		tauti_field_row_text(put, i, "name", p->name);
+		tauti_field_text(put, "form", p->form);
+		if (p->preset) {
+			tauti_field_text(put, "preset", p->preset);
+		} else {
+			tauti_field_key(put, "preset");
 			tauti_put_text(put, "null");
-		field(put, "help", false);
-		tauti_put_string(put, p->help);
+		}
+		tauti_field_text(put, "help", p->help);
 		tauti_put_char(put, '}');
 	}
-	tauti_put_char(put, ']');
+	tauti_put_text(put, "]}");
 }
 
 taut_status tauti_changes_json(const struct taut_transformation_info *info,
@@ -320,21 +239,15 @@ taut_status tauti_changes_json(const struct taut_transformation_info *info,
 {
 	const struct taut_transformation_info *one;
 	struct tauti_put put;
-	bool first = true;
+	uint32_t n = 0;
 
 	tauti_put_begin(&put, out);
 	tauti_put_text(&put, "{\"version\":");
 	tauti_put_string(&put, taut_version());
-	key(&put, "changes");
-	tauti_put_char(&put, '[');
-	for (size_t i = 0; (one = taut_transformation(i)) != NULL; i++) {
-		if (info && one != info)
-			continue;
-		tauti_put_text(&put, first ? "\n  {" : ",\n  {");
-		put_change(&put, one);
-		tauti_put_char(&put, '}');
-		first = false;
-	}
+	tauti_field_section(&put, "changes", "[");
+	for (size_t i = 0; (one = taut_transformation(i)) != NULL; i++)
+		if (!info || one == info)
+			put_change(&put, n++, one);
 	tauti_put_text(&put, "]}\n");
 	return tauti_put_end(&put, reterr);
 }

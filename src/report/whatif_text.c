@@ -195,10 +195,13 @@ static void say_difference(const struct page *g, const struct tauti_compare *c)
 static void say_limits(const struct page *g)
 {
 	const struct taut_report *r = g->view->after;
+	struct tauti_text t = g->t;
 	uint32_t n = r->n_findings < LIMITS_SHOWN ? r->n_findings :
 		LIMITS_SHOWN;
 	int columns[2] = { 0, 0 };
 
+	t.report = r;
+	t.step_ns = tauti_text_base_step(r);
 	tauti_sheet_heading(g->t.sheet, "What limits next",
 		n ? "first: how much shorter a step would then be" : "");
 	if (!n)
@@ -206,8 +209,7 @@ static void say_limits(const struct page *g)
 			"cause would shorten a step by much.");
 	for (uint32_t i = 0; i < n; i++) {
 		const struct taut_report_finding *f = &r->findings[i];
-		const char *pct = tauti_text_pct(
-			&g->t, f->cost_ns, g->p->after_ns);
+		const char *pct = tauti_text_pct(&t, f->cost_ns, t.step_ns);
 
 		/* the first costs most: the others fit its columns */
 		columns[0] = i ? columns[0] : (int)strlen(ms(g, f->cost_ns));
@@ -217,6 +219,8 @@ static void say_limits(const struct page *g)
 			columns[0], ms(g, f->cost_ns), columns[1], pct),
 			f->text, TAUTI_PLAIN);
 	}
+	if (n)
+		tauti_text_base(&t);
 }
 
 /* --- what was assumed ----------------------------------------------------------------- */

@@ -139,6 +139,20 @@ taut_status tauti_builder_note(struct tauti_builder *b, const char *fmt, ...)
 	return TAUT_OK;
 }
 
+taut_status tauti_builder_note_lost(struct tauti_builder *b, const char *what,
+	const char *const reasons[TAUTI_LOST_COUNT])
+{
+	taut_status status = TAUT_OK;
+	for (int i = 0; i < TAUTI_LOST_COUNT && status == TAUT_OK; i++)
+		if (b->lost[i] && reasons[i])
+			status = tauti_builder_note(b,
+				"%llu %s%s left out (%s), the first at byte "
+				"%llu", (unsigned long long)b->lost[i], what,
+				b->lost[i] == 1 ? "" : "s", reasons[i],
+				(unsigned long long)b->lost_at[i]);
+	return status;
+}
+
 taut_status tauti_builder_fact(struct tauti_builder *b, const char *key,
 	const char *value, size_t value_len)
 {

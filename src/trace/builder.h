@@ -151,6 +151,10 @@ void tauti_builder_lose(struct tauti_builder *builder, enum tauti_lost why,
 /* One line for the user; the path is put before it. */
 TAUT_NODISCARD taut_status tauti_builder_note(struct tauti_builder *builder,
 	const char *fmt, ...) TAUT_PRINTF(2, 3);
+/* A line for each reason for which something was lost; what: "event". */
+TAUT_NODISCARD taut_status tauti_builder_note_lost(
+	struct tauti_builder *builder, const char *what,
+	const char *const reasons[TAUTI_LOST_COUNT]);
 
 /* Orders the rows and writes the columns. All of *ret_trace is set but format
  * and what the trace does not say (rank -1, host ""). It lies in the arena

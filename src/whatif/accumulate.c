@@ -7,7 +7,10 @@
  * with K - 1 copies of what stands in brackets, without communication. So the
  * buffers, which DDP broadcasts in the first forward pass of a step, stay in
  * the first one. */
+#include <stdlib.h>
+
 #include "whatif/compute.h"
+#include "whatif/ddp.h"
 
 enum { TIMES };
 
@@ -177,45 +180,46 @@ static taut_status load_more(struct accumulator *a, uint32_t rank)
 
 enum { SMALL_BYTES = 4096 };
 
-/* By collective: it sums gradients. */
-static uint8_t *mark_gradients(struct tauti_whatif *w)
+/* Collectives of a micro-batch's own would have to be repeated too. */
+static bool is_repeated(const struct tauti_whatif *w, uint32_t c)
 {
-	const struct tauti_job *job = w->job;
-	uint8_t *is = TAUT_ARENA_ARRAY(
-		w->arena, uint8_t, w->graph->n_collectives + 1);
+	const struct taut_collective *is = &w->graph->collectives[c];
+	uint32_t step = w->job->step_of[
+		w->graph->member_arrive[is->first_member]];
 
-	for (uint32_t s = 0; is && s < job->n_steps; s++)
-		for (uint32_t i = 0; i < job->steps[s].n_gradients; i++)
-			is[job->gradients[job->steps[s].first_gradient + i]] = 1;
-	return is;
+	return is->kind != TAUT_COLL_BROADCAST && step != TAUT_NONE &&
+		is->kind != TAUT_COLL_BARRIER &&
+		(is->bytes < 0 || is->bytes >= SMALL_BYTES);
 }
 
-/* Collectives of a micro-batch's own would have to be repeated too. */
 static taut_status refuse(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
-	const struct taut_graph *g = w->graph;
-	const uint8_t *is_gradient = mark_gradients(w);
+	uint8_t *is_gradient = tauti_gradient_marks(w);
+	taut_status status = is_gradient ? TAUT_OK :
+		tauti_no_memory(err, "gradients");
 
-	if (!is_gradient)
-		return tauti_no_memory(err, "gradients");
-	for (uint32_t i = 0; i < g->n_collectives; i++) {
-		const struct taut_collective *is = &g->collectives[i];
-		uint32_t step = w->job->step_of[
-			g->member_arrive[is->first_member]];
+	for (uint32_t i = 0; !status && i < w->graph->n_collectives; i++)
+		if (!is_gradient[i] && is_repeated(w, i))
+			status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
+				"job does %s within its passes, which "
+				"micro-batches would repeat; only data-parallel "
+				"jobs that sum gradients alone are modelled",
+				c->text, taut_coll_kind_name(
+				w->graph->collectives[i].kind));
+	free(is_gradient);
+	return status;
+}
 
-		if (is->kind == TAUT_COLL_BROADCAST || step == TAUT_NONE ||
-			is->kind == TAUT_COLL_BARRIER ||
-			(is->bytes >= 0 && is->bytes < SMALL_BYTES) ||
-			is_gradient[i])
-			continue;
-		return taut_error_set(err, TAUT_EINVAL, -1, "%s: the job does "
-			"%s within its passes, which micro-batches would "
-			"repeat; only data-parallel jobs that sum gradients "
-			"alone are modelled", c->text,
-			taut_coll_kind_name(is->kind));
-	}
-	return TAUT_OK;
+static taut_status check_size(const struct accumulator *a,
+	const struct tauti_change *c, uint32_t times)
+{
+	double n = taut_edit_ops(a->w->edit);
+	double more = (double)a->repeat.ops.count;
+
+	return tauti_check_ops(c->text, n + more * (times - 1),
+		1 + floor((TAUTI_MOST_OPS - n) / more), "micro-batches",
+		a->err);
 }
 
 static taut_status copy_all(struct accumulator *a,
@@ -230,6 +234,8 @@ static taut_status copy_all(struct accumulator *a,
 		status = taut_error_set(a->err, TAUT_EINVAL, -1, "%s: forward "
 			"and backward passes take turns within a step; it "
 			"seems to have several micro-batches already", c->text);
+	if (!status)
+		status = check_size(a, c, times);
 	for (uint32_t k = 1; !status && k < times; k++)
 		status = tauti_repeat_copy(&a->repeat, a->err);
 	if (!status)

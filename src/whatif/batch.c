@@ -35,6 +35,7 @@ struct scaler {
 	double stays;     /* of what stays by its sizes: more of it */
 	struct tauti_growth growth;
 	uint32_t by;
+	int64_t grows_ns; /* of all operations that do not stay as they are */
 };
 
 /* Gradients are of one size whatever the batch. */
@@ -130,19 +131,15 @@ static double by_sizes(const struct scaler *s, const struct taut_op *op)
 	return s->growth.factor[row];
 }
 
-static double factor_of(const struct scaler *s, const struct taut_op *op)
+/* What of an operation stays, by its sizes where they tell. */
+static double stays(const struct scaler *s, const struct taut_op *op)
 {
-	double share, by = by_sizes(s, op);
+	double by = s->factor == 1 ? 0 : by_sizes(s, op), share;
 
-	if (s->factor == 1)
-		return 1;
-	if (by > 0) {
-		share = (s->factor - by) / (s->factor - 1);
-		share += (1 - share) * (s->stays * share + s->flat - 0.03);
-	} else {
-		share = share_of(s, op);
-	}
-	return share + (1 - share) * s->factor;
+	if (by <= 0)
+		return share_of(s, op);
+	share = (s->factor - by) / (s->factor - 1);
+	return share + (1 - share) * (s->stays * share + s->flat - 0.03);
 }
 
 static taut_status scale_ops(struct scaler *s, struct taut_error *err)
@@ -152,13 +149,18 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 
 	for (uint32_t i = 0; !status && i < n; i++) {
 		struct taut_op op;
+		double share;
 
 		if (!taut_edit_op(s->w->edit, i, &op) ||
 			!tauti_is_work(op.kind) || !is_of_batch(s, &op) ||
 			taut_edit_lane(s->w->edit, op.lane).is_comm ||
 			tauti_is_load_lane(s->w, op.lane))
 			continue;
-		status = tauti_scale_op(s->w, i, &op, factor_of(s, &op), err);
+		share = stays(s, &op);
+		if (share < 1)
+			s->grows_ns += op.dur_ns;
+		status = tauti_scale_op(s->w, i, &op,
+			share + (1 - share) * s->factor, err);
 	}
 	return status;
 }
@@ -209,32 +211,27 @@ static taut_status scale_loading(
 	return status;
 }
 
-/* Samples and what a layer makes of them; gradients of weights outlive the
- * backward pass and are as large as before, and so is what sizes say is. */
+/* Samples and what a layer makes of them; what sizes say is as large as before
+ * stays. */
 static taut_status scale_memory(const struct scaler *s, struct taut_error *err)
 {
-	enum { DATA = 1 << TAUTI_PHASE_DATA,
-		FORWARD = 1 << TAUTI_PHASE_FORWARD,
-		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
-		NONE = 1 << TAUTI_PHASE_NONE };
 	uint32_t n = s->w->memory ? s->w->memory->n_blocks : 0;
 	double *was = TAUT_ARENA_ARRAY(s->w->arena, double, n + 1);
+	taut_status status;
 
 	if (!was)
 		return tauti_no_memory(err, "blocks of memory");
 	for (uint32_t i = 0; i < n; i++)
 		was[i] = s->w->block_scale[i];
-	tauti_scale_blocks(s->w, DATA | FORWARD,
-		DATA | FORWARD | BACKWARD | NONE, s->factor);
-	tauti_scale_blocks(s->w, BACKWARD, BACKWARD, s->factor);
-	for (uint32_t i = 0; i < n && s->by != BY_WEIGHTS; i++) {
+	status = tauti_scale_samples(s->w, s->factor, err);
+	for (uint32_t i = 0; !status && i < n && s->by != BY_WEIGHTS; i++) {
 		const struct taut_block *b = &s->w->memory->blocks[i];
 
 		if (tauti_growth_is_fixed(s->w, &s->growth, b->from_op,
 			b->bytes))
 			s->w->block_scale[i] = was[i];
 	}
-	return TAUT_OK;
+	return status;
 }
 
 /* Central, and how far off: what a layer's weights cost it is one pass more or
@@ -291,6 +288,10 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	status = scale_memory(&s, err);
 	if (!status)
 		status = scale_ops(&s, err);
+	if (!status && !s.grows_ns)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
+			"recording has no computation of a forward or backward "
+			"pass, which would grow with the batch", c->text);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);

@@ -128,10 +128,8 @@ static taut_status apply(struct tauti_whatif *w,
 
 	if (status)
 		return status;
-	if (!j.ddp->buckets.count)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "bucket: no "
-			"all-reduces of gradients were found in this recording");
-	else
+	status = tauti_ddp_need_buckets(w, j.ddp, "bucket", err);
+	if (!status)
 		status = read(&j);
 	if (!status)
 		status = change(&j);

@@ -236,9 +236,8 @@ static taut_status apply(struct tauti_whatif *w,
 	if (!k.seen)
 		status = taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory for gradients");
-	else if (!k.ddp->buckets.count)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "compress: no "
-			"all-reduces of gradients were found in this recording");
+	else
+		status = tauti_ddp_need_buckets(w, k.ddp, "compress", err);
 	if (!status)
 		status = read(&k, c);
 	if (!status)

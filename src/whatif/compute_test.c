@@ -534,7 +534,7 @@ struct alone { /* a change applied by itself */
 	struct tauti_whatif w;
 	struct tauti_job *job;
 	struct taut_costs *costs;
-	bool ranged[1];
+	uint8_t ranged[1];
 };
 
 static void alone_begin(struct alone *a, const struct job *j)

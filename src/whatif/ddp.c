@@ -607,6 +607,25 @@ void tauti_ddp_destroy(struct tauti_ddp *ddp)
 	free(ddp);
 }
 
+taut_status tauti_ddp_need_buckets(const struct tauti_whatif *w,
+	const struct tauti_ddp *ddp, const char *change, struct taut_error *err)
+{
+	uint32_t n = 0;
+
+	if (ddp->buckets.count)
+		return TAUT_OK;
+	for (uint32_t c = 0; c < w->graph->n_collectives; c++)
+		n += w->job->within[c];
+	if (!n)
+		return taut_error_set(err, TAUT_EINVAL, -1, "%s: no all-reduces "
+			"of gradients were found in this recording", change);
+	return taut_error_set(err, TAUT_EINVAL, -1, "%s: no all-reduces of "
+		"gradients were found in this recording; the forward and "
+		"backward passes wait for %u all-reduces of their own, as "
+		"those of tensor parallelism, which this does not change",
+		change, n);
+}
+
 taut_status tauti_ddp_plan(const int64_t *bytes, uint32_t n,
 	double first_bytes, double cap_bytes, tauti_plan *ret_plan,
 	struct taut_error *err)

@@ -64,6 +64,10 @@ taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 	const uint8_t *not_these, uint32_t n_not, struct tauti_ddp **ret_ddp,
 	struct taut_error *err);
 void tauti_ddp_destroy(struct tauti_ddp *ddp); /* NULL is fine */
+/* TAUT_EINVAL for this change where the job sums no gradients. */
+taut_status tauti_ddp_need_buckets(const struct tauti_whatif *w,
+	const struct tauti_ddp *ddp, const char *change,
+	struct taut_error *err);
 
 /* 1 for collectives of the graph below that sum gradients; malloced, NULL: no
  * memory. With these: does this collective of the edit? */

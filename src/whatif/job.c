@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "whatif/spans.h"
-#include "whatif/whatif.h"
+#include "whatif/within.h"
 
 struct builder {
 	const struct taut_graph *g;
@@ -250,6 +250,15 @@ static void place_gradients(struct builder *b, const struct arrival *arrivals,
 	}
 }
 
+static bool find_within(struct builder *b)
+{
+	const struct tauti_within in = { b->g, b->job, b->spans,
+		b->launch_of };
+
+	b->job->within = calloc((size_t)b->g->n_collectives + 1, 1);
+	return b->job->within && tauti_within_find(&in, b->job->within);
+}
+
 static bool find_gradients(struct builder *b)
 {
 	const struct taut_graph *g = b->g;
@@ -260,7 +269,7 @@ static bool find_gradients(struct builder *b)
 		const struct taut_collective *coll = &g->collectives[c];
 
 		for (uint32_t m = 0; ok && sums(coll->kind) &&
-			m < coll->n_members; m++) {
+			!b->job->within[c] && m < coll->n_members; m++) {
 			uint32_t op = g->member_arrive[coll->first_member + m];
 			uint32_t trace = g->lanes[g->lane[op]].trace;
 			struct arrival a = { b->job->step_of[op], c,
@@ -319,7 +328,7 @@ static taut_status build(struct builder *b, struct taut_error *err)
 	if (status)
 		return status;
 	place_ops(b);
-	return find_gradients(b) ? TAUT_OK : no_memory(err);
+	return find_within(b) && find_gradients(b) ? TAUT_OK : no_memory(err);
 }
 
 taut_status tauti_job_create(const struct taut_graph *graph,
@@ -349,5 +358,6 @@ void tauti_job_destroy(struct tauti_job *job)
 	free(job->step_of);
 	free(job->steps);
 	free(job->gradients);
+	free(job->within);
 	free(job);
 }

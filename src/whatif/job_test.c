@@ -158,6 +158,60 @@ static void test_gradients(void **state)
 	wt_end(&w);
 }
 
+/* Tensor parallelism on the host: of each layer's two sums, forward and
+ * backward, the next layer waits; the weights' gradients are summed behind. */
+static void write_layers_rank(struct wt *w, int rank)
+{
+	const double ms = 1000;
+
+	wt_rank(w, rank);
+	range(w, "ProfilerStep#3", 0, 100 * ms);
+	for (int i = 0; i < 2; i++) {
+		double forward = 10 * ms * i, back = 20 * ms + forward;
+
+		op(w, 10, "aten::mm", forward, 4 * ms, i + 1, false);
+		op(w, 10, "c10d::allreduce_", forward + 4 * ms, 5, 0, false);
+		sum(w, "gloo:all_reduce", forward + 4 * ms + 20, 6 * ms - 20,
+			i + 1);
+		op(w, 10, "MmBackward0", back, 4 * ms, 2 - i, true);
+		op(w, 10, "c10d::allreduce_", back + 4 * ms, 5, 0, false);
+		sum(w, "gloo:all_reduce", back + 4 * ms + 20, 5 * ms - 20,
+			i + 3);
+		op(w, 10, "autograd::engine::evaluate_function: "
+			"torch::autograd::AccumulateGrad", back + 9 * ms, 400,
+			0, false);
+		op(w, 10, "torch::autograd::AccumulateGrad", back + 9 * ms,
+			300, 0, false);
+	}
+	op(w, 10, "c10d::allreduce_", 40 * ms, 5, 0, false);
+	sum(w, "gloo:all_reduce", 40 * ms + 20, 10 * ms, 5);
+	op(w, 10, "torch.distributed.ddp.reducer::copy_bucket_to_grad",
+		50 * ms + 20, 500, 0, false);
+	range(w, "Optimizer.step#SGD.step", 60 * ms, 5 * ms);
+}
+
+static void test_sums_within_a_pass(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+
+	(void)state;
+	write_layers_rank(&w, 0);
+	write_layers_rank(&w, 1);
+	t = understand(wt_open(&w));
+	assert_int_equal(t.graph->n_collectives, 5);
+	for (uint32_t c = 0; c < 5; c++)
+		assert_int_equal(t.job->within[c],
+			t.graph->collectives[c].seq < 5);
+	for (uint32_t s = 0; s < 2; s++) {
+		assert_int_equal(t.job->steps[s].n_gradients, 1);
+		assert_int_equal(t.graph->collectives[t.job->gradients[
+			t.job->steps[s].first_gradient]].seq, 5);
+	}
+	forget(&t);
+	wt_end(&w);
+}
+
 /* Backward on a thread of its own launches what belongs to it; work that was
  * launched forward and runs late stays forward. */
 static void test_phases_on_a_device(void **state)
@@ -291,6 +345,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_phases_on_the_host),
 		cmocka_unit_test(test_gradients),
+		cmocka_unit_test(test_sums_within_a_pass),
 		cmocka_unit_test(test_phases_on_a_device),
 		cmocka_unit_test(test_phases_by_name),
 		cmocka_unit_test(test_examples),

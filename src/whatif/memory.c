@@ -3,6 +3,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whatif/compute.h"
+#include "whatif/ddp.h"
 #include "whatif/predict.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -49,54 +51,241 @@ void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
 	}
 }
 
+/* --- samples ---------------------------------------------------------------------- */
+
+/* A block asked for by one node of the backward pass. */
+struct made {
+	uint32_t trace, node; /* row of the event around it */
+	int64_t bytes;
+};
+typedef TAUT_VEC(struct made) mades;
+
+static int by_node(const void *a, const void *b)
+{
+	const struct made *x = a, *y = b;
+
+	if (x->trace != y->trace)
+		return x->trace < y->trace ? -1 : 1;
+	if (x->node != y->node)
+		return x->node < y->node ? -1 : 1;
+	return (x->bytes > y->bytes) - (x->bytes < y->bytes);
+}
+
+/* false: of no known node. */
+static bool node_of(const struct tauti_whatif *w, const struct taut_block *b,
+	struct made *ret)
+{
+	uint32_t row;
+	const struct taut_trace *t = tauti_op_trace(w, b->from_op, &row);
+
+	if (!t)
+		return false;
+	*ret = (struct made){ (uint32_t)(t - w->graph->run->traces),
+		tauti_row_around(t, row, "autograd::engine::evaluate_function"),
+		b->bytes };
+	return true;
+}
+
+static bool outlives_backward(
+	const struct tauti_job *job, const struct taut_block *b)
+{
+	return b->to_op == TAUT_NONE ||
+		job->step_of[b->to_op] != job->step_of[b->from_op] ||
+		job->phase[b->to_op] == TAUTI_PHASE_OPTIMIZER;
+}
+
+/* Gradients of weights: made in a backward pass, and wanted behind it. */
+static bool find_gradients(const struct tauti_whatif *w, mades *found)
+{
+	for (uint32_t i = 0; i < w->memory->n_blocks; i++) {
+		const struct taut_block *b = &w->memory->blocks[i];
+		struct made made;
+
+		if (is_in(w->job, b->from_op, 1 << TAUTI_PHASE_BACKWARD) &&
+			outlives_backward(w->job, b) && node_of(w, b, &made) &&
+			!taut_vec_push(found, made))
+			return false;
+	}
+	if (found->count)
+		qsort(found->data, found->count, sizeof *found->data, by_node);
+	return true;
+}
+
+static bool is_accumulate(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "AccumulateGrad") != NULL;
+}
+
+/* Of what backward makes and frees: a gradient of weights that was put
+ * elsewhere, as into a bucket, and so freed by AccumulateGrad; or what its node
+ * made beside it in its size, as another layout of it. */
+static bool is_of_weights(const struct tauti_whatif *w, const mades *gradients,
+	const uint8_t *puts, const struct taut_block *b)
+{
+	struct made made;
+
+	return (b->to_op != TAUT_NONE && puts[b->to_op]) ||
+		(gradients->count && node_of(w, b, &made) && bsearch(&made,
+		gradients->data, gradients->count, sizeof made, by_node));
+}
+
+static bool grows(const struct tauti_whatif *w, const mades *gradients,
+	const uint8_t *puts, const struct taut_block *b)
+{
+	enum { DATA = 1 << TAUTI_PHASE_DATA,
+		FORWARD = 1 << TAUTI_PHASE_FORWARD,
+		BACKWARD = 1 << TAUTI_PHASE_BACKWARD,
+		NONE = 1 << TAUTI_PHASE_NONE };
+
+	if (is_in(w->job, b->from_op, DATA | FORWARD))
+		return is_in(w->job, b->to_op,
+			DATA | FORWARD | BACKWARD | NONE);
+	return is_in(w->job, b->from_op, BACKWARD) &&
+		is_in(w->job, b->to_op, BACKWARD) &&
+		!is_of_weights(w, gradients, puts, b);
+}
+
+taut_status tauti_scale_samples(
+	struct tauti_whatif *w, double factor, struct taut_error *err)
+{
+	mades gradients = { 0 };
+	uint8_t *puts;
+	taut_status status;
+
+	if (!w->memory)
+		return TAUT_OK;
+	status = tauti_pick(w, is_accumulate, NULL, &puts, err);
+	if (!status && !find_gradients(w, &gradients))
+		status = no_memory(err);
+	for (uint32_t i = 0; !status && i < w->memory->n_blocks; i++)
+		if (grows(w, &gradients, puts, &w->memory->blocks[i]))
+			w->block_scale[i] *= factor;
+	taut_vec_free(&gradients);
+	return status;
+}
+
+/* --- blocks in parts -------------------------------------------------------------- */
+
+taut_status tauti_split_block(struct tauti_whatif *w, uint32_t block,
+	struct tauti_split at, struct taut_error *err)
+{
+	uint32_t n = w->memory->n_blocks;
+
+	if (!w->splits) {
+		w->splits = TAUT_ARENA_ARRAY(
+			w->arena, struct tauti_split, n + 1);
+		if (!w->splits)
+			return no_memory(err);
+		memset(w->splits, 0xff, (n + 1) * sizeof *w->splits);
+	}
+	w->splits[block] = at;
+	return TAUT_OK;
+}
+
+/* The recording's blocks with those that are split as two. */
+struct parts {
+	struct taut_memory memory;
+	struct taut_block *blocks;
+	struct taut_memory_rank *ranks;
+	double *scale;
+};
+
+static void parts_fini(struct parts *p)
+{
+	free(p->blocks);
+	free(p->ranks);
+	free(p->scale);
+}
+
+static void add_part(struct parts *p, const struct taut_block *b, double scale)
+{
+	p->scale[p->memory.n_blocks] = scale;
+	p->blocks[p->memory.n_blocks++] = *b;
+}
+
+static void split_rank(struct parts *p, const struct tauti_whatif *w,
+	const struct taut_memory_rank *from, struct taut_memory_rank *to)
+{
+	*to = *from;
+	to->first_block = p->memory.n_blocks;
+	for (uint32_t i = from->first_block;
+		i < from->first_block + from->n_blocks; i++) {
+		struct taut_block b = w->memory->blocks[i], again = b;
+
+		if (w->splits && w->splits[i].until_op != TAUT_NONE) {
+			again.from_op = w->splits[i].again_op;
+			again.from_at = 0;
+			b.to_op = w->splits[i].until_op;
+			b.to_at = 1;
+			add_part(p, &b, w->block_scale[i]);
+		}
+		add_part(p, &again, w->block_scale[i]);
+	}
+	to->n_blocks = p->memory.n_blocks - to->first_block;
+}
+
+static taut_status split_all(struct parts *p, const struct tauti_whatif *w,
+	struct taut_error *err)
+{
+	size_t most = 2 * (size_t)w->memory->n_blocks + 1;
+	uint32_t n = w->graph->run->n_traces;
+
+	p->blocks = malloc(most * sizeof *p->blocks);
+	p->scale = malloc(most * sizeof *p->scale);
+	p->ranks = malloc(((size_t)n + 1) * sizeof *p->ranks);
+	if (!p->blocks || !p->scale || !p->ranks)
+		return no_memory(err);
+	p->memory = (struct taut_memory){ .graph = w->graph,
+		.blocks = p->blocks, .ranks = p->ranks };
+	for (uint32_t i = 0; i < n; i++)
+		split_rank(p, w, &w->memory->ranks[i], &p->ranks[i]);
+	return TAUT_OK;
+}
+
 /* --- the changed job -------------------------------------------------------------- */
 
 struct likes {
-	uint32_t *op_of; /* by id of the edit */
 	uint32_t *op;    /* by op of the built graph: of the recording */
 	uint32_t *rank;  /* by trace of the built graph: of the recording */
 };
 
 static void likes_fini(struct likes *l)
 {
-	free(l->op_of);
 	free(l->op);
 	free(l->rank);
 }
 
 static void fill_likes(struct likes *l, const struct taut_edit *edit,
-	const struct taut_graph *built)
+	const struct tauti_outcome *outcome)
 {
+	const struct taut_graph *built = outcome->graph;
 	uint32_t n = taut_edit_ops(edit), at = 0;
 
 	memset(l->op, 0xff, (size_t)built->n_ops * sizeof *l->op);
 	for (uint32_t id = 0; id < n; id++) {
 		struct taut_op op;
 
-		if (l->op_of[id] != TAUT_NONE && taut_edit_op(edit, id, &op))
-			l->op[l->op_of[id]] = op.like;
+		if (outcome->op_of[id] != TAUT_NONE &&
+			taut_edit_op(edit, id, &op))
+			l->op[outcome->op_of[id]] = op.like;
 	}
 	for (uint32_t r = 0; r < taut_edit_ranks(edit); r++)
 		if (taut_edit_has_rank(edit, r) && at < built->run->n_traces)
 			l->rank[at++] = taut_edit_rank_like(edit, r);
 }
 
-/* A second build of what the outcome was built of: the same ids. */
 static taut_status find_likes(struct likes *l, const struct taut_edit *edit,
-	const struct taut_graph *built, struct taut_error *err)
+	const struct tauti_outcome *outcome, struct taut_error *err)
 {
-	struct taut_graph *again = NULL;
-	taut_status status;
+	const struct taut_graph *built = outcome->graph;
 
-	l->op_of = malloc(((size_t)taut_edit_ops(edit) + 1) * sizeof *l->op_of);
 	l->op = malloc(((size_t)built->n_ops + 1) * sizeof *l->op);
 	l->rank = calloc((size_t)built->run->n_traces + 1, sizeof *l->rank);
-	status = l->op_of && l->op && l->rank ? taut_edit_build(
-		edit, &again, l->op_of, NULL, err) : no_memory(err);
-	if (!status)
-		fill_likes(l, edit, built);
-	taut_graph_destroy(again);
-	return status;
+	if (!l->op || !l->rank)
+		return no_memory(err);
+	fill_likes(l, edit, outcome);
+	return TAUT_OK;
 }
 
 static taut_status peak_of(const struct taut_memory *memory,
@@ -123,6 +312,7 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 	const struct tauti_whatif *w = &p->w;
 	struct taut_memory *carried = NULL;
 	struct likes likes = { 0 };
+	struct parts parts = { .blocks = NULL };
 	taut_status status;
 
 	*ret_before = *ret_after = -1;
@@ -131,13 +321,16 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 	for (uint32_t i = 0; i < w->graph->run->n_traces; i++)
 		if (w->memory->ranks[i].peak_bytes > *ret_before)
 			*ret_before = w->memory->ranks[i].peak_bytes;
-	status = find_likes(&likes, w->edit, outcome->graph, err);
+	status = find_likes(&likes, w->edit, outcome, err);
 	if (!status)
-		status = taut_memory_carry(w->memory, outcome->graph, likes.op,
-			likes.rank, w->block_scale, &carried, err);
+		status = split_all(&parts, w, err);
+	if (!status)
+		status = taut_memory_carry(&parts.memory, outcome->graph,
+			likes.op, likes.rank, parts.scale, &carried, err);
 	if (!status)
 		status = peak_of(carried, outcome, ret_after, err);
 	taut_memory_destroy(carried);
 	likes_fini(&likes);
+	parts_fini(&parts);
 	return status;
 }

@@ -101,9 +101,7 @@ static taut_status apply_overlap(struct tauti_whatif *w,
 		status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
 	if (status)
 		return status;
-	if (!ddp->buckets.count)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "overlap: no "
-			"all-reduces of gradients were found in this recording");
+	status = tauti_ddp_need_buckets(w, ddp, "overlap", err);
 	if (!status)
 		status = tauti_ddp_wait(w, ddp, err);
 	if (!status)

@@ -111,10 +111,24 @@ static taut_status cut(struct partition *p, const struct tauti_bucket *b)
 	return status;
 }
 
-static taut_status cut_all(struct partition *p)
+/* Each rank's buckets are there: two operations for each piece of each. */
+static taut_status check_size(const struct partition *p, const char *change)
 {
-	taut_status status = tauti_ddp_wait(p->w, p->ddp, p->err);
+	double n = taut_edit_ops(p->w->edit), bytes = 0;
 
+	for (size_t i = 0; i < p->ddp->buckets.count; i++)
+		bytes += (double)p->ddp->buckets.data[i].bytes;
+	return tauti_check_ops(change, n + 2 * bytes / p->bytes,
+		floor((TAUTI_MOST_OPS - n) / 2), "pieces over all ranks and "
+		"steps", p->err);
+}
+
+static taut_status cut_all(struct partition *p, const char *change)
+{
+	taut_status status = check_size(p, change);
+
+	if (!status)
+		status = tauti_ddp_wait(p->w, p->ddp, p->err);
 	for (size_t i = 0; !status && i < p->ddp->buckets.count; i++)
 		status = cut(p, &p->ddp->buckets.data[i]);
 	if (!status && !p->n_cut)
@@ -147,11 +161,10 @@ static taut_status apply(struct tauti_whatif *w,
 		taut_edit_collectives(w->edit) + 1);
 	if (!status && !p.seen)
 		status = no_memory(err);
-	if (!status && !p.ddp->buckets.count)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "partition: no "
-			"all-reduces of gradients were found in this recording");
 	if (!status)
-		status = cut_all(&p);
+		status = tauti_ddp_need_buckets(w, p.ddp, "partition", err);
+	if (!status)
+		status = cut_all(&p, c->text);
 	tauti_ddp_destroy(p.ddp);
 	taut_vec_free(&p.members);
 	taut_vec_free(&p.arrive);

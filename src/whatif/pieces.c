@@ -310,7 +310,8 @@ static taut_status add_piece(struct piecer *p, uint32_t k, uint32_t piece,
 	taut_vec_clear(&p->arrive);
 	for (uint32_t i = 0; i < n; i++) {
 		uint32_t at = p->places[i] * p->team->n_pieces + piece;
-		struct taut_member m = { p->lane[at], p->last[at], 0 };
+		struct taut_member m = { .lane = p->lane[at],
+			.after = p->last[at] };
 
 		if (!taut_vec_push(&p->members, m))
 			return no_memory(p->err);

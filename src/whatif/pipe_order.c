@@ -10,7 +10,7 @@
  * chunk on (Narayanan et al., SC '21). */
 #include "whatif/pipes.h"
 
-const char *tauti_schedule_name(enum tauti_schedule schedule)
+const char *tauti_schedule_name(enum tauti_pipe_schedule schedule)
 {
 	static const char *const names[] = { "unknown", "1f1b", "gpipe",
 		"interleaved" };

@@ -369,7 +369,7 @@ struct tauti_order tauti_order_of(
 		p->batches[pipe * p->n_steps + step], p->backward };
 }
 
-static bool fits(const struct tauti_pipes *p, enum tauti_schedule schedule,
+static bool fits(const struct tauti_pipes *p, enum tauti_pipe_schedule schedule,
 	uint32_t pipe, uint32_t step, uint8_t *order)
 {
 	struct tauti_order o = tauti_order_of(p, pipe, step);
@@ -386,7 +386,7 @@ static bool fits(const struct tauti_pipes *p, enum tauti_schedule schedule,
 	return true;
 }
 
-static bool fits_all(const struct tauti_pipes *p, enum tauti_schedule schedule,
+static bool fits_all(const struct tauti_pipes *p, enum tauti_pipe_schedule schedule,
 	uint8_t *order)
 {
 	for (uint32_t i = 0; i < p->n; i++)

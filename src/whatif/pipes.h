@@ -16,16 +16,16 @@
 #include "whatif/world.h"
 
 /* --- orders (pipe_order.c) ------------------------------------------------------ */
-enum tauti_schedule {
+enum tauti_pipe_schedule {
 	TAUTI_SCHEDULE_NONE, /* none of these */
 	TAUTI_SCHEDULE_1F1B, /* one forward, one backward (PipeDream-Flush) */
 	TAUTI_SCHEDULE_GPIPE, /* all forward, then all backward */
 	TAUTI_SCHEDULE_INTERLEAVED, /* 1F1B over several chunks (Megatron-LM) */
 };
-const char *tauti_schedule_name(enum tauti_schedule schedule);
+const char *tauti_schedule_name(enum tauti_pipe_schedule schedule);
 
 struct tauti_order {
-	enum tauti_schedule schedule;
+	enum tauti_pipe_schedule schedule;
 	uint32_t stages, chunks, batches;
 	bool backward; /* is there any? */
 };
@@ -97,7 +97,7 @@ struct tauti_pair { /* a transfer between two stages that are neighbours */
 struct tauti_pipes {
 	uint32_t n, n_steps; /* pipelines; steps of each rank */
 	uint32_t stages, chunks;
-	enum tauti_schedule schedule;
+	enum tauti_pipe_schedule schedule;
 	bool backward;
 	bool first_ties;
 	uint32_t *rank;      /* of the edit: n * stages */

@@ -25,6 +25,7 @@ struct trial { /* something in doubt, at one end */
 	struct tauti_scenario scenario;
 	const char *name;
 	int64_t step_ns;
+	bool is_central; /* nothing is otherwise at this end */
 };
 
 struct work {
@@ -39,6 +40,7 @@ struct work {
 	size_t n_changes;
 	struct taut_memory *memory;
 	struct tauti_outcome central;
+	int64_t scatter_ns; /* half the width; -1: too few steps */
 	TAUT_VEC(struct trial) trials; /* in pairs: both ends */
 	double up, down; /* sums of squares: how far it may be off */
 	TAUT_VEC(struct taut_uncertain) uncertain;
@@ -148,6 +150,16 @@ static taut_status say_recorder(struct work *k)
 		(double)out->recorded_ns / 1e6);
 }
 
+/* The times of the replay are the graph's own from here on: trials of a large
+ * job need the room. */
+static void settle_central(struct work *k)
+{
+	taut_graph_settle(k->central.graph, k->central.timeline.start_ns,
+		k->central.timeline.end_ns);
+	taut_timeline_fini(&k->central.timeline);
+	k->p.w.memory = NULL;
+}
+
 static taut_status find_central(struct work *k)
 {
 	static const struct tauti_scenario as_believed = { TAUTI_DOUBT_NONE, 0,
@@ -162,8 +174,15 @@ static taut_status find_central(struct work *k)
 		return status;
 	out->after_ns = k->central.step_ns;
 	out->samples_factor = k->p.w.samples_factor;
-	return tauti_memory_predict(&k->p, &k->central, &out->memory_before,
+	status = tauti_memory_predict(&k->p, &k->central, &out->memory_before,
 		&out->memory_after, k->err);
+	if (!status)
+		status = tauti_scatter(k->central.graph,
+			k->central.timeline.start_ns,
+			k->central.timeline.end_ns, &k->scatter_ns, k->err);
+	if (!status)
+		settle_central(k);
+	return status;
 }
 
 static double square(double x)
@@ -184,38 +203,69 @@ static taut_status add_uncertain(struct work *k, const char *name,
 	return taut_vec_push(&k->uncertain, u) ? TAUT_OK : no_memory(k->err);
 }
 
+static taut_status run_trial(struct work *k, struct tauti_predictor *p,
+	struct trial *trial, struct taut_error *err)
+{
+	struct tauti_outcome outcome;
+	taut_status status;
+
+	if (trial->is_central) {
+		trial->step_ns = k->central.step_ns;
+		return TAUT_OK;
+	}
+	status = tauti_scenario_run(p, &trial->scenario, &outcome, err);
+	if (!status) {
+		trial->step_ns = outcome.step_ns;
+		tauti_outcome_fini(&outcome);
+	}
+	return status;
+}
+
 /* Each with an edit of its own: the order in which they run is of no
  * matter. */
-static taut_status run_trial(void *context, size_t i, struct taut_error *err)
+static taut_status run_aside(void *context, size_t i, struct taut_error *err)
 {
 	struct work *k = context;
-	struct trial *trial = &k->trials.data[i];
 	struct tauti_predictor p;
-	struct tauti_outcome outcome;
 	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
 		k->costs, &k->recorder, k->changes, k->n_changes, err);
 
 	if (status)
 		return status;
-	status = tauti_scenario_run(&p, &trial->scenario, &outcome, err);
-	if (!status) {
-		trial->step_ns = outcome.step_ns;
-		tauti_outcome_fini(&outcome);
-	}
+	status = run_trial(k, &p, &k->trials.data[i], err);
 	tauti_predictor_fini(&p);
 	return status;
 }
 
-static taut_status try_both(struct work *k, enum tauti_doubt doubt,
-	uint32_t change, const char *name)
+/* All with one edit, which has grown to what they need. */
+static taut_status run_in_turn(struct work *k)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < k->trials.count; i++)
+		status = run_trial(k, &k->p, &k->trials.data[i], k->err);
+	return status;
+}
+
+/* ends: 1 the faster one, 2 the slower, or both: those at which anything is
+ * otherwise. */
+static taut_status try_ends(struct work *k, enum tauti_doubt doubt,
+	uint32_t change, unsigned ends, const char *name)
 {
 	for (int side = -1; side <= 1; side += 2) {
-		struct trial trial = { { doubt, side, change }, name, 0 };
+		struct trial trial = { { doubt, side, change }, name, 0,
+			!(ends & (side < 0 ? 1 : 2)) };
 
 		if (!taut_vec_push(&k->trials, trial))
 			return no_memory(k->err);
 	}
 	return TAUT_OK;
+}
+
+static taut_status try_both(
+	struct work *k, enum tauti_doubt doubt, const char *name)
+{
+	return try_ends(k, doubt, 0, 3, name);
 }
 
 /* Each trial holds a changed graph: of large ones fewer side by side. */
@@ -231,8 +281,10 @@ static unsigned trial_threads(const struct work *k)
 
 static taut_status run_trials(struct work *k)
 {
-	taut_status status = taut_parallel_for(k->trials.count,
-		trial_threads(k), run_trial, k, k->err);
+	unsigned threads = trial_threads(k);
+	taut_status status = threads < 2 ? run_in_turn(k) :
+		taut_parallel_for(k->trials.count, threads, run_aside, k,
+			k->err);
 
 	for (size_t i = 0; !status && i < k->trials.count; i += 2)
 		status = add_uncertain(k, k->trials.data[i].name,
@@ -252,8 +304,8 @@ static taut_status doubt_changes(struct work *k)
 			continue;
 		name = taut_arena_printf(k->out->arena,
 			"what %s assumes", k->changes[i].text);
-		status = name ? try_both(k, TAUTI_DOUBT_MODEL, (uint32_t)i,
-			name) : no_memory(k->err);
+		status = name ? try_ends(k, TAUTI_DOUBT_MODEL, (uint32_t)i,
+			k->p.w.ranged[i], name) : no_memory(k->err);
 	}
 	return status;
 }
@@ -271,13 +323,8 @@ static taut_status doubt_run(struct work *k)
 
 static taut_status doubt_scatter(struct work *k)
 {
-	int64_t half, after = k->out->prediction.after_ns;
-	taut_status status = tauti_scatter(k->central.graph,
-		k->central.timeline.start_ns, k->central.timeline.end_ns,
-		&half, k->err);
+	int64_t half = k->scatter_ns, after = k->out->prediction.after_ns;
 
-	if (status)
-		return status;
 	if (half >= 0)
 		return add_uncertain(k, "scatter of the steps", after - half,
 			after + half);
@@ -292,13 +339,13 @@ static taut_status doubt_all(struct work *k)
 	taut_status status = TAUT_OK;
 
 	if (network && k->costs->n_classes)
-		status = try_both(k, TAUTI_DOUBT_LINE, 0,
+		status = try_both(k, TAUTI_DOUBT_LINE,
 			"latency and rate of the links");
 	if (!status && k->n_changes && k->costs->drag_error > 0)
-		status = try_both(k, TAUTI_DOUBT_DRAG, 0,
+		status = try_both(k, TAUTI_DOUBT_DRAG,
 			"computation slowed down by transfers");
 	if (!status && k->recorder.high_ns > 0)
-		status = try_both(k, TAUTI_DOUBT_RECORDER, 0,
+		status = try_both(k, TAUTI_DOUBT_RECORDER,
 			"what recording cost");
 	if (!status)
 		status = doubt_changes(k);
@@ -370,8 +417,6 @@ static taut_status publish(struct work *k)
 		return no_memory(k->err);
 	if (k->options && k->options->no_graph)
 		return TAUT_OK;
-	taut_graph_settle(k->central.graph, k->central.timeline.start_ns,
-		k->central.timeline.end_ns);
 	if (taut_graph_retrace(k->central.graph, k->err))
 		return TAUT_ENOMEM;
 	out->graph = k->out->graph = k->central.graph;

@@ -25,6 +25,8 @@ struct tauti_outcome {
 	int64_t step_ns;
 	bool network_changed; /* any transfer is another than recorded */
 	struct taut_graph *graph; /* the caller's */
+	uint32_t *op_of; /* by op of the edit: of graph; NULL where the
+	                    predictor has no memory */
 	struct taut_timeline timeline;
 };
 

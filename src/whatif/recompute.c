@@ -268,6 +268,60 @@ static taut_status collect_lane(struct checkpointer *c, uint32_t lane)
 	return status;
 }
 
+/* --- memory ----------------------------------------------------------------------------- */
+
+/* By piece: the host's last operation of its forward part. */
+static void find_ends(const struct checkpointer *c, uint32_t *end_op)
+{
+	const struct taut_graph *g = c->w->graph;
+
+	for (uint32_t op = 0; op < g->n_ops; op++)
+		if (c->piece_of[op] != TAUT_NONE && tauti_is_work(g->kind[op]) &&
+			!tauti_is_device_op(g->kind[op]))
+			end_op[c->piece_of[op]] = op;
+}
+
+/* The piece that made it in its forward part for its own backward part. */
+static uint32_t kept_for(const struct checkpointer *c,
+	const uint32_t *end_op, uint32_t block)
+{
+	const struct taut_block *b = &c->w->memory->blocks[block];
+	uint32_t piece;
+
+	if (b->from_op == TAUT_NONE || b->to_op == TAUT_NONE)
+		return TAUT_NONE;
+	piece = c->piece_of[b->from_op];
+	return piece != TAUT_NONE && c->back_of[b->to_op] == piece &&
+		end_op[piece] != TAUT_NONE &&
+		c->pieces.data[piece].back != TAUT_NONE ? piece : TAUT_NONE;
+}
+
+/* It goes with the forward part and comes again; but what was made last stays,
+ * for the next piece begins with it. */
+static taut_status free_memory(struct checkpointer *c)
+{
+	uint32_t *end_op = filled(c->w->arena, c->pieces.count);
+	uint32_t *last = filled(c->w->arena, c->pieces.count);
+	uint32_t n = c->w->memory ? c->w->memory->n_blocks : 0;
+	taut_status status = TAUT_OK;
+
+	if (!end_op || !last)
+		return no_memory(c->err);
+	find_ends(c, end_op);
+	for (uint32_t i = 0; i < n; i++)
+		if (kept_for(c, end_op, i) != TAUT_NONE)
+			last[kept_for(c, end_op, i)] = i;
+	for (uint32_t i = 0; !status && i < n; i++) {
+		uint32_t piece = kept_for(c, end_op, i);
+
+		if (piece != TAUT_NONE && last[piece] != i)
+			status = tauti_split_block(c->w, i,
+				(struct tauti_split){ end_op[piece],
+				c->pieces.data[piece].back }, c->err);
+	}
+	return status;
+}
+
 static taut_status copy_all(struct checkpointer *c,
 	const struct tauti_change *change)
 {
@@ -283,9 +337,10 @@ static taut_status copy_all(struct checkpointer *c,
 	if (!status)
 		status = tauti_repeat_copy(&c->repeat, c->err);
 	if (!status)
+		status = free_memory(c);
+	if (!status)
 		status = tauti_note(c->w, c->err, "%s: %zu calls of modules are "
-			"done again; the memory that this frees is not "
-			"counted", change->text, c->pieces.count);
+			"done again", change->text, c->pieces.count);
 	tauti_repeat_end(&c->repeat);
 	return status;
 }

@@ -20,6 +20,7 @@ struct finder {
 	uint8_t *marks;      /* gradients */
 	TAUT_VEC(uint32_t) members; /* places, of one collective */
 	bool failed;
+	bool sums_gradients;
 };
 
 static uint32_t root_of(struct finder *f, uint32_t p)
@@ -73,6 +74,15 @@ static bool is_over_replicas(const struct finder *f)
 	return same && !one;
 }
 
+/* A sum of activations, in a job that sums no gradients: where it does, batch
+ * normalisation may look the same. */
+static bool is_of_layers(const struct finder *f, uint32_t c)
+{
+	uint32_t like = taut_edit_collective_like(f->w->edit, c);
+
+	return !f->sums_gradients && like != TAUT_NONE && f->w->job->within[like];
+}
+
 static taut_status join_groups(struct finder *f, struct taut_error *err)
 {
 	for (uint32_t c = 0; c < taut_edit_collectives(f->w->edit); c++) {
@@ -89,9 +99,9 @@ static taut_status join_groups(struct finder *f, struct taut_error *err)
 				"group of %d ranks was recorded on %zu of them "
 				"alone: who else is in it is not known",
 				coll.group_size, f->members.count);
-		if (f->members.count >= f->n ||
+		if (!is_of_layers(f, c) && (f->members.count >= f->n ||
 			tauti_is_gradient(f->w, f->marks, c) ||
-			is_over_replicas(f))
+			is_over_replicas(f)))
 			continue;
 		for (size_t i = 1; i < f->members.count; i++)
 			f->root[root_of(f, f->members.data[i])] =
@@ -178,6 +188,8 @@ static bool begin(struct finder *f)
 	f->place = calloc(n + 1, sizeof *f->place);
 	f->root = calloc(n + 1, sizeof *f->root);
 	f->marks = tauti_gradient_marks(f->w);
+	for (uint32_t s = 0; s < f->w->job->n_steps; s++)
+		f->sums_gradients |= f->w->job->steps[s].n_gradients > 0;
 	if (!f->ranks || !f->place || !f->root || !f->marks)
 		return false;
 	for (uint32_t r = 0; r < n; r++) {

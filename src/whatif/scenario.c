@@ -29,7 +29,7 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 			.arena = taut_arena_create() } };
 	if (p->w.arena)
 		p->w.ranged = TAUT_ARENA_ARRAY(
-			p->w.arena, bool, n_changes + 1);
+			p->w.arena, uint8_t, n_changes + 1);
 	status = p->w.ranged ? taut_edit_create(graph, &p->w.edit, err) :
 		no_memory(err);
 	if (status)
@@ -327,12 +327,15 @@ static taut_status replay_shared(struct tauti_predictor *p,
 }
 
 /* By what the edit's operations and collectives became. */
-static taut_status build_anew(struct tauti_predictor *p, uint32_t *op_of,
-	uint32_t *became, struct tauti_outcome *out, struct taut_error *err)
+static taut_status build_anew(struct tauti_predictor *p, uint32_t *became,
+	struct tauti_outcome *out, struct taut_error *err)
 {
+	uint32_t *op_of = out->op_of;
 	taut_status status;
 
+	out->op_of = NULL;
 	tauti_outcome_fini(out);
+	out->op_of = op_of;
 	status = taut_edit_build(
 		p->w.edit, &out->graph, op_of, became, err);
 	return status ? status : replay_shared(p, became, NULL, out, err);
@@ -340,23 +343,22 @@ static taut_status build_anew(struct tauti_predictor *p, uint32_t *op_of,
 
 /* First with the scheduler; then, where the graph is wanted, as it decided. */
 static taut_status replay_scheduled(struct tauti_predictor *p,
-	uint32_t *op_of, uint32_t *became, struct tauti_outcome *out,
-	struct taut_error *err)
+	uint32_t *became, struct tauti_outcome *out, struct taut_error *err)
 {
 	struct tauti_engine *engine = NULL;
 	struct taut_arena *arena = taut_arena_create();
 	int64_t step_ns;
 	taut_status status = arena ? tauti_schedule_engine(&p->w, out->graph,
-		op_of, arena, &engine, err) : no_memory(err);
+		out->op_of, arena, &engine, err) : no_memory(err);
 
 	if (!status)
 		status = replay_shared(p, became, engine, out, err);
 	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
 		status = tauti_schedule_keep(
-			&p->w, out->graph, op_of, &out->timeline, err);
+			&p->w, out->graph, out->op_of, &out->timeline, err);
 	step_ns = out->step_ns;
 	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
-		status = build_anew(p, op_of, became, out, err);
+		status = build_anew(p, became, out, err);
 	if (!status && out->step_ns != step_ns)
 		status = taut_error_set(err, TAUT_EMATCH, -1, "a schedule of "
 			"%lld ns a step takes %lld ns without its scheduler",
@@ -369,19 +371,22 @@ static taut_status replay_scheduled(struct tauti_predictor *p,
 static taut_status build_and_replay(struct tauti_predictor *p,
 	struct tauti_outcome *out, struct taut_error *err)
 {
+	bool wanted = p->w.memory || p->w.schedule; /* what became of ops */
 	uint32_t *became = calloc(
 		(size_t)taut_edit_collectives(p->w.edit) + 1, sizeof *became);
-	uint32_t *op_of = calloc(
-		(size_t)taut_edit_ops(p->w.edit) + 1, sizeof *op_of);
-	taut_status status = became && op_of ? taut_edit_build(p->w.edit,
-		&out->graph, op_of, became, err) : no_memory(err);
+	taut_status status;
 
+	if (wanted)
+		out->op_of = malloc(((size_t)taut_edit_ops(p->w.edit) + 1) *
+			sizeof *out->op_of);
+	status = became && (out->op_of || !wanted) ?
+		taut_edit_build(p->w.edit, &out->graph, out->op_of, became,
+			err) : no_memory(err);
 	if (!status && p->w.schedule)
-		status = replay_scheduled(p, op_of, became, out, err);
+		status = replay_scheduled(p, became, out, err);
 	else if (!status)
 		status = replay_shared(p, became, NULL, out, err);
 	free(became);
-	free(op_of);
 	return status;
 }
 
@@ -442,5 +447,6 @@ void tauti_outcome_fini(struct tauti_outcome *outcome)
 {
 	taut_timeline_fini(&outcome->timeline);
 	taut_graph_destroy(outcome->graph);
+	free(outcome->op_of);
 	*outcome = (struct tauti_outcome){ 0 };
 }

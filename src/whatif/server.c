@@ -145,9 +145,8 @@ static taut_status apply(struct tauti_whatif *w,
 
 	if (!status)
 		status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
-	if (!status && !ddp->buckets.count)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "server: no "
-			"all-reduces of gradients were found in this recording");
+	if (!status)
+		status = tauti_ddp_need_buckets(w, ddp, "server", err);
 	s.link = link_rate(w->costs);
 	if (!status && s.link <= 0)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "server: nothing "

@@ -11,11 +11,13 @@ static const struct taut_parameter parameters[] = {
 		"before the forward pass: 50ms" },
 };
 
-static taut_status scale_rank(struct tauti_whatif *w, uint32_t rank,
-	double factor, struct taut_error *err)
+static taut_status scale_rank(struct tauti_whatif *w,
+	const struct tauti_change *c, uint32_t rank, double factor,
+	struct taut_error *err)
 {
 	uint32_t n = taut_edit_ops(w->edit);
 	bool device = w->job->has_device;
+	int64_t scaled_ns = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct taut_op op;
@@ -27,11 +29,14 @@ static taut_status scale_rank(struct tauti_whatif *w, uint32_t rank,
 			tauti_is_work(op.kind)) ||
 			tauti_is_load_lane(w, op.lane))
 			continue;
+		scaled_ns += op.dur_ns;
 		status = tauti_scale_op(w, i, &op, factor, err);
 		if (status)
 			return status;
 	}
-	return TAUT_OK;
+	return scaled_ns > 0 ? TAUT_OK : taut_error_set(err, TAUT_EINVAL, -1,
+		"%s: the recording has no computation of this rank, which "
+		"could be slower", c->text);
 }
 
 /* Behind what the main thread does before the forward pass of a step that
@@ -54,10 +59,12 @@ static uint32_t before_forward(const struct tauti_whatif *w, uint32_t op)
 	return begin;
 }
 
-static taut_status delay_rank(struct tauti_whatif *w, uint32_t rank,
-	int64_t delay_ns, struct taut_error *err)
+static taut_status delay_rank(struct tauti_whatif *w,
+	const struct tauti_change *c, uint32_t rank, int64_t delay_ns,
+	struct taut_error *err)
 {
 	const struct taut_graph *g = w->graph;
+	uint32_t n = 0;
 
 	for (uint32_t s = 0; s < g->n_steps; s++) {
 		struct taut_op op = { .dur_ns = delay_ns, .kind = TAUT_OP_HOST,
@@ -68,13 +75,16 @@ static taut_status delay_rank(struct tauti_whatif *w, uint32_t rank,
 
 		if (g->steps[s].trace != rank)
 			continue;
+		n++;
 		at = before_forward(w, g->steps[s].begin_op);
 		op.lane = g->lane[g->steps[s].begin_op];
 		status = taut_edit_insert(w->edit, at, &op, "delay", &at, err);
 		if (status)
 			return status;
 	}
-	return TAUT_OK;
+	return n ? TAUT_OK : taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
+		"recording has no steps of this rank, in which it could be "
+		"held up", c->text);
 }
 
 static taut_status read_delay(
@@ -94,6 +104,17 @@ static taut_status read_delay(
 	return TAUT_OK;
 }
 
+/* Does one rank's delay reach the others within the step? */
+static bool keep_step(const struct taut_graph *g)
+{
+	bool found = g->run->n_traces < 2;
+
+	for (uint32_t i = 0; i < g->n_collectives && !found; i++)
+		found = g->collectives[i].n_members > 1 &&
+			taut_coll_levels(g->collectives[i].kind);
+	return found;
+}
+
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
@@ -108,10 +129,14 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	if (!status && delayed)
 		status = read_delay(c, &delay_ns, err);
 	if (!status && (scaled || !delayed))
-		status = scale_rank(w, rank, factor, err);
+		status = scale_rank(w, c, rank, factor, err);
 	if (!status && delayed)
-		status = delay_rank(w, rank, delay_ns, err);
-	return status;
+		status = delay_rank(w, c, rank, delay_ns, err);
+	return status || keep_step(w->graph) ? status : tauti_note(w, err,
+		"slow: the ranks of this recording do not wait for each other "
+		"in a collective, as workers of a parameter server do not; "
+		"the step is the median over all of them, which one that is "
+		"slow need not move");
 }
 
 const struct tauti_transformation tauti_whatif_slow = {

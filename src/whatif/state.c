@@ -37,8 +37,9 @@ taut_status tauti_note(struct tauti_whatif *w, struct taut_error *err,
 double tauti_range(const struct tauti_whatif *w, double low, double central,
 	double high)
 {
-	if (w->ranged && low != high)
-		w->ranged[w->applying] = true;
+	if (w->ranged)
+		w->ranged[w->applying] |= (uint8_t)
+			((low != central) | (high != central) << 1);
 	if (w->doubt != TAUTI_DOUBT_MODEL || w->doubted != w->applying)
 		return central;
 	return w->side < 0 ? low : w->side > 0 ? high : central;
@@ -76,6 +77,16 @@ taut_status tauti_set_way(struct tauti_whatif *w, uint32_t collective,
 	}
 	w->ways.data[collective] = *way;
 	return TAUT_OK;
+}
+
+taut_status tauti_check_ops(const char *change, double n_ops, double most,
+	const char *of_what, struct taut_error *err)
+{
+	if (n_ops <= TAUTI_MOST_OPS)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "%s: the job would have "
+		"%.0f million operations: expected at most %.0f %s", change,
+		n_ops / 1e6, most, of_what);
 }
 
 /* --- hosts ------------------------------------------------------------------- */
@@ -177,6 +188,8 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->waits_room = 0;
 	w->samples_factor = 1;
 	w->schedule = NULL;
+	w->pipes = NULL;
+	w->splits = NULL;
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)
 		w->block_scale[i] = 1;
 	return TAUT_OK;

@@ -15,6 +15,8 @@
 
 #include "base/vec.h"
 
+enum { TAUTI_MOST_OPS = 20000000 }; /* of an edit; some 4 GB */
+
 /* --- parameters, read (params.c) ----------------------------------------------- */
 struct tauti_change { /* one change, split into texts; see params.c */
 	const struct tauti_transformation *is;
@@ -72,6 +74,9 @@ struct tauti_job {
 	uint32_t n_steps;
 	struct tauti_job_step *steps;
 	uint32_t *gradients; /* collective indices */
+	uint8_t *within;     /* by collective, 1: an all-reduce that the forward
+	                        or backward pass itself waits for, as tensor
+	                        parallelism makes them: not of gradients */
 	bool has_device;     /* computation is on streams, not host threads */
 };
 taut_status tauti_job_create(const struct taut_graph *graph,
@@ -131,11 +136,17 @@ struct tauti_whatif {
 	double samples_factor;
 	const struct taut_memory *memory; /* NULL: no allocations recorded */
 	double *block_scale;    /* by block of memory: its bytes / as recorded */
+	struct tauti_split {    /* by block of memory, ops of the graph: given
+	                           back when the one ends, asked for again when
+	                           the other starts; TAUT_NONE: kept */
+		uint32_t until_op, again_op;
+	} *splits;              /* NULL: all are kept */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
 	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
 	uint32_t applying;      /* the change being applied, by place */
-	bool *ranged;           /* by place: asked for a range */
+	uint8_t *ranged;        /* by place: asked for a range whose low end (1)
+	                           or high one (2) is another than central */
 	struct taut_arena *arena; /* until the prediction is made */
 	TAUT_VEC(const char *) notes; /* in arena; of the central run */
 	uint32_t hosts_room, ranks_room; /* of site's arrays */
@@ -161,12 +172,24 @@ taut_status tauti_add_host(struct tauti_whatif *w, uint32_t like,
 taut_status tauti_place_rank(struct tauti_whatif *w, uint32_t rank,
 	uint32_t host, double core, struct taut_error *err);
 
+/* TAUT_EINVAL where the edit would come to n_ops operations, more than a
+ * prediction takes; as many of what the change makes would do: "4 ranks". */
+taut_status tauti_check_ops(const char *change, double n_ops, double most,
+	const char *of_what, struct taut_error *err);
+
 /* Blocks asked for during a phase, and given back during one, grow by a factor;
  * phases: 1 << enum tauti_phase, or-ed; bit 31: not in the recording. Nothing
  * happens where no allocations were recorded. */
 #define TAUTI_NOT_RECORDED ((uint32_t)1 << 31)
 void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
 	uint32_t to_phases, double factor);
+/* So many times the samples: what a batch is and what is made of it grow, but
+ * not gradients of weights. */
+taut_status tauti_scale_samples(
+	struct tauti_whatif *w, double factor, struct taut_error *err);
+/* A block of memory is not kept all the time: see splits. */
+taut_status tauti_split_block(struct tauti_whatif *w, uint32_t block,
+	struct tauti_split at, struct taut_error *err);
 
 /* Everything beside the edit as recorded; before the first change. */
 taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err);

@@ -5,6 +5,7 @@
  * a member, and the law of their algorithm says what they take. Ranks that
  * hold one model together are copied together. A job that sums no gradients
  * yet, of one rank, gets the all-reduces that DDP would make. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -12,8 +13,6 @@
 
 enum { RANKS, HOSTS, PER_HOST, REPLICA, GRADIENTS, LINK, LATENCY, DRAG,
 	BUCKET, FIRST };
-
-enum { MOST_OPS = 20000000 }; /* of the edit; some 10 GB */
 
 static const double payload = 1448.0 / 1514.0; /* of TCP in Ethernet frames */
 static const double gloo_copy_rate = 8; /* bytes a nanosecond, of one core */
@@ -402,14 +401,10 @@ static taut_status check_replicas(struct world *x)
 
 static taut_status check_size(struct world *x)
 {
-	double n = (double)taut_edit_ops(x->w->edit) * x->target / x->n;
+	double a_rank = (double)taut_edit_ops(x->w->edit) / x->n;
 
-	if (n <= MOST_OPS)
-		return TAUT_OK;
-	return taut_error_set(x->err, TAUT_EINVAL, -1, "world: %u ranks would "
-		"have %.0f million operations: expected at most %u ranks of "
-		"this job", x->target, n / 1e6,
-		(unsigned)(MOST_OPS / (n / x->target)));
+	return tauti_check_ops(x->c->text, a_rank * x->target,
+		floor(TAUTI_MOST_OPS / a_rank), "ranks of this job", x->err);
 }
 
 static taut_status check_links(struct world *x)

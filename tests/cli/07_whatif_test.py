@@ -101,7 +101,7 @@ class Wrong(command.Case):
             ("link", "link: expected a rate"),
             ("batchnorm=nan", "batchnorm: value: expected one of fused, found 'nan'"),
             ("partition=999B", "partition: value: expected 1 kB or more"),
-            ("world=65536", "world: 65536 ranks would have .* expected at most [0-9]+ ranks"),
+            ("world=65536", "world=65536: the job would have .* at most [0-9]+ ranks"),
             ("\033[31m=1", "unknown change"),
         ]:
             with self.subTest(change=change):
@@ -213,6 +213,24 @@ class Prediction(command.Case):
         ]:
             self.assertRegex(text, rf"(?m)^{heading}")
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
+
+    def test_what_limits_next_is_a_share_of_what_it_is_saved_from(self):
+        """A first step that waits long for its batch: what that costs is counted over all steps, and so is its share."""
+        events, at = [], 0
+        for step, data in enumerate([90_000, 1_000, 1_000]):
+            loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
+            events += [
+                command.event(f"ProfilerStep#{step}", "user_annotation", 1, at, data + 9_000),
+                command.event(loading, "user_annotation", 1, at, data),
+                command.event("aten::mm", "cpu_op", 1, at + data, 8_900),
+            ]
+            at += data + 9_000
+        run = self.folder / "rank0.json"
+        run.write_text(json.dumps({"traceEvents": events, "distributedInfo": {"rank": 0, "world_size": 1}}))
+        text = self.done("whatif", run, "host=2x").split("What limits next")[1]
+        # of 119 ms in three steps, halved, 46 wait for batches
+        self.assertRegex(text, r"(?m)^  15\.33 ms  77\.\d %  The step waits 15\.3 ms \(77 %\)")
+        self.assertIn("a step takes 19.83 ms: savings are counted from that", " ".join(text.split()))
 
     def test_same_bytes(self):
         args = ["whatif", EXAMPLE, "link=3gbit", "link,latency=50us"]

@@ -137,16 +137,17 @@ class Ranks(Case):
         self.assertFalse([n for n in p["notes"] if "replica=N" in n])
 
     @unittest.skipUnless(MEGATRON.is_dir(), "no traces")
-    def test_what_is_not_known_of_replicas_is_told(self):
-        """Nothing in these traces says which all-reduces are of gradients."""
-        p = self.predict(MEGATRON, "world=16,link=100gbit")
-        self.assertTrue([n for n in p["notes"] if "replica=N" in n])
-        self.assertFalse([n for n in self.predict(TWO, "world=4")["notes"] if "replica=N" in n])
+    def test_sums_of_activations_hold_a_model_together(self):
+        """Each layer waits for the sums of the one before: its ranks are copied together, and sum gradients with the copies."""
+        said = self.predict(MEGATRON, "world=16,replica=8,gradients=1GB,link=100gbit")
+        found = self.predict(MEGATRON, "world=16,gradients=1GB,link=100gbit")
+        self.assertEqual(found["after_ms"], said["after_ms"])
+        self.refused(MEGATRON, "world=12,gradients=1GB,link=100gbit", "multiple of 8")
 
     @unittest.skipUnless(MEGATRON.is_dir(), "no traces")
-    def test_a_job_that_cannot_run(self):
-        """Activations that are summed cannot wait for each other's buckets."""
-        self.refused(MEGATRON, "bucket=1GB", "the changed job cannot run: circle of waits")
+    def test_sums_of_activations_are_no_gradients(self):
+        for change in ("bucket=1GB", "compress=fp16", "overlap=full", "partition=1MB"):
+            self.refused(MEGATRON, change, "84 all-reduces of their own, as those of tensor parallelism")
 
 
 class Compression(Case):

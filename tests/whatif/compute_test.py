@@ -134,5 +134,38 @@ class Devices(Case):
         self.refused(TRACES / "megatron-tp8-a100", "accumulate=2", "accumulate=2:")
 
 
+HOROVOD = ROOT.parent / "shared/traces/horovod"
+
+
+@unittest.skipUnless(HOROVOD.is_dir(), "the foreign traces are not here")
+class Timelines(Case):
+    """Of what a job does, Horovod's timelines have the transfers alone."""
+
+    def test_there_is_no_computation(self):
+        for name in ("bytescheduler_vgg_no_priority.json.gz", "timeline_cpu_n1.json.gz"):
+            self.refused(HOROVOD / name, "slow=0", "slow=0: the recording has no computation of this rank")
+            self.refused(HOROVOD / name, "batch=2x", "batch=2x: the recording has no computation of a forward")
+
+
+class Servers(Case):
+    """Workers of a parameter server do not wait for each other, so that one alone need not move the median."""
+
+    def test_that_is_told(self):
+        p = self.predict(ROOT / "examples/tensorflow/server", "slow=3")
+        self.assertEqual(p["before_ms"], p["after_ms"])
+        self.assertTrue([n for n in p["notes"] if "do not wait for each other" in n])
+        self.assertFalse([n for n in self.predict(TWO, "slow=1")["notes"] if "do not wait" in n])
+
+
+class Size(Case):
+    """More operations than a prediction takes are not made."""
+
+    def test_stacks_are_bounded(self):
+        for changes in (["world=64", "accumulate=256"], ["accumulate=256", "world=64"], ["world=512", "partition=1kB"]):
+            result = whatif(TWO, *changes)
+            self.assertEqual(result.returncode, 1, result.stdout[:200])
+            self.assertRegex(result.stderr, rf"^taut: {changes[-1]}: the job would have [0-9]+ million operations: expected at most [0-9]+ [a-z -]+\n$")
+
+
 if __name__ == "__main__":
     unittest.main(argv=sys.argv[:1], verbosity=0)

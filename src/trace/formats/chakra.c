@@ -157,26 +157,10 @@ static const char *const lost_text[TAUTI_LOST_COUNT] = {
 	[TAUTI_LOST_LARGE] = "larger than 16 MiB",
 };
 
-static taut_status note_lost(struct tauti_builder *b)
-{
-	for (int i = 0; i < TAUTI_LOST_COUNT; i++) {
-		if (!b->lost[i] || !lost_text[i])
-			continue;
-		taut_status status = tauti_builder_note(b,
-			"%llu node%s left out (%s), the first at byte %llu",
-			(unsigned long long)b->lost[i],
-			b->lost[i] == 1 ? "" : "s", lost_text[i],
-			(unsigned long long)b->lost_at[i]);
-		if (status != TAUT_OK)
-			return status;
-	}
-	return TAUT_OK;
-}
-
 static taut_status add_notes(struct chakra *c)
 {
 	struct tauti_builder *b = c->builder;
-	taut_status status = note_lost(b);
+	taut_status status = tauti_builder_note_lost(b, "node", lost_text);
 	if (status == TAUT_OK && c->scheduled)
 		status = tauti_builder_note(b,
 			"is a Chakra trace without start times; its %zu nodes "

@@ -255,26 +255,13 @@ static taut_status note_end(
 		(unsigned long long)c->event_end, b->n_rows);
 }
 
-static taut_status note_lost(struct tauti_builder *b)
-{
-	static const char *const text[TAUTI_LOST_COUNT] = {
-		[TAUTI_LOST_BROKEN] = "not JSON",
-		[TAUTI_LOST_LARGE] = "larger than 16 MiB",
-		[TAUTI_LOST_TIME] = "no readable ts or dur",
-		[TAUTI_LOST_PLACE] = "no readable pid or tid",
-		[TAUTI_LOST_NO_BEGIN] = "an end without its begin",
-	};
-	taut_status status = TAUT_OK;
-	for (int i = 0; i < TAUTI_LOST_COUNT && status == TAUT_OK; i++)
-		if (b->lost[i])
-			status = tauti_builder_note(b,
-				"%llu event%s left out (%s), the first at "
-				"byte %llu",
-				(unsigned long long)b->lost[i],
-				b->lost[i] == 1 ? "" : "s", text[i],
-				(unsigned long long)b->lost_at[i]);
-	return status;
-}
+static const char *const lost_text[TAUTI_LOST_COUNT] = {
+	[TAUTI_LOST_BROKEN] = "not JSON",
+	[TAUTI_LOST_LARGE] = "larger than 16 MiB",
+	[TAUTI_LOST_TIME] = "no readable ts or dur",
+	[TAUTI_LOST_PLACE] = "no readable pid or tid",
+	[TAUTI_LOST_NO_BEGIN] = "an end without its begin",
+};
 
 static taut_status add_notes(
 	struct tauti_chrome *c, const struct tauti_stream *stream)
@@ -282,7 +269,7 @@ static taut_status add_notes(
 	struct tauti_builder *b = c->builder;
 	taut_status status = note_end(c, stream);
 	if (status == TAUT_OK)
-		status = note_lost(b);
+		status = tauti_builder_note_lost(b, "event", lost_text);
 	if (status == TAUT_OK && c->negative)
 		status = tauti_builder_note(b,
 			"%llu events end before they begin; their duration "

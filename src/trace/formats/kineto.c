@@ -306,22 +306,6 @@ static const char *const lost_text[TAUTI_LOST_COUNT] = {
 	[TAUTI_LOST_NO_BEGIN] = "an end (ph E) without its begin",
 };
 
-static taut_status note_lost(struct tauti_builder *b)
-{
-	for (int i = 0; i < TAUTI_LOST_COUNT; i++) {
-		if (!b->lost[i])
-			continue;
-		taut_status status = tauti_builder_note(b,
-			"%llu event%s left out (%s), the first at byte %llu",
-			(unsigned long long)b->lost[i],
-			b->lost[i] == 1 ? "" : "s", lost_text[i],
-			(unsigned long long)b->lost_at[i]);
-		if (status != TAUT_OK)
-			return status;
-	}
-	return TAUT_OK;
-}
-
 static const char *state_text(const struct kineto *k)
 {
 	switch (k->state) {
@@ -363,7 +347,7 @@ static taut_status add_notes(
 	if (b->truncated)
 		status = note_truncated(k, stream);
 	if (status == TAUT_OK)
-		status = note_lost(b);
+		status = tauti_builder_note_lost(b, "event", lost_text);
 	if (status == TAUT_OK && k->negative)
 		status = tauti_builder_note(b,
 			"%llu events end before they begin; their duration "

@@ -185,22 +185,6 @@ static const char *const lost_text[TAUTI_LOST_COUNT] = {
 	[TAUTI_LOST_TIME] = "no readable time",
 };
 
-static taut_status note_lost(struct tauti_builder *b)
-{
-	for (int i = 0; i < TAUTI_LOST_COUNT; i++) {
-		if (!b->lost[i])
-			continue;
-		taut_status status = tauti_builder_note(b,
-			"%llu event%s left out (%s), the first at byte %llu",
-			(unsigned long long)b->lost[i],
-			b->lost[i] == 1 ? "" : "s", lost_text[i],
-			(unsigned long long)b->lost_at[i]);
-		if (status != TAUT_OK)
-			return status;
-	}
-	return TAUT_OK;
-}
-
 static taut_status note_truncated(struct xplane *x, enum xplane_walk walk)
 {
 	struct tauti_builder *b = x->builder;
@@ -223,7 +207,7 @@ static taut_status add_notes(struct xplane *x, enum xplane_walk walk)
 	struct tauti_builder *b = x->builder;
 	taut_status status = b->truncated ? note_truncated(x, walk) : TAUT_OK;
 	if (status == TAUT_OK)
-		status = note_lost(b);
+		status = tauti_builder_note_lost(b, "event", lost_text);
 	if (status == TAUT_OK && x->nameless)
 		status = tauti_builder_note(b,
 			"%llu events left out, for the names of events stand "
