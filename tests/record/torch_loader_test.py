@@ -21,6 +21,9 @@ from torch.utils.data import DataLoader, Dataset
 torch.set_num_threads(1)
 WAIT, WORK, WORKERS = {wait}, {work}, {workers}
 
+def others():
+    return time.process_time_ns() - time.thread_time_ns()
+
 def work(ms):
     end = time.thread_time_ns() + ms * 1e6
     while time.thread_time_ns() < end:
@@ -31,11 +34,11 @@ class Samples(Dataset):
         return 400
 
     def __getitem__(self, i):
-        begin = time.thread_time_ns()
+        begin = {clock}()
         time.sleep(WAIT / 1000)
         work(WORK)
 {body}
-        spent = time.thread_time_ns() - begin
+        spent = {clock}() - begin
         return torch.tensor([spent, 1, 1, 1], dtype=torch.float64)
 
 loader = iter(DataLoader(Samples(), {batch}, num_workers=WORKERS))
@@ -52,10 +55,15 @@ print(*spent)
 
 
 class LoaderTest(Case):
-    def record_job(self, wait, work, workers, body="pass", batch=4):
+    def record_job(
+        self, wait, work, workers, body="pass", batch=4, clock="time.thread_time_ns"
+    ):
+        """What that clock of the job's own says that a batch took, in ms."""
         path = self.folder / "script.py"
         body = textwrap.indent(textwrap.dedent(body), " " * 8)
-        path.write_text(JOB.format(wait=wait, work=work, workers=workers, body=body, batch=batch))
+        path.write_text(
+            JOB.format(wait=wait, work=work, workers=workers, body=body, batch=batch, clock=clock)
+        )
         ended = record([PYTHON, str(path)], self.run_folder, "6:12")
         self.assertEqual(ended.returncode, 0, ended.stderr)
         spent = [float(word) for word in ended.stdout.splitlines()[0].split()][6:12]
@@ -109,9 +117,10 @@ class LoaderTest(Case):
     def test_other_threads(self):
         """What another thread computes while the worker waits for it."""
         body = "t = threading.Thread(target=work, args=(10,)); t.start(); t.join()"
-        self.record_job(0, 0, 1, body)
-        others = sum(s.load.others_ns for s in self.batches(1))
-        self.assertAlmostEqual(others / len(self.batches(1)) / MS, 40, delta=2)
+        spent = self.record_job(0, 0, 1, body, clock="others")
+        self.assertGreater(spent, 40)  # and what it takes to begin and end threads
+        others = sum(s.load.others_ns for s in self.batches(1)) / len(self.batches(1)) / MS
+        self.assertAlmostEqual(others, spent, delta=0.03 * spent)
         _, core, _, wait = self.sums(1)
         self.assertLess(core, 4)
         self.assertGreater(wait, 39)
