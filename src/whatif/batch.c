@@ -159,8 +159,10 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 		share = stays(s, &op);
 		if (share < 1)
 			s->grows_ns += op.dur_ns;
+		/* What stays is doubted by a few hundredths: of a tiny batch
+		 * that must not be less than nothing. */
 		status = tauti_scale_op(s->w, i, &op,
-			share + (1 - share) * s->factor, err);
+			fmax(share + (1 - share) * s->factor, 0), err);
 	}
 	return status;
 }
@@ -282,8 +284,14 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = tauti_param_word(c, BY, &s.by, err);
 	if (!status)
 		status = tauti_growth_find(w, s.factor, &s.growth, err);
-	if (status)
+	if (!status && s.by == BY_SIZES && !s.growth.n_told)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no sizes of "
+			"inputs in this recording tell how an operator grows; "
+			"by=weights needs none", c->text);
+	if (status) {
+		tauti_growth_end(&s.growth);
 		return status;
+	}
 	doubt(&s);
 	status = scale_memory(&s, err);
 	if (!status)

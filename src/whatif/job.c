@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "whatif/pipes.h"
 #include "whatif/spans.h"
 #include "whatif/within.h"
 
@@ -96,6 +97,11 @@ static enum tauti_phase phase_of_name(const char *name)
 	static const char *const update[] = { "ApplyGradient", "Optimizer",
 		"Adam", "ResourceApply", "Momentum", "multi_tensor_apply" };
 
+	enum tauti_pipe_role role = tauti_pipe_role(name);
+
+	if (role == TAUTI_PIPE_UPDATE || role == TAUTI_PIPE_BACKWARD)
+		return role == TAUTI_PIPE_UPDATE ? TAUTI_PHASE_OPTIMIZER :
+			TAUTI_PHASE_BACKWARD;
 	for (size_t i = 0; i < sizeof update / sizeof update[0]; i++)
 		if (strstr(name, update[i]))
 			return TAUTI_PHASE_OPTIMIZER;

@@ -144,7 +144,8 @@ static taut_status set_engine(struct scheduler *s)
 			&is_factor, &ns, s->err);
 		if (!status && (is_factor || ns > 1e9))
 			status = tauti_param_wrong(
-				s->c, MESSAGE, "a time, like 50us", s->err);
+				s->c, MESSAGE,
+				"a time of at most 1s, like 50us", s->err);
 		o->message_ns = status ? 0 : llround(ns);
 	} else if (o->sched.order == TAUT_SCHED_AGREED) {
 		o->message_ns = message_ns(s);

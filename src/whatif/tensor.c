@@ -577,10 +577,15 @@ static bool spans_hosts(const struct tensor *x)
 static taut_status say(struct tensor *x, bool on_one_host)
 {
 	taut_status status = tauti_note(x->w, x->err, "tensor: a layer is "
-		"shared by %u ranks for %u, in %u groups: %u ranks for %u; with "
-		"world=N behind it there are others", x->now, x->was,
-		x->slices.size, x->now * x->slices.size,
-		x->was * x->slices.size);
+		"shared by %u ranks for %u, in %u group%s: %u ranks for %u; "
+		"with world=N behind it there are others", x->now, x->was,
+		x->slices.size, x->slices.size == 1 ? "" : "s",
+		x->now * x->slices.size, x->was * x->slices.size);
+
+	if (!status && x->was == 1 && x->now > 1)
+		status = tauti_note(x->w, x->err, "tensor: where no rank shared "
+			"a layer, nothing summed activations, and nothing is "
+			"made that does: the step lacks what those sums take");
 
 	if (!status && x->now > x->was && on_one_host && !knows_network(x))
 		status = tauti_note(x->w, x->err, "tensor: new ranks stand on "

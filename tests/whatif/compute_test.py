@@ -60,6 +60,13 @@ class TwoHosts(Case):
         self.assertFalse(any("sizes tell" in note for note in weights["notes"]), weights["notes"])
         self.assertAlmostEqual(sizes["after_ms"] / weights["after_ms"], 1, delta=0.05)
 
+    def test_a_tiny_batch_takes_no_less_than_nothing(self):
+        times = [self.predict(TWO, f"batch={f}x,by=sizes")["after_ms"] for f in ("0.001", "0.02", "0.1", "0.5")]
+        self.assertEqual(times, sorted(times))
+
+    def test_by_sizes_that_are_not_there(self):
+        self.refused(ROOT / "examples/tensorflow/mirrored", "batch=2x,by=sizes", "no sizes of inputs")
+
     def test_micro_batches_add_what_a_rank_computes(self):
         two, four = (self.predict(TWO, f"accumulate={k}") for k in (2, 4))
         one_more = two["after_ms"] - two["before_ms"]

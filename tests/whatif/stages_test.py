@@ -123,6 +123,17 @@ class ClosedForms(Case):
         names = [u["name"] for u in p["uncertain"]]
         self.assertIn("what stages=8 assumes", names)
 
+    def test_updates_do_not_grow_with_the_batch(self):
+        def durations(type_, *at):
+            return 10 * MS if type_ == "optimizer" else even()(type_, *at)
+
+        run = self.write(made_job.Job(dp=2, pp=4, micro=4, steps=3, durations=durations).study())
+        p = self.predict(run, "batch=2x")
+        self.assertAlmostEqual(p["before_ms"], 7 * 36 + 10, places=4)
+        # all of a computation grows but for three hundredths
+        self.assertAlmostEqual(p["after_ms"], 7 * 36 * 1.97 + 10, delta=0.2)
+        self.assertAlmostEqual(self.after(run, "optimizer=free"), 7 * 36, places=3)
+
     def test_chunks(self):
         """Of v chunks the bubble is a vth: m (f + b) + (p - 1)(f + b) / v."""
         job = made_job.Job(dp=1, pp=4, micro=8, steps=3, durations=even())
@@ -259,6 +270,13 @@ class Ranks(Case):
         ):
             self.assertIn(ranks, " ".join(self.predict(run, *changes)["notes"]))
         self.assertAlmostEqual(self.after(run, "stages=6", "tensor=4"), 9 * 18 * 0.525, delta=1)
+
+    def test_layers_that_nobody_shared(self):
+        """Sharing them needs sums that the recording has none of, and that is said."""
+        run = self.write(made_job.Job(dp=2, pp=3, micro=4, steps=3, durations=even(pp=3)).study())
+        for changes, said in ((["tensor=2,group=1"], True), (["tensor=1,group=2"], False)):
+            notes = " ".join(self.predict(run, *changes)["notes"])
+            self.assertEqual("nothing summed activations" in notes, said)
 
     def test_a_table_that_tells_its_waits(self):
         run = self.write(made_job.Job(dp=2, pp=3, micro=4, steps=3, durations=even(pp=3)).table(True))
