@@ -227,8 +227,12 @@ static taut_status find_share(struct cache *k)
 			k->err);
 	if (is_factor)
 		return share_of_factor(k, value);
+	k->share = 0;
+	if (value == 0 && !tauti_param_given(k->c, DATASET))
+		return TAUT_OK; /* no memory is none of any dataset */
 	status = dataset_bytes(k, &bytes);
-	k->share = status ? 0 : value / bytes;
+	if (!status)
+		k->share = value / bytes;
 	return status;
 }
 

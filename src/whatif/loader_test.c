@@ -328,6 +328,7 @@ static void test_cache(void **state)
 		0.25);
 	notes(&j, "cache=50%", "26 % of the reads hit it (50 % if nothing "
 		"were evicted, 15 % if the least recently used is)");
+	assert_close(with(&j, "cache=0"), 0.4); /* of any dataset */
 	refuses(&j, "cache=50GB", "dataset=SIZE");
 	refuses(&j, "cache=2x", "does not show a cache");
 	refuses(&j, "cache=some", "64GB");

@@ -324,11 +324,19 @@ static taut_status doubt_run(struct work *k)
 static taut_status doubt_scatter(struct work *k)
 {
 	int64_t half = k->scatter_ns, after = k->out->prediction.after_ns;
+	taut_status status = TAUT_OK;
 
-	if (half >= 0)
-		return add_uncertain(k, "scatter of the steps", after - half,
-			after + half);
 	k->p.w.doubt = TAUTI_DOUBT_NONE;
+	if (half > after / 2)
+		status = tauti_note(&k->p.w, k->err, "the steps of this job "
+			"differ by about as much as one takes: their median, "
+			"which is told here, may be far from their mean (of a "
+			"loader that does not keep up, one step waits for the "
+			"batches of several)");
+	if (half >= 0)
+		return status ? status : add_uncertain(k,
+			"scatter of the steps", after > half ? after - half : 0,
+			after + half);
 	return tauti_note(&k->p.w, k->err, "fewer than three steps were "
 		"recorded: the interval lacks their scatter");
 }

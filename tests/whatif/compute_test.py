@@ -164,6 +164,16 @@ class Servers(Case):
         self.assertFalse([n for n in self.predict(TWO, "slow=1")["notes"] if "do not wait" in n])
 
 
+class Scatter(Case):
+    """Of a job whose steps differ as much as one takes, the median tells little."""
+
+    def test_that_is_told(self):
+        p = self.predict(ROOT / "examples/tensorflow/mirrored", "host=2x")
+        self.assertTrue([n for n in p["notes"] if "their median" in n], p["notes"])
+        self.assertGreaterEqual(min(u["low_ms"] for u in p["uncertain"]), 0)
+        self.assertFalse([n for n in self.predict(TWO, "host=2x")["notes"] if "their median" in n])
+
+
 class Size(Case):
     """More operations than a prediction takes are not made."""
 
