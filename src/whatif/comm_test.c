@@ -22,31 +22,6 @@ static const struct ddp_job usual = {
 /* What putting into place, launches and copies add to a step, at most. */
 enum { SMALL_US = 80 };
 
-struct told {
-	struct wt w;
-	struct taut_run *run;
-	struct taut_graph *graph;
-};
-
-static struct told tell(const struct ddp_job *job)
-{
-	struct told t = { .w = wt_begin() };
-	struct taut_error err = { 0 };
-
-	ddp_write(job, &t.w);
-	t.run = wt_open(&t.w);
-	if (taut_graph_build(t.run, NULL, &t.graph, &err))
-		fail_msg("%s", err.message);
-	return t;
-}
-
-static void forget(struct told *t)
-{
-	taut_graph_destroy(t->graph);
-	taut_run_close(t->run);
-	wt_end(&t->w);
-}
-
 static struct taut_prediction *predict(const struct told *t, const char *a,
 	const char *b)
 {

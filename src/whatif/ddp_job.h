@@ -11,6 +11,8 @@
 
 #include <stdlib.h>
 
+#include <taut/graph.h>
+
 #include "tests/support/write_trace.h"
 
 enum { DDP_MAX_GRADIENTS = 64, DDP_MAIN = 10, DDP_GLOO = 11 };
@@ -178,6 +180,32 @@ static inline void ddp_write(const struct ddp_job *job, struct wt *w)
 		for (int k = 0; k < job->steps; k++)
 			ddp_step(&d, k);
 	}
+}
+
+/* The job, read back as a graph. */
+struct told {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *graph;
+};
+
+static inline struct told tell(const struct ddp_job *job)
+{
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+
+	ddp_write(job, &t.w);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	return t;
+}
+
+static inline void forget(struct told *t)
+{
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+	wt_end(&t->w);
 }
 
 #endif /* TAUT_WHATIF_DDP_JOB_H */
