@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""How far off is `taut whatif`? Brings up the lab (bench/lab), records one
+"""How far off is `taut whatif`? Brings up the lab (bench/lab), records a
 baseline of each of four models, makes each change of bench/lab/matrix.py for
 real, and prints predicted beside measured.
 
@@ -11,9 +11,11 @@ predictions be made anew with --predict.
 
 Measured: the median over ranks and steps after the warm-up, of each repeat; the
 median of the repeats is compared, and half of their range is the spread.
-Repeats of all configurations take turns. Before and after each, all its ranks
-time a fixed piece of work; where that took longer than it usually does, the
-machine was disturbed, and the repeat is measured anew."""
+Repeats of all configurations take turns. In each turn each model is recorded
+anew, just before its changes are measured; the one recording whose step is the
+median predicts, as the median repeat is what is measured. Before and after each
+repeat, all its ranks time a fixed piece of work; where that took longer than it
+usually does, the machine was disturbed, and the repeat is measured anew."""
 
 import argparse
 import fnmatch
@@ -195,16 +197,17 @@ def say(text):
     print(f"{time.strftime('%H:%M:%S')} {text}", file=sys.stderr, flush=True)
 
 
-def record_all(a, lab, configs):
-    for config in configs:
-        run = kept(a, config, "runs")
-        done = os.path.join(a.out, "recorded", os.path.basename(run) + ".json")
-        if config.name != "baseline" or os.path.exists(done):
-            continue
-        shutil.rmtree(run, ignore_errors=True)
-        seconds = lab.record(config, run)
-        save(done, {"seconds": seconds})
-        say(f"recorded {config.model}")
+def recording_of(a, config, turn):
+    """The run of a model, and the file that says it is whole."""
+    base = matrix.Config(config.model)
+    return kept(a, base, "runs", f".{turn}"), kept(a, base, "recorded", f".{turn}.json")
+
+
+def record_one(a, lab, config, turn):
+    run, done = recording_of(a, config, turn)
+    shutil.rmtree(run, ignore_errors=True)
+    save(done, {"seconds": lab.record(config, run)})
+    say(f"{turn} recorded {config.model}")
 
 
 def measure_one(a, lab, config, turn):
@@ -245,11 +248,23 @@ def disturbed(a, configs):
     ]
 
 
+def by_turn(a, configs):
+    """[(configuration, turn)]: models one after another, so that a recording is
+    near to what it predicts, each with its baseline first."""
+    models = list(dict.fromkeys(c.model for c in configs))
+    return [
+        (config, turn)
+        for turn in range(a.repeats)
+        for model in models
+        for config in configs
+        if config.model == model
+    ]
+
+
 def measure_all(a, lab, configs, end):
     """Returns how many repeats were measured anew."""
     failed, anew = [], 0
-    wanted = [(config, turn) for turn in range(a.repeats) for config in configs]
-    wanted = [w for w in wanted if work_ms(a, *w) is None]
+    wanted = [w for w in by_turn(a, configs) if work_ms(a, *w) is None]
     for _ in range(1 + TRIES):
         for config, turn in wanted:
             if time.monotonic() > end:
@@ -259,6 +274,8 @@ def measure_all(a, lab, configs, end):
                 continue
             anew += work_ms(a, config, turn) is not None
             try:
+                if not config.change and not os.path.exists(recording_of(a, config, turn)[1]):
+                    record_one(a, lab, config, turn)
                 measure_one(a, lab, config, turn)
             except runner.Failed as fault:
                 say(f"{config.key}: {fault}")
@@ -304,22 +321,37 @@ def predict(a, config, run, differ):
     return {key: told[key] for key in ("after_ms", "low_ms", "high_ms", "before_ms")}
 
 
+def median_recording(a, config):
+    """The recording of a model whose steady step is the median of all, and how
+    far they differ: (run, half of their range as a share), or None."""
+    steps = []
+    for turn in range(a.repeats):
+        run, done = recording_of(a, config, turn)
+        told = ask_taut(a, "report", run)[0] if os.path.exists(done) else None
+        if told:
+            steps.append((told["steady_step_ms"], run))
+    if not steps:
+        return None
+    steps.sort()
+    ms, run = steps[(len(steps) - 1) // 2]
+    return run, (steps[-1][0] - steps[0][0]) / 2 / ms
+
+
 class Row:
-    def __init__(self, a, config, recording, run, batch_of, differ):
+    def __init__(self, a, config, found, recording, batch_of, differ):
         self.config = config
+        self.run, self.apart = found
         repeats = medians_of(a, config)
         self.repeats = len(repeats)
         self.measured = statistics.median(repeats)
         self.spread = (max(repeats) - min(repeats)) / 2 if len(repeats) > 1 else None
-        told = predict(a, config, run, differ)
+        told = predict(a, config, self.run, differ)
         self.fault = told.get("fault")
         self.taut, self.low, self.high = (
             told.get(k) for k in ("after_ms", "low_ms", "high_ms")
         )
-        self.daydream = self.dpro = None
-        if recording:
-            self.daydream = baselines.daydream(recording, config, batch_of)
-            self.dpro = baselines.dpro(recording, config, batch_of, matrix.MBIT)
+        self.daydream = baselines.daydream(recording, config, batch_of)
+        self.dpro = baselines.dpro(recording, config, batch_of, matrix.MBIT)
 
     def error(self, predicted):
         return None if predicted is None else (predicted / self.measured - 1) * 100
@@ -338,14 +370,15 @@ class Row:
 
 
 def rows_of(a, configs, batch_of):
-    rows, recordings, differ = [], {}, runs_differ(a, configs)
+    rows, runs, differ = [], {}, runs_differ(a, configs)
     for config in configs:
         if not medians_of(a, config):
             continue
-        run = kept(a, matrix.Config(config.model), "runs")
-        if config.model not in recordings and os.path.isdir(run):
-            recordings[config.model] = baselines.Recording(run)
-        rows.append(Row(a, config, recordings.get(config.model), run, batch_of, differ))
+        if config.model not in runs:
+            found = median_recording(a, config)
+            runs[config.model] = found and (found, baselines.Recording(found[0]))
+        if runs[config.model]:
+            rows.append(Row(a, config, *runs[config.model], batch_of, differ))
     return sorted(rows, key=lambda r: (list(matrix.BASE).index(r.config.model), bool(r.config.change)))
 
 
@@ -429,6 +462,11 @@ def summary(a, rows):
             f"- spread of the repeats: median {statistics.median(spreads):.1f} %, "
             f"largest {max(spreads):.1f} %"
         )
+    apart = [r.apart * 100 for r in bases]
+    lines.append(
+        f"- spread of the recordings of one model: median {statistics.median(apart):.1f} %, "
+        f"largest {max(apart):.1f} %"
+    )
     usual = usual_work_ms(a, [r.config for r in rows])
     told = ", ".join(f"{ms:.1f} ms with {ranks} ranks" for ranks, ms in sorted(usual.items()))
     left = len(disturbed(a, [r.config for r in rows]))
@@ -461,7 +499,7 @@ def losses(changes):
 def replay_error(a, bases):
     means, worst = [], 0.0
     for r in bases:
-        told, fault = ask_taut(a, "replay", kept(a, r.config, "runs"))
+        told, fault = ask_taut(a, "replay", r.run)
         if not fault:
             means.append(told["replay"]["error_pct_mean"])
             worst = max(worst, told["replay"]["error_pct_max"])
@@ -505,7 +543,6 @@ def measuring(a, configs):
     end = time.monotonic() + a.minutes * 60
     lab = Lab(a)
     try:
-        record_all(a, lab, configs)
         anew = measure_all(a, lab, configs, end)
         say(f"{anew} measured anew, {len(disturbed(a, configs))} still disturbed")
     finally:

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The configurations of bench/accuracy.py: for each model a baseline, which is
 recorded, and changes of it, which are predicted from that recording and really
-made. In the order of their weight: what is cut off is worth least."""
+made."""
 
 import collections
 import dataclasses

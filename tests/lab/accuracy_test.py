@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which repeats bench/accuracy.py measures anew, on made-up measurements."""
+"""Which repeats bench/accuracy.py measures anew, in which order, and which
+recording predicts, on made-up measurements."""
 
 import os
 import sys
@@ -21,7 +22,7 @@ class DisturbedTest(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.a = types.SimpleNamespace(out=self.folder.name, repeats=3)
         self.configs = [
-            matrix.Config("vgg", name, ranks=ranks)
+            matrix.Config("vgg", name, "link=2x", ranks=ranks)
             for ranks, names in ((2, "abc"), (4, "de"))
             for name in names
         ]
@@ -56,6 +57,44 @@ class DisturbedTest(unittest.TestCase):
         self.keep_all()
         self.keep(self.configs[1], 0, [12.0, 12.0], [9.0, 9.0])
         self.assertEqual(self.names(), [])
+
+    def test_a_recording_in_each_turn_before_what_it_predicts(self):
+        told = []
+
+        class Lab:
+            def record(lab, config, run):
+                told.append(("record", config.model))
+                return [[0.1]]
+
+            def block(lab, config, steps):
+                told.append((config.name, config.model))
+                return [{"seconds": [0.1] * steps, "speed": [10.0, 10.0]}] * config.ranks
+
+        accuracy.say = lambda text: None
+        self.a.block_s, self.a.repeats = 1, 2
+        models = ("vgg", "rnn")
+        configs = [matrix.Config(m) for m in models]
+        configs += [matrix.Config(m, "a", "link=2x") for m in models]
+        accuracy.measure_all(self.a, Lab(), configs, accuracy.time.monotonic() + 60)
+        turn = [(what, m) for m in models for what in ("record", "baseline", "a")]
+        self.assertEqual(told, turn * 2)
+
+    def test_median_recording(self):
+        config = matrix.Config("vgg")
+        steps = {}
+        for turn, ms in enumerate((90.0, 130.0, 100.0)):
+            run, done = accuracy.recording_of(self.a, config, turn)
+            accuracy.save(done, {})
+            steps[run] = ms
+        asked, accuracy.ask_taut = accuracy.ask_taut, lambda a, verb, run: (
+            {"steady_step_ms": steps[run]},
+            None,
+        )
+        self.addCleanup(setattr, accuracy, "ask_taut", asked)
+        run, apart = accuracy.median_recording(self.a, config)
+        self.assertEqual(steps[run], 100.0)
+        self.assertAlmostEqual(apart, 0.2)
+        self.assertIsNone(accuracy.median_recording(self.a, matrix.Config("rnn")))
 
     def test_anew_until_it_is_not(self):
         """The lab's first answer is slow for one configuration, its second is not."""
