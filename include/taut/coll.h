@@ -1,0 +1,299 @@
+/* taut/coll.h - collectives: schedules of sends, receives and reductions, and the
+ * communicators that carry them out.
+ *
+ * What a rank does in an all-reduce is written once, as data: a schedule. A
+ * communicator executes it over an engine (shared memory, UCX, MPI, a process
+ * pretending to be many); the replay executes the same one on a virtual clock.
+ * An algorithm is one file that writes schedules; it knows no engine, and an
+ * engine knows no algorithm.
+ *
+ *     shape --way--> schedule --passes--> engine: send, recv, recv_reduce
+ *                        \--------------> replay: operations and flows
+ *
+ * Element i of a result is made of elements i of the inputs alone, so a large
+ * collective is cut into passes: one schedule carried out on one part of the
+ * buffer after another, several at a time. That is what pipelines it.
+ *
+ * Units: bytes and elements, said in each name. Ranks count from 0. */
+#ifndef TAUT_COLL_H
+#define TAUT_COLL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#include <taut/base.h>
+
+TAUT_BEGIN_DECLS
+
+/* --- elements ----------------------------------------------------------------------*/
+
+enum taut_type {
+	TAUT_FLOAT32, TAUT_FLOAT64, TAUT_FLOAT16, TAUT_BFLOAT16,
+	TAUT_INT8, TAUT_UINT8, TAUT_INT32, TAUT_INT64, TAUT_UINT64,
+	TAUT_TYPES
+};
+
+enum taut_reduction {
+	TAUT_SUM, TAUT_PRODUCT, TAUT_MIN, TAUT_MAX,
+	TAUT_BIT_AND, TAUT_BIT_OR, TAUT_BIT_XOR, /* of integers alone */
+	TAUT_REDUCTIONS
+};
+
+TAUT_API size_t taut_type_bytes(enum taut_type type);
+TAUT_API const char *taut_type_name(enum taut_type type); /* "float32" */
+TAUT_API const char *taut_reduction_name(enum taut_reduction reduction);
+/* False: such a reduction there is not (bits of floats). */
+TAUT_API bool taut_reduces(enum taut_type type, enum taut_reduction reduction);
+/* out = a op b, element by element; out may be a or b. Floats of 16 bits are
+ * computed in 32 and rounded to the nearest, ties to even; minimum and maximum
+ * of a NaN are NaN; integers wrap. The same bits on every processor, whatever
+ * its instructions. Any alignment. taut_reduces() must hold. */
+TAUT_API void taut_reduce(enum taut_type type, enum taut_reduction reduction,
+	void *out, const void *a, const void *b, size_t count);
+
+/* --- schedules ----------------------------------------------------------------------
+ * Buffers: INPUT is only read, OUTPUT ends as the result, and both may be the
+ * same memory (in place). Each holds `count` elements, for every verb:
+ *
+ *     ALLREDUCE       all of INPUT            -> all of OUTPUT, on each rank
+ *     REDUCE_SCATTER  all of INPUT            -> block `rank` of OUTPUT; what the
+ *                                                other blocks hold then is not told
+ *     ALLGATHER       block `rank` of INPUT   -> all of OUTPUT, on each rank
+ *     BROADCAST       all of the root's INPUT -> all of OUTPUT, on each rank
+ *
+ * Block i: taut_coll_block(). The blocks of an all-gather, in place, are those of
+ * the reduce-scatter before it. A pass of a reduce-scatter or all-gather takes a
+ * part of each block, so no step of their schedules crosses a block. */
+enum taut_coll_verb {
+	TAUT_ALLREDUCE, TAUT_REDUCE_SCATTER, TAUT_ALLGATHER, TAUT_BROADCAST,
+	TAUT_VERBS
+};
+
+enum taut_coll_way { /* n ranks, S bytes; a: one message's latency */
+	TAUT_WAY_AUTO,      /* by the communicator's table; no schedule has it */
+	TAUT_WAY_DIRECT,    /* each to each: 2 steps, 2 S (n-1)/n; reduced in the
+	                       order of the ranks */
+	TAUT_WAY_DOUBLING,  /* recursive doubling: lg n steps of S */
+	TAUT_WAY_HALVING,   /* Rabenseifner: 2 lg n steps, 2 S (n-1)/n */
+	TAUT_WAY_RING,      /* 2 (n-1) steps, 2 S (n-1)/n */
+	TAUT_WAY_TREE,      /* two binary trees, half of S each: a rank inside one
+	                       is a leaf of the other (Sanders et al. 2009) */
+	TAUT_WAY_HOSTS,     /* hierarchical: reduced in each host, between hosts
+	                       block by block, spread in each host */
+	TAUT_WAY_FLAT,      /* each sends all of it to each: 1 step, S (n-1);
+	                       reduced in the order of the ranks */
+	TAUT_WAYS
+};
+
+TAUT_API const char *taut_coll_verb_name(enum taut_coll_verb verb);
+TAUT_API const char *taut_coll_way_name(enum taut_coll_way way);
+
+/* First element and length of a block of `count` elements over n ranks; the first
+ * count % n blocks have one more than the others. */
+TAUT_API uint64_t taut_coll_block(uint64_t count, uint32_t n_ranks, uint32_t i,
+	uint64_t *ret_length);
+
+enum taut_coll_buffer { TAUT_INPUT, TAUT_OUTPUT, TAUT_SCRATCH };
+
+enum taut_coll_step_kind {
+	TAUT_STEP_SEND,        /* from[first ..] to each of the peers */
+	TAUT_STEP_RECV,        /* into[first ..], from the one peer */
+	TAUT_STEP_RECV_REDUCE, /* into[first ..] = from[first ..] op what the one
+	                          peer sent */
+	TAUT_STEP_COPY,        /* into[first ..] = from[first ..]; nothing when
+	                          both are the same memory */
+};
+
+/* A step may be done when those that it waits for are; they stand before it.
+ * In SCRATCH, element `first` lies at place; a RECV_REDUCE may put what comes
+ * there first, and no other step uses those `count` elements of scratch. */
+struct taut_coll_step {
+	uint8_t kind, from, into;      /* enums above; a SEND has no into, a RECV
+	                                  no from */
+	uint32_t first_peer, n_peers;  /* in peers; RECV, RECV_REDUCE: 1; COPY: 0 */
+	uint32_t message;              /* one number between two ranks names one
+	                                  message; below TAUT_COLL_MESSAGES */
+	uint32_t first_wait, n_waits;  /* in waits */
+	uint64_t first, count;         /* elements; count may be 0: no message */
+	uint64_t place;                /* elements of scratch */
+};
+
+enum { TAUT_COLL_MESSAGES = 1 << 12 };
+
+/* One rank's part. */
+struct taut_coll_schedule {
+	uint32_t n_steps, n_peers, n_waits;
+	const struct taut_coll_step *steps;
+	const uint32_t *peers; /* ranks */
+	const uint32_t *waits; /* steps */
+	uint64_t scratch;      /* elements that it needs */
+};
+
+struct taut_coll_shape {
+	enum taut_coll_verb verb;
+	enum taut_coll_way way;
+	uint32_t n_ranks, rank;
+	uint32_t root;           /* of a broadcast */
+	uint64_t count;
+	const uint32_t *host_of; /* by rank, any numbers; HOSTS asks for it; NULL:
+	                            all on one */
+};
+
+/* Whether there is such a schedule: each way has all-reduce; docs/collectives.md
+ * has which of the others. */
+TAUT_API bool taut_coll_has(enum taut_coll_verb verb, enum taut_coll_way way);
+/* The same for the same shape, on every machine. TAUT_EINVAL: !taut_coll_has(), no
+ * such rank; TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_coll_schedule_create(
+	const struct taut_coll_shape *shape,
+	struct taut_coll_schedule **ret_schedule, struct taut_error *reterr);
+TAUT_API void taut_coll_schedule_destroy(struct taut_coll_schedule *schedule);
+
+/* --- engines ---------------------------------------------------------------------------
+ * What carries messages between ranks. One thread at a time is in an engine, but
+ * for wake(). Nothing blocks, but wait(). Every operation that began ends with
+ * one call of its request's done(), from inside any call of the engine, also the
+ * one that began it; memory stays the engine's until then. A status other than
+ * TAUT_OK of a call means that nothing began.
+ * Two messages of one sender never have the same tag while both are under way. */
+struct taut_coll_request { /* the caller's memory, until done() */
+	void (*done)(struct taut_coll_request *request, taut_status status);
+};
+
+struct taut_coll_engine {
+	const char *name;
+	uint64_t max_message_bytes; /* 0: any */
+	/* The same bytes to each peer, none of which is this rank. */
+	taut_status (*send)(void *engine, const uint32_t *peers,
+		uint32_t n_peers, uint64_t tag, const void *data, size_t bytes,
+		struct taut_coll_request *request, struct taut_error *err);
+	taut_status (*recv)(void *engine, uint32_t peer, uint64_t tag,
+		void *data, size_t bytes, struct taut_coll_request *request,
+		struct taut_error *err);
+	/* into = from op what comes, without a copy of it. NULL: the engine has
+	 * no such thing; the caller receives into scratch, and reduces. */
+	taut_status (*recv_reduce)(void *engine, uint32_t peer, uint64_t tag,
+		enum taut_type type, enum taut_reduction reduction, void *into,
+		const void *from, size_t count,
+		struct taut_coll_request *request, struct taut_error *err);
+	/* Moves what can be moved. TAUT_EIO: a peer is gone, or the engine's
+	 * network; nothing moves any more. */
+	taut_status (*progress)(void *engine, struct taut_error *err);
+	/* Sleeps until there may be something to progress, another thread calls
+	 * wake(), or the time is over; also earlier. < 0: no limit. A wake() that
+	 * came before counts. */
+	taut_status (*wait)(void *engine, int64_t timeout_ns,
+		struct taut_error *err);
+	void (*wake)(void *engine); /* any thread, any time before destroy() */
+	/* Whether a message has begun to arrive whose tag is this one in the bits
+	 * of mask, and for which no receive was begun. */
+	bool (*arrived)(void *engine, uint64_t tag, uint64_t mask);
+	/* What is under way ends with TAUT_EIO. */
+	void (*destroy)(void *engine);
+};
+enum { TAUT_COLL_TAG_BITS = 48 }; /* that an engine must carry */
+
+/* --- communicators -----------------------------------------------------------------------
+ * Every rank of one starts the same collectives in the same order; any number may
+ * be under way.
+ * Threads: one at a time in all communicators of one engine, but for
+ *          taut_comm_wake(). done() is called from inside these calls.
+ * Errors:  when a peer is gone, or a message is not what it should be, everything
+ *          under way ends with that status and every later call gives it, with the
+ *          line that names the rank, within options.lost_after_ns. */
+struct taut_comm;
+
+struct taut_comm_options { /* zero is every field's default */
+	uint32_t rank, n_ranks;
+	const char *meet;   /* HOST:PORT at which rank 0 listens */
+	const char *secret; /* of the job; who does not know it is refused. NULL:
+	                       $TAUT_SECRET; one rank needs none */
+	const char *engine; /* "auto": shm in a host and ucx between hosts; "shm",
+	                       "ucx". NULL: $TAUT_ENGINE, or auto */
+	const char *table;  /* file of measured choices; NULL: $TAUT_COLL_TABLE,
+	                       or what is built in */
+	int64_t meet_within_ns; /* all ranks; 0: 60 s */
+	int64_t lost_after_ns;  /* a peer that says nothing; 0: 10 s */
+};
+
+/* Returns when all ranks are there. TAUT_EIO: they are not, in time, or one does
+ * not know the secret; TAUT_EMATCH: ranks that do not belong together. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_create(
+	const struct taut_comm_options *options, struct taut_comm **ret_comm,
+	struct taut_error *reterr);
+/* All ranks of a job in this process, each to be used by a thread of its own:
+ * ret_comms has n_ranks places. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_create_inproc(uint32_t n_ranks,
+	struct taut_comm **ret_comms, struct taut_error *reterr);
+/* Over an engine that the caller made and destroys afterwards. host_of: by rank;
+ * NULL: all on one. The table is copied. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_create_over(
+	const struct taut_coll_engine *engine, void *context, uint32_t rank,
+	uint32_t n_ranks, const uint32_t *host_of, struct taut_comm **ret_comm,
+	struct taut_error *reterr);
+/* Another with the same ranks and engine, whose collectives have an order of their
+ * own. At most 15 of one, made in the same order on all ranks; destroyed before
+ * the one that they come from. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_twin(struct taut_comm *comm,
+	struct taut_comm **ret_twin, struct taut_error *reterr);
+/* What is under way ends with TAUT_EIO. NULL is fine. */
+TAUT_API void taut_comm_destroy(struct taut_comm *comm);
+
+TAUT_API uint32_t taut_comm_rank(const struct taut_comm *comm);
+TAUT_API uint32_t taut_comm_size(const struct taut_comm *comm);
+TAUT_API const char *taut_comm_engine(const struct taut_comm *comm);
+
+struct taut_coll_call { /* zero is the default of what stands after count */
+	enum taut_coll_verb verb;
+	enum taut_type type;
+	const void *input; /* NULL: in place */
+	void *output;
+	uint64_t count;
+	enum taut_reduction reduction;
+	uint32_t root;
+	enum taut_coll_way way;  /* AUTO: by the table */
+	uint64_t pass_bytes;     /* 0: by the table */
+	uint32_t passes_at_once; /* 0: by the table */
+	bool ordered; /* reduced in the order of the ranks, as ((0+1)+2)+3: the same
+	                 bits for any size, way and partition */
+};
+
+/* Begins; done(context, status) is called once when it is over, maybe before this
+ * returns. TAUT_EINVAL: there is no such call; nothing began. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_start(struct taut_comm *comm,
+	const struct taut_coll_call *call,
+	void (*done)(void *context, taut_status status), void *context,
+	struct taut_error *reterr);
+/* Moves all communicators of the engine on; sleeps for nothing. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_progress(
+	struct taut_comm *comm, struct taut_error *reterr);
+/* Sleeps until there may be something to progress; as the engine's wait(). */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_wait(struct taut_comm *comm,
+	int64_t timeout_ns, struct taut_error *reterr);
+TAUT_API void taut_comm_wake(struct taut_comm *comm); /* any thread */
+/* Whether another rank has begun the collective that is this one's next. */
+TAUT_API bool taut_comm_asked(struct taut_comm *comm);
+/* Starts, progresses and returns when it is over. */
+TAUT_API TAUT_NODISCARD taut_status taut_comm_run(struct taut_comm *comm,
+	const struct taut_coll_call *call, struct taut_error *reterr);
+TAUT_API TAUT_NODISCARD taut_status taut_comm_barrier(
+	struct taut_comm *comm, struct taut_error *reterr);
+
+/* --- what is chosen ----------------------------------------------------------------------
+ * Rows of a measured table: for a verb, so many ranks on so many hosts, from so
+ * many bytes on: this way. A text file, one row a line; docs/collectives.md. */
+struct taut_coll_choice {
+	enum taut_coll_verb verb;
+	uint32_t n_ranks, n_hosts;
+	uint64_t from_bytes;
+	enum taut_coll_way way;
+	uint64_t pass_bytes;
+	uint32_t passes_at_once;
+};
+/* What a call of so many bytes would get. */
+TAUT_API struct taut_coll_choice taut_comm_choice(const struct taut_comm *comm,
+	enum taut_coll_verb verb, uint64_t bytes);
+
+TAUT_END_DECLS
+#endif /* TAUT_COLL_H */

@@ -1,0 +1,77 @@
+/* coll.h - what the files of the collectives share.
+ *
+ *     schedule.c  ways/   shapes to schedules: one file a way, one row each
+ *     reduce.c    ...     the arithmetic, for several processors
+ *     run.c               carries a schedule out, pass by pass, over an engine
+ *     comm.c              communicators: what was begun, and what is chosen
+ *     meet.c              how ranks find each other, and see that one is gone
+ *     engines/            one file each: inproc, shm, ucx, mixed
+ */
+#ifndef TAUT_COLL_COLL_H
+#define TAUT_COLL_COLL_H
+
+#include <taut/coll.h>
+
+/* --- meet.c: how ranks find each other ------------------------------------------
+ * A star of TCP connections around rank 0. Each side proves that it knows the
+ * secret without sending it; who cannot, or says nothing, is dropped without
+ * holding up the others.
+ * Threads: one at a time; watching has a thread of its own. */
+struct tauti_meet;
+
+struct tauti_meet_options {
+	uint32_t rank, n_ranks;
+	const char *address; /* HOST:PORT of rank 0 */
+	const char *secret;
+	int64_t within_ns, lost_after_ns;
+};
+
+/* Returns when all are there. TAUT_EIO, TAUT_EMATCH as taut_comm_create(). */
+TAUT_NODISCARD taut_status tauti_meet_create(
+	const struct tauti_meet_options *options,
+	struct tauti_meet **ret_meet, struct taut_error *reterr);
+/* What each rank says, to all: ret_all has n_ranks times `bytes`, by rank. All
+ * ranks call it, with as many bytes; not once watching has begun. */
+TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
+	const void *mine, size_t bytes, void *ret_all,
+	struct taut_error *reterr);
+/* From now on a thread looks after the others. When one is gone (its connection
+ * closes, or it says nothing for lost_after_ns) all others are told: lost() is
+ * called at most once, on that thread, with the line that names the rank. */
+TAUT_NODISCARD taut_status tauti_meet_watch(struct tauti_meet *meet,
+	void (*lost)(void *context, const struct taut_error *why),
+	void *context, struct taut_error *reterr);
+/* Leaves in peace: the others are not told that it is lost. When it returns,
+ * lost() is not called any more. NULL is fine. */
+void tauti_meet_destroy(struct tauti_meet *meet);
+
+/* --- engines ------------------------------------------------------------------------*/
+struct tauti_engine {
+	const struct taut_coll_engine *table; /* NULL: none */
+	void *context;
+};
+
+/* One process, a thread a rank: ret_engines has n_ranks places. */
+TAUT_NODISCARD taut_status tauti_inproc_create(uint32_t n_ranks,
+	struct tauti_engine *ret_engines, struct taut_error *reterr);
+/* The ranks of this host, by memory that they share. host_of: by rank. All ranks
+ * call it, also those that are alone on theirs. */
+TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
+	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of,
+	struct tauti_engine *ret_engine, struct taut_error *reterr);
+/* All ranks by UCX, which is looked for at run time. TAUT_EIO: it is not there. */
+TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
+	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
+	struct taut_error *reterr);
+/* near to those on this rank's host, far to the others; takes both over. */
+TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
+	const uint32_t *host_of, struct tauti_engine near,
+	struct tauti_engine far, struct tauti_engine *ret_engine,
+	struct taut_error *reterr);
+
+/* What names this host, the same for two processes exactly if they can share
+ * memory and are one host to their user: the kernel's boot, host name, namespaces
+ * of network and of shared memory. */
+uint64_t tauti_host_id(void);
+
+#endif /* TAUT_COLL_COLL_H */
