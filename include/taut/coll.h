@@ -103,23 +103,33 @@ enum taut_coll_step_kind {
 	                          peer sent */
 	TAUT_STEP_COPY,        /* into[first ..] = from[first ..]; nothing when
 	                          both are the same memory */
+	TAUT_STEP_REDUCE,      /* into[first ..] = from[first ..] op the elements
+	                          of scratch at place */
 };
 
-/* A step may be done when those that it waits for are; they stand before it.
- * In SCRATCH, element `first` lies at place; a RECV_REDUCE may put what comes
- * there first, and no other step uses those `count` elements of scratch. */
+/* A step may be done when those that it waits for are; they stand before it. All
+ * that may begin must begin: a SEND may end no earlier than each of its peers has
+ * begun the step that receives it. So an engine need keep nothing that nobody has
+ * asked for, and yet every schedule comes to its end.
+ * In SCRATCH, element `first` lies at place. A RECV_REDUCE may put what comes at
+ * `landing` of scratch first, before what it waits for is done: no other step uses
+ * those `count` elements. */
 struct taut_coll_step {
 	uint8_t kind, from, into;      /* enums above; a SEND has no into, a RECV
 	                                  no from */
-	uint32_t first_peer, n_peers;  /* in peers; RECV, RECV_REDUCE: 1; COPY: 0 */
-	uint32_t message;              /* one number between two ranks names one
-	                                  message; below TAUT_COLL_MESSAGES */
+	uint32_t first_peer, n_peers;  /* in peers; RECV, RECV_REDUCE: 1; COPY,
+	                                  REDUCE: 0 */
+	uint32_t message;              /* one number from one rank to another names
+	                                  one message; below TAUT_COLL_MESSAGES */
 	uint32_t first_wait, n_waits;  /* in waits */
-	uint64_t first, count;         /* elements; count may be 0: no message */
-	uint64_t place;                /* elements of scratch */
+	uint64_t first, count;         /* elements; count is never 0 */
+	uint64_t place, landing;       /* elements of scratch */
 };
 
-enum { TAUT_COLL_MESSAGES = 1 << 12 };
+enum {
+	TAUT_COLL_MESSAGES = 1 << 12,
+	TAUT_COLL_RANKS = TAUT_COLL_MESSAGES / 2, /* of one shape, at most */
+};
 
 /* One rank's part. */
 struct taut_coll_schedule {
@@ -144,7 +154,8 @@ struct taut_coll_shape {
  * has which of the others. */
 TAUT_API bool taut_coll_has(enum taut_coll_verb verb, enum taut_coll_way way);
 /* The same for the same shape, on every machine. TAUT_EINVAL: !taut_coll_has(), no
- * such rank; TAUT_ENOMEM. */
+ * such rank or root, more than TAUT_COLL_RANKS, 2^48 elements or more;
+ * TAUT_ENOMEM. */
 TAUT_API TAUT_NODISCARD taut_status taut_coll_schedule_create(
 	const struct taut_coll_shape *shape,
 	struct taut_coll_schedule **ret_schedule, struct taut_error *reterr);
