@@ -1,0 +1,86 @@
+/* taut/play.h - what a collective takes: its schedules on a virtual clock.
+ *
+ * The schedules are those that communicators carry out (taut/coll.h); here their
+ * steps become operations of a small graph, and the replay runs it. There is no
+ * formula: what a way takes, asks of its links, and how many of its messages wait
+ * for each other comes out of the schedules themselves.
+ *
+ *     a step       begins when those that it waits for are done, and its pass may
+ *                  begin on its rank: pass p when pass p - at_once is done there
+ *     a message    leaves when its sender's step has begun and the step that
+ *                  receives it has too, but for small ones (eager_bytes); those from
+ *                  one rank to another leave one after the other. Its bytes move at
+ *                  rates that are max-min fair among all that move: between hosts
+ *                  by the way out of the one and the way into the other, in a host
+ *                  by those of its ranks; then it is there after a latency
+ *     a rank       sends, receives, adds up and copies: one thing at a time, first
+ *                  come, first served, each for its time. Messages that move take
+ *                  none of it.
+ *
+ * Owner:   nothing is kept; results are plain values.
+ * Threads: pure functions.
+ * Units:   nanoseconds, bytes; rates in bytes a nanosecond, which is GB/s. */
+#ifndef TAUT_PLAY_H
+#define TAUT_PLAY_H
+
+#include <taut/coll.h>
+
+TAUT_BEGIN_DECLS
+
+struct taut_play_host { /* 0: it is never full */
+	double out, in;  /* its link to all other hosts */
+	double memory;   /* what moves within it, together */
+};
+
+/* Zero: takes no time. */
+struct taut_play_net {
+	uint32_t n_ranks, n_hosts;
+	const uint32_t *host_of;            /* by rank, below n_hosts; NULL: all
+	                                       on the first */
+	const struct taut_play_host *hosts; /* NULL: none is ever full */
+	double backbone;    /* what moves between hosts, together; 0: never full */
+	double local;       /* a rank's way out, and its way in, within its host;
+	                       0: never full */
+	int64_t network_ns; /* latency of a message between hosts */
+	int64_t local_ns;   /* and in a host */
+	int64_t message_ns; /* of a rank's own time for each message, at either end */
+	double reduce_ns;   /* of a rank's own time for a byte added up */
+	double copy_ns;     /* and for one copied */
+	uint64_t eager_bytes; /* up to so many are sent before they are asked for */
+};
+
+struct taut_play_call { /* zero is the default of what stands after count */
+	enum taut_coll_verb verb;
+	enum taut_coll_way way;
+	uint64_t count;
+	uint32_t element_bytes;  /* 0: 1 */
+	uint32_t root;
+	uint64_t pass_bytes;     /* 0: all in one */
+	uint32_t passes_at_once; /* 0: 1 */
+};
+
+struct taut_play_result {
+	int64_t time_ns;      /* from the begin of all to the last rank's end */
+	uint32_t n_passes;
+	uint64_t n_messages;  /* of all ranks and passes */
+	uint32_t in_succession; /* messages of one pass, each of which waits for
+	                           the one before: the longest such row */
+	uint64_t network_bytes; /* out of, or into, the busiest host */
+	uint64_t local_bytes;   /* out of, or into, the busiest rank, in its host */
+	uint64_t reduced_bytes; /* added up by the rank that adds most */
+};
+
+/* Plays one. TAUT_EINVAL: there is no such schedule, a rank stands on no host, or
+ * a time or rate is negative or no number; TAUT_EMATCH: the schedules of the ranks
+ * do not belong together, or wait for each other; TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_play(const struct taut_play_net *net,
+	const struct taut_play_call *call, struct taut_play_result *ret_result,
+	struct taut_error *reterr);
+
+/* The same but for time_ns, which is 0: counted, and not played. */
+TAUT_API TAUT_NODISCARD taut_status taut_play_count(
+	const struct taut_play_net *net, const struct taut_play_call *call,
+	struct taut_play_result *ret_result, struct taut_error *reterr);
+
+TAUT_END_DECLS
+#endif /* TAUT_PLAY_H */

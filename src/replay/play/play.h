@@ -1,0 +1,95 @@
+/* play.h - what the files of this folder share.
+ *
+ *     script.c   the schedules of all ranks for one pass, their messages matched
+ *     scene.c  passes of scripts as a graph, and what its operations share
+ *     queues.c one thing at a time on each rank and connection: a mechanism of the
+ *              replay
+ *     play.c   a call as scripts, played and counted
+ *     best.c   the way, pass and passes at once that take least
+ *
+ * Owner:   what is made lies in the arena that it was made in.
+ * Threads: one at a time in an arena.
+ * Units:   nanoseconds, bytes, elements. */
+#ifndef TAUT_REPLAY_PLAY_PLAY_H
+#define TAUT_REPLAY_PLAY_PLAY_H
+
+#include <taut/play.h>
+#include <taut/replay.h>
+
+/* --- script.c ------------------------------------------------------------------------*/
+
+struct tauti_play_message {
+	uint32_t send, recv; /* steps of the script */
+	uint32_t from, to;   /* ranks */
+	uint64_t count;
+};
+
+/* Step i of rank r is step first_step[r] + i of the script. */
+struct tauti_script {
+	uint32_t n_ranks, n_steps, n_messages;
+	const struct taut_coll_schedule *const *of; /* by rank; borrowed */
+	const uint32_t *first_step;    /* n_ranks + 1 */
+	const uint32_t *rank_of;       /* by step */
+	const uint8_t *is_last;        /* by step: no other waits for it */
+	const struct tauti_play_message *messages;
+	const uint32_t *first_message; /* by step, n_steps + 1: its messages, in
+	                                  message_of */
+	const uint32_t *message_of;
+};
+
+/* TAUT_EMATCH: a message is sent and not received, or the other way round, or not
+ * as long as it is thought to be; a step waits for one behind it. */
+taut_status tauti_script_init(struct tauti_script *ret_script,
+	struct taut_arena *arena, const struct taut_coll_schedule *const *of,
+	uint32_t n_ranks, struct taut_error *err);
+
+static inline const struct taut_coll_step *tauti_script_step(
+	const struct tauti_script *script, uint32_t step)
+{
+	uint32_t rank = script->rank_of[step];
+	return &script->of[rank]->steps[step - script->first_step[rank]];
+}
+
+/* --- scene.c -----------------------------------------------------------------------*/
+
+struct tauti_scene {
+	struct taut_graph graph;
+	struct taut_sharing sharing;
+	/* What does one thing at a time: ranks, then connections, each from one
+	 * rank to another. */
+	uint32_t n_queues;
+	uint32_t *queue_of; /* by op; TAUT_NONE: it waits for nobody */
+	uint32_t n_held;    /* ops that have one */
+};
+
+/* Passes of `whole`, `rest` behind them where it is not NULL. TAUT_EINVAL: too many
+ * operations to be numbered, or times that no clock has. */
+taut_status tauti_scene_init(struct tauti_scene *ret_scene,
+	struct taut_arena *arena, const struct taut_play_net *net,
+	const struct tauti_script *whole, uint32_t n_whole,
+	const struct tauti_script *rest, uint32_t at_once,
+	uint32_t element_bytes, struct taut_error *err);
+/* One pass in which a message takes 1 and nothing else takes anything. */
+taut_status tauti_scene_init_count(struct tauti_scene *ret_scene,
+	struct taut_arena *arena, const struct tauti_script *script,
+	struct taut_error *err);
+
+/* --- queues.c -----------------------------------------------------------------------*/
+
+/* Replays a scene; its makespan. */
+taut_status tauti_scene_play(const struct tauti_scene *scene,
+	struct taut_arena *arena, uint32_t n_ranks, int64_t *ret_ns,
+	struct taut_error *err);
+
+/* --- play.c --------------------------------------------------------------------------*/
+
+taut_status tauti_play_check(
+	const struct taut_play_net *net, struct taut_error *err);
+/* What scripts move and add up, in passes of them; time_ns is not set. */
+taut_status tauti_play_add_up(const struct taut_play_net *net,
+	struct taut_arena *arena, const struct tauti_script *whole,
+	uint32_t n_whole, const struct tauti_script *rest,
+	uint32_t element_bytes, struct taut_play_result *ret_result,
+	struct taut_error *err);
+
+#endif /* TAUT_REPLAY_PLAY_PLAY_H */

@@ -1,0 +1,108 @@
+/* queues.c - one thing at a time, first come, first served: what takes a rank's time,
+ * or goes by a connection, is held by the replay until that is free. */
+#include "play.h"
+
+struct queue {
+	uint32_t first, last; /* that wait; TAUT_NONE: none */
+	bool busy;
+};
+
+struct queues {
+	const uint32_t *queue_of; /* by op */
+	struct queue *queue;
+	uint32_t *next;           /* by op that waits: the one behind it */
+};
+
+static taut_status ready(void *context, struct taut_dispatch *dispatch,
+	uint32_t op, int64_t now_ns, struct taut_error *err)
+{
+	struct queues *queues = context;
+	struct queue *queue = &queues->queue[queues->queue_of[op]];
+
+	(void)now_ns;
+	if (!queue->busy) {
+		queue->busy = true;
+		return taut_dispatch_release(dispatch, op, err);
+	}
+	queues->next[op] = TAUT_NONE;
+	if (queue->first == TAUT_NONE)
+		queue->first = op;
+	else
+		queues->next[queue->last] = op;
+	queue->last = op;
+	return TAUT_OK;
+}
+
+static taut_status ended(void *context, struct taut_dispatch *dispatch,
+	uint32_t op, int64_t now_ns, struct taut_error *err)
+{
+	struct queues *queues = context;
+	struct queue *queue = &queues->queue[queues->queue_of[op]];
+	uint32_t next = queue->first;
+
+	(void)now_ns;
+	queue->busy = next != TAUT_NONE;
+	if (!queue->busy)
+		return TAUT_OK;
+	queue->first = queues->next[next];
+	return taut_dispatch_release(dispatch, next, err);
+}
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(
+		err, TAUT_ENOMEM, -1, "no memory to play a collective");
+}
+
+static taut_status begin(const struct tauti_scene *scene,
+	struct taut_arena *arena, struct queues *queues,
+	struct taut_dispatcher *dispatcher, struct taut_error *err)
+{
+	uint32_t n_ops = scene->graph.n_ops;
+	uint8_t *ops = TAUT_ARENA_ARRAY(arena, uint8_t, n_ops + 1);
+
+	queues->queue_of = scene->queue_of;
+	queues->queue = TAUT_ARENA_ARRAY(
+		arena, struct queue, scene->n_queues);
+	queues->next = TAUT_ARENA_ARRAY(arena, uint32_t, n_ops + 1);
+	if (!ops || !queues->queue || !queues->next)
+		return no_memory(err);
+	for (uint32_t i = 0; i < scene->n_queues; i++)
+		queues->queue[i].first = TAUT_NONE;
+	for (uint32_t op = 0; op < n_ops; op++)
+		if (scene->queue_of[op] != TAUT_NONE)
+			ops[op] = TAUT_HELD | TAUT_TELL_END;
+	*dispatcher = (struct taut_dispatcher){ .ops = ops, .context = queues,
+		.ready = ready, .ended = ended };
+	return TAUT_OK;
+}
+
+taut_status tauti_scene_play(const struct tauti_scene *scene,
+	struct taut_arena *arena, uint32_t n_ranks, int64_t *ret_ns,
+	struct taut_error *err)
+{
+	struct queues queues;
+	struct taut_dispatcher dispatcher;
+	struct taut_replay_edit edit = { .unordered = 2 };
+	struct taut_timeline timeline;
+	taut_status status = taut_timeline_init(&timeline, &scene->graph, err);
+
+	if (status)
+		return status;
+	if (scene->sharing.n_flows)
+		edit.sharing = &scene->sharing;
+	if (scene->n_held) {
+		status = begin(scene, arena, &queues, &dispatcher, err);
+		edit.dispatcher = &dispatcher;
+	}
+	if (!status)
+		status = taut_replay(&scene->graph, &edit, &timeline, err);
+	if (!status)
+		*ret_ns = timeline.makespan_ns;
+	else if (status == TAUT_EMATCH)
+		status = taut_error_set(err, TAUT_EMATCH, -1,
+			"the schedules of %u ranks wait for each other",
+			(unsigned)n_ranks);
+	taut_timeline_fini(&timeline);
+	return status;
+}
