@@ -82,5 +82,32 @@ TAUT_API TAUT_NODISCARD taut_status taut_play_count(
 	const struct taut_play_net *net, const struct taut_play_call *call,
 	struct taut_play_result *ret_result, struct taut_error *reterr);
 
+/* --- which way takes least ----------------------------------------------------------
+ * Candidates are, of each way that there is, 1, 2, 4, ... passes, each with 1, 2, 4,
+ * ... of them at once. Of those that take as long as each other it is the first: by
+ * way, passes, passes at once. Not all are played to their end: one that cannot be
+ * the best any more is left, so this costs far less than playing all, and gives the
+ * same. */
+struct taut_play_choices { /* zero is every field's default */
+	uint32_t ways;             /* bit by enum taut_coll_way: may be taken; 0:
+	                              each may */
+	uint32_t most_passes;      /* 0: 256 */
+	uint32_t most_at_once;     /* 0: 8 */
+	uint64_t least_pass_bytes; /* of more than one pass; 0: 4096 */
+};
+
+struct taut_play_best {
+	struct taut_play_call call; /* as asked for, with what was chosen */
+	int64_t time_ns;
+	uint32_t n_candidates, n_played; /* played: to their end */
+};
+
+/* call: way AUTO, or the one that must be; passes are not read. choices NULL: all
+ * defaults. Errors as taut_play(); TAUT_EINVAL: no way is left. */
+TAUT_API TAUT_NODISCARD taut_status taut_play_best(
+	const struct taut_play_net *net, const struct taut_play_call *call,
+	const struct taut_play_choices *choices,
+	struct taut_play_best *ret_best, struct taut_error *reterr);
+
 TAUT_END_DECLS
 #endif /* TAUT_PLAY_H */

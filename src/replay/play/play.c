@@ -29,7 +29,7 @@ static taut_status check_hosts(
 	return TAUT_OK;
 }
 
-taut_status tauti_play_check(
+static taut_status check(
 	const struct taut_play_net *net, struct taut_error *err)
 {
 	bool ok = is_rate(net->backbone) && is_rate(net->local) &&
@@ -143,7 +143,7 @@ static void release(struct show *show, uint32_t n_ranks)
 static taut_status prepare(struct show *show, const struct taut_play_net *net,
 	const struct taut_play_call *call, struct taut_error *err)
 {
-	taut_status status = tauti_play_check(net, err);
+	taut_status status = check(net, err);
 
 	if (!status && call->element_bytes && call->count >
 			((uint64_t)1 << 60) / call->element_bytes)
@@ -167,136 +167,35 @@ static taut_status prepare(struct show *show, const struct taut_play_net *net,
 	return status;
 }
 
-/* --- counting -------------------------------------------------------------------------*/
-
-struct sums {
-	const struct taut_play_net *net;
-	uint32_t element_bytes;
-	uint64_t *out, *in;             /* by host */
-	uint64_t *local_out, *local_in; /* by rank */
-	uint64_t *reduced;
-};
-
-static void add_messages(struct sums *s, const struct tauti_script *script,
-	uint64_t passes)
-{
-	const uint32_t *host_of = s->net->host_of;
-
-	for (uint32_t i = 0; i < script->n_messages; i++) {
-		const struct tauti_play_message *m = &script->messages[i];
-		uint64_t bytes = m->count * s->element_bytes * passes;
-
-		if (host_of && host_of[m->from] != host_of[m->to]) {
-			s->out[host_of[m->from]] += bytes;
-			s->in[host_of[m->to]] += bytes;
-		} else {
-			s->local_out[m->from] += bytes;
-			s->local_in[m->to] += bytes;
-		}
-	}
-}
-
-static void add_steps(struct sums *s, const struct tauti_script *script,
-	uint64_t passes)
-{
-	for (uint32_t i = 0; i < script->n_steps; i++) {
-		const struct taut_coll_step *step = tauti_script_step(script, i);
-
-		if (step->kind == TAUT_STEP_REDUCE ||
-			step->kind == TAUT_STEP_RECV_REDUCE)
-			s->reduced[script->rank_of[i]] += step->count *
-				s->element_bytes * passes;
-	}
-}
-
-static uint64_t most(const uint64_t *a, const uint64_t *b, uint32_t n)
-{
-	uint64_t m = 0;
-
-	for (uint32_t i = 0; i < n; i++) {
-		m = a[i] > m ? a[i] : m;
-		m = b[i] > m ? b[i] : m;
-	}
-	return m;
-}
-
-static taut_status count_succession(const struct tauti_script *script,
-	struct taut_arena *arena, uint32_t *ret, struct taut_error *err)
-{
-	struct tauti_scene scene;
-	int64_t longest = 0;
-	taut_status status = tauti_scene_init_count(&scene, arena, script, err);
-
-	if (!status)
-		status = tauti_scene_play(
-			&scene, arena, script->n_ranks, &longest, err);
-	*ret = (uint32_t)longest;
-	return status;
-}
-
-taut_status tauti_play_add_up(const struct taut_play_net *net,
-	struct taut_arena *arena, const struct tauti_script *whole,
-	uint32_t n_whole, const struct tauti_script *rest,
-	uint32_t element_bytes, struct taut_play_result *ret_result,
-	struct taut_error *err)
-{
-	struct sums s = { .net = net, .element_bytes = element_bytes };
-	uint32_t n = net->n_ranks, h = net->n_hosts;
-	uint64_t *all = TAUT_ARENA_ARRAY(arena, uint64_t,
-		2 * (size_t)h + 3 * (size_t)n);
-
-	if (!all)
-		return taut_error_set(err, TAUT_ENOMEM, -1,
-			"no memory to count a collective");
-	s.out = all;
-	s.in = s.out + h;
-	s.local_out = s.in + h;
-	s.local_in = s.local_out + n;
-	s.reduced = s.local_in + n;
-	add_messages(&s, whole, n_whole);
-	add_steps(&s, whole, n_whole);
-	if (rest) {
-		add_messages(&s, rest, 1);
-		add_steps(&s, rest, 1);
-	}
-	*ret_result = (struct taut_play_result){
-		.n_passes = n_whole + (rest != NULL),
-		.n_messages = (uint64_t)whole->n_messages * n_whole +
-			(rest ? rest->n_messages : 0),
-		.network_bytes = most(s.out, s.in, h),
-		.local_bytes = most(s.local_out, s.local_in, n),
-		.reduced_bytes = most(s.reduced, s.reduced, n),
-	};
-	return count_succession(
-		whole, arena, &ret_result->in_succession, err);
-}
-
 /* --- all --------------------------------------------------------------------------------*/
 
-static taut_status play(const struct taut_play_net *net,
-	const struct taut_play_call *call, int plays,
+taut_status tauti_play_within(const struct taut_play_net *net,
+	const struct taut_play_call *call, int64_t limit_ns,
 	struct taut_play_result *ret_result, struct taut_error *err)
 {
 	struct show show = { 0 };
-	struct taut_play_result result = { 0 };
+	struct tauti_play_counts counts;
 	struct tauti_scene scene;
 	taut_status status = prepare(&show, net, call, err);
-	const struct tauti_script *rest = show.cut.rest ? &show.rest.script : NULL;
+	const struct tauti_passes passes = { &show.whole.script, show.cut.n,
+		show.cut.rest ? &show.rest.script : NULL };
 
 	if (!status)
-		status = tauti_play_add_up(net, show.arena, &show.whole.script,
-			show.cut.n, rest, element_bytes(call), &result, err);
-	if (!status && plays)
-		status = tauti_scene_init(&scene, show.arena, net,
-			&show.whole.script, show.cut.n, rest,
+		status = tauti_play_count(net, show.arena, &passes,
+			element_bytes(call), &counts, err);
+	if (!status && limit_ns && counts.least_ns >= limit_ns)
+		status = taut_error_set(err, TAUT_EAGAIN, -1, "takes %lld ns "
+			"and more", (long long)counts.least_ns);
+	if (!status && limit_ns)
+		status = tauti_scene_init(&scene, show.arena, net, &passes,
 			call->passes_at_once ? call->passes_at_once : 1,
 			element_bytes(call), err);
-	if (!status && plays)
-		status = tauti_scene_play(&scene, show.arena, net->n_ranks,
-			&result.time_ns, err);
+	if (!status && limit_ns)
+		status = tauti_scene_play(&scene, show.arena, limit_ns,
+			&counts.result.time_ns, err);
 	release(&show, net->n_ranks);
 	if (!status)
-		*ret_result = result;
+		*ret_result = counts.result;
 	return status;
 }
 
@@ -304,12 +203,12 @@ taut_status taut_play(const struct taut_play_net *net,
 	const struct taut_play_call *call, struct taut_play_result *ret_result,
 	struct taut_error *reterr)
 {
-	return play(net, call, 1, ret_result, reterr);
+	return tauti_play_within(net, call, INT64_MAX, ret_result, reterr);
 }
 
 taut_status taut_play_count(const struct taut_play_net *net,
 	const struct taut_play_call *call, struct taut_play_result *ret_result,
 	struct taut_error *reterr)
 {
-	return play(net, call, 0, ret_result, reterr);
+	return tauti_play_within(net, call, 0, ret_result, reterr);
 }

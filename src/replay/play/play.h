@@ -4,6 +4,7 @@
  *     scene.c  passes of scripts as a graph, and what its operations share
  *     queues.c one thing at a time on each rank and connection: a mechanism of the
  *              replay
+ *     count.c  what passes move over each link, and ask of each rank
  *     play.c   a call as scripts, played and counted
  *     best.c   the way, pass and passes at once that take least
  *
@@ -62,34 +63,57 @@ struct tauti_scene {
 	uint32_t n_held;    /* ops that have one */
 };
 
-/* Passes of `whole`, `rest` behind them where it is not NULL. TAUT_EINVAL: too many
- * operations to be numbered, or times that no clock has. */
+struct tauti_passes { /* rest: one more behind n_whole; NULL: none */
+	const struct tauti_script *whole;
+	uint32_t n_whole;
+	const struct tauti_script *rest;
+};
+
+/* TAUT_EINVAL: too many operations to be numbered. */
 taut_status tauti_scene_init(struct tauti_scene *ret_scene,
 	struct taut_arena *arena, const struct taut_play_net *net,
-	const struct tauti_script *whole, uint32_t n_whole,
-	const struct tauti_script *rest, uint32_t at_once,
+	const struct tauti_passes *passes, uint32_t at_once,
 	uint32_t element_bytes, struct taut_error *err);
 /* One pass in which a message takes 1 and nothing else takes anything. */
 taut_status tauti_scene_init_count(struct tauti_scene *ret_scene,
 	struct taut_arena *arena, const struct tauti_script *script,
 	struct taut_error *err);
 
+static inline uint32_t tauti_play_host(
+	const struct taut_play_net *net, uint32_t rank)
+{
+	return net->host_of ? net->host_of[rank] : 0;
+}
+
+/* What a step takes of its rank's own time. */
+double tauti_play_own_ns(const struct taut_play_net *net,
+	const struct taut_coll_step *step, uint32_t element_bytes);
+
 /* --- queues.c -----------------------------------------------------------------------*/
 
-/* Replays a scene; its makespan. */
+/* Replays a scene; its makespan. TAUT_EAGAIN: that is limit_ns or more. */
 taut_status tauti_scene_play(const struct tauti_scene *scene,
-	struct taut_arena *arena, uint32_t n_ranks, int64_t *ret_ns,
+	struct taut_arena *arena, int64_t limit_ns, int64_t *ret_ns,
+	struct taut_error *err);
+
+/* --- count.c -------------------------------------------------------------------------*/
+
+struct tauti_play_counts {
+	struct taut_play_result result; /* without time_ns */
+	int64_t least_ns; /* below which time_ns cannot be */
+};
+
+taut_status tauti_play_count(const struct taut_play_net *net,
+	struct taut_arena *arena, const struct tauti_passes *passes,
+	uint32_t element_bytes, struct tauti_play_counts *ret,
 	struct taut_error *err);
 
 /* --- play.c --------------------------------------------------------------------------*/
 
-taut_status tauti_play_check(
-	const struct taut_play_net *net, struct taut_error *err);
-/* What scripts move and add up, in passes of them; time_ns is not set. */
-taut_status tauti_play_add_up(const struct taut_play_net *net,
-	struct taut_arena *arena, const struct tauti_script *whole,
-	uint32_t n_whole, const struct tauti_script *rest,
-	uint32_t element_bytes, struct taut_play_result *ret_result,
-	struct taut_error *err);
+/* As taut_play(). limit_ns 0: counted alone. TAUT_EAGAIN: it takes limit_ns or more;
+ * found as early as can be. */
+taut_status tauti_play_within(const struct taut_play_net *net,
+	const struct taut_play_call *call, int64_t limit_ns,
+	struct taut_play_result *ret_result, struct taut_error *err);
 
 #endif /* TAUT_REPLAY_PLAY_PLAY_H */

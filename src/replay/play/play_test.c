@@ -432,6 +432,7 @@ static taut_status hand_play(const struct by_hand *h, int64_t *ret_ns,
 {
 	struct world w;
 	struct tauti_script script;
+	struct tauti_passes passes = { &script, 3, NULL };
 	struct tauti_scene scene;
 	struct taut_arena *arena = taut_arena_create();
 	taut_status status;
@@ -441,9 +442,10 @@ static taut_status hand_play(const struct by_hand *h, int64_t *ret_ns,
 	status = tauti_script_init(&script, arena, h->of, 2, err);
 	if (!status)
 		status = tauti_scene_init(
-			&scene, arena, &w.net, &script, 3, NULL, 2, 1, err);
+			&scene, arena, &w.net, &passes, 2, 1, err);
 	if (!status)
-		status = tauti_scene_play(&scene, arena, 2, ret_ns, err);
+		status = tauti_scene_play(
+			&scene, arena, INT64_MAX, ret_ns, err);
 	taut_arena_destroy(arena);
 	return status;
 }

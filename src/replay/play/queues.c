@@ -11,7 +11,14 @@ struct queues {
 	const uint32_t *queue_of; /* by op */
 	struct queue *queue;
 	uint32_t *next;           /* by op that waits: the one behind it */
+	int64_t limit_ns;
 };
+
+static taut_status too_long(int64_t now_ns, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EAGAIN, -1,
+		"takes %lld ns and more", (long long)now_ns);
+}
 
 static taut_status ready(void *context, struct taut_dispatch *dispatch,
 	uint32_t op, int64_t now_ns, struct taut_error *err)
@@ -19,7 +26,8 @@ static taut_status ready(void *context, struct taut_dispatch *dispatch,
 	struct queues *queues = context;
 	struct queue *queue = &queues->queue[queues->queue_of[op]];
 
-	(void)now_ns;
+	if (now_ns >= queues->limit_ns)
+		return too_long(now_ns, err);
 	if (!queue->busy) {
 		queue->busy = true;
 		return taut_dispatch_release(dispatch, op, err);
@@ -40,7 +48,8 @@ static taut_status ended(void *context, struct taut_dispatch *dispatch,
 	struct queue *queue = &queues->queue[queues->queue_of[op]];
 	uint32_t next = queue->first;
 
-	(void)now_ns;
+	if (now_ns >= queues->limit_ns)
+		return too_long(now_ns, err);
 	queue->busy = next != TAUT_NONE;
 	if (!queue->busy)
 		return TAUT_OK;
@@ -78,10 +87,10 @@ static taut_status begin(const struct tauti_scene *scene,
 }
 
 taut_status tauti_scene_play(const struct tauti_scene *scene,
-	struct taut_arena *arena, uint32_t n_ranks, int64_t *ret_ns,
+	struct taut_arena *arena, int64_t limit_ns, int64_t *ret_ns,
 	struct taut_error *err)
 {
-	struct queues queues;
+	struct queues queues = { .limit_ns = limit_ns };
 	struct taut_dispatcher dispatcher;
 	struct taut_replay_edit edit = { .unordered = 2 };
 	struct taut_timeline timeline;
@@ -97,12 +106,13 @@ taut_status tauti_scene_play(const struct tauti_scene *scene,
 	}
 	if (!status)
 		status = taut_replay(&scene->graph, &edit, &timeline, err);
+	if (status == TAUT_EMATCH)
+		status = taut_error_set(err, TAUT_EMATCH, -1,
+			"the ranks' schedules wait for each other");
+	else if (!status && timeline.makespan_ns >= limit_ns)
+		status = too_long(timeline.makespan_ns, err);
 	if (!status)
 		*ret_ns = timeline.makespan_ns;
-	else if (status == TAUT_EMATCH)
-		status = taut_error_set(err, TAUT_EMATCH, -1,
-			"the schedules of %u ranks wait for each other",
-			(unsigned)n_ranks);
 	taut_timeline_fini(&timeline);
 	return status;
 }

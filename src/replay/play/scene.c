@@ -55,15 +55,10 @@ static taut_status no_memory(struct taut_error *err)
 		err, TAUT_ENOMEM, -1, "no memory to play a collective");
 }
 
-static uint32_t host_of(const struct taut_play_net *net, uint32_t rank)
-{
-	return net->host_of ? net->host_of[rank] : 0;
-}
-
 static bool is_near(const struct taut_play_net *net,
 	const struct tauti_play_message *m)
 {
-	return host_of(net, m->from) == host_of(net, m->to);
+	return tauti_play_host(net, m->from) == tauti_play_host(net, m->to);
 }
 
 static uint32_t ops_of(const struct tauti_script *script)
@@ -208,10 +203,10 @@ static bool connect_end(struct builder *b, uint32_t rank)
 
 /* --- what takes time ------------------------------------------------------------------*/
 
-static double own_ns(const struct builder *b, const struct taut_coll_step *s)
+double tauti_play_own_ns(const struct taut_play_net *net,
+	const struct taut_coll_step *s, uint32_t element_bytes)
 {
-	const struct taut_play_net *net = b->net;
-	double bytes = (double)s->count * b->element_bytes;
+	double bytes = (double)s->count * element_bytes;
 
 	switch (s->kind) {
 	case TAUT_STEP_SEND:
@@ -237,7 +232,8 @@ static void time_step(struct builder *b, uint32_t step)
 {
 	uint32_t op = b->base + step;
 
-	b->dur_ns[op] = whole_ns(own_ns(b, tauti_script_step(b->script, step)));
+	b->dur_ns[op] = whole_ns(tauti_play_own_ns(b->net,
+		tauti_script_step(b->script, step), b->element_bytes));
 	if (b->dur_ns[op] <= 0)
 		return;
 	b->scene->queue_of[op] = b->script->rank_of[step];
@@ -257,7 +253,7 @@ static bool use_links(struct builder *b, uint32_t from, uint32_t to)
 {
 	static const struct taut_play_host never_full;
 	const struct taut_play_net *net = b->net;
-	uint32_t a = host_of(net, from), z = host_of(net, to);
+	uint32_t a = tauti_play_host(net, from), z = tauti_play_host(net, to);
 	uint32_t n = net->n_hosts, p = net->n_ranks;
 	const struct taut_play_host *out =
 		net->hosts ? &net->hosts[a] : &never_full;
@@ -451,9 +447,10 @@ static struct pair pair_of(const struct tauti_script *script, uint32_t i)
 }
 
 /* Both scripts have their messages by pairs, so that both are gone through once. */
-static bool number_connections(struct builder *b,
-	const struct tauti_script *whole, const struct tauti_script *rest)
+static bool number_connections(
+	struct builder *b, const struct tauti_passes *passes)
 {
+	const struct tauti_script *whole = passes->whole, *rest = passes->rest;
 	uint32_t n = whole->n_messages, m = rest ? rest->n_messages : 0;
 	uint32_t i = 0, k = 0, queue = whole->n_ranks;
 	uint32_t *of_whole = TAUT_ARENA_ARRAY(b->arena, uint32_t, n + 1);
@@ -479,15 +476,16 @@ static bool number_connections(struct builder *b,
 
 /* --- all ----------------------------------------------------------------------------------*/
 
-static bool add_passes(struct builder *b, const struct tauti_script *whole,
-	uint32_t n_whole, const struct tauti_script *rest)
+static bool add_passes(struct builder *b, const struct tauti_passes *passes)
 {
-	uint32_t n_passes = n_whole + (rest != NULL), each = ops_of(whole);
+	const struct tauti_script *whole = passes->whole;
+	uint32_t n = passes->n_whole + (passes->rest != NULL);
+	uint32_t each = ops_of(whole);
 	bool ok = true;
 
-	for (uint32_t i = 0; ok && i < n_passes; i++) {
-		b->script = i < n_whole ? whole : rest;
-		b->queue_of = i < n_whole ? b->queue_of_whole :
+	for (uint32_t i = 0; ok && i < n; i++) {
+		b->script = i < passes->n_whole ? whole : passes->rest;
+		b->queue_of = i < passes->n_whole ? b->queue_of_whole :
 			b->queue_of_rest;
 		b->base = i * each;
 		b->before = i < b->at_once ? TAUT_NONE :
@@ -497,24 +495,25 @@ static bool add_passes(struct builder *b, const struct tauti_script *whole,
 	return ok;
 }
 
-static taut_status build(struct builder *b, const struct tauti_script *whole,
-	uint32_t n_whole, const struct tauti_script *rest)
+static taut_status build(
+	struct builder *b, const struct tauti_passes *passes)
 {
-	uint64_t n_ops = (uint64_t)ops_of(whole) * n_whole +
+	const struct tauti_script *whole = passes->whole, *rest = passes->rest;
+	uint64_t n_ops = (uint64_t)ops_of(whole) * passes->n_whole +
 		(rest ? ops_of(rest) : 0);
-	size_t n_flows = (size_t)whole->n_messages * n_whole +
+	size_t n_flows = (size_t)whole->n_messages * passes->n_whole +
 		(rest ? rest->n_messages : 0);
 	bool ok;
 
 	if (n_ops >= TAUT_NONE / 8)
 		return taut_error_set(b->err, TAUT_EINVAL, -1,
 			"%u passes of %u steps are too many to be played",
-			(unsigned)n_whole, (unsigned)whole->n_steps);
+			(unsigned)passes->n_whole, (unsigned)whole->n_steps);
 	ok = begin_graph(b, (uint32_t)n_ops);
 	if (ok && b->net)
 		ok = begin_sharing(b, (uint32_t)n_ops, n_flows) &&
-			number_connections(b, whole, rest);
-	ok = ok && add_passes(b, whole, n_whole, rest) && sort_waits(b);
+			number_connections(b, passes);
+	ok = ok && add_passes(b, passes) && sort_waits(b);
 	if (ok && b->net)
 		ok = end_sharing(b);
 	taut_vec_free(&b->uses);
@@ -524,8 +523,7 @@ static taut_status build(struct builder *b, const struct tauti_script *whole,
 
 taut_status tauti_scene_init(struct tauti_scene *ret_scene,
 	struct taut_arena *arena, const struct taut_play_net *net,
-	const struct tauti_script *whole, uint32_t n_whole,
-	const struct tauti_script *rest, uint32_t at_once,
+	const struct tauti_passes *passes, uint32_t at_once,
 	uint32_t element_bytes, struct taut_error *err)
 {
 	struct builder b = { .scene = ret_scene, .arena = arena, .net = net,
@@ -533,16 +531,17 @@ taut_status tauti_scene_init(struct tauti_scene *ret_scene,
 		.err = err };
 
 	*ret_scene = (struct tauti_scene){ 0 };
-	return build(&b, whole, n_whole, rest);
+	return build(&b, passes);
 }
 
 taut_status tauti_scene_init_count(struct tauti_scene *ret_scene,
 	struct taut_arena *arena, const struct tauti_script *script,
 	struct taut_error *err)
 {
+	struct tauti_passes one = { script, 1, NULL };
 	struct builder b = { .scene = ret_scene, .arena = arena, .at_once = 1,
 		.err = err };
 
 	*ret_scene = (struct tauti_scene){ 0 };
-	return build(&b, script, 1, NULL);
+	return build(&b, &one);
 }
