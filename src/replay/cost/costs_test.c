@@ -306,8 +306,12 @@ static void test_other_transfers(void **state)
 	near(t.core, costs->drag, 0);
 	/* a tree of four: 4 messages for 6, 2 S for 3/2 S */
 	as.bytes *= 2;
+	struct taut_law tree;
 	as.algorithm = TAUT_ALGO_TREE;
+	assert_int_equal(taut_law_count(&as, &tree, NULL), TAUT_OK);
+	as.counted = &tree;
 	t = taut_costs_transfer(costs, 1, &as, 0);
+	as.counted = NULL;
 	near(t.amount, was.amount * 2 / 1.5, 500);
 	near((double)t.latency_ns, (double)was.latency_ns * 4 / 6, 1);
 	/* eight ranks, from the line alone */
