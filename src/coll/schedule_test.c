@@ -5,6 +5,7 @@
 
 #include <stdio.h>
 
+#include "coll/schedule.h"
 #include "tests/support/alloc_fail.h"
 
 /* --- oracle ------------------------------------------------------------------------*/
@@ -290,6 +291,104 @@ static void same_bits_everywhere(void **state)
 	each_verb_and_way(try_bits);
 }
 
+/* --- the writer ---------------------------------------------------------------------*/
+
+/* What the newest step waits for, as "0 3"; "" is nothing. */
+static void expect_waits(const struct tauti_writer *writer, const char *right)
+{
+	const struct taut_coll_step *step =
+		&writer->steps.data[writer->steps.count - 1];
+	char text[64] = "", *at = text;
+
+	for (uint32_t i = 0; i < step->n_waits; i++)
+		at += snprintf(at, 8, "%s%u", i ? " " : "",
+			writer->waits.data[step->first_wait + i]);
+	assert_string_equal(text, right);
+}
+
+static struct tauti_span part(
+	enum taut_coll_buffer buffer, uint64_t first, uint64_t count)
+{
+	return tauti_span(buffer, (struct tauti_range){ first, count });
+}
+
+static void what_waits_for_what(void **state)
+{
+	struct taut_coll_shape shape = { .n_ranks = 4, .count = 100 };
+	struct tauti_writer w;
+
+	(void)state;
+	tauti_writer_init(&w, &shape);
+	tauti_send(&w, part(TAUT_INPUT, 0, 100), 1, 0);
+	expect_waits(&w, ""); /* 0: reads all */
+	tauti_send(&w, part(TAUT_INPUT, 20, 60), 1, 1);
+	expect_waits(&w, ""); /* 1: readers do not wait for each other */
+	tauti_recv(&w, part(TAUT_OUTPUT, 0, 20), 1, 0);
+	expect_waits(&w, "0"); /* 2: in place it writes what 0 reads */
+	tauti_recv(&w, part(TAUT_OUTPUT, 70, 20), 1, 1);
+	expect_waits(&w, "1 0"); /* 3: both read what is cut here */
+	tauti_recv(&w, part(TAUT_OUTPUT, 75, 5), 1, 2);
+	expect_waits(&w, "3"); /* 4: nobody read it since */
+	tauti_send(&w, part(TAUT_OUTPUT, 10, 80), 1, 2);
+	expect_waits(&w, "2 3 4"); /* 5: 3 twice, around 4 */
+	tauti_recv_reduce(&w, part(TAUT_OUTPUT, 0, 100),
+		part(TAUT_INPUT, 0, 100), 1, 3);
+	expect_waits(&w, "2 3 4 5 1 0"); /* 6: reads, then writes */
+	tauti_copy(&w, (struct tauti_range){ 0, 100 });
+	expect_waits(&w, "");
+	tauti_writer_fini(&w);
+}
+
+static void scratch_is_another_memory(void **state)
+{
+	struct taut_coll_shape shape = { .n_ranks = 4, .count = 100 };
+	struct tauti_span a, b;
+	struct tauti_writer w;
+
+	(void)state;
+	tauti_writer_init(&w, &shape);
+	tauti_recv(&w, part(TAUT_OUTPUT, 0, 10), 1, 0);
+	a = tauti_scratch(&w, (struct tauti_range){ 0, 10 });
+	b = tauti_scratch(&w, (struct tauti_range){ 0, 10 });
+	assert_int_equal(b.place, 10);
+	tauti_recv(&w, a, 1, 1);
+	expect_waits(&w, "");
+	tauti_recv(&w, b, 1, 2);
+	expect_waits(&w, "");
+	tauti_recv_reduce(&w, a, a, 2, 0);
+	expect_waits(&w, "1");
+	assert_int_equal(w.steps.data[3].landing, 20);
+	tauti_reduce(&w, part(TAUT_OUTPUT, 0, 10), part(TAUT_INPUT, 0, 10), b);
+	expect_waits(&w, "2 0");
+	assert_int_equal(w.steps.data[4].place, 10);
+	tauti_send(&w, b, 1, 0);
+	expect_waits(&w, "2");
+	assert_int_equal(w.scratch_count, 30);
+	tauti_writer_fini(&w);
+}
+
+static void nothing_is_no_step(void **state)
+{
+	static const uint32_t ranks[] = { 3, 0 };
+	struct taut_coll_shape shape = { .n_ranks = 4, .count = 100 };
+	struct tauti_group group = { ranks, 2, 1 };
+	struct tauti_writer w;
+
+	(void)state;
+	tauti_writer_init(&w, &shape);
+	tauti_send(&w, part(TAUT_INPUT, 5, 0), 1, 0);
+	tauti_recv(&w, part(TAUT_OUTPUT, 5, 0), 1, 0);
+	tauti_copy(&w, (struct tauti_range){ 0, 0 });
+	tauti_send_each(&w, part(TAUT_INPUT, 0, 9), ranks, 0, 0);
+	tauti_send_all(&w, part(TAUT_INPUT, 0, 9), &group, 3, 0);
+	assert_int_equal(w.steps.count, 0);
+	tauti_send_all(&w, part(TAUT_INPUT, 0, 9), &group, 0, 0);
+	assert_int_equal(w.steps.count, 1);
+	assert_int_equal(w.peers.count, 1);
+	assert_int_equal(w.peers.data[0], 3);
+	tauti_writer_fini(&w);
+}
+
 /* --- edges --------------------------------------------------------------------------*/
 
 static void blocks_cover_all(void **state)
@@ -437,6 +536,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(blocks_cover_all),
 		cmocka_unit_test(names),
+		cmocka_unit_test(what_waits_for_what),
+		cmocka_unit_test(scratch_is_another_memory),
+		cmocka_unit_test(nothing_is_no_step),
 		cmocka_unit_test(what_is_refused),
 		cmocka_unit_test(all_verbs_and_ways),
 		cmocka_unit_test(many_ranks),
