@@ -197,6 +197,22 @@ static void drawn_shapes(void **state)
 		try_seed(seed);
 }
 
+static void try_hosts(const char *world, enum taut_coll_verb verb, int how)
+{
+	uint32_t host_of[PLAY_RANKS];
+	struct play play = { .in_place = how % 2,
+		.mode = how < 2 ? PLAY_STRICT : PLAY_MIXED,
+		.random = strlen(world), .op = play_add };
+
+	play.shape = (struct taut_coll_shape){ .verb = verb,
+		.way = TAUT_WAY_HOSTS, .n_ranks = (uint32_t)strlen(world),
+		.count = 97, .host_of = host_of };
+	for (uint32_t r = 0; r < play.shape.n_ranks; r++)
+		host_of[r] = (uint32_t)world[r];
+	play.shape.root = play.shape.n_ranks / 2;
+	try_shape(&play, true);
+}
+
 /* Hosts of one rank, of many, alike and not, in order and dealt out. */
 static void hosts_of_any_shape(void **state)
 {
@@ -206,23 +222,10 @@ static void hosts_of_any_shape(void **state)
 
 	(void)state;
 	for (size_t i = 0; i < sizeof worlds / sizeof *worlds; i++)
-		for (int how = 0; how < 8; how++) {
-			uint32_t host_of[PLAY_RANKS];
-			struct play play = { .in_place = how % 2,
-				.mode = how % 4 < 2 ? PLAY_STRICT : PLAY_MIXED,
-				.random = i, .op = play_add };
-
-			play.shape = (struct taut_coll_shape){
-				.verb = how < 4 ? TAUT_ALLREDUCE :
-					TAUT_BROADCAST,
-				.way = TAUT_WAY_HOSTS,
-				.n_ranks = (uint32_t)strlen(worlds[i]),
-				.count = 97, .host_of = host_of };
-			for (uint32_t r = 0; r < play.shape.n_ranks; r++)
-				host_of[r] = (uint32_t)worlds[i][r];
-			play.shape.root = play.shape.n_ranks / 2;
-			try_shape(&play, true);
-		}
+		for (int v = 0; v < TAUT_VERBS; v++)
+			for (int how = 0; how < 4; how++)
+				try_hosts(worlds[i], (enum taut_coll_verb)v,
+					how);
 }
 
 /* --- the same bits ------------------------------------------------------------------*/

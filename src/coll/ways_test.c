@@ -286,34 +286,62 @@ static uint64_t crossing(const struct play *play)
 	return crossed;
 }
 
+static void play_hosts(struct play *play, enum taut_coll_verb verb,
+	uint32_t hosts, uint32_t of, uint32_t host_of[PLAY_RANKS])
+{
+	*play = (struct play){ .mode = PLAY_STRICT,
+		.shape = { .verb = verb, .way = TAUT_WAY_HOSTS,
+			.n_ranks = hosts * of, .count = 4 * hosts * of,
+			.host_of = host_of } };
+	for (uint32_t r = 0; r < hosts * of; r++)
+		host_of[r] = r / of;
+	play_through(play);
+}
+
 /* H hosts of L: over each host's network goes 2 S (H - 1) / H and no more, from all
  * of its ranks alike. */
+static void check_hosts(uint32_t hosts, uint32_t of)
+{
+	uint32_t host_of[PLAY_RANKS], inside = of > 1;
+	uint32_t between = is_power(hosts) ? 2 * lg(hosts) : 2 * (hosts - 1);
+	uint64_t count = 4 * hosts * of, block = count / of;
+	struct play play;
+
+	play_hosts(&play, TAUT_ALLREDUCE, hosts, of, host_of);
+	assert_int_equal(play.depth, 2 * inside + between);
+	for (uint32_t r = 0; r < hosts * of; r++)
+		assert_int_equal(play.sent[r], 2 * (count - block) +
+			2 * block / hosts * (hosts - 1));
+	assert_int_equal(crossing(&play), 2 * count * (hosts - 1));
+	play_fini(&play);
+}
+
+/* Half of it each. */
+static void check_hosts_by_blocks(
+	enum taut_coll_verb verb, uint32_t hosts, uint32_t of)
+{
+	uint32_t host_of[PLAY_RANKS];
+	struct play play;
+
+	play_hosts(&play, verb, hosts, of, host_of);
+	assert_int_equal(play.depth, (of > 1) + (hosts > 1));
+	for (uint32_t r = 0; r < hosts * of; r++)
+		assert_int_equal(play.sent[r], 4 * (hosts * of - 1));
+	assert_int_equal(
+		crossing(&play), play.shape.count * (hosts - 1));
+	play_fini(&play);
+}
+
 static void hosts_alike(void **state)
 {
 	(void)state;
 	for (uint32_t hosts = 1; hosts <= 6; hosts++)
 		for (uint32_t of = 1; of <= 5; of++) {
-			uint32_t host_of[PLAY_RANKS], n = hosts * of, steps;
-			uint64_t count = 4 * hosts * of, block = count / of;
-			struct play play = { .mode = PLAY_STRICT,
-				.shape = { .verb = TAUT_ALLREDUCE,
-					.way = TAUT_WAY_HOSTS, .n_ranks = n,
-					.count = count, .host_of = host_of } };
-
-			for (uint32_t r = 0; r < n; r++)
-				host_of[r] = r / of;
-			play_through(&play);
-			steps = is_power(hosts) ? 2 * lg(hosts) :
-				2 * (hosts - 1);
-			assert_int_equal(
-				play.depth, (of > 1 ? 2 : 0) + steps);
-			for (uint32_t r = 0; r < n; r++)
-				assert_int_equal(play.sent[r],
-					2 * (count - block) +
-					2 * block / hosts * (hosts - 1));
-			assert_int_equal(crossing(&play),
-				2 * count * (hosts - 1));
-			play_fini(&play);
+			check_hosts(hosts, of);
+			if (hosts * of < 2)
+				continue;
+			check_hosts_by_blocks(TAUT_REDUCE_SCATTER, hosts, of);
+			check_hosts_by_blocks(TAUT_ALLGATHER, hosts, of);
 		}
 }
 
