@@ -197,6 +197,11 @@ struct taut_coll_engine {
 	taut_status (*wait)(void *engine, int64_t timeout_ns,
 		struct taut_error *err);
 	void (*wake)(void *engine); /* any thread, any time before destroy() */
+	/* Both or neither; NULL: none. For who sleeps on two engines at once: arm(),
+	 * then poll fd() for reading in place of wait(). TAUT_EAGAIN: there may be
+	 * something already. fd(): the same until destroy(). */
+	int (*fd)(void *engine);
+	taut_status (*arm)(void *engine, struct taut_error *err);
 	/* Whether a message has begun to arrive whose tag is this one in the bits
 	 * of mask, and for which no receive was begun. */
 	bool (*arrived)(void *engine, uint64_t tag, uint64_t mask);
