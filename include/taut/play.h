@@ -53,9 +53,9 @@ struct taut_play_call { /* zero is the default of what stands after count */
 	enum taut_coll_verb verb;
 	enum taut_coll_way way;
 	uint64_t count;
-	uint32_t element_bytes;  /* 0: 1 */
+	uint32_t element_bytes;  /* 0: 1; at most 64 */
 	uint32_t root;
-	uint64_t pass_bytes;     /* 0: all in one */
+	uint64_t pass_bytes;     /* 0: all in one; cut as a communicator does */
 	uint32_t passes_at_once; /* 0: 1 */
 };
 

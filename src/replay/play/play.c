@@ -2,6 +2,7 @@
 #include <math.h>
 #include <stdlib.h>
 
+#include "coll/run.h"
 #include "play.h"
 
 /* --- what is asked for ---------------------------------------------------------------*/
@@ -50,6 +51,8 @@ static taut_status check(
 }
 
 /* --- schedules -----------------------------------------------------------------------*/
+
+enum { MOST_ELEMENT_BYTES = 64 }; /* what the executor aligns passes to */
 
 struct side { /* one pass of so many elements */
 	struct taut_coll_schedule **of; /* by rank */
@@ -101,29 +104,27 @@ static uint32_t element_bytes(const struct taut_play_call *call)
 	return call->element_bytes ? call->element_bytes : 1;
 }
 
-/* As the executor cuts: of collectives in blocks, a pass takes as many elements of
- * each block. */
+/* As the executor cuts, by its own rule. */
 static taut_status cut(const struct taut_play_net *net,
 	const struct taut_play_call *call, struct cut *ret,
 	struct taut_error *err)
 {
-	bool blocks = call->verb == TAUT_REDUCE_SCATTER ||
-		call->verb == TAUT_ALLGATHER;
-	uint64_t unit = blocks ? net->n_ranks : 1;
-	uint64_t each = call->pass_bytes / element_bytes(call) / unit * unit;
+	struct tauti_cut is = { 1, call->count, 0, call->count };
 
-	if (!call->pass_bytes || each > call->count)
-		each = call->count;
-	else if (!each)
-		each = unit < call->count ? unit : call->count;
-	if (each && call->count / each >= TAUT_NONE / 8)
+	if (call->count && net->n_ranks > 1)
+		is = tauti_cut_call(call->verb, call->count, net->n_ranks,
+			element_bytes(call), call->pass_bytes);
+	if (is.n_passes >= TAUT_NONE / 8)
 		return taut_error_set(err, TAUT_EINVAL, -1,
-			"passes of %llu of %llu elements are too many",
-			(unsigned long long)each,
-			(unsigned long long)call->count);
-	ret->each = each;
-	ret->n = each ? (uint32_t)(call->count / each) : 1;
-	ret->rest = each ? call->count % each : 0;
+			"%llu passes are too many to be played",
+			(unsigned long long)is.n_passes);
+	ret->n = (uint32_t)is.n_passes;
+	ret->each = ret->n > 1 ? is.full : is.last;
+	ret->rest = 0;
+	if (is.last != ret->each) {
+		ret->rest = is.last;
+		ret->n--;
+	}
 	return TAUT_OK;
 }
 
@@ -145,10 +146,12 @@ static taut_status prepare(struct show *show, const struct taut_play_net *net,
 {
 	taut_status status = check(net, err);
 
-	if (!status && call->element_bytes && call->count >
-			((uint64_t)1 << 60) / call->element_bytes)
+	if (!status && ((unsigned)call->verb >= TAUT_VERBS ||
+			element_bytes(call) > MOST_ELEMENT_BYTES ||
+			call->count > ((uint64_t)1 << 60) /
+				element_bytes(call)))
 		status = taut_error_set(err, TAUT_EINVAL, -1,
-			"%llu elements of %u bytes are too many",
+			"%llu elements of %u bytes cannot be played",
 			(unsigned long long)call->count,
 			(unsigned)call->element_bytes);
 	if (!status)
