@@ -68,6 +68,8 @@ struct taut_play_result {
 	uint64_t network_bytes; /* out of, or into, the busiest host */
 	uint64_t local_bytes;   /* out of, or into, the busiest rank, in its host */
 	uint64_t reduced_bytes; /* added up by the rank that adds most */
+	uint64_t path_messages; /* of all passes, on the way back from what ended
+	                           last along what each was waiting for */
 };
 
 /* Plays one. TAUT_EINVAL: there is no such schedule, a rank stands on no host, or
@@ -77,10 +79,20 @@ TAUT_API TAUT_NODISCARD taut_status taut_play(const struct taut_play_net *net,
 	const struct taut_play_call *call, struct taut_play_result *ret_result,
 	struct taut_error *reterr);
 
-/* The same but for time_ns, which is 0: counted, and not played. */
+/* The same but for time_ns and path_messages, which are 0: counted, and not played. */
 TAUT_API TAUT_NODISCARD taut_status taut_play_count(
 	const struct taut_play_net *net, const struct taut_play_call *call,
 	struct taut_play_result *ret_result, struct taut_error *reterr);
+
+/* What passes each link. Each array is the caller's, or NULL. */
+struct taut_play_traffic {
+	uint64_t *out, *in;             /* by host: to and from others; n_hosts */
+	uint64_t *local_out, *local_in; /* by rank, in its host; n_ranks */
+	uint64_t *reduced;              /* by rank: bytes that it adds up */
+};
+TAUT_API TAUT_NODISCARD taut_status taut_play_traffic(
+	const struct taut_play_net *net, const struct taut_play_call *call,
+	const struct taut_play_traffic *traffic, struct taut_error *reterr);
 
 /* --- which way takes least ----------------------------------------------------------
  * Candidates are, of each way that there is, 1, 2, 4, ... passes, each with 1, 2, 4,

@@ -1,5 +1,7 @@
 /* count.c - what passes move over each link and ask of each rank, and the time below
  * which they cannot be. */
+#include <string.h>
+
 #include "play.h"
 
 struct sums {
@@ -98,13 +100,13 @@ static taut_status count_succession(const struct tauti_script *script,
 	struct taut_arena *arena, uint32_t *ret, struct taut_error *err)
 {
 	struct tauti_scene scene;
-	int64_t longest = 0;
+	struct tauti_played played = { 0 };
 	taut_status status = tauti_scene_init_count(&scene, arena, script, err);
 
 	if (!status)
 		status = tauti_scene_play(
-			&scene, arena, INT64_MAX, &longest, err);
-	*ret = (uint32_t)longest;
+			&scene, arena, INT64_MAX, &played, err);
+	*ret = (uint32_t)played.time_ns;
 	return status;
 }
 
@@ -151,10 +153,26 @@ static void fill_counts(const struct sums *s, const struct tauti_passes *passes,
 	};
 }
 
+static void copy(uint64_t *to, const uint64_t *from, uint32_t n)
+{
+	if (to && n)
+		memcpy(to, from, n * sizeof *to);
+}
+
+static void tell(
+	const struct sums *s, const struct taut_play_traffic *traffic)
+{
+	copy(traffic->out, s->out, s->net->n_hosts);
+	copy(traffic->in, s->in, s->net->n_hosts);
+	copy(traffic->local_out, s->local_out, s->net->n_ranks);
+	copy(traffic->local_in, s->local_in, s->net->n_ranks);
+	copy(traffic->reduced, s->reduced, s->net->n_ranks);
+}
+
 taut_status tauti_play_count(const struct taut_play_net *net,
 	struct taut_arena *arena, const struct tauti_passes *passes,
-	uint32_t element_bytes, struct tauti_play_counts *ret,
-	struct taut_error *err)
+	uint32_t element_bytes, const struct taut_play_traffic *traffic,
+	struct tauti_play_counts *ret, struct taut_error *err)
 {
 	struct sums s = { .net = net, .element_bytes = element_bytes,
 		.latency_ns = INT64_MAX };
@@ -168,7 +186,10 @@ taut_status tauti_play_count(const struct taut_play_net *net,
 	if (passes->rest)
 		add_passes(&s, passes->rest, 1);
 	status = count_succession(passes->whole, arena, &in_succession, err);
-	if (!status)
-		fill_counts(&s, passes, in_succession, ret);
-	return status;
+	if (status)
+		return status;
+	fill_counts(&s, passes, in_succession, ret);
+	if (traffic)
+		tell(&s, traffic);
+	return TAUT_OK;
 }

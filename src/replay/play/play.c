@@ -172,30 +172,52 @@ static taut_status prepare(struct show *show, const struct taut_play_net *net,
 
 /* --- all --------------------------------------------------------------------------------*/
 
+static struct tauti_passes passes_of(const struct show *show)
+{
+	return (struct tauti_passes){ &show->whole.script, show->cut.n,
+		show->cut.rest ? &show->rest.script : NULL };
+}
+
+static taut_status perform(const struct show *show,
+	const struct taut_play_net *net, const struct taut_play_call *call,
+	int64_t limit_ns, struct taut_play_result *result,
+	struct taut_error *err)
+{
+	struct tauti_passes passes = passes_of(show);
+	struct tauti_scene scene;
+	struct tauti_played played;
+	taut_status status = tauti_scene_init(&scene, show->arena, net, &passes,
+		call->passes_at_once ? call->passes_at_once : 1,
+		element_bytes(call), err);
+
+	if (!status)
+		status = tauti_scene_play(
+			&scene, show->arena, limit_ns, &played, err);
+	if (status)
+		return status;
+	result->time_ns = played.time_ns;
+	result->path_messages = played.path_messages;
+	return TAUT_OK;
+}
+
 taut_status tauti_play_within(const struct taut_play_net *net,
 	const struct taut_play_call *call, int64_t limit_ns,
 	struct taut_play_result *ret_result, struct taut_error *err)
 {
 	struct show show = { 0 };
 	struct tauti_play_counts counts;
-	struct tauti_scene scene;
 	taut_status status = prepare(&show, net, call, err);
-	const struct tauti_passes passes = { &show.whole.script, show.cut.n,
-		show.cut.rest ? &show.rest.script : NULL };
+	struct tauti_passes passes = passes_of(&show);
 
 	if (!status)
 		status = tauti_play_count(net, show.arena, &passes,
-			element_bytes(call), &counts, err);
+			element_bytes(call), NULL, &counts, err);
 	if (!status && limit_ns && counts.least_ns >= limit_ns)
 		status = taut_error_set(err, TAUT_EAGAIN, -1, "takes %lld ns "
 			"and more", (long long)counts.least_ns);
 	if (!status && limit_ns)
-		status = tauti_scene_init(&scene, show.arena, net, &passes,
-			call->passes_at_once ? call->passes_at_once : 1,
-			element_bytes(call), err);
-	if (!status && limit_ns)
-		status = tauti_scene_play(&scene, show.arena, limit_ns,
-			&counts.result.time_ns, err);
+		status = perform(
+			&show, net, call, limit_ns, &counts.result, err);
 	release(&show, net->n_ranks);
 	if (!status)
 		*ret_result = counts.result;
@@ -214,4 +236,20 @@ taut_status taut_play_count(const struct taut_play_net *net,
 	struct taut_error *reterr)
 {
 	return tauti_play_within(net, call, 0, ret_result, reterr);
+}
+
+taut_status taut_play_traffic(const struct taut_play_net *net,
+	const struct taut_play_call *call,
+	const struct taut_play_traffic *traffic, struct taut_error *reterr)
+{
+	struct show show = { 0 };
+	struct tauti_play_counts counts;
+	taut_status status = prepare(&show, net, call, reterr);
+	struct tauti_passes passes = passes_of(&show);
+
+	if (!status)
+		status = tauti_play_count(net, show.arena, &passes,
+			element_bytes(call), traffic, &counts, reterr);
+	release(&show, net->n_ranks);
+	return status;
 }

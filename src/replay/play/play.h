@@ -91,10 +91,15 @@ double tauti_play_own_ns(const struct taut_play_net *net,
 
 /* --- queues.c -----------------------------------------------------------------------*/
 
-/* Replays a scene; its makespan. TAUT_EAGAIN: that is limit_ns or more. */
+struct tauti_played {
+	int64_t time_ns;
+	uint64_t path_messages; /* as in taut_play_result */
+};
+
+/* Replays a scene. TAUT_EAGAIN: it takes limit_ns or more. */
 taut_status tauti_scene_play(const struct tauti_scene *scene,
-	struct taut_arena *arena, int64_t limit_ns, int64_t *ret_ns,
-	struct taut_error *err);
+	struct taut_arena *arena, int64_t limit_ns,
+	struct tauti_played *ret_played, struct taut_error *err);
 
 /* --- count.c -------------------------------------------------------------------------*/
 
@@ -103,10 +108,11 @@ struct tauti_play_counts {
 	int64_t least_ns; /* below which time_ns cannot be */
 };
 
+/* traffic may be NULL. */
 taut_status tauti_play_count(const struct taut_play_net *net,
 	struct taut_arena *arena, const struct tauti_passes *passes,
-	uint32_t element_bytes, struct tauti_play_counts *ret,
-	struct taut_error *err);
+	uint32_t element_bytes, const struct taut_play_traffic *traffic,
+	struct tauti_play_counts *ret, struct taut_error *err);
 
 /* --- play.c --------------------------------------------------------------------------*/
 

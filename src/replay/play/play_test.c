@@ -173,10 +173,10 @@ static void test_in_a_host(void **state)
 
 /* --- passes -----------------------------------------------------------------------------*/
 
-/* A chain of two links (0 to 1, and what 1 got to 2, by a broadcast on three ranks
- * in a tree) is not at hand for each n; a ring of two is: k passes through
- * reduce-scatter and all-gather, each of S/2k. The link is never idle when enough
- * are under way: alpha twice, and all bytes. One at a time: each pays its own. */
+/* k passes of a ring of two, through reduce-scatter and all-gather, each of S/2k. One
+ * at a time, each pays its two latencies. When enough are under way the link is never
+ * idle, and one latency is left: that of the last message; all that one rank sent is
+ * on the way back from it. */
 static void test_passes_overlap(void **state)
 {
 	(void)state;
@@ -191,8 +191,11 @@ static void test_passes_overlap(void **state)
 	assert_int_equal(r.n_passes, 16);
 	assert_int_equal(r.time_ns, 16 * 2 * (200 + 500));
 	assert_int_equal(r.in_succession, 2);
+	assert_int_equal(r.path_messages, 16 * 2);
 	call.passes_at_once = 16;
-	assert_int_equal(played(&w.net, &call).time_ns, 16000 + 200);
+	r = played(&w.net, &call);
+	assert_int_equal(r.time_ns, 16000 + 200);
+	assert_int_equal(r.path_messages, 16 * 2);
 	call.passes_at_once = 2;
 	assert_true(played(&w.net, &call).time_ns < 16 * 2 * (200 + 500));
 }
@@ -250,6 +253,44 @@ static void test_counts(void **state)
 		assert_int_equal(r.in_succession, 1);
 		assert_int_equal(r.local_bytes, 40 * n * (n - 1));
 	}
+}
+
+/* Of six ranks on three hosts, two each: by host in and out, by rank; a root's host
+ * gets nothing of a broadcast. */
+static void test_traffic(void **state)
+{
+	(void)state;
+	struct world w;
+	struct taut_play_call call = { .verb = TAUT_BROADCAST,
+		.way = TAUT_WAY_HOSTS, .count = 100, .element_bytes = 2,
+		.root = 5, .pass_bytes = 64 };
+	uint64_t out[3], in[3], local_out[6], local_in[6], reduced[6];
+	struct taut_play_traffic all = { out, in, local_out, local_in,
+		reduced };
+	struct taut_play_traffic none = { .out = out };
+	struct taut_error err;
+
+	world_init(&w, 6, 1);
+	w.net.n_hosts = 3;
+	for (uint32_t r = 0; r < 6; r++)
+		w.host_of[r] = r / 2;
+	assert_int_equal(taut_play_traffic(&w.net, &call, &all, &err), 0);
+	assert_int_equal(in[2], 0);
+	assert_int_equal(in[0], 200);
+	assert_int_equal(in[1], 200);
+	assert_int_equal(out[0] + out[1] + out[2], 400);
+	for (uint32_t r = 0; r < 6; r++) {
+		assert_int_equal(reduced[r], 0);
+		assert_int_equal(local_out[r] + local_in[r], 200);
+		assert_int_equal(local_out[r],
+			r == 0 || r == 2 || r == 5 ? 200 : 0);
+	}
+	call.way = TAUT_WAY_FLAT;
+	call.verb = TAUT_ALLREDUCE;
+	assert_int_equal(taut_play_traffic(&w.net, &call, &none, &err), 0);
+	for (uint32_t h = 0; h < 3; h++)
+		assert_int_equal(out[h], 2 * 4 * 200);
+	assert_int_equal(in[0], 200);
 }
 
 /* --- random shapes --------------------------------------------------------------------------*/
@@ -345,6 +386,7 @@ static void check_same(
 	assert_int_equal(a->network_bytes, b->network_bytes);
 	assert_int_equal(a->local_bytes, b->local_bytes);
 	assert_int_equal(a->reduced_bytes, b->reduced_bytes);
+	assert_int_equal(a->path_messages, b->path_messages);
 }
 
 static void test_random_shapes(void **state)
@@ -430,6 +472,7 @@ static void hand_step(struct by_hand *h, int r, enum taut_coll_step_kind kind,
 static taut_status hand_play(const struct by_hand *h, int64_t *ret_ns,
 	struct taut_error *err)
 {
+	struct tauti_played played = { 0 };
 	struct world w;
 	struct tauti_script script;
 	struct tauti_passes passes = { &script, 3, NULL };
@@ -445,7 +488,8 @@ static taut_status hand_play(const struct by_hand *h, int64_t *ret_ns,
 			&scene, arena, &w.net, &passes, 2, 1, err);
 	if (!status)
 		status = tauti_scene_play(
-			&scene, arena, INT64_MAX, ret_ns, err);
+			&scene, arena, INT64_MAX, &played, err);
+	*ret_ns = played.time_ns;
 	taut_arena_destroy(arena);
 	return status;
 }
@@ -607,6 +651,7 @@ int main(void)
 		cmocka_unit_test(test_passes_overlap),
 		cmocka_unit_test(test_a_tree_is_filled),
 		cmocka_unit_test(test_counts),
+		cmocka_unit_test(test_traffic),
 		cmocka_unit_test(test_random_shapes),
 		cmocka_unit_test(test_passes_change_no_bytes),
 		cmocka_unit_test(test_schedules_must_match),

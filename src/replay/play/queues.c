@@ -86,13 +86,31 @@ static taut_status begin(const struct tauti_scene *scene,
 	return TAUT_OK;
 }
 
+/* Every wait leads back in time or to an op with a lower end, so this ends. */
+static struct tauti_played look_back(const struct tauti_scene *scene,
+	const struct taut_timeline *timeline)
+{
+	struct tauti_played played = { timeline->makespan_ns, 0 };
+	uint32_t op = 0;
+
+	while (op < timeline->n_ops &&
+		timeline->end_ns[op] != timeline->makespan_ns)
+		op++;
+	if (op == timeline->n_ops)
+		return played;
+	for (; op != TAUT_NONE; op = timeline->decided_by[op])
+		played.path_messages +=
+			scene->graph.kind[op] == TAUT_OP_TRANSFER;
+	return played;
+}
+
 taut_status tauti_scene_play(const struct tauti_scene *scene,
-	struct taut_arena *arena, int64_t limit_ns, int64_t *ret_ns,
-	struct taut_error *err)
+	struct taut_arena *arena, int64_t limit_ns,
+	struct tauti_played *ret_played, struct taut_error *err)
 {
 	struct queues queues = { .limit_ns = limit_ns };
 	struct taut_dispatcher dispatcher;
-	struct taut_replay_edit edit = { .unordered = 2 };
+	struct taut_replay_edit edit = { .unordered = 1 };
 	struct taut_timeline timeline;
 	taut_status status = taut_timeline_init(&timeline, &scene->graph, err);
 
@@ -112,7 +130,7 @@ taut_status tauti_scene_play(const struct tauti_scene *scene,
 	else if (!status && timeline.makespan_ns >= limit_ns)
 		status = too_long(timeline.makespan_ns, err);
 	if (!status)
-		*ret_ns = timeline.makespan_ns;
+		*ret_played = look_back(scene, &timeline);
 	taut_timeline_fini(&timeline);
 	return status;
 }

@@ -13,6 +13,7 @@
  * message waits for that alone, and the step for what it adds to. */
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "base/vec.h"
 #include "play.h"
@@ -33,6 +34,7 @@ struct builder {
 	uint32_t element_bytes;
 	uint32_t at_once;
 	int64_t *dur_ns;
+	uint8_t *kind;
 	struct taut_flow *flows;
 	uint32_t *flow_of;
 	TAUT_VEC(struct taut_flow_use) uses;
@@ -292,6 +294,8 @@ static bool time_pass(struct builder *b)
 {
 	bool ok = true;
 
+	memset(b->kind + op_of_message(b, 0), TAUT_OP_TRANSFER,
+		b->script->n_messages);
 	if (!b->net) {
 		for (uint32_t i = 0; i < b->script->n_messages; i++)
 			b->dur_ns[op_of_message(b, i)] = 1;
@@ -358,8 +362,8 @@ static bool begin_graph(struct builder *b, uint32_t n_ops)
 
 	b->dur_ns = TAUT_ARENA_ARRAY(b->arena, int64_t, n_ops + 1);
 	g->gap_ns = TAUT_ARENA_ARRAY(b->arena, int64_t, n_ops + 1);
-	g->kind = TAUT_ARENA_ARRAY(b->arena, uint8_t, n_ops + 1);
-	if (!lane_begin || !zero || !b->dur_ns || !g->gap_ns || !g->kind)
+	b->kind = TAUT_ARENA_ARRAY(b->arena, uint8_t, n_ops + 1);
+	if (!lane_begin || !zero || !b->dur_ns || !g->gap_ns || !b->kind)
 		return false;
 	lane_begin[1] = n_ops;
 	g->n_ops = n_ops;
@@ -368,6 +372,7 @@ static bool begin_graph(struct builder *b, uint32_t n_ops)
 	g->lane_begin = lane_begin;
 	g->lane = g->name = zero;
 	g->dur_ns = b->dur_ns;
+	g->kind = b->kind;
 	return true;
 }
 
