@@ -7,6 +7,7 @@
 #include "play.h"
 
 enum { MOST_PASSES = 256, MOST_AT_ONCE = 8, LEAST_PASS_BYTES = 4096 };
+enum { ALIGN_BYTES = 64 }; /* as the executor's */
 enum { GUESS_PASSES = 16, GUESS_AT_ONCE = 4 };
 
 struct search {
@@ -25,11 +26,19 @@ static bool has_way(const struct search *s, enum taut_coll_way way)
 		(s->choices.ways >> way & 1) != 0;
 }
 
-/* 0: so many passes would be too short. */
+/* Passes are cut at multiples of 64 bytes, of each block where there are blocks: a
+ * little more than the nth part, or there would be one more. False: they would be
+ * too short. */
 static bool cut_in(struct search *s, uint32_t n_passes)
 {
+	bool blocks = s->call.verb == TAUT_REDUCE_SCATTER ||
+		s->call.verb == TAUT_ALLGATHER;
+	uint64_t unit = ALIGN_BYTES * (blocks && s->net->n_ranks ?
+		s->net->n_ranks : 1);
+	uint64_t units = (s->bytes + unit - 1) / unit;
+
 	s->call.pass_bytes = n_passes > 1 ?
-		(s->bytes + n_passes - 1) / n_passes : 0;
+		(units + n_passes - 1) / n_passes * unit : 0;
 	return n_passes == 1 ||
 		s->call.pass_bytes >= s->choices.least_pass_bytes;
 }

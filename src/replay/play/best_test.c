@@ -55,7 +55,9 @@ static struct taut_play_best by_force(const struct world *w,
 	struct taut_play_call call, const struct taut_play_choices *c)
 {
 	struct taut_play_best best = { .time_ns = INT64_MAX };
-	uint64_t bytes = call.count * call.element_bytes;
+	uint32_t unit = 64 * (call.verb == TAUT_REDUCE_SCATTER ||
+		call.verb == TAUT_ALLGATHER ? w->net.n_ranks : 1);
+	uint64_t units = (call.count * call.element_bytes + unit - 1) / unit;
 
 	for (int way = TAUT_WAY_DIRECT; way < TAUT_WAYS; way++)
 		for (uint32_t k = 1; k <= c->most_passes; k *= 2)
@@ -64,8 +66,8 @@ static struct taut_play_best by_force(const struct world *w,
 				int64_t ns;
 
 				call.way = (enum taut_coll_way)way;
-				call.pass_bytes =
-					k > 1 ? (bytes + k - 1) / k : 0;
+				call.pass_bytes = k > 1 ?
+					(units + k - 1) / k * unit : 0;
 				call.passes_at_once = a;
 				if (!taut_coll_has(call.verb, call.way) ||
 					(k > 1 && call.pass_bytes <

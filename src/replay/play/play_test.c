@@ -182,22 +182,22 @@ static void test_passes_overlap(void **state)
 	(void)state;
 	struct world w;
 	struct taut_play_call call = { .verb = TAUT_ALLREDUCE,
-		.way = TAUT_WAY_RING, .count = 16000, .pass_bytes = 1000,
+		.way = TAUT_WAY_RING, .count = 16384, .pass_bytes = 1024,
 		.passes_at_once = 1 };
 	struct taut_play_result r;
 
 	world_init(&w, 2, 200);
 	r = played(&w.net, &call);
 	assert_int_equal(r.n_passes, 16);
-	assert_int_equal(r.time_ns, 16 * 2 * (200 + 500));
+	assert_int_equal(r.time_ns, 16 * 2 * (200 + 512));
 	assert_int_equal(r.in_succession, 2);
 	assert_int_equal(r.path_messages, 16 * 2);
 	call.passes_at_once = 16;
 	r = played(&w.net, &call);
-	assert_int_equal(r.time_ns, 16000 + 200);
+	assert_int_equal(r.time_ns, 16384 + 200);
 	assert_int_equal(r.path_messages, 16 * 2);
 	call.passes_at_once = 2;
-	assert_true(played(&w.net, &call).time_ns < 16 * 2 * (200 + 500));
+	assert_true(played(&w.net, &call).time_ns < 16 * 2 * (200 + 512));
 }
 
 /* Two trees, pipelined: the time of all bytes on the busiest link, and of what
@@ -417,12 +417,12 @@ static void test_passes_change_no_bytes(void **state)
 		for (int way = TAUT_WAY_DIRECT; way < TAUT_WAYS; way++) {
 			struct world w;
 			struct taut_play_call call = { .way = way,
-				.count = 60 * 840 * n };
+				.count = 60 * 64 * 840 * n };
 			struct taut_play_result whole, parts;
 
 			world_init(&w, n, 10);
 			whole = played(&w.net, &call);
-			call.pass_bytes = 840 * n;
+			call.pass_bytes = 64 * 840 * n;
 			parts = played(&w.net, &call);
 			assert_int_equal(parts.n_passes, 60);
 			assert_int_equal(parts.network_bytes,
