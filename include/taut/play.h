@@ -5,8 +5,9 @@
  * formula: what a way takes, asks of its links, and how many of its messages wait
  * for each other comes out of the schedules themselves.
  *
- *     a step       begins when those that it waits for are done, and its pass may
- *                  begin on its rank: pass p when pass p - at_once is done there
+ *     a step       begins when those that it waits for are done, and its pass has
+ *                  begun on its rank: the next one does when one of those under way
+ *                  there, at_once at most, is done
  *     a message    leaves when its sender's step has begun and the step that
  *                  receives it has too, but for small ones (eager_bytes); those from
  *                  one rank to another leave one after the other. Its bytes move at

@@ -2,8 +2,7 @@
  *
  *     script.c   the schedules of all ranks for one pass, their messages matched
  *     scene.c  passes of scripts as a graph, and what its operations share
- *     queues.c one thing at a time on each rank and connection: a mechanism of the
- *              replay
+ *     queues.c room for few on each rank and connection: a mechanism of the replay
  *     count.c  what passes move over each link, and ask of each rank
  *     play.c   a call as scripts, played and counted
  *     best.c   the way, pass and passes at once that take least
@@ -56,11 +55,13 @@ static inline const struct taut_coll_step *tauti_script_step(
 struct tauti_scene {
 	struct taut_graph graph;
 	struct taut_sharing sharing;
-	/* What does one thing at a time: ranks, then connections, each from one
-	 * rank to another. */
-	uint32_t n_queues;
+	/* What has room for few: each rank for one thing at a time; each rank's
+	 * passes for at_once; then connections, each from one rank to another,
+	 * for one message. An op leaves at its end, but a rank's begin of a pass
+	 * (TAUT_OP_ARRIVE) with its end (TAUT_OP_JOIN). */
+	uint32_t n_queues, n_ranks, at_once;
 	uint32_t *queue_of; /* by op; TAUT_NONE: it waits for nobody */
-	uint32_t n_held;    /* ops that have one */
+	uint32_t n_held;    /* ops that wait for room */
 };
 
 struct tauti_passes { /* rest: one more behind n_whole; NULL: none */

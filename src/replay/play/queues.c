@@ -1,10 +1,10 @@
-/* queues.c - one thing at a time, first come, first served: what takes a rank's time,
- * or goes by a connection, is held by the replay until that is free. */
+/* queues.c - first come, first served: what takes a rank's time, goes by a connection,
+ * or begins a pass is held by the replay until there is room. */
 #include "play.h"
 
 struct queue {
 	uint32_t first, last; /* that wait; TAUT_NONE: none */
-	bool busy;
+	uint32_t room;
 };
 
 struct queues {
@@ -28,8 +28,8 @@ static taut_status ready(void *context, struct taut_dispatch *dispatch,
 
 	if (now_ns >= queues->limit_ns)
 		return too_long(now_ns, err);
-	if (!queue->busy) {
-		queue->busy = true;
+	if (queue->room) {
+		queue->room--;
 		return taut_dispatch_release(dispatch, op, err);
 	}
 	queues->next[op] = TAUT_NONE;
@@ -50,9 +50,10 @@ static taut_status ended(void *context, struct taut_dispatch *dispatch,
 
 	if (now_ns >= queues->limit_ns)
 		return too_long(now_ns, err);
-	queue->busy = next != TAUT_NONE;
-	if (!queue->busy)
+	if (next == TAUT_NONE) {
+		queue->room++;
 		return TAUT_OK;
+	}
 	queue->first = queues->next[next];
 	return taut_dispatch_release(dispatch, next, err);
 }
@@ -61,6 +62,13 @@ static taut_status no_memory(struct taut_error *err)
 {
 	return taut_error_set(
 		err, TAUT_ENOMEM, -1, "no memory to play a collective");
+}
+
+static uint8_t what_is_told(uint8_t kind)
+{
+	return kind == TAUT_OP_ARRIVE ? TAUT_HELD :
+		kind == TAUT_OP_JOIN ? TAUT_TELL_END :
+		TAUT_HELD | TAUT_TELL_END;
 }
 
 static taut_status begin(const struct tauti_scene *scene,
@@ -76,11 +84,15 @@ static taut_status begin(const struct tauti_scene *scene,
 	queues->next = TAUT_ARENA_ARRAY(arena, uint32_t, n_ops + 1);
 	if (!ops || !queues->queue || !queues->next)
 		return no_memory(err);
-	for (uint32_t i = 0; i < scene->n_queues; i++)
+	for (uint32_t i = 0; i < scene->n_queues; i++) {
+		bool passes = i >= scene->n_ranks && i < 2 * scene->n_ranks;
+
 		queues->queue[i].first = TAUT_NONE;
+		queues->queue[i].room = passes ? scene->at_once : 1;
+	}
 	for (uint32_t op = 0; op < n_ops; op++)
 		if (scene->queue_of[op] != TAUT_NONE)
-			ops[op] = TAUT_HELD | TAUT_TELL_END;
+			ops[op] = what_is_told(scene->graph.kind[op]);
 	*dispatcher = (struct taut_dispatcher){ .ops = ops, .context = queues,
 		.ready = ready, .ended = ended };
 	return TAUT_OK;

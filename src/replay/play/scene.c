@@ -1,14 +1,15 @@
 /* scene.c - passes of schedules as a graph, and what its operations share.
  *
- * A pass has an operation for each step, one for each message, and one for each
- * rank's end, in this order. All stand on one lane of joins, which do not wait for
- * each other: what waits for what is edges alone.
+ * A pass has an operation for each step, one for each message, and each rank's begin
+ * and end, in this order. All stand on one lane of joins, which do not wait for each
+ * other: what waits for what is edges alone.
  *
  *     SEND         -> message -> latency -> RECV -> who waits for the RECV
  *                        \---------------------------> who waits for the SEND
  *     what a RECV waits for -> message         (eager: -> RECV)
- *     a rank's last steps -> its end -> its first steps, at_once passes later
+ *     a rank's begin -> its first steps,  its last steps -> its end
  *
+ * A rank begins the next of its passes whenever one of those under way has ended.
  * Where a RECV_REDUCE puts what comes is its own from the begin of the pass, so its
  * message waits for that alone, and the step for what it adds to. */
 #include <math.h>
@@ -32,7 +33,7 @@ struct builder {
 	struct taut_arena *arena;
 	const struct taut_play_net *net; /* NULL: messages are counted */
 	uint32_t element_bytes;
-	uint32_t at_once;
+	uint32_t at_once, n_passes;
 	int64_t *dur_ns;
 	uint8_t *kind;
 	struct taut_flow *flows;
@@ -44,9 +45,7 @@ struct builder {
 	/* of the pass at hand */
 	const struct tauti_script *script;
 	const uint32_t *queue_of; /* by message of it */
-	uint32_t base;   /* its first op */
-	uint32_t before; /* the first rank's end of the pass that was at_once
-	                    passes ago; TAUT_NONE: there is none */
+	uint32_t base; /* its first op */
 };
 
 #define MOST_NS 1152921504606846976.0 /* 2^60: as taut_replay() */
@@ -65,7 +64,7 @@ static bool is_near(const struct taut_play_net *net,
 
 static uint32_t ops_of(const struct tauti_script *script)
 {
-	return script->n_steps + script->n_messages + script->n_ranks;
+	return script->n_steps + script->n_messages + 2 * script->n_ranks;
 }
 
 static uint32_t op_of_message(const struct builder *b, uint32_t message)
@@ -73,9 +72,14 @@ static uint32_t op_of_message(const struct builder *b, uint32_t message)
 	return b->base + b->script->n_steps + message;
 }
 
+static uint32_t begin_of(const struct builder *b, uint32_t rank)
+{
+	return op_of_message(b, b->script->n_messages) + rank;
+}
+
 static uint32_t end_of(const struct builder *b, uint32_t rank)
 {
-	return b->base + b->script->n_steps + b->script->n_messages + rank;
+	return begin_of(b, rank) + b->script->n_ranks;
 }
 
 /* --- who waits ----------------------------------------------------------------------*/
@@ -89,7 +93,7 @@ static bool wait_for(struct builder *b, uint32_t from, uint32_t to)
 
 static bool wait_for_pass(struct builder *b, uint32_t rank, uint32_t to)
 {
-	return b->before == TAUT_NONE || wait_for(b, b->before + rank, to);
+	return wait_for(b, begin_of(b, rank), to);
 }
 
 static uint32_t messages_of(const struct tauti_script *script, uint32_t step)
@@ -196,8 +200,7 @@ static bool connect_step(struct builder *b, uint32_t step)
 	return ok;
 }
 
-/* A rank without steps is done with a pass when it may begin it. */
-static bool connect_end(struct builder *b, uint32_t rank)
+static bool connect_rank(struct builder *b, uint32_t rank)
 {
 	return b->script->of[rank]->n_steps ||
 		wait_for_pass(b, rank, end_of(b, rank));
@@ -290,21 +293,37 @@ static bool time_message(struct builder *b, uint32_t message)
 	return true;
 }
 
+/* All passes at once need not be held. */
+static void hold_passes(struct builder *b)
+{
+	uint32_t n = b->script->n_ranks;
+
+	for (uint32_t r = 0; r < n && b->n_passes > b->at_once; r++) {
+		b->scene->queue_of[begin_of(b, r)] = n + r;
+		b->scene->queue_of[end_of(b, r)] = n + r;
+		b->scene->n_held++;
+	}
+}
+
 static bool time_pass(struct builder *b)
 {
+	const struct tauti_script *script = b->script;
 	bool ok = true;
 
 	memset(b->kind + op_of_message(b, 0), TAUT_OP_TRANSFER,
-		b->script->n_messages);
+		script->n_messages);
+	memset(b->kind + begin_of(b, 0), TAUT_OP_ARRIVE, script->n_ranks);
+	memset(b->kind + end_of(b, 0), TAUT_OP_JOIN, script->n_ranks);
 	if (!b->net) {
-		for (uint32_t i = 0; i < b->script->n_messages; i++)
+		for (uint32_t i = 0; i < script->n_messages; i++)
 			b->dur_ns[op_of_message(b, i)] = 1;
 		return true;
 	}
-	for (uint32_t i = 0; i < b->script->n_steps; i++)
+	for (uint32_t i = 0; i < script->n_steps; i++)
 		time_step(b, i);
-	for (uint32_t i = 0; ok && i < b->script->n_messages; i++)
+	for (uint32_t i = 0; ok && i < script->n_messages; i++)
 		ok = time_message(b, i);
+	hold_passes(b);
 	return ok;
 }
 
@@ -315,7 +334,7 @@ static bool add_pass(struct builder *b)
 	for (uint32_t i = 0; ok && i < b->script->n_steps; i++)
 		ok = connect_step(b, i);
 	for (uint32_t r = 0; ok && r < b->script->n_ranks; r++)
-		ok = connect_end(b, r);
+		ok = connect_rank(b, r);
 	return ok;
 }
 
@@ -457,7 +476,7 @@ static bool number_connections(
 {
 	const struct tauti_script *whole = passes->whole, *rest = passes->rest;
 	uint32_t n = whole->n_messages, m = rest ? rest->n_messages : 0;
-	uint32_t i = 0, k = 0, queue = whole->n_ranks;
+	uint32_t i = 0, k = 0, queue = 2 * whole->n_ranks;
 	uint32_t *of_whole = TAUT_ARENA_ARRAY(b->arena, uint32_t, n + 1);
 	uint32_t *of_rest = TAUT_ARENA_ARRAY(b->arena, uint32_t, m + 1);
 
@@ -484,17 +503,15 @@ static bool number_connections(
 static bool add_passes(struct builder *b, const struct tauti_passes *passes)
 {
 	const struct tauti_script *whole = passes->whole;
-	uint32_t n = passes->n_whole + (passes->rest != NULL);
 	uint32_t each = ops_of(whole);
 	bool ok = true;
 
-	for (uint32_t i = 0; ok && i < n; i++) {
+	b->n_passes = passes->n_whole + (passes->rest != NULL);
+	for (uint32_t i = 0; ok && i < b->n_passes; i++) {
 		b->script = i < passes->n_whole ? whole : passes->rest;
 		b->queue_of = i < passes->n_whole ? b->queue_of_whole :
 			b->queue_of_rest;
 		b->base = i * each;
-		b->before = i < b->at_once ? TAUT_NONE :
-			(i - b->at_once + 1) * each - whole->n_ranks;
 		ok = add_pass(b);
 	}
 	return ok;
@@ -535,7 +552,8 @@ taut_status tauti_scene_init(struct tauti_scene *ret_scene,
 		.element_bytes = element_bytes, .at_once = at_once,
 		.err = err };
 
-	*ret_scene = (struct tauti_scene){ 0 };
+	*ret_scene = (struct tauti_scene){ .n_ranks = net->n_ranks,
+		.at_once = at_once };
 	return build(&b, passes);
 }
 
