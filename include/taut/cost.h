@@ -62,8 +62,9 @@ struct taut_law_in {
 	const struct taut_law *counted; /* by byte, of all that stands before
 	                                   bytes; NULL: by formula */
 };
-/* Formulas there are of rings, BLUECONNECT, SERVER, and DIRECT and FLAT but for their
- * broadcasts; without `counted`, what has none is taken for a ring. */
+/* Formulas there are of rings, BLUECONNECT, SERVER, of DIRECT and FLAT but for their
+ * broadcasts, and of an all-reduce by HIERARCHICAL over hosts of one size that are no
+ * power of two; without `counted`, what has none is taken for a ring. */
 TAUT_API struct taut_law taut_law(const struct taut_law_in *in);
 
 /* The law by byte; bytes and counted are not read. What has no formula is counted from

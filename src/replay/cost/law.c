@@ -141,6 +141,31 @@ static struct taut_law direct(enum taut_coll_kind kind, const struct spread *s)
 	return each_to_each(s, part, 1, kind == TAUT_COLL_REDUCESCATTER);
 }
 
+/* --- by hosts -----------------------------------------------------------------------
+ * Each rank sums a block of S / m over its host of m, then over h hosts in a ring, and
+ * spreads it in its host, of p = m h:
+ *     T = 2 alpha + 2 (h - 1) alpha
+ *         + 2 (m - 1)/m S beta_local + 2 (h - 1)/h S beta */
+static struct taut_law by_hosts(const struct spread *s)
+{
+	double m = s->m, h = s->h, S = s->bytes;
+
+	return (struct taut_law){
+		.network_bytes = 2 * (h - 1) / h * S,
+		.local_bytes = 2 * (m - 1) / m * S,
+		.messages = (m > 1 ? 2 : 0) + 2 * (h - 1),
+		.reduced_bytes = (m - 1) / m * S + (h - 1) / h * S / m,
+	};
+}
+
+int tauti_law_is_hosts_ring(const struct taut_law_in *in)
+{
+	return in->algorithm == TAUT_ALGO_HIERARCHICAL &&
+		in->kind == TAUT_COLL_ALLREDUCE && in->hosts &&
+		(in->hosts & (in->hosts - 1)) != 0 &&
+		in->ranks % in->hosts == 0;
+}
+
 /* --- BlueConnect -----------------------------------------------------------------------
  * Reduce-scatter in the host, m rings over h hosts of a part S / m each, all-gather
  * in the host:
@@ -229,6 +254,8 @@ static struct taut_law by_formula(const struct taut_law_in *in)
 	s.m = (s.p + s.h - 1) / s.h;
 	if (how == TAUT_ALGO_SERVER && served(in->kind))
 		return servers(in->kind, &s, in->servers ? in->servers : s.h);
+	if (tauti_law_is_hosts_ring(in))
+		return by_hosts(&s);
 	if (how == TAUT_ALGO_BLUECONNECT && in->kind == TAUT_COLL_ALLREDUCE)
 		return blueconnect(&s);
 	if (how == TAUT_ALGO_FLAT && each_has(in->kind, how))

@@ -6,14 +6,13 @@
 
 #include "cost.h"
 
-/* AUTO: there is none, or a formula says the same for less, for there are about p^2
- * messages. */
-static enum taut_coll_way way_of(
-	enum taut_algorithm algorithm, enum taut_coll_kind kind)
+/* AUTO: there is none, or a formula says the same for less, for each rank has about as
+ * many messages as there are ranks or hosts. */
+static enum taut_coll_way way_of(const struct taut_law_in *in)
 {
-	bool spreads = kind == TAUT_COLL_BROADCAST;
+	bool spreads = in->kind == TAUT_COLL_BROADCAST;
 
-	switch (algorithm) {
+	switch (in->algorithm) {
 	case TAUT_ALGO_DIRECT:
 		return spreads ? TAUT_WAY_DIRECT : TAUT_WAY_AUTO;
 	case TAUT_ALGO_FLAT:
@@ -23,7 +22,8 @@ static enum taut_coll_way way_of(
 	case TAUT_ALGO_HALVING_DOUBLING:
 		return TAUT_WAY_HALVING;
 	case TAUT_ALGO_HIERARCHICAL:
-		return TAUT_WAY_HOSTS;
+		return tauti_law_is_hosts_ring(in) ? TAUT_WAY_AUTO :
+			TAUT_WAY_HOSTS;
 	case TAUT_ALGO_DOUBLING:
 		return TAUT_WAY_DOUBLING;
 	default:
@@ -88,11 +88,13 @@ taut_status taut_law_count(const struct taut_law_in *in,
 	struct taut_law *ret_by_byte, struct taut_error *reterr)
 {
 	struct taut_law_in one = *in;
-	struct taut_play_call call = { .verb = verb_of(in->kind),
-		.way = way_of(in->algorithm, in->kind) };
+	struct taut_play_call call = { .verb = verb_of(in->kind) };
 
 	one.bytes = 1;
 	one.counted = NULL;
+	one.hosts = one.hosts < 1 ? 1 :
+		one.hosts > one.ranks ? one.ranks : one.hosts;
+	call.way = way_of(&one);
 	if (in->ranks < 2 || !taut_coll_has(call.verb, call.way)) {
 		*ret_by_byte = taut_law(&one);
 		return TAUT_OK;
@@ -102,8 +104,6 @@ taut_status taut_law_count(const struct taut_law_in *in,
 			"%s: %u ranks, expected %u at most",
 			taut_algorithm_name(in->algorithm),
 			(unsigned)in->ranks, (unsigned)TAUT_COLL_RANKS);
-	one.hosts = one.hosts < 1 ? 1 :
-		one.hosts > one.ranks ? one.ranks : one.hosts;
 	call.count = divisible(one.ranks, one.hosts);
 	return count(&one, &call, ret_by_byte, reterr);
 }

@@ -585,7 +585,7 @@ static void check_schedule(enum taut_algorithm algorithm,
 	struct taut_play_net net = { .n_ranks = p, .n_hosts = h,
 		.host_of = host_of };
 	struct taut_play_call call = { .verb = verb, .way = way,
-		.count = 840 * p };
+		.count = 840 * p * h * (p / h) };
 	struct taut_law_in in = { kind, algorithm, p, h, 0,
 		(double)call.count, NULL };
 	struct taut_law law = taut_law(&in);
@@ -619,7 +619,11 @@ static void test_formulas_are_those_of_schedules(void **state)
 		{ TAUT_ALGO_DIRECT, TAUT_WAY_DIRECT },
 		{ TAUT_ALGO_FLAT, TAUT_WAY_FLAT } };
 
-	FOR_ALL_SIZES (p, h)
+	FOR_ALL_SIZES (p, h) {
+		if (power_below(h) != h && p % h == 0)
+			check_schedule(TAUT_ALGO_HIERARCHICAL,
+				TAUT_COLL_ALLREDUCE, TAUT_WAY_HOSTS,
+				TAUT_ALLREDUCE, p, h);
 		for (int i = 0; i < 3; i++) {
 			check_schedule(with[i].algorithm, TAUT_COLL_ALLREDUCE,
 				with[i].way, TAUT_ALLREDUCE, p, h);
@@ -631,6 +635,7 @@ static void test_formulas_are_those_of_schedules(void **state)
 			check_schedule(with[i].algorithm, TAUT_COLL_ALLGATHER,
 				with[i].way, TAUT_ALLGATHER, p, h);
 		}
+	}
 }
 
 /* --- closed forms and edges ----------------------------------------------------------------*/
