@@ -17,6 +17,7 @@
 #ifndef TAUT_COST_H
 #define TAUT_COST_H
 
+#include <taut/play.h>
 #include <taut/replay.h>
 
 TAUT_BEGIN_DECLS
@@ -194,6 +195,14 @@ TAUT_API struct taut_law_in taut_costs_law_in(
 TAUT_API struct taut_transfer taut_costs_transfer(
 	const struct taut_costs *costs, uint32_t like,
 	const struct taut_law_in *as, double error);
+
+/* The hosts and links of a recording, to play collectives on (taut/play.h): rate and
+ * latency of a message from the line of the class with the most points, of those
+ * between hosts and of those in a host. What was not recorded is never full and takes
+ * no time; nor does a rank's own work, of which a recording does not tell.
+ * ret_hosts: site.n_hosts; ret_net keeps it, and borrows from costs. */
+TAUT_API void taut_costs_net(const struct taut_costs *costs,
+	struct taut_play_host *ret_hosts, struct taut_play_net *ret_net);
 
 /* --- work: what an operator does, by the sizes of its inputs -----------------------
  * Sizes are those of PyTorch's profiler (record_shapes): taut_trace.sizes. It

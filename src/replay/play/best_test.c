@@ -187,6 +187,10 @@ static void test_ways_may_be_forbidden(void **state)
 	call.way = TAUT_WAYS;
 	assert_int_equal(taut_play_best(&w.net, &call, &c, &best, &err),
 		TAUT_EINVAL);
+	call = (struct taut_play_call){ .verb = TAUT_ALLGATHER, .count = 1 };
+	w.net.n_ranks = 0;
+	assert_int_equal(taut_play_best(&w.net, &call, NULL, &best, &err),
+		TAUT_EINVAL);
 }
 
 static void test_memory_runs_out(void **state)

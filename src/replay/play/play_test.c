@@ -596,7 +596,23 @@ static void test_what_is_refused(void **state)
 	w.hosts[2].in = 1;
 	w.net.reduce_ns = INFINITY;
 	refused(&w.net, &call);
+	w.net.reduce_ns = 1e20; /* longer than any clock */
+	refused(&w.net, &call);
 	w.net.reduce_ns = 0;
+	w.net.network_ns = INT64_MAX / 2;
+	refused(&w.net, &call);
+	w.net.network_ns = -1;
+	refused(&w.net, &call);
+	w.net.network_ns = 0;
+	w.hosts[1].out = 1e-40;
+	refused(&w.net, &call);
+	w.hosts[1].out = 1;
+	call.element_bytes = 65;
+	refused(&w.net, &call);
+	call.element_bytes = 1;
+	call.verb = TAUT_VERBS;
+	refused(&w.net, &call);
+	call.verb = TAUT_ALLREDUCE;
 	w.net.n_hosts = 4;
 	refused(&w.net, &call);
 	w.net.n_hosts = 0;
