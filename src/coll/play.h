@@ -517,6 +517,9 @@ static inline void play_check_races(const struct taut_coll_schedule *s)
 			assert_true(wait < i);
 			assert_true(play_conflict(
 				step, &s->steps[wait], true));
+			for (uint32_t j = 0; j < k; j++)
+				assert_true(s->waits[
+					step->first_wait + j] != wait);
 			mine[wait / 64] |= UINT64_C(1) << wait % 64;
 			for (size_t w = 0; w < words; w++)
 				mine[w] |= before[words * wait + w];
