@@ -145,6 +145,14 @@ struct tauti_shm_queued {
 	uint32_t peers[];   /* numbers in the host */
 };
 
+/* Where something was received lately: it may still be in a cache. */
+struct tauti_shm_place {
+	const void *into;
+	uint64_t after_bytes; /* received before it */
+};
+
+enum { TAUTI_SHM_PLACES = 256 };
+
 struct tauti_shm {
 	struct tauti_shm_map map;
 	struct tauti_shm_bell *bell; /* this rank's */
@@ -164,6 +172,8 @@ struct tauti_shm {
 
 	struct tauti_shm_table asked, come;
 	struct tauti_shm_key *spare_asked, *spare_come;
+	struct tauti_shm_place places[TAUTI_SHM_PLACES];
+	uint64_t received_bytes;
 	struct taut_error broken; /* code: TAUT_OK as long as it works */
 };
 

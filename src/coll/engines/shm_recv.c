@@ -4,7 +4,11 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum { MOST_AT_ONCE = 64 }; /* messages of one sender, in one drain */
+enum {
+	MOST_AT_ONCE = 64,      /* messages of one sender, in one drain */
+	LEAST_PAST = 32 << 10,  /* bytes of a message that may go past caches */
+	CACHED_BYTES = 8 << 20, /* received meanwhile: then it was displaced */
+};
 
 /* --- tables by (peer, tag) -----------------------------------------------------------*/
 
@@ -100,8 +104,32 @@ static void free_slot(struct tauti_shm *it, uint32_t peer, uint32_t slot)
 		tauti_shm_ring(it, from->bell, TAUTI_SHM_ASLEEP_FULL);
 }
 
-static taut_status land(const struct tauti_shm_asked *asked,
-	const void *payload, size_t bytes)
+/* Whether what was there before may be in a cache: something was received there,
+ * and not much since. What goes elsewhere is written past the caches, as it would
+ * first be read from memory otherwise, only to be overwritten. */
+static bool is_warm(struct tauti_shm *it, const void *into, size_t bytes)
+{
+	uint64_t mixed = ((uintptr_t)into >> 12) * UINT64_C(0x9e3779b97f4a7c15);
+	struct tauti_shm_place *place = &it->places[mixed >> 56];
+	bool warm = place->into == into &&
+		it->received_bytes - place->after_bytes <= CACHED_BYTES;
+
+	*place = (struct tauti_shm_place){ into, it->received_bytes };
+	it->received_bytes += bytes;
+	return warm;
+}
+
+static void copy(struct tauti_shm *it, void *into, const void *payload,
+	size_t bytes)
+{
+	if (bytes >= LEAST_PAST && !is_warm(it, into, bytes))
+		tauti_shm_copy_past(into, payload, bytes);
+	else if (bytes > 0)
+		tauti_shm_copy(into, payload, bytes);
+}
+
+static taut_status land(struct tauti_shm *it,
+	const struct tauti_shm_asked *asked, const void *payload, size_t bytes)
 {
 	if (bytes != asked->bytes)
 		return TAUT_EMATCH;
@@ -109,8 +137,8 @@ static taut_status land(const struct tauti_shm_asked *asked,
 		taut_reduce(asked->type, asked->reduction, asked->into,
 			asked->from, payload,
 			bytes / taut_type_bytes(asked->type));
-	else if (bytes > 0)
-		tauti_shm_copy(asked->into, payload, bytes);
+	else
+		copy(it, asked->into, payload, bytes);
 	return TAUT_OK;
 }
 
@@ -129,7 +157,7 @@ static taut_status land_next(struct tauti_shm *it, uint32_t peer,
 	const struct tauti_shm_asked *asked)
 {
 	bool in_fifo = message->slot == TAUTI_SHM_INLINE;
-	taut_status status = land(asked, in_fifo ? message->payload :
+	taut_status status = land(it, asked, in_fifo ? message->payload :
 		slot_at(it, peer, message->slot), message->bytes);
 
 	take(it, peer, message);
@@ -170,7 +198,7 @@ static taut_status land_kept(struct tauti_shm *it,
 	if (!payload)
 		payload = kept->slot == TAUTI_SHM_INLINE ? kept->payload :
 			slot_at(it, kept->key.peer, kept->slot);
-	status = land(asked, payload, kept->bytes);
+	status = land(it, asked, payload, kept->bytes);
 	if (kept->slot != TAUTI_SHM_INLINE) {
 		it->peers[kept->key.peer].n_held--;
 		free_slot(it, kept->key.peer, kept->slot);

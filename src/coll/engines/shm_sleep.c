@@ -90,16 +90,22 @@ static bool anything(struct tauti_shm *it)
 		tauti_shm_flushable(it) || tauti_shm_owes(it);
 }
 
-/* Looks until there is something, or then. */
-static bool look_until(struct tauti_shm *it, int64_t then_ns)
+/* Looks for so long, and then some, whether there is anything. The clock is read
+ * only when there is nothing for a while. */
+static bool look_for(struct tauti_shm *it, int64_t spin_ns)
 {
+	int64_t begin_ns = -1, at_ns;
+
 	for (;;) {
 		for (int i = 0; i < LOOKS_A_TIME; i++) {
 			if (anything(it))
 				return true;
 			pause_core();
 		}
-		if (now_ns() >= then_ns)
+		at_ns = now_ns();
+		if (begin_ns < 0)
+			begin_ns = at_ns;
+		if (at_ns - begin_ns >= spin_ns)
 			return false;
 	}
 }
@@ -124,7 +130,7 @@ taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	struct taut_error *err)
 {
 	struct tauti_shm *it = engine;
-	int64_t begin_ns, spin_ns = it->spin_ns;
+	int64_t spin_ns = it->spin_ns;
 
 	if (it->broken.code != TAUT_OK) {
 		if (err)
@@ -133,15 +139,9 @@ taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	}
 	if (timeout_ns >= 0 && spin_ns > timeout_ns)
 		spin_ns = timeout_ns;
-	if (!anything(it) && timeout_ns != 0) {
-		begin_ns = now_ns();
-		if (spin_ns == 0 || !look_until(it, begin_ns + spin_ns)) {
-			if (timeout_ns < 0)
-				sleep_on(it, timeout_ns);
-			else if (timeout_ns > spin_ns)
-				sleep_on(it, timeout_ns - spin_ns);
-		}
-	}
+	if (!anything(it) && (spin_ns == 0 || !look_for(it, spin_ns)) &&
+		timeout_ns != 0 && timeout_ns != spin_ns)
+		sleep_on(it, timeout_ns < 0 ? -1 : timeout_ns - spin_ns);
 	if (atomic_load_explicit(&it->woken, memory_order_relaxed))
 		atomic_exchange(&it->woken, 0);
 	return TAUT_OK;
