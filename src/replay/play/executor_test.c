@@ -1,6 +1,6 @@
 /* Two worlds: what is played here is what communicators do. They run over an engine
- * whose messages take a latency on a clock of its own; the time that comes out must
- * be the played one, to the nanosecond. */
+ * whose messages take a latency on a clock of its own, and of two ranks also a link
+ * each way; the time that comes out must be the played one, to the nanosecond. */
 #include "tests/support/unit.h"
 
 #include <stdlib.h>
@@ -40,9 +40,12 @@ struct world {
 	struct {
 		uint32_t rank;
 		struct taut_coll_request *request;
-	} over[JOBS]; /* sends that have left */
+		int64_t at_ns;
+	} over[JOBS]; /* sends, and when they have left */
 	struct endpoint at[MOST];
 	uint32_t n_done;
+	double byte_ns;       /* on the way from one to another */
+	int64_t free_ns[MOST]; /* of two ranks: the sender's link */
 };
 
 static struct job *find(struct world *w, uint32_t from, uint32_t to,
@@ -64,11 +67,17 @@ static struct job *find(struct world *w, uint32_t from, uint32_t to,
 /* Both sides are there: it leaves, and is there a latency later. */
 static void leave(struct world *w, struct job *j)
 {
-	j->there_ns = w->now_ns + LATENCY;
+	int64_t *free_ns = &w->free_ns[j->from];
+
+	if (*free_ns < w->now_ns)
+		*free_ns = w->now_ns;
+	*free_ns += (int64_t)((double)j->bytes * w->byte_ns);
+	j->there_ns = *free_ns + LATENCY;
 	memcpy(j->into, j->data, j->bytes);
 	if (--j->sent->n_left)
 		return;
 	assert_true(w->n_over < JOBS);
+	w->over[w->n_over].at_ns = *free_ns;
 	w->over[w->n_over].rank = j->sent->rank;
 	w->over[w->n_over++].request = j->sent->request;
 }
@@ -121,7 +130,8 @@ static void give_sends(struct world *w, uint32_t rank)
 	for (uint32_t i = 0; i < w->n_over; i++) {
 		struct taut_coll_request *request = w->over[i].request;
 
-		if (w->over[i].rank != rank || !request)
+		if (w->over[i].rank != rank || !request ||
+			w->over[i].at_ns > w->now_ns)
 			continue;
 		w->over[i].request = NULL;
 		request->done(request, TAUT_OK);
@@ -178,15 +188,14 @@ static const struct taut_coll_engine engine = { .name = "clock",
 
 /* --- a clock for communicators -----------------------------------------------------*/
 
-/* Anything that a rank would be told at this instant? Then the next instant is not
- * yet; else it is when a message is there. */
+/* When the next message has left or is there; it may be now. */
 static int64_t next_ns(const struct world *w)
 {
 	int64_t next = INT64_MAX;
 
 	for (uint32_t i = 0; i < w->n_over; i++)
-		if (w->over[i].request)
-			return w->now_ns;
+		if (w->over[i].request && w->over[i].at_ns < next)
+			next = w->over[i].at_ns;
 	for (uint32_t i = 0; i < w->n_jobs; i++)
 		if (w->jobs[i].there_ns >= 0 && w->jobs[i].asked &&
 			w->jobs[i].there_ns < next)
@@ -212,10 +221,11 @@ static void clear(struct world *w)
 {
 	w->now_ns = 0;
 	w->n_jobs = w->n_over = w->n_sents = w->n_done = 0;
+	memset(w->free_ns, 0, sizeof w->free_ns);
 }
 
 /* All that ranks do takes nothing: they go on until nobody has anything to do. */
-static int64_t carry_out(uint32_t n, const uint32_t *host_of,
+static int64_t carry_out(uint32_t n, const uint32_t *host_of, double byte_ns,
 	const struct taut_play_call *play)
 {
 	static struct world w; /* too large for a stack */
@@ -224,6 +234,7 @@ static int64_t carry_out(uint32_t n, const uint32_t *host_of,
 	struct taut_error err;
 
 	clear(&w);
+	w.byte_ns = byte_ns;
 	assert_true(play->count <= 4000);
 	for (uint32_t r = 0; r < n; r++) {
 		struct taut_coll_call call = { .verb = play->verb,
@@ -252,11 +263,14 @@ static int64_t carry_out(uint32_t n, const uint32_t *host_of,
 
 /* --- the test ---------------------------------------------------------------------------*/
 
-static void check(uint32_t n, uint32_t hosts, struct taut_play_call *call)
+/* byte_ns: of two ranks alone, for of more the links would be shared. */
+static void check(uint32_t n, uint32_t hosts, double byte_ns,
+	const struct taut_play_call *call)
 {
 	uint32_t host_of[MOST];
+	struct taut_play_host links[MOST];
 	struct taut_play_net net = { .n_ranks = n, .n_hosts = hosts,
-		.host_of = host_of, .network_ns = LATENCY,
+		.host_of = host_of, .hosts = links, .network_ns = LATENCY,
 		.local_ns = LATENCY };
 	struct taut_play_result r;
 	struct taut_error err;
@@ -264,8 +278,11 @@ static void check(uint32_t n, uint32_t hosts, struct taut_play_call *call)
 
 	for (uint32_t i = 0; i < n; i++)
 		host_of[i] = i % hosts;
+	for (uint32_t i = 0; i < hosts; i++)
+		links[i] = (struct taut_play_host){
+			byte_ns > 0 ? 1 / byte_ns : 0, 0, 0 };
 	must(taut_play(&net, call, &r, &err), &err);
-	ns = carry_out(n, host_of, call);
+	ns = carry_out(n, host_of, byte_ns, call);
 	if (ns != r.time_ns)
 		fail_msg("%s by %s of %u ranks on %u hosts, %llu elements in "
 			"%u passes, %u at once: carried out in %lld, played in "
@@ -285,11 +302,15 @@ static void check_passes(uint32_t n, uint32_t hosts,
 			.pass_bytes = 900 * 4 / 5,
 			.passes_at_once = at_once };
 
-		check(n, hosts, &call);
+		check(n, hosts, 0, &call);
+		if (n == 2 && hosts == 2) {
+			check(n, hosts, 2, &call);
+			check(n, hosts, 0.25, &call);
+		}
 		call.count = n + 1; /* blocks of one and two */
-		check(n, hosts, &call);
+		check(n, hosts, 0, &call);
 		call.count = 1; /* and of none */
-		check(n, hosts, &call);
+		check(n, hosts, 0, &call);
 	}
 }
 
