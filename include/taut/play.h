@@ -96,11 +96,11 @@ TAUT_API TAUT_NODISCARD taut_status taut_play_traffic(
 	const struct taut_play_traffic *traffic, struct taut_error *reterr);
 
 /* --- which way takes least ----------------------------------------------------------
- * Candidates are, of each way that there is, about 1, 2, 4, ... passes, each with 1, 2, 4,
- * ... of them at once. Of those that take as long as each other it is the first: by
- * way, passes, passes at once. Not all are played to their end: one that cannot be
- * the best any more is left, so this costs far less than playing all, and gives the
- * same. */
+ * Candidates are, of each way that there is, about 1, 2, 4, ... passes, each with
+ * 1, 2, 4, ... of them at once. Of those that take as long as each other it is the
+ * first: by way, passes, passes at once. Not all are played to their end: one that
+ * cannot be the best any more is left, so this costs far less than playing all, and
+ * gives the same. */
 struct taut_play_choices { /* zero is every field's default */
 	uint32_t ways;             /* bit by enum taut_coll_way: may be taken; 0:
 	                              each may */

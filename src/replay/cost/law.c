@@ -6,8 +6,9 @@
  *     T = messages alpha + bytes beta + reduced gamma
  * Sources of the equations: R. Thakur, R. Rabenseifner, W. Gropp,
  * "Optimization of Collective Communication Operations in MPICH", 2005 (ring,
- * pairwise exchange); M. Cho et al., "BlueConnect", 2019; M. Li et al., "Scaling distributed
- * machine learning with the parameter server", 2014. */
+ * pairwise exchange); M. Cho et al., "BlueConnect", 2019; M. Li et al., "Scaling
+ * distributed machine learning with the parameter server", 2014. What has no
+ * formula here is counted: law_count.c. */
 #include "cost.h"
 
 const char *taut_algorithm_name(enum taut_algorithm algorithm)

@@ -1,7 +1,8 @@
 /* play.h - what the files of this folder share.
  *
  *     script.c   the schedules of all ranks for one pass, their messages matched
- *     scene.c  passes of scripts as a graph, and what its operations share
+ *     scene.c  passes of scripts as a graph, and, in times.c, what its operations
+ *              take and share
  *     queues.c room for few on each rank and connection: a mechanism of the replay
  *     count.c  what passes move over each link, and ask of each rank
  *     play.c   a call as scripts, played and counted
