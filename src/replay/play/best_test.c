@@ -92,7 +92,7 @@ static void test_as_by_force(void **state)
 
 	for (uint32_t n = 2; n <= 5; n++)
 		for (uint32_t hosts = 1; hosts <= n; hosts += 2)
-			for (int i = 0; i < 16; i++) {
+			for (int i = 0; i < 12; i++) {
 				struct world w;
 				struct taut_play_call call = {
 					.verb = (enum taut_coll_verb)(i % 4),
