@@ -595,8 +595,10 @@ static taut_status connect_all(struct ucx *ucx, const uint8_t *addresses,
 			continue;
 		peer->endpoint = NULL;
 		return taut_error_set(reterr, TAUT_EIO, -1,
-			"UCX: no way to rank %u: %s", i,
-			ucx->call.ucs_status_string(status));
+			"UCX: no way to rank %u: %s%s", i,
+			ucx->call.ucs_status_string(status),
+			getenv("UCX_TLS") ? " (UCX_TLS must leave it one that "
+			"tells of lost peers, as tcp)" : "");
 	}
 	return TAUT_OK;
 }
