@@ -78,7 +78,8 @@ enum taut_coll_way { /* n ranks, S bytes; a: one message's latency */
 	TAUT_WAY_HALVING,   /* Rabenseifner: 2 lg n steps, 2 S (n-1)/n */
 	TAUT_WAY_RING,      /* 2 (n-1) steps, 2 S (n-1)/n */
 	TAUT_WAY_TREE,      /* two binary trees, half of S each: a rank inside one
-	                       is a leaf of the other (Sanders et al. 2009) */
+	                       is a leaf of the other (Sanders et al. 2009);
+	                       2 lg n steps, 2 S */
 	TAUT_WAY_HOSTS,     /* hierarchical: reduced in each host, between hosts
 	                       block by block, spread in each host */
 	TAUT_WAY_FLAT,      /* each sends all of it to each: 1 step, S (n-1);

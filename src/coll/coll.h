@@ -68,7 +68,8 @@ TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
-/* near to those on this rank's host, far to the others; takes both over. */
+/* near to those on this rank's host, far, which must have fd and arm, to the
+ * others; takes both over, but when it fails. */
 TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
 	const uint32_t *host_of, struct tauti_engine near,
 	struct tauti_engine far, struct tauti_engine *ret_engine,

@@ -145,7 +145,8 @@ static void *watch(void *context)
 {
 	struct tauti_meet *meet = context;
 	int64_t quarter_ns = meet->lost_after_ns / 4;
-	int64_t beat_ns = tauti_meet_now_ns(), now_ns = beat_ns, due_ns;
+	int64_t now_ns = tauti_meet_now_ns();
+	int64_t beat_ns = now_ns + quarter_ns, due_ns;
 
 	do {
 		if (now_ns >= beat_ns) {
@@ -198,6 +199,7 @@ taut_status tauti_meet_watch(struct tauti_meet *meet,
 		meet->links[i].allowed = tauti_kind_bit(TAUTI_BEAT) |
 			tauti_kind_bit(TAUTI_LEAVE) | tauti_kind_bit(TAUTI_LOST);
 	forgive(meet, tauti_meet_now_ns());
+	beat(meet); /* who stands still after this is not being set up */
 	meet->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	error = meet->stop_fd < 0 ? EMFILE : start_thread(meet);
 	if (error)

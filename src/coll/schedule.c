@@ -352,7 +352,7 @@ static struct taut_coll_schedule *finish(const struct tauti_writer *writer)
 	return schedule;
 }
 
-static void writer_init(
+void tauti_writer_init(
 	struct tauti_writer *writer, const struct taut_coll_shape *shape)
 {
 	struct tauti_segment untouched = { 0, TAUT_NONE, TAUT_NONE };
@@ -364,7 +364,7 @@ static void writer_init(
 		!taut_vec_push(&writer->scratch.segments, untouched);
 }
 
-static void writer_fini(struct tauti_writer *writer)
+void tauti_writer_fini(struct tauti_writer *writer)
 {
 	taut_vec_free(&writer->steps);
 	taut_vec_free(&writer->peers);
@@ -409,13 +409,13 @@ taut_status taut_coll_schedule_create(const struct taut_coll_shape *shape,
 
 	if (status)
 		return status;
-	writer_init(&writer, shape);
+	tauti_writer_init(&writer, shape);
 	if (shape->n_ranks == 1)
 		tauti_copy(&writer, tauti_all(&writer));
 	else
 		ways[shape->way]->write[shape->verb](&writer);
 	schedule = finish(&writer);
-	writer_fini(&writer);
+	tauti_writer_fini(&writer);
 	if (!schedule)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"collective: out of memory");

@@ -65,6 +65,11 @@ struct tauti_writer {
 	bool failed; /* no memory */
 };
 
+/* The shape is borrowed. */
+void tauti_writer_init(
+	struct tauti_writer *writer, const struct taut_coll_shape *shape);
+void tauti_writer_fini(struct tauti_writer *writer);
+
 /* --- places -----------------------------------------------------------------------*/
 
 static inline uint32_t tauti_member(const struct tauti_group *group, uint32_t i)
