@@ -59,7 +59,7 @@ struct rank {
 	bool gone;
 	bool woken; /* since it slept last */
 	bool news;  /* since it progressed last */
-	uint32_t blames;           /* whose end was the end of this one */
+	uint32_t lost;             /* whose end this one felt; TAUT_NONE */
 	struct message *messages;  /* lists, in the order in which they came */
 	struct receive *receives;
 	struct job *over, **last_over;
@@ -88,16 +88,26 @@ static void end_job(struct rank *rank, struct job *job)
 	tell(rank);
 }
 
-/* One of its peers has it, or never will. */
-static void end_message(struct world *world, struct message *message,
-	taut_status status)
+/* One of its peers has it. */
+static void end_message(struct world *world, struct message *message)
 {
-	struct job *job = message->job;
+	if (--message->job->n_left == 0)
+		end_job(&world->ranks[message->from], message->job);
+}
 
-	if (status)
-		job->status = status;
-	if (--job->n_left == 0)
-		end_job(&world->ranks[message->from], job);
+/* Or never will. */
+static void lose_message(
+	struct world *world, struct message *message, uint32_t lost)
+{
+	message->job->status = TAUT_EIO;
+	world->ranks[message->from].lost = lost;
+	end_message(world, message);
+}
+
+/* Whose end is to be told when this rank is gone. */
+static uint32_t blamed(const struct rank *rank)
+{
+	return rank->lost == TAUT_NONE ? rank->id : rank->lost;
 }
 
 static void end_receive(
@@ -123,7 +133,7 @@ static void deliver(struct rank *rank, struct receive *receive,
 	else if (receive->bytes)
 		memcpy(receive->into, message->data, receive->bytes);
 	end_receive(rank, receive, status);
-	end_message(rank->world, message, TAUT_OK);
+	end_message(rank->world, message);
 }
 
 static void put_message(struct rank *to, struct message *message)
@@ -196,7 +206,8 @@ static taut_status inproc_send(void *engine, const uint32_t *peers,
 			.from = rank->id, .tag = tag, .data = data,
 			.bytes = bytes };
 		if (world->ranks[peers[i]].gone)
-			end_message(world, message, TAUT_EIO);
+			lose_message(world, message,
+				blamed(&world->ranks[peers[i]]));
 		else
 			put_message(&world->ranks[peers[i]], message);
 	}
@@ -277,12 +288,13 @@ static void call_done(struct job *over)
 }
 
 /* A peer that is gone, and has left nothing for a receive that waits for it. */
-static uint32_t missing(struct rank *rank)
+static void look_for_gone(struct rank *rank)
 {
+	const struct rank *ranks = rank->world->ranks;
+
 	for (const struct receive *at = rank->receives; at; at = at->next)
-		if (rank->world->ranks[at->from].gone)
-			return rank->world->ranks[at->from].blames;
-	return TAUT_NONE;
+		if (ranks[at->from].gone && rank->lost == TAUT_NONE)
+			rank->lost = blamed(&ranks[at->from]);
 }
 
 static taut_status inproc_progress(void *engine, struct taut_error *err)
@@ -294,9 +306,8 @@ static taut_status inproc_progress(void *engine, struct taut_error *err)
 	pthread_mutex_lock(&rank->world->lock);
 	rank->news = false;
 	over = take_over(rank);
-	lost = missing(rank);
-	if (lost != TAUT_NONE)
-		rank->blames = lost;
+	look_for_gone(rank);
+	lost = rank->lost;
 	pthread_mutex_unlock(&rank->world->lock);
 	call_done(over);
 	if (lost == TAUT_NONE)
@@ -376,7 +387,7 @@ static void take_back(struct rank *rank, struct rank *peer)
 			continue;
 		}
 		*at = message->next;
-		end_message(rank->world, message, TAUT_EIO);
+		lose_message(rank->world, message, rank->lost);
 	}
 }
 
@@ -397,7 +408,7 @@ static void end_all(struct rank *rank)
 		struct message *message = rank->messages;
 
 		rank->messages = message->next;
-		end_message(world, message, TAUT_EIO);
+		lose_message(world, message, blamed(rank));
 	}
 }
 
@@ -439,7 +450,8 @@ static void init_rank(struct world *world, uint32_t id)
 	pthread_condattr_t monotonic;
 
 	rank->world = world;
-	rank->id = rank->blames = id;
+	rank->id = id;
+	rank->lost = TAUT_NONE;
 	rank->last_over = &rank->over;
 	pthread_condattr_init(&monotonic);
 	pthread_condattr_setclock(&monotonic, CLOCK_MONOTONIC);
