@@ -11,9 +11,9 @@
 #include "tests/support/alloc_fail.h"
 
 #if defined(__SANITIZE_THREAD__)
-enum { RANKS = 6, EACH = 7 }; /* one call in seven: slow */
+enum { RANKS = 6, EACH = 11 }; /* one call in eleven: slow */
 #else
-enum { RANKS = 6, EACH = 1 };
+enum { RANKS = 6, EACH = 3 };
 #endif
 
 struct job;

@@ -372,6 +372,8 @@ static inline void contract_multicast_of(
 {
 	uint8_t *data = calloc(1, bytes + 1);
 	uint32_t peers[CONTRACT_RANKS], n = 0;
+	/* The one before may still be on its way to another. */
+	uint64_t tag = (uint64_t)root << 32 | bytes;
 	struct contract_request request;
 
 	if (!data)
@@ -382,9 +384,9 @@ static inline void contract_multicast_of(
 	if (rank->id == root) {
 		contract_fill(data, bytes, root, bytes);
 		contract_send_all(
-			rank, peers, n, root, data, bytes, &request);
+			rank, peers, n, tag, data, bytes, &request);
 	} else {
-		contract_recv(rank, root, root, data, bytes, &request);
+		contract_recv(rank, root, tag, data, bytes, &request);
 	}
 	contract_until_good(rank, &request, 1);
 	contract_expect(rank, contract_same(data, bytes, root, bytes));
