@@ -2,9 +2,9 @@
  * or the user's UCX_* variables ask for.
  *
  * A tag of UCX is the sender (16 bits) and the tag (48). Each rank has an endpoint
- * to each other; UCX tells of one that broke, and then what is under way with that
- * rank ends with TAUT_EIO, as does all else. A rank that nothing is under way with
- * may go: it has finished. */
+ * to each other; UCX tells of one that broke. Where something is under way with
+ * that rank, progress() names it from then on, and what cannot go on ends with
+ * destroy(). A rank that nothing is under way with may go: it has finished. */
 #include "coll/engines/ucx_load.h"
 
 #include <errno.h>
@@ -50,7 +50,9 @@ struct ucx {
 	int wake_fd;
 	struct op under_way; /* a ring */
 	struct op *unused;
-	bool lost_some;      /* one is gone, and its receives have yet to end */
+	bool lost_some;      /* one is gone, and it is yet to be seen what with it */
+	ucs_status_t failed; /* why a message did not go; UCS_OK: none */
+	bool ends;           /* in destroy() */
 	struct taut_error fault;
 };
 
@@ -116,12 +118,13 @@ static taut_status status_of(ucs_status_t status)
 	}
 }
 
-static taut_status received(const struct op *op, ucs_status_t status,
-	const ucp_tag_recv_info_t *info)
+/* A part is over; one that UCX could not carry stays, as a fault of all. */
+static void settle(struct op *op, ucs_status_t status, taut_status said)
 {
-	if (status == UCS_OK && info->length != op->bytes)
-		return TAUT_EMATCH;
-	return status_of(status);
+	if (said != TAUT_EIO || op->ucx->ends)
+		op_end_part(op, said);
+	else
+		op->ucx->failed = status;
 }
 
 static void on_sent(void *handle, ucs_status_t status, void *context)
@@ -129,7 +132,7 @@ static void on_sent(void *handle, ucs_status_t status, void *context)
 	struct op *op = context;
 
 	op->ucx->call.ucp_request_free(handle);
-	op_end_part(op, status_of(status));
+	settle(op, status, status_of(status));
 }
 
 static void on_received(void *handle, ucs_status_t status,
@@ -139,7 +142,10 @@ static void on_received(void *handle, ucs_status_t status,
 
 	op->handle = NULL;
 	op->ucx->call.ucp_request_free(handle);
-	op_end_part(op, received(op, status, info));
+	if (status == UCS_OK && info->length != op->bytes)
+		op_end_part(op, TAUT_EMATCH);
+	else
+		settle(op, status, status_of(status));
 }
 
 /* Called from inside progress: only takes notice. */
@@ -153,23 +159,42 @@ static void on_broken(void *context, ucp_ep_h endpoint, ucs_status_t status)
 	peer->ucx->lost_some = true;
 }
 
-/* Something under way with one that is gone is a fault. */
-static void end_lost(struct ucx *ucx)
+static taut_status say_gone(struct taut_error *err, uint32_t rank)
 {
-	struct op *op, *next;
+	return taut_error_set(err, TAUT_EIO, -1,
+		"rank %u is gone: UCX's connection to it broke", rank);
+}
+
+/* The first that is gone, or TAUT_NONE. */
+static uint32_t first_gone(const struct ucx *ucx)
+{
+	for (uint32_t i = 0; i < ucx->n_ranks; i++)
+		if (ucx->peers[i].gone)
+			return i;
+	return TAUT_NONE;
+}
+
+/* Whether something that cannot go on is a fault. */
+static void see_lost(struct ucx *ucx)
+{
+	uint32_t gone = first_gone(ucx);
 
 	ucx->lost_some = false;
-	for (op = ucx->under_way.next; op != &ucx->under_way; op = next) {
-		next = op->next;
-		if (!op->is_receive || !ucx->peers[op->peer].gone)
-			continue;
-		if (!ucx->fault.code)
-			taut_error_set(&ucx->fault, TAUT_EIO, -1,
-				"rank %u is gone: UCX's connection to it broke",
-				op->peer);
-		if (op->handle)
-			ucx->call.ucp_request_cancel(ucx->worker, op->handle);
-	}
+	if (ucx->fault.code)
+		return;
+	for (struct op *op = ucx->under_way.next; op != &ucx->under_way;
+		op = op->next)
+		if (op->is_receive && ucx->peers[op->peer].gone) {
+			say_gone(&ucx->fault, op->peer);
+			return;
+		}
+	if (ucx->failed == UCS_OK)
+		return;
+	if (gone != TAUT_NONE)
+		say_gone(&ucx->fault, gone);
+	else
+		fail_status(ucx, ucx->failed, "a message was lost",
+			&ucx->fault);
 }
 
 /* --- the engine -----------------------------------------------------------------------*/
@@ -193,7 +218,8 @@ static void send_to(struct ucx *ucx, struct op *op, uint32_t to, uint64_t tag,
 	handle = ucx->call.ucp_tag_send_nbx(ucx->peers[to].endpoint, data, bytes,
 		full_tag(ucx->rank, tag), &param);
 	if (!handle || UCS_PTR_IS_ERR(handle))
-		op_end_part(op, status_of(UCS_PTR_STATUS(handle)));
+		settle(op, UCS_PTR_STATUS(handle),
+			status_of(UCS_PTR_STATUS(handle)));
 }
 
 static taut_status check_peers(const struct ucx *ucx, const uint32_t *peers,
@@ -201,9 +227,7 @@ static taut_status check_peers(const struct ucx *ucx, const uint32_t *peers,
 {
 	for (uint32_t i = 0; i < n_peers; i++)
 		if (ucx->peers[peers[i]].gone)
-			return taut_error_set(err, TAUT_EIO, -1,
-				"rank %u is gone: UCX's connection to it broke",
-				peers[i]);
+			return say_gone(err, peers[i]);
 	return TAUT_OK;
 }
 
@@ -249,7 +273,8 @@ static taut_status ucx_recv(void *engine, uint32_t peer, uint64_t tag,
 	handle = ucx->call.ucp_tag_recv_nbx(ucx->worker, data, bytes,
 		full_tag(peer, tag), UINT64_MAX, &param);
 	if (UCS_PTR_IS_ERR(handle))
-		op_end_part(op, status_of(UCS_PTR_STATUS(handle)));
+		settle(op, UCS_PTR_STATUS(handle),
+			status_of(UCS_PTR_STATUS(handle)));
 	else if (op->pending == 2) /* else on_received() was called */
 		op->handle = handle;
 	/* What came before the peer went is still received. */
@@ -275,8 +300,8 @@ static bool move(struct ucx *ucx)
 			break;
 		moved = true;
 	}
-	if (ucx->lost_some)
-		end_lost(ucx);
+	if (ucx->lost_some || ucx->failed != UCS_OK)
+		see_lost(ucx);
 	return moved;
 }
 
@@ -435,6 +460,7 @@ static void ucx_destroy(void *engine)
 	bool in_peace = ucx->under_way.next == &ucx->under_way &&
 		!ucx->fault.code;
 
+	ucx->ends = true;
 	if (ucx->worker) {
 		end_receives(ucx);
 		close_all(ucx, in_peace ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
@@ -569,8 +595,10 @@ static taut_status connect_all(struct ucx *ucx, const uint8_t *addresses,
 			continue;
 		peer->endpoint = NULL;
 		return taut_error_set(reterr, TAUT_EIO, -1,
-			"UCX: no way to rank %u: %s", i,
-			ucx->call.ucs_status_string(status));
+			"UCX: no way to rank %u: %s%s", i,
+			ucx->call.ucs_status_string(status),
+			getenv("UCX_TLS") ? " (UCX_TLS must leave it one that "
+			"tells of lost peers, as tcp)" : "");
 	}
 	return TAUT_OK;
 }
