@@ -2,6 +2,7 @@
 #include "coll/engines/ucx.h"
 
 #include <errno.h>
+#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -45,7 +46,8 @@ static void close_all(struct tauti_ucx *ucx, uint32_t flags)
 			ucx->call.ucp_request_free(handle);
 	}
 	while (left && tauti_ucx_now_ns() < until_ns) {
-		ucx->call.ucp_worker_progress(ucx->worker);
+		if (!ucx->call.ucp_worker_progress(ucx->worker))
+			poll(NULL, 0, 1);
 		while (left && ucx->call.ucp_request_check_status(
 			handles[left - 1]) != UCS_INPROGRESS)
 			ucx->call.ucp_request_free(handles[--left]);
