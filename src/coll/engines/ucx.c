@@ -3,7 +3,7 @@
  *
  * A tag of UCX is the sender (16 bits) and the tag (48). Each rank has an endpoint
  * to each other; UCX tells of one that broke. Where something is under way with
- * that rank, progress() names it from then on, and what cannot go on ends with
+ * that rank, progress() names it a little later, and what cannot go on ends with
  * destroy(). A rank that nothing is under way with may go: it has finished. */
 #include "coll/engines/ucx_load.h"
 
@@ -18,6 +18,9 @@
 
 enum { MOVES_AT_ONCE = 16 };
 static const int64_t close_ns = 2000000000; /* for what was sent to leave */
+/* What came before a connection broke may still be on its way by another, and who
+ * watches the ranks may say better what has happened. */
+static const int64_t doubt_ns = 300000000;
 
 struct ucx;
 
@@ -52,6 +55,7 @@ struct ucx {
 	struct op *unused;
 	bool lost_some;      /* one is gone, and it is yet to be seen what with it */
 	ucs_status_t failed; /* why a message did not go; UCS_OK: none */
+	int64_t fault_at_ns; /* when that becomes a fault; 0: there is none */
 	bool ends;           /* in destroy() */
 	struct taut_error fault;
 };
@@ -174,27 +178,47 @@ static uint32_t first_gone(const struct ucx *ucx)
 	return TAUT_NONE;
 }
 
-/* Whether something that cannot go on is a fault. */
-static void see_lost(struct ucx *ucx)
+/* Whether something cannot go on; then err says why. */
+static bool is_stuck(const struct ucx *ucx, struct taut_error *err)
 {
+	const struct op *op = ucx->under_way.next;
 	uint32_t gone = first_gone(ucx);
 
-	ucx->lost_some = false;
-	if (ucx->fault.code)
-		return;
-	for (struct op *op = ucx->under_way.next; op != &ucx->under_way;
-		op = op->next)
+	for (; op != &ucx->under_way; op = op->next)
 		if (op->is_receive && ucx->peers[op->peer].gone) {
-			say_gone(&ucx->fault, op->peer);
-			return;
+			say_gone(err, op->peer);
+			return true;
 		}
 	if (ucx->failed == UCS_OK)
-		return;
+		return false;
 	if (gone != TAUT_NONE)
-		say_gone(&ucx->fault, gone);
+		say_gone(err, gone);
 	else
-		fail_status(ucx, ucx->failed, "a message was lost",
-			&ucx->fault);
+		fail_status(ucx, ucx->failed, "a message was lost", err);
+	return true;
+}
+
+static int64_t now_ns(void)
+{
+	struct taut_clock clock = taut_clock_monotonic();
+
+	return clock.now_ns(clock.state);
+}
+
+static void see_lost(struct ucx *ucx)
+{
+	struct taut_error why;
+
+	if (ucx->fault.code)
+		return;
+	if (!is_stuck(ucx, &why)) {
+		ucx->lost_some = false;
+		ucx->fault_at_ns = 0;
+	} else if (!ucx->fault_at_ns) {
+		ucx->fault_at_ns = now_ns() + doubt_ns;
+	} else if (now_ns() >= ucx->fault_at_ns) {
+		ucx->fault = why;
+	}
 }
 
 /* --- the engine -----------------------------------------------------------------------*/
@@ -215,6 +239,10 @@ static void send_to(struct ucx *ucx, struct op *op, uint32_t to, uint64_t tag,
 	ucs_status_ptr_t handle;
 
 	op->pending++;
+	if (ucx->peers[to].gone) {
+		settle(op, UCS_ERR_CONNECTION_RESET, TAUT_EIO);
+		return;
+	}
 	handle = ucx->call.ucp_tag_send_nbx(ucx->peers[to].endpoint, data, bytes,
 		full_tag(ucx->rank, tag), &param);
 	if (!handle || UCS_PTR_IS_ERR(handle))
@@ -222,26 +250,13 @@ static void send_to(struct ucx *ucx, struct op *op, uint32_t to, uint64_t tag,
 			status_of(UCS_PTR_STATUS(handle)));
 }
 
-static taut_status check_peers(const struct ucx *ucx, const uint32_t *peers,
-	uint32_t n_peers, struct taut_error *err)
-{
-	for (uint32_t i = 0; i < n_peers; i++)
-		if (ucx->peers[peers[i]].gone)
-			return say_gone(err, peers[i]);
-	return TAUT_OK;
-}
-
 static taut_status ucx_send(void *engine, const uint32_t *peers,
 	uint32_t n_peers, uint64_t tag, const void *data, size_t bytes,
 	struct taut_coll_request *request, struct taut_error *err)
 {
 	struct ucx *ucx = engine;
-	taut_status status = check_peers(ucx, peers, n_peers, err);
-	struct op *op;
+	struct op *op = op_begin(ucx, request);
 
-	if (status != TAUT_OK)
-		return status;
-	op = op_begin(ucx, request);
 	if (!op)
 		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
 	for (uint32_t i = 0; i < n_peers; i++)
@@ -314,9 +329,8 @@ static taut_status ucx_progress(void *engine, struct taut_error *err)
 }
 
 /* UCX tells its descriptor only of what comes after all else was moved. */
-static taut_status ucx_arm(void *engine, struct taut_error *err)
+static taut_status arm(struct ucx *ucx, struct taut_error *err)
 {
-	struct ucx *ucx = engine;
 	ucs_status_t status;
 
 	if (move(ucx))
@@ -330,11 +344,28 @@ static taut_status ucx_arm(void *engine, struct taut_error *err)
 		fail_status(ucx, status, "cannot sleep", err);
 }
 
+/* Where there is doubt there is no sleep: a descriptor cannot tell its end. */
+static taut_status ucx_arm(void *engine, struct taut_error *err)
+{
+	struct ucx *ucx = engine;
+	taut_status status = arm(ucx, err);
+
+	return status == TAUT_OK && ucx->fault_at_ns ? TAUT_EAGAIN : status;
+}
+
 static int ucx_fd(void *engine)
 {
 	struct ucx *ucx = engine;
 
 	return ucx->event_fd;
+}
+
+/* Of a timeout, < 0 for none, and what is left until another time. */
+static int64_t earlier(int64_t timeout_ns, int64_t left_ns)
+{
+	if (left_ns < 0)
+		left_ns = 0;
+	return timeout_ns < 0 || left_ns < timeout_ns ? left_ns : timeout_ns;
 }
 
 static taut_status ucx_wait(void *engine, int64_t timeout_ns,
@@ -343,17 +374,21 @@ static taut_status ucx_wait(void *engine, int64_t timeout_ns,
 	struct ucx *ucx = engine;
 	struct pollfd fds[] = { { .fd = ucx->event_fd, .events = POLLIN },
 		{ .fd = ucx->wake_fd, .events = POLLIN } };
-	const struct timespec timeout = { timeout_ns / 1000000000,
-		timeout_ns % 1000000000 };
-	taut_status status = ucx_arm(ucx, err);
+	taut_status status = arm(ucx, err);
+	struct timespec timeout;
 	uint64_t count;
 
 	if (status == TAUT_EAGAIN)
 		timeout_ns = 0;
 	else if (status != TAUT_OK)
 		return status;
-	if (timeout_ns)
+	if (ucx->fault_at_ns)
+		timeout_ns = earlier(timeout_ns, ucx->fault_at_ns - now_ns());
+	if (timeout_ns) {
+		timeout.tv_sec = timeout_ns / 1000000000;
+		timeout.tv_nsec = timeout_ns % 1000000000;
 		ppoll(fds, 2, timeout_ns < 0 ? NULL : &timeout, NULL);
+	}
 	(void)!read(ucx->wake_fd, &count, sizeof count);
 	return TAUT_OK;
 }
@@ -377,13 +412,6 @@ static bool ucx_arrived(void *engine, uint64_t tag, uint64_t mask)
 }
 
 /* --- the end --------------------------------------------------------------------------*/
-
-static int64_t now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
 
 /* Begins to close one endpoint; NULL: it is closed. */
 static void *close_one(struct ucx *ucx, struct peer *peer, uint32_t flags)
@@ -531,7 +559,7 @@ static taut_status start_worker(struct ucx *ucx, struct taut_error *reterr)
 			reterr);
 	ucx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return ucx->wake_fd >= 0 ? TAUT_OK : taut_error_set(reterr, TAUT_EIO,
-		-1, "no eventfd: %s", strerrordesc_np(errno));
+		-1, "no eventfd: %s", strerror(errno));
 }
 
 /* All addresses, of *ret_bytes each. */
