@@ -158,7 +158,8 @@ struct tauti_shm {
 	struct tauti_shm_bell *bell; /* this rank's */
 	struct tauti_shm_bell alone; /* bell of a rank without a mapping */
 	_Atomic uint32_t woken;
-	int64_t spin_ns;
+	int64_t spin_ns;   /* 0: others may need the core; then it yields first */
+	uint32_t n_yields;
 	uint32_t rank, n_world, n_peers; /* ranks of all hosts; of this one */
 	struct tauti_shm_peer *peers;    /* its own place is not used */
 	uint32_t *number_of;             /* in the host, by rank; TAUT_NONE */

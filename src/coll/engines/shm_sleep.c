@@ -110,6 +110,17 @@ static bool look_for(struct tauti_shm *it, int64_t spin_ns)
 	}
 }
 
+/* Lets others have the core, some of whom may send. */
+static bool yield_for(struct tauti_shm *it)
+{
+	for (uint32_t i = 0; i < it->n_yields; i++) {
+		sched_yield();
+		if (anything(it))
+			return true;
+	}
+	return false;
+}
+
 static void sleep_on(struct tauti_shm *it, int64_t timeout_ns)
 {
 	struct timespec limit = { .tv_sec = timeout_ns / 1000000000,
@@ -139,8 +150,9 @@ taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	}
 	if (timeout_ns >= 0 && spin_ns > timeout_ns)
 		spin_ns = timeout_ns;
-	if (!anything(it) && (spin_ns == 0 || !look_for(it, spin_ns)) &&
-		timeout_ns != 0 && timeout_ns != spin_ns)
+	if (!anything(it) && timeout_ns != 0 &&
+		!(spin_ns > 0 ? look_for(it, spin_ns) : yield_for(it)) &&
+		timeout_ns != spin_ns)
 		sleep_on(it, timeout_ns < 0 ? -1 : timeout_ns - spin_ns);
 	if (atomic_load_explicit(&it->woken, memory_order_relaxed))
 		atomic_exchange(&it->woken, 0);

@@ -377,6 +377,15 @@ static void pass_token(struct rank *rank)
 
 static void sleeps(struct rank *rank)
 {
+	struct tauti_shm *it = rank->engine.context;
+
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	pass_token(rank);
+}
+
+static void yields(struct rank *rank)
+{
 	((struct tauti_shm *)rank->engine.context)->spin_ns = 0;
 	pass_token(rank);
 }
@@ -405,6 +414,7 @@ static void test_token(void **state)
 {
 	(void)state;
 	run_token(pass_token, 3);
+	run_token(yields, 4);
 	run_token(sleeps, 2);
 	run_token(sleeps, 5);
 	run_token(sleeps_fenced, 3);
@@ -428,6 +438,7 @@ static void test_wake(void **state)
 	(void)state;
 	make(&job, 2);
 	engine_of(&job, 0)->spin_ns = 0;
+	engine_of(&job, 0)->n_yields = 0;
 	wake_it(rank);
 	assert_int_equal(rank->engine.table->wait(rank->engine.context, -1, NULL),
 		TAUT_OK);
