@@ -209,9 +209,9 @@ void tauti_shm_free_nodes(struct tauti_shm *it);
 taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	struct taut_error *err);
 void tauti_shm_wake(void *engine);
-/* After something was published: wakes its reader if that sleeps this deep. */
+/* After something was published: wakes whose bell it is, if that wakes it. */
 void tauti_shm_ring(const struct tauti_shm *it, struct tauti_shm_bell *bell,
-	enum tauti_shm_sleep least);
+	enum tauti_shm_sleep what);
 /* This process from now on takes part in the ordering by who goes to sleep. */
 bool tauti_shm_order_from_outside(void);
 
