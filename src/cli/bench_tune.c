@@ -41,7 +41,7 @@ static void add(struct tuning *t, enum taut_coll_way way, uint64_t pass_bytes,
 }
 
 /* What the plan says is not varied. */
-static void add_all(struct tuning *t, uint32_t n_hosts)
+static void add_all(struct tuning *t)
 {
 	static const uint64_t passes[PASSES] = { 0, 32 << 10, 128 << 10,
 		512 << 10, 2 << 20, 8 << 20 };
@@ -50,8 +50,7 @@ static void add_all(struct tuning *t, uint32_t n_hosts)
 
 	for (int way = TAUT_WAY_AUTO + 1; way < TAUT_WAYS; way++) {
 		if (!taut_coll_has(plan->verb, (enum taut_coll_way)way) ||
-			(plan->way && plan->way != (enum taut_coll_way)way) ||
-			(way == TAUT_WAY_HOSTS && n_hosts < 2))
+			(plan->way && plan->way != (enum taut_coll_way)way))
 			continue;
 		for (int p = 0; p < PASSES; p++)
 			for (int i = 0; i < (p ? AT_ONCE : 1); i++)
@@ -177,7 +176,7 @@ taut_status bench_tune(struct bench_rank *rank, struct bench_result *result,
 	if (!t)
 		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
 	t->rank = rank;
-	add_all(t, taut_comm_choice(rank->comm, plan->verb, 1).n_hosts);
+	add_all(t);
 	for (size_t i = 0; !status && i < plan->n_sizes; i++) {
 		bench_tell(rank, "tuning", i, plan->n_sizes);
 		select_candidates(t, plan->sizes[i]);
