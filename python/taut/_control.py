@@ -46,7 +46,7 @@ class Control:
         self.options, self.process_group = options, process_group
         self.engine = make_engine(options, process_group)
         self.sums = _sums.Sums(self.engine, named, careful, static)
-        self.order, self.hooks = [], []
+        self.order, self.waiters = [], []
         self.why_not = why_not_cross(module)
         self.is_decided = False
         self.gate = _gate.Gate(self.sums)
@@ -64,8 +64,8 @@ class Control:
         for part in module.modules():
             own = [mine[id(p)] for p in part.parameters(recurse=False) if id(p) in mine]
             if own:
-                hook = part.register_forward_pre_hook(_Waiter(self, own))
-                self.hooks.append(hook)
+                self.waiters.append(_Waiter(part, own))
+        _watched.add(self)
 
     # --- forward passes ----------------------------------------------------------------
 
@@ -108,9 +108,8 @@ class Control:
         return order[0]
 
     def forget_modules(self):
-        for hook in self.hooks:
-            hook.remove()
-        self.hooks = []
+        _watched.remove(self)
+        self.waiters = []
 
     # --- the end --------------------------------------------------------------------------
 
@@ -126,23 +125,54 @@ class Control:
 
 
 class _Waiter:
-    """Before the forward pass of a module: its parameters' updates are made, and
-    those of others whose gradients are there by now."""
+    """A module, and the records of its own parameters."""
 
-    def __init__(self, control, records):
-        self.control, self.records = weakref.ref(control), records
+    def __init__(self, module, records):
+        self.module, self.records = module, records
         self.is_new = True
 
-    def __call__(self, module, inputs):
-        control = self.control()
-        if control is None:
+
+class _Watched:
+    """Modules before whose forward pass something is to be done. One hook for all,
+    which is PyTorch's own: hooks of a module would be copied and saved with it."""
+
+    def __init__(self):
+        self.waiters = {}  # by id of the module
+        self.handle = None
+
+    def add(self, control):
+        for waiter in control.waiters:
+            self.waiters[id(waiter.module)] = (weakref.ref(control), waiter)
+        if self.waiters and self.handle is None:
+            register = torch.nn.modules.module.register_module_forward_pre_hook
+            self.handle = register(self.before_forward)
+
+    def remove(self, control):
+        for waiter in control.waiters:
+            self.waiters.pop(id(waiter.module), None)
+        if not self.waiters and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+    def before_forward(self, module, inputs):
+        """Its parameters' updates are made, and those of others whose gradients are
+        there by now."""
+        found = self.waiters.get(id(module))
+        if found is None:
             return
-        if self.is_new:
-            self.is_new = False
-            known = set(control.order)
-            control.order += [r.task for r in self.records if r.task not in known]
-        if any(r.state == _pending.STEPPED for r in self.records):
-            control.sums.finish_some(self.records)
+        waiter = found[1]
+        if waiter.is_new:
+            waiter.is_new = False
+            order = found[0]().order
+            known = set(order)
+            order += [r.task for r in waiter.records if r.task not in known]
+        for record in waiter.records:
+            if record.state == _pending.STEPPED:
+                record.sums.finish_some(waiter.records)
+                return
+
+
+_watched = _Watched()
 
 
 def _bound_text(bound):

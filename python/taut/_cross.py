@@ -241,8 +241,12 @@ def install():
     @functools.wraps(patch)
     def _patch_step_function(self):
         cls = type(self)
-        if not getattr(cls.step, "hooked", False):
-            _raw_steps.setdefault(cls, cls.step)
+        if getattr(cls.step, "hooked", False):
+            whose = next(c for c in cls.__mro__ if "step" in c.__dict__)
+            if whose in _raw_steps:
+                _raw_steps.setdefault(cls, _raw_steps[whose])
+        else:
+            _raw_steps[cls] = cls.step
         patch(self)
         _wrap(cls)
 

@@ -34,7 +34,7 @@ def _take(s, n):
     return parts
 
 
-def _own_address(master):
+def own_address(master):
     """The address by which others reach this host: that of the interface
     towards rank 0's, which needs no answer to be known."""
     try:
@@ -50,7 +50,7 @@ class Listener:
 
     def __init__(self, master):
         self.socket = socket.create_server(("", 0), backlog=64)
-        self.address = _own_address(master), self.socket.getsockname()[1]
+        self.address = own_address(master), self.socket.getsockname()[1]
 
     def close(self):
         self.socket.close()

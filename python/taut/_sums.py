@@ -28,6 +28,7 @@ class Sums:
         self.engine, self.careful, self.static = engine, careful, static
         self.records = []
         self.fires = [0] * len(named)  # of this iteration
+        self.touched = set()  # tasks with a gradient since the last sums
         self.expected = [1] * len(named)
         self.learns = static  # fires of the first backward() are counted
         self.seen = set()  # tasks that were ready since the last forward
@@ -84,7 +85,7 @@ class Sums:
 
     def begin(self, sums):
         """Before a forward pass whose backward passes are summed, or not."""
-        if self.armed and not self.is_complete and sums:
+        if self.seen and not self.is_complete and sums:
             raise RuntimeError(self.incomplete())
         self.armed, self.has_callback = sums, False
         if sums:
@@ -113,6 +114,8 @@ class Sums:
             _pending.finish([record])
 
     def accumulated(self, record, parameter):
+        if self.careful:
+            self.touched.add(record.task)
         if not self.armed:
             return
         if self.careful:
@@ -192,7 +195,7 @@ class Sums:
         if self.used_is_given:
             return
         for record in self.records:
-            self.used[record.task] = int(self.fires[record.task] > 0)
+            self.used[record.task] = int(record.task in self.touched)
         for record in reversed(self.records):
             if record.task in self.seen:
                 continue
@@ -204,6 +207,7 @@ class Sums:
             record.is_unused = True
             with torch.no_grad():
                 self.give(record, torch.zeros_like(parameter) if grad is None else grad.clone())
+        self.touched.clear()
         self.used_is_there, self.used_is_given = False, True
         self.exchange.ready(self.used_task, self.used)
 
