@@ -37,8 +37,10 @@ struct taut_sync_options { /* zero is every field's default */
 	bool ordered; /* taut_coll_call */
 };
 
-/* Waits for no other rank. TAUT_EINVAL: there is no such order; or what
- * taut_comm_twin() gives, of which four are made. */
+/* Of a communicator that owns its engine (not of taut_comm_create_over(), where
+ * nobody here knows when that lets memory go). Waits for no other rank.
+ * TAUT_EINVAL: there is no such order; or what taut_comm_twin() gives, of which
+ * four are made. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_create(struct taut_comm *comm,
 	const struct taut_sync_options *options, struct taut_sync **ret_sync,
 	struct taut_error *reterr);

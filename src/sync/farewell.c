@@ -176,6 +176,22 @@ static void await(struct taut_sync *sync, enum kind kind)
 	}
 }
 
+/* Memory that is short, maybe why this rank fails, may be there in a moment. */
+static taut_status insist(struct taut_sync *sync)
+{
+	const int64_t moment_ns = 10000000;
+	int64_t until_ns = tauti_sync_now_ns() + WAIT_NS;
+	taut_status status = begin(sync, NULL);
+
+	while (status == TAUT_ENOMEM && tauti_sync_now_ns() < until_ns) {
+		if (taut_comm_wait(sync->comm, moment_ns, NULL) ||
+			taut_comm_progress(sync->comm, NULL))
+			return TAUT_EIO; /* it was the communicator's end */
+		status = begin(sync, NULL);
+	}
+	return status;
+}
+
 void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 {
 	struct tauti_farewell *farewell = &sync->farewell;
@@ -191,6 +207,6 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	if (!first && (kind == IN_PEACE || !is_peace(farewell)))
 		return; /* they know, or never will */
 	fill(sync, kind, why ? why->code : TAUT_OK);
-	if (!begin(sync, NULL) && first) /* who left in peace cannot answer */
+	if (!insist(sync) && first) /* who left in peace cannot answer */
 		await(sync, kind);
 }

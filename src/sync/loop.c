@@ -6,6 +6,8 @@
 
 #include <fenv.h>
 
+static const int64_t IDLE_NS = 1000000000;
+
 /* --- what callers handed over ------------------------------------------------------*/
 
 struct inbox {
@@ -166,8 +168,10 @@ static taut_status end_runs(
 }
 
 /* Until a message comes or a caller has something. */
-static taut_status sleep_in(struct taut_sync *sync, struct taut_error *err)
+static taut_status sleep_in(struct taut_sync *sync, bool *ret_long,
+	struct taut_error *err)
 {
+	int64_t limit_ns, begin_ns;
 	taut_status status;
 
 	pthread_mutex_lock(&sync->lock);
@@ -177,12 +181,27 @@ static taut_status sleep_in(struct taut_sync *sync, struct taut_error *err)
 	}
 	sync->sleeping = true;
 	sync->counts.sleeps++;
+	limit_ns = sync->n_open && tauti_round_may_ask(sync) ? IDLE_NS : -1;
 	pthread_mutex_unlock(&sync->lock);
-	status = taut_comm_wait(sync->comm, -1, err);
+	begin_ns = tauti_sync_now_ns();
+	status = taut_comm_wait(sync->comm, limit_ns, err);
+	*ret_long = limit_ns > 0 &&
+		tauti_sync_now_ns() - begin_ns >= limit_ns;
 	pthread_mutex_lock(&sync->lock);
 	sync->sleeping = false;
 	pthread_mutex_unlock(&sync->lock);
 	return status;
+}
+
+/* A rank that waits for others to become ready, with nothing of its own under way,
+ * asks after them now and then by a round: one that is gone and said nothing shows
+ * then, whatever the engine. */
+static taut_status rest(struct taut_sync *sync, struct taut_error *err)
+{
+	bool was_long = false;
+	taut_status status = sleep_in(sync, &was_long, err);
+
+	return status || !was_long ? status : tauti_round_ask(sync, err);
 }
 
 /* --- the thread --------------------------------------------------------------------*/
@@ -205,7 +224,7 @@ static taut_status live(struct taut_sync *sync, struct taut_error *err)
 				return status;
 		}
 		if (!moved)
-			status = sleep_in(sync, err);
+			status = rest(sync, err);
 	}
 	return status;
 }

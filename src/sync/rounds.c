@@ -209,6 +209,18 @@ static taut_status take_answer(struct taut_sync *sync, struct taut_error *err)
 	}
 }
 
+bool tauti_round_may_ask(const struct taut_sync *sync)
+{
+	return sync->round.match == TAUTI_MATCHED && sync->n_ranks > 1 &&
+		sync->options.order == TAUT_SCHED_AGREED &&
+		!sync->round.under_way && !sync->oldest;
+}
+
+taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err)
+{
+	return taut_sched_asked(sync->sched, sync->round.n_agree, err);
+}
+
 /* Another rank has entered the next round. Told once of each. */
 static taut_status hear_asked(
 	struct taut_sync *sync, bool *moved, struct taut_error *err)

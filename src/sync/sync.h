@@ -193,6 +193,9 @@ taut_status tauti_round_agree(void *sync, uint64_t round,
 taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err);
 taut_status tauti_round_move(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* Enters a round for no reason; where there are rounds, and nothing is under way. */
+bool tauti_round_may_ask(const struct taut_sync *sync);
+taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err);
 
 /* --- farewell.c ----------------------------------------------------------------------
  * Each rank starts one small collective on a twin that has no other: the first one

@@ -432,32 +432,35 @@ static void leave_in_peace(struct rank *rank)
 	expect_line(rank, TAUT_EIO, "rank 1 has left");
 }
 
+static void declare_two(struct rank *rank)
+{
+	declare(rank, TAUT_INT32, 1, 0, 0);
+	declare(rank, TAUT_INT32, 1, 0, 0);
+}
+
 /* Rank 1 has a task under way that the others do not begin. */
 static void leave_under_way(struct rank *rank)
 {
 	int32_t value = 1;
-	uint32_t tasks[2] = { declare(rank, TAUT_INT32, 1, 0, 0),
-		declare(rank, TAUT_INT32, 1, 0, 0) };
 
 	if (rank->id == 1) {
-		ready(rank, tasks[0], &value);
+		ready(rank, 0, &value);
 		taut_sync_destroy(rank->sync);
 		rank->sync = NULL;
 		return;
 	}
-	ranks_try_ready(rank, tasks[1], &value);
+	ranks_try_ready(rank, 1, &value);
 	expect_line(rank, TAUT_EIO, "rank 1");
 }
 
 static void give_up(struct rank *rank)
 {
 	int32_t value = 1;
-	uint32_t task = declare(rank, TAUT_INT32, 1, 0, 0);
 
 	if (rank->id == 2)
 		taut_sync_fail(rank->sync, TAUT_ENOMEM, "no more room");
 	else
-		ranks_try_ready(rank, task, &value);
+		ranks_try_ready(rank, 1, &value);
 	expect_line(rank, rank->id == 2 ? TAUT_ENOMEM : TAUT_EIO,
 		rank->id == 2 ? "no more room" : "rank 2 has failed: out of");
 }
@@ -473,9 +476,11 @@ static void test_ends(void **state)
 		ranks_each(&ranks, leave_in_peace);
 		ranks_destroy(&ranks);
 		ranks_create(&ranks, 3, i % 2 ? &PLAIN : &declared);
+		ranks_each(&ranks, declare_two);
 		ranks_each(&ranks, give_up);
 		ranks_destroy(&ranks);
 		ranks_create(&ranks, 3, i % 2 ? &PLAIN : &declared);
+		ranks_each(&ranks, declare_two);
 		ranks_each(&ranks, leave_under_way);
 		ranks_destroy(&ranks);
 	}
