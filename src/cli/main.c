@@ -11,6 +11,7 @@
 
 static const struct verb *const verbs[] = {
 	&verb_record,
+	&verb_run,
 	&verb_report,
 	&verb_replay,
 	&verb_whatif,
@@ -32,7 +33,7 @@ static const struct verb *find_verb(const char *name)
 static void say_help(FILE *out)
 {
 	fputs("Usage: taut VERB RUN... [options]\n"
-		"       taut record [options] -- COMMAND...\n\n"
+		"       taut record|run [options] -- COMMAND...\n\n"
 		"Finds the slack in distributed training: reads what the ranks "
 		"recorded and says\nwhere the time of a step goes, why, and "
 		"what to do.\n\nVerbs:\n", out);

@@ -14,11 +14,12 @@
 #include <taut/base.h>
 
 #include "base/vec.h"
+#include "cli/env.h"
 
 struct tauti_log_header;
 struct tauti_stream;
 
-typedef TAUT_VEC(const char *) record_lines;
+typedef env_lines record_lines;
 
 /* What is asked for. */
 struct record_plan {

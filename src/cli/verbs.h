@@ -6,6 +6,7 @@
 
 extern const struct verb verb_record;
 extern const struct verb verb_report;
+extern const struct verb verb_run;
 extern const struct verb verb_replay;
 extern const struct verb verb_whatif;
 extern const struct verb verb_diff;

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Found at the start of every Python of a job that `taut record` runs.
+"""Found at the start of every Python of a job that `taut record` or `taut run` runs.
 
 It takes its own folder off sys.path again, waits for a framework to be
 imported, and then lets the user's own sitecustomize run as if it had been
@@ -13,6 +13,9 @@ import os
 import sys
 
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
+# Who is told of a framework, and the variable that asks for it. What runs the
+# job's sums comes first: the recorder then sees what it put in place.
+PARTS = {"_run": "TAUT_RUN", "_recorder": "TAUT_RECORD"}
 
 
 class _Waiter:
@@ -58,15 +61,19 @@ class _Waiter:
             pass  # no loader of files: nothing of ours
 
     def imported(self, name, module):
-        try:
-            recorder = self.load()
-        except Exception:
-            return
-        recorder.framework_imported(name, module)
+        for part in PARTS:
+            if os.environ.get(PARTS[part]):
+                try:
+                    user = self.load(part)
+                except Exception:
+                    continue
+                user.framework_imported(name, module)
 
-    def load(self):
+    def load(self, part):
         """Our package, from beside this file and under a name of its own, so
         that neither sys.path nor a module of the user's called taut matters."""
+        from importlib import import_module
+
         if "_taut" not in sys.modules:
             from importlib.util import module_from_spec, spec_from_file_location
 
@@ -76,15 +83,13 @@ class _Waiter:
             )
             sys.modules["_taut"] = module_from_spec(spec)
             spec.loader.exec_module(sys.modules["_taut"])
-        from _taut import _recorder
-
-        return _recorder
+        return import_module("_taut." + part)
 
 
 def _begin():
     here = os.path.dirname(os.path.abspath(__file__))
     sys.path[:] = [path for path in sys.path if os.path.abspath(path) != here or not path]
-    if os.environ.get("TAUT_RECORD"):
+    if any(os.environ.get(name) for name in PARTS.values()):
         sys.meta_path.insert(0, _Waiter(os.path.dirname(here)))
 
 

@@ -1,0 +1,241 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The sums of one module through a job: at first as DistributedDataParallel does
+them, while the gate measures; then perhaps across the barrier."""
+
+import atexit
+import sys
+import weakref
+
+import torch
+import torch.distributed as dist
+
+from . import _cross, _gate, _group, _options, _pending, _sums
+
+DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
+LEAVE_SECONDS = 2
+
+_live = []  # controls whose engines are not closed
+
+
+def make_engine(options, process_group):
+    """ValueError: there is none."""
+    from . import _lib, _sync
+
+    has_coll = _lib.has(*_sync.NEEDS)
+    if options.engine == "coll" and not has_coll:
+        raise ValueError("libtaut has no collectives")
+    if has_coll and options.engine != "process-group":
+        return _sync.Engine(process_group)
+    if not _lib.has(*_group.NEEDS):
+        raise ValueError("there is no libtaut: TAUT_LIB names it")
+    return _group.Engine(process_group)
+
+
+def why_not_cross(module):
+    """Why parameters of the module may be read unseen; None: they are not."""
+    for part in module.modules():
+        if isinstance(part, torch.jit.ScriptModule):
+            return "%s is TorchScript" % type(part).__name__
+        if type(part).__name__ == "OptimizedModule" or getattr(part, "_compiled_call_impl", None):
+            return "a part of it is compiled"
+    return None
+
+
+class Control:
+    def __init__(self, module, named, process_group, options, careful, static):
+        self.options, self.process_group = options, process_group
+        self.engine = make_engine(options, process_group)
+        self.sums = _sums.Sums(self.engine, named, careful, static)
+        self.order, self.waiters = [], []
+        self.why_not = why_not_cross(module)
+        self.is_decided = False
+        self.gate = _gate.Gate(self.sums)
+        self.sums.open(self.plain_limits(), [], False)
+        self.sums.watch()
+        self.watch_modules(module)
+        _live.append(self)
+
+    def plain_limits(self):
+        """As without crossing: whole tasks, some together, when they are ready."""
+        return self.options.limits("declared")._replace(piece=0, credit=0)
+
+    def watch_modules(self, module):
+        mine = {id(r.parameter): r for r in self.sums.records}
+        for part in module.modules():
+            own = [mine[id(p)] for p in part.parameters(recurse=False) if id(p) in mine]
+            if own:
+                self.waiters.append(_Waiter(part, own))
+        _watched.add(self)
+
+    # --- forward passes ----------------------------------------------------------------
+
+    def begin(self, sums):
+        if self.sums.exchange is None:
+            raise RuntimeError("the process group of this module is gone")
+        self.sums.begin(sums)
+        if sums and not self.is_decided:
+            self.gate.begin()
+            if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
+                self.decide()
+
+    def forward_ended(self):
+        if not self.is_decided:
+            self.gate.forward_ended()
+
+    def decide(self):
+        """On all ranks at the same place; nothing is under way."""
+        self.is_decided = True
+        self.sums.wait_all()
+        crosses, why = self.why_not is None, self.why_not
+        if crosses and self.options.gate == "on":
+            bound = self.gate.bound(self.process_group)
+            crosses = bound.gain >= _gate.LEAST_GAIN
+            why = _bound_text(bound)
+        if crosses:
+            limits = self.options.limits(self.options.order)
+            self.sums.open(limits, self.shared_order(), True)
+        else:
+            self.forget_modules()
+        if self.engine.rank == 0:
+            how = "crosses the barrier" if crosses else "does not cross the barrier"
+            _options.say("DistributedDataParallel %s%s" % (how, ": " + why if why else ""))
+
+    def shared_order(self):
+        """Tasks in the order of the forward pass, as rank 0 saw it."""
+        order = [self.order]
+        source = dist.get_global_rank(self.process_group, 0)
+        dist.broadcast_object_list(order, src=source, group=self.process_group)
+        return order[0]
+
+    def forget_modules(self):
+        _watched.remove(self)
+        self.waiters = []
+
+    # --- the end --------------------------------------------------------------------------
+
+    def finish(self):
+        if not self.sums.is_stuck():
+            self.sums.wait_all()
+
+    def retire(self, seconds=DRAIN_SECONDS):
+        """The wrapper is gone, its module perhaps not: what is summed in time is
+        the parameters'. The engine stays for what others may still ask."""
+        self.forget_modules()
+        if self.sums.exchange:
+            self.sums.drain(seconds)
+            _pending.finish(self.sums.arrived())
+            self.sums.close()
+
+    def close(self, leaves=True):
+        self.retire(DRAIN_SECONDS if leaves else 0)
+        if self in _live:
+            _live.remove(self)
+            self.engine.close(LEAVE_SECONDS if leaves else 0)
+
+
+class _Waiter:
+    """A module, and the records of its own parameters."""
+
+    def __init__(self, module, records):
+        self.module, self.records = module, records
+        self.is_new = True
+
+
+class _Watched:
+    """Modules before whose forward pass something is to be done. One hook for all,
+    which is PyTorch's own: hooks of a module would be copied and saved with it."""
+
+    def __init__(self):
+        self.waiters = {}  # by id of the module
+        self.handle = None
+
+    def add(self, control):
+        for waiter in control.waiters:
+            self.waiters[id(waiter.module)] = (weakref.ref(control), waiter)
+        if self.waiters and self.handle is None:
+            register = torch.nn.modules.module.register_module_forward_pre_hook
+            self.handle = register(self.before_forward)
+
+    def remove(self, control):
+        for waiter in control.waiters:
+            self.waiters.pop(id(waiter.module), None)
+        if not self.waiters and self.handle is not None:
+            self.handle.remove()
+            self.handle = None
+
+    def before_forward(self, module, inputs):
+        """Its parameters' updates are made, and those of others whose gradients are
+        there by now."""
+        found = self.waiters.get(id(module))
+        if found is None:
+            return
+        waiter = found[1]
+        if waiter.is_new:
+            waiter.is_new = False
+            order = found[0]().order
+            known = set(order)
+            order += [r.task for r in waiter.records if r.task not in known]
+        for record in waiter.records:
+            if record.state == _pending.STEPPED:
+                record.sums.finish_some(waiter.records)
+                return
+
+
+_watched = _Watched()
+
+
+def _bound_text(bound):
+    return (
+        "forward %.1f ms, backward %.1f ms, communication %.1f ms: at most %.2f times as fast"
+        % (bound.forward / 1e6, bound.backward / 1e6, bound.communication / 1e6, bound.gain)
+    )
+
+
+# --- the end of a job ------------------------------------------------------------------
+
+
+def close_all():
+    """Before the process group goes: all updates are made."""
+    for control in list(_live):
+        control.finish()
+        control.close()
+
+
+@atexit.register
+def _at_exit():
+    """Others may wait for what this rank has begun; who ended by an error has
+    nothing more to give."""
+    failed = getattr(sys, "last_type", None) is not None
+    for control in list(_live):
+        try:
+            control.close(leaves=not failed)
+        except Exception:
+            pass  # the job's end is its own
+
+
+def install():
+    """What looks at gradients or parameters past PyTorch's own dispatch."""
+    _cross.install()
+    module = dist.distributed_c10d
+    destroy, check, check_list = (
+        module.destroy_process_group,
+        module._check_single_tensor,
+        module._check_tensor_list,
+    )
+
+    def destroy_process_group(group=None):
+        if group is None or group is module.GroupMember.WORLD:
+            close_all()
+        return destroy(group)
+
+    def _check_single_tensor(param, param_name):
+        _pending.touch((param,))
+        return check(param, param_name)
+
+    def _check_tensor_list(param, param_name):
+        _pending.touch((param,))
+        return check_list(param, param_name)
+
+    module.destroy_process_group = dist.destroy_process_group = destroy_process_group
+    module._check_single_tensor = _check_single_tensor
+    module._check_tensor_list = _check_tensor_list

@@ -1,0 +1,273 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers whose step() leaves for later what is made of gradients that are not
+summed yet: for each such parameter the optimizer's own step runs, restricted to
+it, with the options as they were, before anybody looks at the parameter."""
+
+import contextlib
+import functools
+import sys
+import threading
+
+import torch
+from torch.optim import Optimizer
+
+from . import _pending
+from ._pending import STEPPED, SUMMING
+
+# What these do to a parameter depends on that parameter, its gradient, its state
+# and its group's options alone. Of their own classes, not of those derived.
+SEPARABLE = {
+    getattr(torch.optim, name)
+    for name in "SGD Adam AdamW Adamax NAdam RAdam RMSprop Rprop Adagrad Adadelta ASGD".split()
+    if hasattr(torch.optim, name)
+}
+
+_raw_steps = {}  # class -> its step() without hooks
+_late = {}  # id of an optimizer -> how many of its updates are to be made
+_inside = 0  # an update is being made, under the lock
+
+
+class Step:
+    """One call of step(), as far as it is not made."""
+
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+        self.raw = _raw_steps[type(optimizer)]
+        self.options = [
+            {k: _fixed(v) for k, v in group.items() if k != "params"}
+            for group in optimizer.param_groups
+        ]
+        self.places = {}
+
+    def add(self, record, group):
+        record.state, record.step, record.group = STEPPED, self, group
+        _late[id(self.optimizer)] = _late.get(id(self.optimizer), 0) + 1
+
+    def make(self, records):
+        """The updates of these parameters, whose gradients are summed; the lock is
+        held."""
+        global _inside
+        some = list(dict.fromkeys(records))
+        groups = [dict(options, params=[]) for options in self.options]
+        after = []
+        for r in some:
+            before = _pending.raw_grad(r.parameter)
+            after.append((r.parameter, None if before is None else r.grad))
+            groups[r.group]["params"].append(r.parameter)
+            _pending.set_raw_grad(r.parameter, r.grad)
+        alone = _pending.is_alone()
+        if alone:
+            for r in some:
+                _pending.settle(r)
+        _late[id(self.optimizer)] -= len(some)
+        try:
+            self.run(groups, None if alone else threading.get_ident())
+        finally:
+            for parameter, grad in after:
+                _pending.set_raw_grad(parameter, grad)
+            for r in some:
+                _pending.settle(r)
+
+    def run(self, groups, thread):
+        global _inside
+        whole = self.optimizer.param_groups
+        self.optimizer.param_groups = groups
+        _inside += 1
+        _pending.updating = thread
+        try:
+            with _as_in_step():
+                self.raw(self.optimizer)
+        finally:
+            _inside -= 1
+            _pending.updating = None
+            self.optimizer.param_groups = whole
+
+
+def _fixed(value):
+    """An option as it is now: schedulers write into those that are tensors."""
+    return value.clone() if isinstance(value, torch.Tensor) else value
+
+
+@contextlib.contextmanager
+def _as_in_step():
+    """What a forward pass may have set does not hold for an update."""
+    with contextlib.ExitStack() as stack:
+        if torch.is_inference_mode_enabled():
+            stack.enter_context(torch.inference_mode(False))
+        if torch.is_autocast_enabled("cpu"):
+            stack.enter_context(torch.autocast("cpu", enabled=False))
+        yield
+
+
+# --- step() --------------------------------------------------------------------------
+
+
+def _may_be_late(optimizer, args, kwargs):
+    return (
+        type(optimizer) in SEPARABLE
+        and type(optimizer) in _raw_steps
+        and not args
+        and not kwargs
+        and not optimizer.defaults.get("differentiable")
+        and not _has_hooks(optimizer)
+    )
+
+
+def _has_hooks(optimizer):
+    """Hooks of the job around step(), which may look at all groups."""
+    module = sys.modules[Optimizer.__module__]
+    some = [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
+    for name in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"):
+        some.append(getattr(module, name, {}))
+    return any(
+        not getattr(hook, "__module__", "").startswith(__package__ + "._torch")
+        for hooks in some
+        for hook in hooks.values()
+    )
+
+
+def _late_ones(optimizer):
+    """Pairs of a group's place and a record of it whose gradient is under way."""
+    found = []
+    for place, group in enumerate(optimizer.param_groups):
+        for parameter in group["params"]:
+            record = _pending.records.get(id(parameter))
+            if record is not None and record.state != _pending.IDLE:
+                found.append((place, record))
+    return found
+
+
+def _leave(optimizer, late):
+    """Makes of these what can be late a Step; the others end. The ids of the
+    parameters that step() leaves out."""
+    step, left, ends = Step(optimizer), set(), []
+    for sums in {id(r.sums): r.sums for _, r in late}.values():
+        sums.collect()
+    for place, record in late:
+        if (
+            record.state != SUMMING
+            or type(record.parameter) is not _pending.Pending
+            or record.is_there
+            or record.is_unused
+            or _is_shared(record.parameter)
+        ):
+            ends.append(record)
+        else:
+            step.add(record, place)
+            left.add(id(record.parameter))
+    _pending.finish(ends)
+    return left
+
+
+def _is_shared(parameter):
+    parameter.__class__ = torch.nn.Parameter
+    shared = _pending.is_shared(parameter)
+    parameter.__class__ = _pending.Pending
+    return shared
+
+
+def _step(step, optimizer, args, kwargs):
+    with _pending.lock:
+        late = _late_ones(optimizer)
+        if not late:
+            return step(optimizer, *args, **kwargs)
+        if not _may_be_late(optimizer, args, kwargs):
+            _pending.finish([r for _, r in late])
+            return step(optimizer, *args, **kwargs)
+        left = _leave(optimizer, late)
+        whole = [group["params"] for group in optimizer.param_groups]
+        global _inside
+        _inside += 1
+        try:
+            for group, params in zip(optimizer.param_groups, whole):
+                group["params"] = [p for p in params if id(p) not in left]
+            return step(optimizer)
+        finally:
+            _inside -= 1
+            for group, params in zip(optimizer.param_groups, whole):
+                group["params"] = params
+
+
+def _wrap(cls):
+    step = cls.step
+    if getattr(step, "_taut_cross", False):
+        return
+
+    @functools.wraps(step)
+    def stepped(self, *args, **kwargs):
+        if _inside or not _pending.records:
+            return step(self, *args, **kwargs)
+        return _step(step, self, args, kwargs)
+
+    stepped._taut_cross = True
+    cls.step = stepped
+
+
+# --- what else looks at optimizers -------------------------------------------------------
+
+
+def _get_state(optimizer):
+    if _late.get(id(optimizer)) and not _inside:
+        finish_late(optimizer)
+    try:
+        return optimizer.__dict__["state"]
+    except KeyError:
+        raise AttributeError("state") from None
+
+
+def _set_state(optimizer, state):
+    optimizer.__dict__["state"] = state
+
+
+def finish_late(optimizer):
+    with _pending.lock:
+        late = [r for r in _pending.records.values() if r.state == STEPPED]
+        _pending.finish([r for r in late if r.step.optimizer is optimizer])
+
+
+def _forget_grads(parameters):
+    """Before zero_grad() to None: the gradients of late updates are no longer the
+    parameters', who then have none."""
+    for parameter in parameters:
+        record = _pending.records.get(id(parameter))
+        if record is not None and record.state == STEPPED:
+            _pending.set_raw_grad(parameter, None)
+
+
+def _wrap_zero_grad(cls, parameters_of):
+    zero_grad = cls.zero_grad
+
+    @functools.wraps(zero_grad)
+    def zeroed(self, set_to_none=True):
+        if set_to_none and _pending.records:
+            _forget_grads(parameters_of(self))
+        return zero_grad(self, set_to_none)
+
+    cls.zero_grad = zeroed
+
+
+def install():
+    """Once, before the job makes its optimizers."""
+    if hasattr(Optimizer, "_taut_cross"):
+        return
+    Optimizer._taut_cross = True
+    patch = Optimizer._patch_step_function
+
+    @functools.wraps(patch)
+    def _patch_step_function(self):
+        cls = type(self)
+        if getattr(cls.step, "hooked", False):
+            whose = next(c for c in cls.__mro__ if "step" in c.__dict__)
+            if whose in _raw_steps:
+                _raw_steps.setdefault(cls, _raw_steps[whose])
+        else:
+            _raw_steps[cls] = cls.step
+        patch(self)
+        _wrap(cls)
+
+    Optimizer._patch_step_function = _patch_step_function
+    Optimizer.state = property(_get_state, _set_state)
+    _wrap_zero_grad(
+        Optimizer, lambda self: (p for group in self.param_groups for p in group["params"])
+    )
+    _wrap_zero_grad(torch.nn.Module, lambda self: self.parameters())

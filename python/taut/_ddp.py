@@ -1,0 +1,276 @@
+# SPDX-License-Identifier: Apache-2.0
+"""DistributedDataParallel, as PyTorch has it to its users, with Taut's exchange of
+gradients beneath. What Taut does not do it leaves to PyTorch's own class, whole:
+the object goes on as one of those, and the log says why."""
+
+import copy
+import functools
+import weakref
+
+import torch
+from torch.autograd import Function
+from torch.nn.parallel import distributed as stock
+
+from . import _control, _options, _pending
+
+Stock = stock.DistributedDataParallel
+TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
+# Arguments of the constructor that change what is exchanged.
+_NOT_OURS = (
+    "mixed_precision",
+    "device_mesh",
+    "delay_all_reduce_named_params",
+    "param_to_hook_all_reduce",
+    "skip_all_reduce_unused_params",
+)
+
+
+def why_not(module, arguments):
+    """Why PyTorch's own class is needed, or None."""
+    for name in _NOT_OURS:
+        if arguments.get(name):
+            return name + " is given"
+    for part in module.modules():
+        if getattr(part, "sparse", False) and isinstance(
+            part, (torch.nn.Embedding, torch.nn.EmbeddingBag)
+        ):
+            return "gradients are sparse"
+    for name, p in module.named_parameters():
+        if not p.requires_grad:
+            continue
+        if p.device.type != "cpu":
+            return "%s is on %s" % (name, p.device.type)
+        if p.dtype not in TYPES or p.layout != torch.strided:
+            return "%s is of %s, %s" % (name, p.dtype, p.layout)
+        if not _is_dense(p):
+            return "%s has gaps in memory" % name
+    return None
+
+
+def _is_dense(tensor):
+    """Its elements fill a piece of memory, in some order."""
+    expected = 1
+    for stride, size in sorted(zip(tensor.stride(), tensor.shape)):
+        if size == 1:
+            continue
+        if stride != expected:
+            return False
+        expected *= size
+    return True
+
+
+class _Sink(Function):
+    """Tells when the gradient of the module's output comes."""
+
+    @staticmethod
+    def forward(ctx, control, *tensors):
+        ctx.set_materialize_grads(False)
+        ctx.control = control
+        return tuple(t.clone() if isinstance(t, torch.Tensor) else t for t in tensors)
+
+    @staticmethod
+    def backward(ctx, *grads):
+        ctx.control.sums.backward_begins()
+        return (None, *grads)
+
+
+class DistributedDataParallel(Stock):
+    def __init__(self, module, *args, **kwargs):
+        self.__dict__["_taut_given"] = args, kwargs
+        super().__init__(module, *args, **kwargs)
+        arguments = dict(zip(_PARAMETERS, args), **kwargs)
+        why = why_not(module, arguments)
+        if self.process_group.size() == 1:
+            return  # nothing to sum
+        if why:
+            self._taut_say(why)
+            return
+        self._taut_begin()
+
+    # --- ours or PyTorch's ------------------------------------------------------------
+
+    def _taut_begin(self):
+        named = [
+            (name, p)
+            for name, p in self.module.named_parameters()
+            if p.requires_grad and name not in self.parameters_to_ignore
+        ]
+        twice = [name for name, p in named if id(p) in _pending.records]
+        if twice:
+            raise RuntimeError(
+                "%s belongs to another DistributedDataParallel already" % twice[0]
+            )
+        careful = self.find_unused_parameters or self.static_graph
+        try:
+            control = _control.Control(
+                self.module, named, self.process_group, _options.Options(), careful,
+                self.static_graph,
+            )
+        except ValueError as why:
+            self._taut_say(str(why))
+            return
+        self.__dict__["_taut_logged"] = dict(self.logger._get_ddp_logging_data().strs_map)
+        self._remove_autograd_hooks()
+        self.reducer = self.logger = None  # its buckets are memory
+        self.__dict__["_taut"] = control
+        weakref.finalize(self, control.retire).atexit = False
+        self.__dict__["_taut_frozen"] = [
+            (n, p) for n, p in self.module.named_parameters() if not p.requires_grad
+        ]
+
+    def _taut_say(self, why):
+        if self.process_group.rank() == 0:
+            _options.say("DistributedDataParallel is PyTorch's own: " + why)
+
+    def _taut_give_back(self, why):
+        """From here on it is PyTorch's own; on all ranks at the same place."""
+        control = self.__dict__.pop("_taut", None)
+        if control is None:
+            return
+        control.finish()
+        control.close()
+        self._taut_say(why)
+        args, kwargs = self._taut_given
+        arguments = dict(zip(_PARAMETERS, args), **kwargs)
+        kept = {k: self.__dict__[k] for k in _KEPT}
+        Stock.__init__(self, self.module, **dict(arguments, init_sync=False))
+        self.__dict__.update(kept)
+
+    @property
+    def reducer(self):
+        if "_taut" in self.__dict__:
+            self._taut_give_back("somebody asks for its reducer")
+        return self.__dict__["reducer"]
+
+    @reducer.setter
+    def reducer(self, reducer):
+        self.__dict__["reducer"] = reducer
+
+    def _get_ddp_logging_data(self):
+        if "_taut" in self.__dict__:
+            return dict(self._taut_logged)
+        return super()._get_ddp_logging_data()
+
+    # --- its face -----------------------------------------------------------------------
+
+    def forward(self, *inputs, **kwargs):
+        control = self.__dict__.get("_taut")
+        if control is None:
+            return super().forward(*inputs, **kwargs)
+        with torch.autograd.profiler.record_function("DistributedDataParallel.forward"):
+            sums = torch.is_grad_enabled() and self.require_backward_grad_sync
+            self._taut_check_frozen()
+            control.begin(sums)
+            if self._check_sync_bufs_pre_fwd():
+                self._sync_buffers()
+            output = self._run_ddp_forward(*inputs, **kwargs)
+            self.require_forward_param_sync = sums
+            if sums:
+                control.forward_ended()
+                if control.sums.careful:
+                    output = _through_sink(control, output)
+            return output
+
+    def _taut_check_frozen(self):
+        for name, p in self._taut_frozen:
+            if p.requires_grad:
+                raise RuntimeError(
+                    "%s did not require a gradient when the model was wrapped: its "
+                    "gradients would not be summed" % name
+                )
+
+    def __getstate__(self):
+        control = self.__dict__.get("_taut")
+        if control is None:
+            return super().__getstate__()
+        control.finish()
+        self._check_default_group()
+        attributes = copy.copy(self.__dict__)
+        for name in ("process_group", "reducer", "logger", "_taut", "_taut_given"):
+            attributes.pop(name, None)
+        return attributes
+
+
+def _through_sink(control, output):
+    tensors, spec, is_rref = stock._tree_flatten_with_rref(output)
+    through = _Sink.apply(control, *tensors)
+    tensors = [
+        t if torch.is_tensor(t) and t.grad_fn is None else s for t, s in zip(tensors, through)
+    ]
+    return stock._tree_unflatten_with_rref(tensors, spec, is_rref)
+
+
+def _parameters():
+    import inspect
+
+    return list(inspect.signature(Stock.__init__).parameters)[2:]
+
+
+_PARAMETERS = _parameters()
+_KEPT = (
+    "training",
+    "require_backward_grad_sync",
+    "_forward_hooks",
+    "_forward_hooks_with_kwargs",
+    "_forward_hooks_always_called",
+    "_forward_pre_hooks",
+    "_forward_pre_hooks_with_kwargs",
+    "_taut_given",
+)
+
+
+def _given_back(name):
+    own = getattr(Stock, name)
+
+    @functools.wraps(own)
+    def method(self, *args, **kwargs):
+        self._taut_give_back(name + "() is called")
+        return own(self, *args, **kwargs)
+
+    return method
+
+
+for _name in (
+    "join",
+    "join_hook",
+    "register_comm_hook",
+    "_register_builtin_comm_hook",
+    "_register_buffer_comm_hook",
+    "_register_fused_optim",
+    "_set_static_graph",
+    "_set_sparse_metadata",
+    "_update_process_group",
+):
+    if hasattr(Stock, _name):
+        setattr(DistributedDataParallel, _name, _given_back(_name))
+
+
+def _watch_compile():
+    """A compiler reads parameters in ways of its own, and knows PyTorch's class."""
+    own = torch.compile
+
+    @functools.wraps(own)
+    def compile(model=None, *args, **kwargs):
+        module = getattr(model, "__self__", model)
+        if isinstance(module, torch.nn.Module):
+            for part in list(module.modules()):
+                if isinstance(part, DistributedDataParallel):
+                    part._taut_give_back("it is compiled")
+        return own(model, *args, **kwargs)
+
+    torch.compile = compile
+
+
+def install_around():
+    """What this class needs of the rest of PyTorch, once."""
+    _control.install()
+    _watch_compile()
+
+
+def install():
+    """Who asks PyTorch for DistributedDataParallel gets this one."""
+    install_around()
+    DistributedDataParallel.__module__ = Stock.__module__
+    DistributedDataParallel.__doc__ = Stock.__doc__
+    stock.DistributedDataParallel = DistributedDataParallel
+    torch.nn.parallel.DistributedDataParallel = DistributedDataParallel

@@ -1,0 +1,48 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `taut run` tells its job, in TAUT_RUN_...; docs/running.md has the table."""
+
+import collections
+import os
+import sys
+
+Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordered")
+
+NAMES = {
+    "SCHEDULE": ("on", "off"),
+    "ORDER": ("agreed", "declared"),
+    "ENGINE": ("auto", "coll", "process-group"),
+    "GATE": ("on", "off"),
+    "HALVES": ("off", "on"),
+    "ORDERED": ("off", "on"),
+}
+BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
+
+
+class Options:
+    """The first of each row of NAMES is the default. ValueError: which variable is
+    not what it should be."""
+
+    def __init__(self, environment=os.environ):
+        for name, values in NAMES.items():
+            value = environment.get("TAUT_RUN_" + name) or values[0]
+            if value not in values:
+                raise ValueError(
+                    "TAUT_RUN_%s: expected %s, found '%s'" % (name, " or ".join(values), value)
+                )
+            setattr(self, name.lower(), value)
+        for name, default in BYTES.items():
+            value = environment.get("TAUT_RUN_" + name) or str(default)
+            if not value.isdecimal():
+                raise ValueError("TAUT_RUN_%s: expected bytes, found '%s'" % (name, value))
+            setattr(self, name.lower(), int(value))
+
+    def limits(self, order):
+        on = "on"
+        return Limits(
+            order, self.piece, self.credit, self.fuse, self.halves == on, self.ordered == on
+        )
+
+
+def say(text):
+    """One line on the log of the job."""
+    print("taut: " + text, file=sys.stderr, flush=True)

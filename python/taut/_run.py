@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `taut run` does in a process of its job."""
+
+from . import _options
+
+
+def framework_imported(name, module):
+    """At the end of the framework's import. Never fails the job's import."""
+    if name != "torch":
+        return
+    try:
+        if _options.Options().schedule == "off" or not module.distributed.is_available():
+            return
+        from . import _ddp
+
+        _ddp.install()
+    except Exception as why:
+        _options.say("PyTorch's DistributedDataParallel stays as it is: %s" % why)

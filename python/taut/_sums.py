@@ -1,0 +1,295 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The gradients of one module: from backward() into an exchange, and back.
+
+    hook of a parameter -> exchange.ready()        SUMMING
+    wait_for()          -> exchange.next()         the sum is there
+
+Without crossing, backward() ends when all are summed. With it, backward() ends
+at once, and each parameter is Pending until its sum is there."""
+
+import functools
+import time
+
+import torch
+from torch.nn import Parameter
+
+from . import _pending
+from ._pending import IDLE, STEPPED, SUMMING, Record
+
+WAIT_SECONDS = 0.2  # after which Python looks for signals
+
+
+class Sums:
+    """engine: _group.Engine or _sync.Engine. named: pairs of name and parameter, in
+    the order of the module. careful: some parameters may get no gradient, or
+    several, in a backward(), at whose end all that is left is given."""
+
+    def __init__(self, engine, named, careful, static):
+        self.engine, self.careful, self.static = engine, careful, static
+        self.records = []
+        self.fires = [0] * len(named)  # of this iteration
+        self.touched = set()  # tasks with a gradient since the last sums
+        self.expected = [1] * len(named)
+        self.learns = static  # fires of the first backward() are counted
+        self.seen = set()  # tasks that were ready since the last forward
+        self.armed = False
+        self.is_complete = True
+        self.has_callback = False
+        self.used_is_there, self.used_is_given = True, False
+        self.crossing = False
+        self.exchange = self.used = None
+        self.last_hook_ns = 0
+        self.handles = []
+        for task, (name, parameter) in enumerate(named):
+            self.records.append(Record(parameter, name, task, self))
+
+    def watch(self):
+        for record in self.records:
+            _pending.records[id(record.parameter)] = record
+            before = functools.partial(self.before_accumulate, record)
+            after = functools.partial(self.accumulated, record)
+            parameter = record.parameter
+            self.handles.append(parameter.register_hook(before))
+            self.handles.append(parameter.register_post_accumulate_grad_hook(after))
+
+    def open(self, limits, order, crossing):
+        """A new exchange; nothing is under way. order: task of each priority."""
+        if self.exchange:
+            self.exchange.close()
+        self.limits, self.crossing = limits, crossing
+        self.exchange = self.engine.exchange(limits)
+        place = {task: i for i, task in enumerate(order)}
+        factor = 1 / self.engine.n_ranks
+        # DECLARED goes in the order of tasks: the last parameter's is the first.
+        self.task_of, self.record_of = {}, []
+        n = len(self.records)
+        for record in reversed(self.records):
+            priority = place.get(record.task, n) if order else n - record.task
+            self.task_of[record] = self.exchange.declare(record.parameter, priority, factor)
+            self.record_of.append(record)
+        if self.careful:
+            self.used = torch.zeros(n, dtype=torch.int32)
+            self.used_task = self.exchange.declare(self.used, -1, 1)
+
+    def close(self):
+        for handle in self.handles:
+            handle.remove()
+        for record in self.records:
+            if _pending.records.get(id(record.parameter)) is record:
+                del _pending.records[id(record.parameter)]
+        if self.exchange:
+            self.exchange.close()
+            self.exchange = None
+
+    # --- of an iteration -------------------------------------------------------------
+
+    def begin(self, sums):
+        """Before a forward pass whose backward passes are summed, or not."""
+        if self.seen and not self.is_complete and sums:
+            raise RuntimeError(self.incomplete())
+        self.armed, self.has_callback = sums, False
+        if sums:
+            while not self.used_is_there:
+                self.collect(WAIT_SECONDS)
+            self.seen.clear()
+            self.is_complete, self.used_is_given = False, False
+            self.fires = [0] * len(self.records)
+
+    def incomplete(self):
+        missing = [r for r in self.records if r.task not in self.seen]
+        frozen = [r.name for r in missing if not r.parameter.requires_grad]
+        names = [r.name for r in missing]
+        why = "find_unused_parameters=True allows it"
+        if frozen:
+            names, why = frozen, "requires_grad of a parameter must stay as it was"
+        more = " and %d more" % (len(names) - 4) if len(names) > 4 else ""
+        return (
+            "backward() of the last iteration gave no gradient to %s%s, for which the "
+            "other ranks wait: %s" % (", ".join(names[:4]), more, why)
+        )
+
+    def before_accumulate(self, record, grad):
+        """A gradient comes to a parameter; the one before it may be under way."""
+        if record.state != IDLE:
+            _pending.finish([record])
+
+    def accumulated(self, record, parameter):
+        if self.careful:
+            self.touched.add(record.task)
+        if not self.armed:
+            return
+        if self.careful:
+            if self.used_is_given:
+                raise RuntimeError("one backward() in an iteration is summed with "
+                                   "find_unused_parameters or static_graph")
+            self.fires[record.task] += 1
+            if self.learns or self.fires[record.task] < self.expected[record.task]:
+                return
+        if self.limits.order == "declared" and record.task in self.seen:
+            self.again(record)
+        self.give(record, self.dense(parameter))
+        self.last_hook_ns = time.monotonic_ns()
+
+    def call_back(self, call):
+        self.has_callback = True
+        torch.autograd.Variable._execution_engine.queue_callback(call)
+
+    @staticmethod
+    def dense(parameter):
+        """Its gradient, laid out as the parameter is, as on all ranks."""
+        grad = parameter.grad
+        if grad.layout != torch.strided:
+            raise RuntimeError("gradients that are sparse cannot be summed; taut run "
+                               "--no-schedule leaves them to PyTorch")
+        if grad.stride() != parameter.stride() or grad.dtype != parameter.dtype:
+            grad = torch.empty_like(parameter).copy_(grad.detach())
+            parameter.grad = grad
+        return grad
+
+    def again(self, record):
+        """A second backward() of one iteration: the declared order has one turn."""
+        if not self.is_complete:
+            raise RuntimeError(
+                "%s got a second gradient in an iteration before all parameters had "
+                "their first: TAUT_RUN_GATE=off allows it" % record.name
+            )
+        self.wait_all()
+        self.open(self.limits._replace(order="agreed"), [], self.crossing)
+
+    def give(self, record, grad):
+        with _pending.lock:
+            at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
+            record.grad, record.is_there = grad, False
+            self.exchange.ready(self.task_of[record], grad)
+            record.state = SUMMING
+            self.seen.add(record.task)
+            self.is_complete = len(self.seen) == len(self.records)
+            if self.crossing and not at_once:
+                record.parameter.__class__ = _pending.Pending
+            elif not self.has_callback:
+                self.call_back(self.backward_ended)
+
+    # --- the end of backward() -----------------------------------------------------------
+
+    def backward_begins(self):
+        """careful: something of the module's output gets a gradient."""
+        if self.armed and not self.has_callback:
+            self.call_back(self.backward_ended)
+
+    def backward_ended(self):
+        self.has_callback = False
+        if not self.armed:
+            return
+        if self.careful:
+            self.give_rest()
+        if self.limits.order == "declared" and not self.is_complete:
+            return  # another backward() has the rest
+        for record in self.records:
+            if record.state == SUMMING and type(record.parameter) is not _pending.Pending:
+                _pending.finish([record])
+
+    def give_rest(self):
+        if self.learns:
+            self.expected = [max(n, 1) for n in self.fires]
+            self.learns = False
+        if self.used_is_given:
+            return
+        for record in self.records:
+            self.used[record.task] = int(record.task in self.touched)
+        for record in reversed(self.records):
+            if record.task in self.seen:
+                continue
+            parameter = record.parameter
+            self.before_accumulate(record, None)
+            if self.fires[record.task]:
+                self.give(record, self.dense(parameter))
+                continue
+            grad = _pending.raw_grad(parameter)
+            record.is_unused = True
+            with torch.no_grad():
+                self.give(record, torch.zeros_like(parameter) if grad is None else grad.clone())
+        self.touched.clear()
+        self.used_is_there, self.used_is_given = False, True
+        self.exchange.ready(self.used_task, self.used)
+
+    # --- what is summed -----------------------------------------------------------------
+
+    def collect(self, seconds=0):
+        """Notes what was summed. True: something was."""
+        task = self.exchange.next(seconds)
+        some = task is not None
+        while task is not None:
+            if task < len(self.record_of):
+                self.record_of[task].is_there = True
+            else:
+                self.used_is_there = True
+            task = self.exchange.next(0)
+        return some
+
+    def wait_for(self, record):
+        """Its gradient is summed when this returns. The lock is held."""
+        while not (record.is_there and (not record.is_unused or self.used_is_there)):
+            self.check_declared(record)
+            self.collect(WAIT_SECONDS)
+        if record.is_unused:
+            record.is_unused = False
+            self.take_unused(record)
+        if record.state == SUMMING:
+            _pending.settle(record)
+
+    def check_declared(self, record):
+        """In the declared order a sum may be one for which others must come first."""
+        if self.limits.order != "declared" or self.is_complete:
+            return
+        first = [r for r in self.records[record.task + 1 :] if r.task not in self.seen]
+        if first:
+            raise RuntimeError(
+                "%s or its gradient was read before backward() had that of %s, which is "
+                "summed first: find_unused_parameters=True or TAUT_RUN_GATE=off allows it"
+                % (record.name, first[-1].name)
+            )
+
+    def is_stuck(self):
+        """Some gradients never came, before which others may not go."""
+        return self.limits.order == "declared" and bool(self.seen) and not self.is_complete
+
+    def take_unused(self, record):
+        """The others' mean, where one of them used the parameter."""
+        if not int(self.used[record.task]):
+            return
+        before = _pending.raw_grad(record.parameter)
+        if before is None:
+            _pending.set_raw_grad(record.parameter, record.grad)
+        else:
+            before.copy_(record.grad)
+
+    def wait_all(self):
+        _pending.finish([r for r in self.records if r.state != IDLE])
+
+    def finish_some(self, wanted):
+        """These, and all others whose sums came by then: few calls of step() for
+        many parameters."""
+        with _pending.lock:
+            self.collect()
+            if not all(r.is_there for r in wanted):
+                _pending.finish(self.arrived())
+                while not all(r.is_there or r.state == IDLE for r in wanted):
+                    self.check_declared(wanted[0])
+                    self.collect(WAIT_SECONDS)
+            ready = set(self.arrived())
+            _pending.finish(list(ready.union(wanted)))
+
+    def arrived(self):
+        """Updates whose gradients are summed."""
+        return [r for r in self.records if r.state == STEPPED and r.is_there]
+
+    def drain(self, seconds):
+        """Waits for what is under way, as long as it may come."""
+        end = time.monotonic() + seconds
+        while any(r.state != IDLE and not r.is_there for r in self.records):
+            if time.monotonic() >= end or self.is_stuck():
+                return
+            try:
+                self.collect(WAIT_SECONDS)
+            except RuntimeError:
+                return  # a rank is gone

@@ -1,0 +1,216 @@
+# SPDX-License-Identifier: Apache-2.0
+"""include/taut/sync.h by ctypes: gradients summed by libtaut's own collectives. The
+same two classes as _group.py has."""
+
+import ctypes
+import os
+import socket
+
+import torch
+import torch.distributed as dist
+
+from . import _lib, _rounds, _sched
+
+NEEDS = ("taut_comm_create", "taut_sync_create")
+TYPES = {  # enum taut_type
+    torch.float32: 0,
+    torch.float64: 1,
+    torch.float16: 2,
+    torch.bfloat16: 3,
+    torch.int32: 6,
+}
+
+
+class _CommOptions(ctypes.Structure):
+    _fields_ = [
+        ("rank", ctypes.c_uint32),
+        ("n_ranks", ctypes.c_uint32),
+        ("meet", ctypes.c_char_p),
+        ("secret", ctypes.c_char_p),
+        ("engine", ctypes.c_char_p),
+        ("table", ctypes.c_char_p),
+        ("meet_within_ns", ctypes.c_int64),
+        ("lost_after_ns", ctypes.c_int64),
+    ]
+
+
+class _Options(ctypes.Structure):
+    _fields_ = [
+        ("order", ctypes.c_int),
+        ("piece_bytes", ctypes.c_uint64),
+        ("credit_bytes", ctypes.c_uint64),
+        ("fuse_bytes", ctypes.c_uint64),
+        ("halves", ctypes.c_bool),
+        ("ordered", ctypes.c_bool),
+    ]
+
+
+class _Counts(ctypes.Structure):
+    _fields_ = [
+        ("sched", _sched.Counts),
+        ("busy_ns", ctypes.c_int64),
+        ("waited_ns", ctypes.c_int64),
+        ("bytes", ctypes.c_uint64),
+        ("messages", ctypes.c_uint64),
+        ("copied_bytes", ctypes.c_uint64),
+        ("sleeps", ctypes.c_uint64),
+        ("wakes", ctypes.c_uint64),
+    ]
+
+
+_pointer, _u32, _u64, _i64 = (
+    ctypes.c_void_p,
+    ctypes.c_uint32,
+    ctypes.c_uint64,
+    ctypes.c_int64,
+)
+_error = ctypes.POINTER(_lib.Error)
+_TABLE = (
+    (
+        "taut_comm_create",
+        ctypes.c_int,
+        [ctypes.POINTER(_CommOptions), ctypes.POINTER(_pointer), _error],
+    ),
+    ("taut_comm_destroy", None, [_pointer]),
+    ("taut_comm_engine", ctypes.c_char_p, [_pointer]),
+    (
+        "taut_sync_create",
+        ctypes.c_int,
+        [_pointer, ctypes.POINTER(_Options), ctypes.POINTER(_pointer), _error],
+    ),
+    ("taut_sync_destroy", None, [_pointer]),
+    (
+        "taut_sync_declare",
+        ctypes.c_int,
+        [_pointer, ctypes.c_int, _u64, _i64, ctypes.c_double]
+        + [ctypes.POINTER(_u32), _error],
+    ),
+    ("taut_sync_ready", ctypes.c_int, [_pointer, _u32, _pointer, _error]),
+    ("taut_sync_next", ctypes.c_int, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
+    ("taut_sync_counts", None, [_pointer, ctypes.POINTER(_Counts)]),
+)
+
+
+class _Bound(ctypes.Structure):
+    _fields_ = [
+        ("overlapped_ns", ctypes.c_int64),
+        ("crossed_ns", ctypes.c_int64),
+        ("most_gain", ctypes.c_double),
+    ]
+
+
+def most_gain(forward_ns, backward_ns, communication_ns):
+    """taut_sync_bound()"""
+    lib = _lib.declare([("taut_sync_bound", _Bound, [_i64] * 3)])
+    return lib.taut_sync_bound(int(forward_ns), int(backward_ns), int(communication_ns)).most_gain
+
+
+def _free_port():
+    with socket.socket() as s:
+        s.bind(("", 0))
+        return s.getsockname()[1]
+
+
+class Engine:
+    """A communicator of the ranks of a process group."""
+
+    def __init__(self, process_group):
+        self.lib = _lib.declare(_TABLE)
+        self.rank, self.n_ranks = dist.get_rank(process_group), process_group.size()
+        meet, secret = self._agree(process_group)
+        options = _CommOptions(
+            rank=self.rank, n_ranks=self.n_ranks, meet=meet.encode(), secret=secret.encode()
+        )
+        error, comm = _lib.Error(), _pointer()
+        status = self.lib.taut_comm_create(
+            ctypes.byref(options), ctypes.byref(comm), ctypes.byref(error)
+        )
+        _lib.check(status, error)
+        self.comm = comm
+        self.name = "coll over " + self.lib.taut_comm_engine(comm).decode()
+
+    def _agree(self, process_group):
+        """Where rank 0 is met, and a secret that the job alone knows."""
+        said = [None, None]
+        if self.rank == 0:
+            host = _rounds.own_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))
+            said = ["%s:%d" % (host, _free_port()), os.urandom(32).hex()]
+        source = dist.get_global_rank(process_group, 0)
+        dist.broadcast_object_list(said, src=source, group=process_group)
+        return said
+
+    def exchange(self, limits):
+        return Exchange(self, limits)
+
+    def close(self, seconds=0):
+        comm, self.comm = self.comm, None
+        if comm:
+            self.lib.taut_comm_destroy(comm)
+
+
+class Exchange:
+    def __init__(self, engine, limits):
+        self.lib, self.sync = engine.lib, _pointer()
+        options = _Options(
+            order=_lib.ORDERS[limits.order],
+            piece_bytes=limits.piece,
+            credit_bytes=limits.credit,
+            fuse_bytes=limits.fuse,
+            halves=limits.halves,
+            ordered=limits.ordered,
+        )
+        self._call(
+            "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
+        )
+        self.tensors = []  # of each task, kept while they are summed
+        self.task = _u32()
+
+    def _call(self, name, *arguments):
+        error = _lib.Error()
+        function = getattr(self.lib, "taut_sync_" + name)
+        _lib.check(function(*arguments, ctypes.byref(error)), error)
+
+    def declare(self, like, priority, factor):
+        task = _u32()
+        kind, count = TYPES[like.dtype], like.numel()
+        self._call(
+            "declare", self.sync, kind, count, priority, factor, ctypes.byref(task)
+        )
+        self.tensors.append(None)
+        return task.value
+
+    def ready(self, task, tensor):
+        self.tensors[task] = tensor
+        self._call("ready", self.sync, task, tensor.data_ptr())
+
+    def next(self, seconds):
+        error = _lib.Error()
+        status = self.lib.taut_sync_next(
+            self.sync, int(seconds * 1e9), ctypes.byref(self.task), ctypes.byref(error)
+        )
+        if status == _lib.EAGAIN:
+            return None
+        _lib.check(status, error)
+        task = self.task.value
+        self.tensors[task] = None
+        return task
+
+    def _counts(self):
+        counts = _Counts()
+        self.lib.taut_sync_counts(self.sync, ctypes.byref(counts))
+        return counts
+
+    def busy_ns(self):
+        return self._counts().busy_ns
+
+    def counts(self):
+        counts = self._counts()
+        found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
+        for name, _ in _Counts._fields_[1:]:
+            found[name] = getattr(counts, name)
+        return found
+
+    def close(self):
+        sync, self.sync = self.sync, None
+        if sync:
+            self.lib.taut_sync_destroy(sync)

@@ -1,0 +1,267 @@
+/* cmd_run.c - taut run: runs a job whose gradients Taut sums. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "cli/env.h"
+#include "cli/job.h"
+#include "cli/record.h"
+#include "cli/term.h"
+#include "cli/verbs.h"
+
+struct values {
+	const char *order, *engine, *gate, *piece, *credit, *fuse;
+	bool schedule, no_schedule, halves, ordered;
+};
+
+static const struct opt options[] = {
+	{ "schedule", 0, OPT_FLAG, offsetof(struct values, schedule), NULL,
+		"sum gradients by priority while the job computes, across the "
+		"barrier between steps (the default)", 0, 0 },
+	{ "no-schedule", 0, OPT_FLAG, offsetof(struct values, no_schedule), NULL,
+		"leave the job as it is", 0, 0 },
+	{ "piece", 0, OPT_TEXT, offsetof(struct values, piece), "BYTES",
+		"largest piece of a gradient, like 512K; 0: gradients stay "
+		"whole (default: 1M)", 0, 0 },
+	{ "credit", 0, OPT_TEXT, offsetof(struct values, credit), "BYTES",
+		"bytes that may be under way, and cannot be overtaken; 0: no "
+		"limit (default: 4M)", 0, 0 },
+	{ "fuse", 0, OPT_TEXT, offsetof(struct values, fuse), "BYTES",
+		"gradients that are summed together, up to so many bytes "
+		"(default: 1M)", 0, 0 },
+	{ "order", 0, OPT_TEXT, offsetof(struct values, order), "HOW",
+		"agreed: by priority, as all ranks agree (the default); "
+		"declared: last parameter first", 0, 0 },
+	{ "engine", 0, OPT_TEXT, offsetof(struct values, engine), "NAME",
+		"coll: Taut's collectives; process-group: PyTorch's (default: "
+		"auto)", 0, 0 },
+	{ "gate", 0, OPT_TEXT, offsetof(struct values, gate), "WHEN",
+		"on: cross the barrier only where some measured steps say that "
+		"it can pay (the default)", 0, 0 },
+	{ "halves", 0, OPT_FLAG, offsetof(struct values, halves), NULL,
+		"all-reduce as reduce-scatter and all-gather (engine coll)",
+		0, 0 },
+	{ "ordered", 0, OPT_FLAG, offsetof(struct values, ordered), NULL,
+		"sum in the order of the ranks: the same bits whatever the "
+		"pieces (engine coll)", 0, 0 },
+};
+
+/* --- options ------------------------------------------------------------------------*/
+
+/* Which words an option takes; python/taut/_options.py has the same. */
+struct words {
+	const char *option, *variable;
+	size_t offset;
+	const char *words[4];
+};
+
+static const struct words texts[] = {
+	{ "order", "TAUT_RUN_ORDER", offsetof(struct values, order),
+		{ "agreed", "declared" } },
+	{ "engine", "TAUT_RUN_ENGINE", offsetof(struct values, engine),
+		{ "auto", "coll", "process-group" } },
+	{ "gate", "TAUT_RUN_GATE", offsetof(struct values, gate),
+		{ "on", "off" } },
+};
+static const struct words sizes[] = {
+	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },
+	{ "credit", "TAUT_RUN_CREDIT", offsetof(struct values, credit), { 0 } },
+	{ "fuse", "TAUT_RUN_FUSE", offsetof(struct values, fuse), { 0 } },
+};
+enum { N_TEXTS = sizeof texts / sizeof texts[0],
+	N_SIZES = sizeof sizes / sizeof sizes[0] };
+
+static const char *value_of(const struct values *values, const struct words *w)
+{
+	return *(const char *const *)((const char *)values + w->offset);
+}
+
+static bool is_one_of(const char *text, const struct words *w)
+{
+	for (size_t i = 0; w->words[i]; i++)
+		if (!strcmp(text, w->words[i]))
+			return true;
+	return false;
+}
+
+static bool take_words(const struct values *values)
+{
+	for (size_t i = 0; i < N_TEXTS; i++) {
+		const struct words *w = &texts[i];
+		const char *text = value_of(values, w);
+
+		if (!text || is_one_of(text, w))
+			continue;
+		term_complain("run: --%s: expected %s%s%s%s%s, found '%s'",
+			w->option, w->words[0], w->words[2] ? ", " : " or ",
+			w->words[1], w->words[2] ? " or " : "",
+			w->words[2] ? w->words[2] : "", text);
+		return false;
+	}
+	return true;
+}
+
+/* 4096, 512K, 4M, 1G */
+static bool take_bytes(const char *text, uint64_t *ret_bytes)
+{
+	static const char units[] = "KMG";
+	const char *unit;
+	uint64_t bytes = 0;
+	const char *at = text;
+
+	for (; *at >= '0' && *at <= '9' && at - text < 12; at++)
+		bytes = bytes * 10 + (uint64_t)(*at - '0');
+	if (at == text)
+		return false;
+	unit = *at ? strchr(units, *at) : NULL;
+	if (unit) {
+		bytes <<= 10 * (unit - units + 1);
+		at++;
+	}
+	*ret_bytes = bytes;
+	return !*at;
+}
+
+static taut_status set_sizes(const struct values *values,
+	const struct env_setting *s, bool *ret_wrong)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; i < N_SIZES && !status; i++) {
+		const char *text = value_of(values, &sizes[i]);
+		uint64_t bytes;
+
+		if (!text)
+			continue;
+		if (!take_bytes(text, &bytes)) {
+			term_complain("run: --%s: expected bytes, like 4096 or "
+				"512K, found '%s'", sizes[i].option, text);
+			*ret_wrong = true;
+			return TAUT_OK;
+		}
+		status = env_set(s, sizes[i].variable, taut_arena_printf(
+			s->arena, "%llu", (unsigned long long)bytes));
+	}
+	return status;
+}
+
+/* --- the environment ------------------------------------------------------------------*/
+
+static const char *const handed_on[] = { "TAUT_RUN", "TAUT_RUN_SCHEDULE",
+	"TAUT_RUN_ORDER", "TAUT_RUN_ENGINE", "TAUT_RUN_GATE", "TAUT_RUN_HALVES",
+	"TAUT_RUN_ORDERED", "TAUT_RUN_PIECE", "TAUT_RUN_CREDIT",
+	"TAUT_RUN_FUSE", "TAUT_LIB", "PYTHONPATH" };
+
+static taut_status set_flag(const struct env_setting *s, bool given,
+	const char *variable, const char *value)
+{
+	return given ? env_set(s, variable, value) : TAUT_OK;
+}
+
+static taut_status set_texts(
+	const struct values *values, const struct env_setting *s)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; i < N_TEXTS && !status; i++)
+		status = set_flag(s, value_of(values, &texts[i]),
+			texts[i].variable, value_of(values, &texts[i]));
+	if (!status)
+		status = set_flag(s, values->schedule, "TAUT_RUN_SCHEDULE", "on");
+	if (!status)
+		status = set_flag(
+			s, values->no_schedule, "TAUT_RUN_SCHEDULE", "off");
+	if (!status)
+		status = set_flag(s, values->halves, "TAUT_RUN_HALVES", "on");
+	if (!status)
+		status = set_flag(s, values->ordered, "TAUT_RUN_ORDERED", "on");
+	return status;
+}
+
+static taut_status set_environment(const struct env_setting *s)
+{
+	const char *folder = env_folder_of_command(s->arena);
+	const char *inject = folder ? env_find_inject(s->arena, folder) : NULL;
+	const char *lib = folder ?
+		env_find_library(s->arena, folder, "libtaut.so.0") : NULL;
+	taut_status status;
+
+	if (!inject || !lib)
+		return taut_error_set(s->err, TAUT_ENOMEM, -1, "no memory");
+	if (!*inject || !*lib)
+		return taut_error_set(s->err, TAUT_EIO, -1, "%s: expected %s "
+			"as it was installed with this command", folder,
+			*lib ? "the Python package" : "libtaut.so.0");
+	status = env_set(s, "TAUT_RUN", "1");
+	if (!status)
+		status = set_flag(s, !getenv("TAUT_LIB"), "TAUT_LIB", lib);
+	if (!status)
+		status = env_prepend_path(s, "PYTHONPATH", inject, ":");
+	if (!status)
+		status = env_set_open_mpi(s, handed_on,
+			sizeof handed_on / sizeof handed_on[0]);
+	return status;
+}
+
+/* --- the job ----------------------------------------------------------------------------*/
+
+static int run_job(const struct env_setting *s)
+{
+	struct record_job job;
+	taut_status status = record_run_job(
+		s->command, s->n_command, s->arena, &job, s->err);
+
+	if (status)
+		return job_status(status, s->err);
+	if (job.fault)
+		term_complain("%s: cannot be run: %s", s->command[0],
+			strerror(job.fault));
+	return record_job_status(&job);
+}
+
+static int run(const struct verb_call *call)
+{
+	const struct values *values = call->values;
+	struct taut_error err = { .message = "" };
+	env_lines lines = { 0 };
+	const struct env_setting s = { call->operands, call->n_operands,
+		call->arena, &lines, &err };
+	bool is_wrong = false;
+	taut_status status;
+
+	if (values->schedule && values->no_schedule) {
+		term_complain("run: expected --schedule or --no-schedule");
+		return EXIT_USAGE;
+	}
+	if (!take_words(values))
+		return EXIT_USAGE;
+	status = set_sizes(values, &s, &is_wrong);
+	if (is_wrong)
+		return EXIT_USAGE;
+	if (!status)
+		status = set_texts(values, &s);
+	if (!status)
+		status = set_environment(&s);
+	for (size_t i = 0; i < lines.count; i++)
+		term_complain("%s", lines.data[i]);
+	taut_vec_free(&lines);
+	return status ? job_status(status, &err) : run_job(&s);
+}
+
+const struct verb verb_run = {
+	.name = "run",
+	.summary = "run a training job, its gradients summed by Taut",
+	.operands = "COMMAND...",
+	.about = "Runs COMMAND, a PyTorch job with DistributedDataParallel, "
+		"which needs no change: its gradients are summed by Taut while "
+		"it computes, and where it pays the next forward pass begins "
+		"before all are summed. The results are those of the job, and "
+		"so are its output and its exit status. What Taut does not do "
+		"is left to PyTorch, and the log says why. Each option is also "
+		"a variable of the environment: --piece is TAUT_RUN_PIECE.",
+	.options = options,
+	.n_options = sizeof options / sizeof options[0],
+	.values_bytes = sizeof(struct values),
+	.run = run,
+	.is_command = true,
+};

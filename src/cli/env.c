@@ -1,0 +1,163 @@
+/* env.c - the environment of a job that this command runs. */
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "cli/env.h"
+
+/* --- what is installed where ------------------------------------------------------*/
+
+/* Places of the libraries and of the Python package, from the folder that the
+ * command is in. TAUT_LIBDIR is relative to the prefix. */
+static const char *const library_places[] = { "", "../" TAUT_LIBDIR "/taut",
+	"../" TAUT_LIBDIR };
+enum { N_LIBRARY_PLACES = 3 };
+static const char *const inject_places[] = {
+	"../share/taut/python/taut/inject",
+};
+
+const char *env_folder_of_command(struct taut_arena *arena)
+{
+	char path[4096];
+	ssize_t n = readlink("/proc/self/exe", path, sizeof path - 1);
+
+	while (n > 0 && path[n - 1] != '/')
+		n--;
+	return taut_arena_strndup(arena, path, n > 0 ? (size_t)n : 0);
+}
+
+/* A whole path without links when the file is there, "" when not. NULL: no
+ * memory. */
+static const char *find_file(struct taut_arena *arena, const char *folder,
+	const char *place, const char *name)
+{
+	char *path = taut_arena_printf(arena, "%s/%s/%s", folder, place, name);
+	char *whole;
+
+	if (!path)
+		return NULL;
+	whole = realpath(path, NULL);
+	path = taut_arena_printf(arena, "%s", whole ? whole : "");
+	free(whole);
+	return path;
+}
+
+const char *env_find_library(
+	struct taut_arena *arena, const char *folder, const char *name)
+{
+	const char *path = "";
+
+	for (size_t i = 0; path && !*path && i < N_LIBRARY_PLACES; i++)
+		path = find_file(arena, folder, library_places[i], name);
+	return path;
+}
+
+/* In the build tree the sources are where Meson says. */
+const char *env_find_inject(struct taut_arena *arena, const char *folder)
+{
+	const char *const name = "sitecustomize.py";
+	const char *build = find_file(arena, folder, "", "build.ninja"), *path;
+
+	if (!build)
+		return NULL;
+	path = *build ?
+		find_file(arena, TAUT_SOURCE_ROOT, "python/taut/inject", name) :
+		find_file(arena, folder, inject_places[0], name);
+
+	return path && *path ? taut_arena_strndup(
+		arena, path, strlen(path) - strlen(name) - 1) : path;
+}
+
+/* --- variables ----------------------------------------------------------------------*/
+
+static taut_status no_memory(const struct env_setting *s)
+{
+	return taut_error_set(s->err, TAUT_ENOMEM, -1, "no memory");
+}
+
+taut_status env_set(
+	const struct env_setting *s, const char *name, const char *value)
+{
+	return value && !setenv(name, value, 1) ? TAUT_OK : no_memory(s);
+}
+
+/* Where the user has a list in the variable, ours comes before it. */
+static taut_status prepend(
+	const struct env_setting *s, const char *name, const char *value)
+{
+	const char *before = getenv(name);
+
+	return env_set(s, name, before && *before ? taut_arena_printf(s->arena,
+		"%s:%s", value, before) : value);
+}
+
+taut_status env_tell(const struct env_setting *s, const char *line)
+{
+	return line && taut_vec_push(s->lines, line) ? TAUT_OK : no_memory(s);
+}
+
+/* Neither PYTHONPATH nor LD_PRELOAD can name a path with a colon, and the
+ * latter none with a space. */
+taut_status env_prepend_path(const struct env_setting *s, const char *name,
+	const char *path, const char *separators)
+{
+	if (!*path)
+		return TAUT_OK;
+	if (!path[strcspn(path, separators)])
+		return prepend(s, name, path);
+	return env_tell(s, taut_arena_printf(s->arena,
+		"%s: %s cannot name this path, it was left out", path, name));
+}
+
+/* --- Open MPI -------------------------------------------------------------------------*/
+
+static bool is_mpirun(const char *word)
+{
+	const char *slash = strrchr(word, '/');
+	const char *name = slash ? slash + 1 : word;
+
+	return !strcmp(name, "mpirun") || !strcmp(name, "mpiexec") ||
+		!strcmp(name, "orterun");
+}
+
+static bool has_word(const struct env_setting *s, const char *word)
+{
+	for (size_t i = 0; i < s->n_command; i++)
+		if (!strcmp(s->command[i], word))
+			return true;
+	return false;
+}
+
+/* mpirun takes its own variables to other hosts and no others, but for those
+ * of this list; with a list and -x both, it refuses to start, so that the
+ * list is only made where the command shows that there is no -x. */
+static bool has_name(const char *list, const char *name)
+{
+	size_t len = strlen(name);
+
+	for (const char *at = list; (at = strstr(at, name)); at += len)
+		if ((at == list || at[-1] == ';') && (!at[len] || at[len] == ';'))
+			return true;
+	return false;
+}
+
+taut_status env_set_open_mpi(
+	const struct env_setting *s, const char *const *names, size_t n)
+{
+	const char *list = getenv("OMPI_MCA_mca_base_env_list");
+
+	if (!list || !*list) {
+		if (!is_mpirun(s->command[0]) || has_word(s, "-x"))
+			return TAUT_OK;
+		list = "";
+	}
+	for (size_t i = 0; i < n; i++) {
+		if (!getenv(names[i]) || has_name(list, names[i]))
+			continue;
+		list = taut_arena_printf(s->arena, "%s%s%s", list,
+			*list ? ";" : "", names[i]);
+		if (!list)
+			return no_memory(s);
+	}
+	return env_set(s, "OMPI_MCA_mca_base_env_list", list);
+}

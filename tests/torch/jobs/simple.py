@@ -1,0 +1,73 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small job that knows nothing of Taut.
+
+    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise]
+
+--end: what rank 1 does after its last step but one. Prints a line of JSON."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def arguments():
+    p = argparse.ArgumentParser()
+    p.add_argument("--steps", type=int, default=4)
+    p.add_argument("--width", type=int, default=64)
+    p.add_argument("--times", default="", help="F,B,C: what the gate measures, in ms")
+    p.add_argument("--end", default="")
+    p.add_argument("--status", type=int, default=0)
+    return p.parse_args()
+
+
+def pretend(times):
+    """That each step's forward, backward and communication took so many ms."""
+    gate = sys.modules["_taut._gate"].Gate
+    ns = [float(t) * 1e6 for t in times.split(",")]
+    gate.begin = lambda self: self.steps.append(ns)
+
+
+def end(how):
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "raise":
+        raise ValueError("the job's own error")
+    if how == "exit":
+        sys.exit(3)
+
+
+def main():
+    o = arguments()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    if o.times:
+        pretend(o.times)
+    torch.manual_seed(dist.get_rank())  # the constructor makes them equal
+    layers = [nn.Linear(o.width, o.width) for _ in range(4)]
+    model = DDP(nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    began = time.perf_counter()
+    for step in range(o.steps):
+        x = torch.full((4, o.width), float(step + dist.get_rank() + 1))
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        if o.end and dist.get_rank() == 1 and step == o.steps - 2:
+            end(o.end)
+        optimizer.step()
+    seconds = time.perf_counter() - began
+    total = sum(p.double().sum().item() for p in model.parameters())
+    print(json.dumps({"name": "simple", "total": total, "seconds": seconds}), flush=True)
+    dist.destroy_process_group()
+    sys.exit(o.status)
+
+
+if __name__ == "__main__":
+    main()

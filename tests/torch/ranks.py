@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What the tests of PyTorch jobs under `taut run` share: the ranks of a job, with
+Taut and without."""
+
+import json
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+PACKAGE = ROOT / "python"
+INJECT = PACKAGE / "taut" / "inject"
+JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
+
+
+def find_python():
+    """An interpreter with PyTorch, or None."""
+    own = ROOT / "build-python" / "torch" / "bin" / "python"
+    for path in (os.environ.get("TAUT_TORCH_PYTHON"), str(own)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+PYTHON = find_python()
+
+
+def main():
+    """unittest.main(), or exit status 77 with the reason."""
+    why = None
+    if PYTHON is None:
+        why = "no PyTorch: tools/ensure-python torch makes an environment"
+    elif not os.environ.get("TAUT_LIB"):
+        why = "no TAUT_LIB: not built, or with a sanitizer"
+    if why:
+        print(why)
+        sys.exit(77)
+    unittest.main(verbosity=2)
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]
+
+
+def environment(taut, **more):
+    own = {k: v for k, v in os.environ.items() if not k.startswith("TAUT_R")}
+    own.pop("PYTHONPATH", None)
+    own.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
+    own.update(TAUT_TEST_PACKAGE=str(PACKAGE))
+    if taut:
+        own.update(PYTHONPATH=str(INJECT), TAUT_RUN="1", **more)
+    return own
+
+
+def start(command, n_ranks, own):
+    """A process for each rank."""
+    own = dict(own, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
+    own["WORLD_SIZE"] = str(n_ranks)
+    return [
+        subprocess.Popen(
+            command,
+            env=dict(own, RANK=str(rank), LOCAL_RANK=str(rank)),
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            text=True,
+        )
+        for rank in range(n_ranks)
+    ]
+
+
+def end(processes, seconds=60):
+    """Exit status, output and errors of each; none is left behind."""
+    ended = []
+    try:
+        for p in processes:
+            out, err = p.communicate(timeout=seconds)
+            ended.append((p.returncode, out, err))
+    finally:
+        for p in processes:
+            p.kill()
+    return ended
+
+
+def lines(ended):
+    """By rank: the lines of JSON, by name."""
+    for status, _, err in ended:
+        if status:
+            raise AssertionError("\n".join(e for _, _, e in ended))
+    found = []
+    for _, out, _ in ended:
+        rows = [json.loads(line) for line in out.splitlines() if line.startswith("{")]
+        found.append({row["name"]: row for row in rows})
+    return found
+
+
+def programs(job, *names, n_ranks=2, taut=True, **more):
+    """What each rank saw, by name, and what rank 0 logged."""
+    own = environment(taut, **more)
+    ended = end(start([PYTHON, str(JOBS / (job + ".py")), *names], n_ranks, own))
+    return lines(ended), ended[0][2]
+
+
+# Every gradient and every update as late as can be, from the second step on.
+LATE = {"TAUT_RUN_GATE": "off", "TAUT_TEST_LATE": "1"}
+
+
+class Case(unittest.TestCase):
+    def same_as_pytorch(self, job, *names, on_time=(), either=(), engines=("coll", "process-group")):
+        """What the programs saw, with each engine, is what they see without Taut;
+        updates were late but in those on_time, and in those where other sums may
+        come while one is waited for. The log of the last engine."""
+        command = [PYTHON, str(JOBS / (job + ".py")), *names]
+        own = {e: start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **LATE)) for e in engines}
+        without = lines(end(start(command, 2, environment(False))))
+        for engine, processes in own.items():
+            ended = end(processes)
+            self.check(engine, lines(ended), without, on_time, either)
+        return ended[0][2]
+
+    def check(self, engine, own, without, on_time, either):
+        self.assertEqual(set(own[0]), set(without[0]))
+        for name in own[0]:
+            with self.subTest(program=name, engine=engine):
+                for rank in range(2):
+                    self.assertEqual(own[rank][name]["seen"], without[rank][name]["seen"])
+                    if name not in either:
+                        was_late = own[rank][name]["late"] > 0
+                        self.assertEqual(was_late, name not in on_time, "updates were late")
