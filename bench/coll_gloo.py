@@ -46,8 +46,11 @@ def measure(size, budget):
             break
         n = within(1, WARM_S / 2 / one, 200)
     batch = within(1, BATCH_S / one, MOST_BATCH)
-    samples = within(LEAST_SAMPLES, budget / (one * batch), MOST_SAMPLES)
-    seconds = sorted(slowest([time_calls(data, batch) for _ in range(samples)]))
+    first = [time_calls(data, batch) for _ in range(LEAST_SAMPLES)]
+    spent = max(1e-9, slowest([sum(first) * batch])[0])
+    samples = within(LEAST_SAMPLES, budget / spent * LEAST_SAMPLES, MOST_SAMPLES)
+    more = [time_calls(data, batch) for _ in range(samples - LEAST_SAMPLES)]
+    seconds = sorted(slowest(first + more))
     p90 = seconds[(samples - 1) * 9 // 10]
     if dist.get_rank() == 0:
         times = statistics.median(seconds), seconds[0], p90

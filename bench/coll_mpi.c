@@ -62,14 +62,22 @@ static int by_size(const void *a, const void *b)
 static void measure(float *data, size_t bytes, double budget, int rank)
 {
 	double seconds[MOST_SAMPLES], one;
-	int count = (int)(bytes / sizeof *data), batch, n;
+	int count = (int)(bytes / sizeof *data), batch, n = LEAST_SAMPLES;
+	double spent = 0;
 
 	memset(data, 0, bytes);
 	one = warm_up(data, count);
 	batch = (int)within(1, batch_s / one, MOST_BATCH);
-	n = (int)within(LEAST_SAMPLES, budget / (one * batch), MOST_SAMPLES);
-	for (int i = 0; i < n; i++)
+	for (int i = 0; i < n; i++) {
 		seconds[i] = time_calls(data, count, batch) / batch;
+		spent += seconds[i] * batch;
+		if (i + 1 != LEAST_SAMPLES)
+			continue;
+		agree(&spent, 1); /* how many more, by what these took */
+		n = (int)within(LEAST_SAMPLES,
+			budget / within(1e-9, spent, 1e9) * LEAST_SAMPLES,
+			MOST_SAMPLES);
+	}
 	agree(seconds, n);
 	qsort(seconds, (size_t)n, sizeof *seconds, by_size);
 	if (rank == 0)

@@ -121,22 +121,57 @@ static void fill_times(struct bench_row *row, int64_t *ns)
 	row->p90_ns = (double)ns[(uint64_t)(n - 1) * 9 / 10] / batch;
 }
 
+/* Samples from row->samples up to n. */
+static taut_status take_samples(struct bench_rank *rank,
+	const struct taut_coll_call *call, int64_t *ns, uint32_t n,
+	struct bench_row *row, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+
+	for (; !status && row->samples < n; row->samples++)
+		status = time_calls(rank, call, row->batch, &ns[row->samples],
+			err);
+	return status;
+}
+
+/* How many samples there are to be, by what the first ones took. */
+static taut_status plan_samples(struct bench_rank *rank, const int64_t *ns,
+	int64_t budget_ns, const struct bench_row *row, uint32_t *ret_n,
+	struct taut_error *err)
+{
+	int64_t spent_ns = 0;
+	taut_status status;
+
+	for (uint32_t i = 0; i < row->samples; i++)
+		spent_ns += ns[i];
+	status = bench_agree(rank, &spent_ns, 1, TAUT_MAX, err);
+	spent_ns = within(1, spent_ns, INT64_MAX);
+	*ret_n = (uint32_t)within(row->samples,
+		(int64_t)((double)budget_ns / (double)spent_ns * row->samples),
+		MOST_SAMPLES);
+	return status;
+}
+
 taut_status bench_time(struct bench_rank *rank,
 	const struct taut_coll_call *call, int64_t budget_ns, uint32_t least,
 	struct bench_row *row, struct taut_error *err)
 {
 	unsigned repeats = rank->plan->repeats;
 	int64_t one_ns = 1, ns[MOST_SAMPLES];
+	uint32_t n = 0;
 	taut_status status = warm_up(rank, call, &one_ns, err);
 
 	if (status)
 		return status;
 	row->batch = (uint32_t)within(1, BATCH_NS / one_ns, MOST_BATCH);
-	row->samples = (uint32_t)(repeats ? within(1, repeats, MOST_SAMPLES) :
-		within(least, budget_ns / (one_ns * row->batch),
-			MOST_SAMPLES));
-	for (uint32_t i = 0; !status && i < row->samples; i++)
-		status = time_calls(rank, call, row->batch, &ns[i], err);
+	row->samples = 0;
+	status = take_samples(rank, call, ns,
+		repeats ? (uint32_t)within(1, repeats, MOST_SAMPLES) : least,
+		row, err);
+	if (!status && !repeats)
+		status = plan_samples(rank, ns, budget_ns, row, &n, err);
+	if (!status && !repeats)
+		status = take_samples(rank, call, ns, n, row, err);
 	if (!status)
 		status = bench_agree(rank, ns, row->samples, TAUT_MAX, err);
 	if (!status)
