@@ -33,7 +33,7 @@ import runner
 
 WARM_STEPS = 14
 BUCKETS_MB = (1.0, 4.0, 10.0, 50.0, 100.0)
-ON_THE_WIRE = 1448 / 1538  # payload of a full frame, with time stamps of TCP
+ON_THE_WIRE = 1448 / 1514  # payload of a frame as tbf counts it, with time stamps of TCP
 
 
 def arguments():

@@ -246,15 +246,31 @@ static void keep_limits(const struct taut_comm *comm,
 		call->root = 0;
 }
 
+/* A call that is one; without an output, a barrier's. */
+static taut_status start(struct taut_comm *comm,
+	const struct taut_coll_call *call,
+	void (*done)(void *context, taut_status status), void *context,
+	struct taut_error *reterr)
+{
+	struct taut_coll_call resolved = *call;
+	uint64_t bytes;
+
+	if (!resolved.input)
+		resolved.input = resolved.output;
+	bytes = resolved.count * taut_type_bytes(resolved.type);
+	choose_way(comm, &resolved, bytes);
+	keep_limits(comm, &resolved, bytes);
+	return tauti_run_start(comm->hub, comm->channel, &resolved, done,
+		context, reterr);
+}
+
 taut_status taut_comm_start(struct taut_comm *comm,
 	const struct taut_coll_call *call,
 	void (*done)(void *context, taut_status status), void *context,
 	struct taut_error *reterr)
 {
 	taut_status status = tauti_hub_check(comm->hub, reterr);
-	struct taut_coll_call resolved = *call;
 	const char *fault;
-	uint64_t bytes;
 
 	if (status)
 		return status;
@@ -267,13 +283,7 @@ taut_status taut_comm_start(struct taut_comm *comm,
 		done(context, TAUT_OK);
 		return TAUT_OK;
 	}
-	if (!resolved.input)
-		resolved.input = resolved.output;
-	bytes = resolved.count * taut_type_bytes(resolved.type);
-	choose_way(comm, &resolved, bytes);
-	keep_limits(comm, &resolved, bytes);
-	return tauti_run_start(comm->hub, comm->channel, &resolved, done,
-		context, reterr);
+	return start(comm, call, done, context, reterr);
 }
 
 /* --- moving on -------------------------------------------------------------------------*/
@@ -348,6 +358,17 @@ static taut_status wait_for(struct taut_comm *comm,
 	return status;
 }
 
+static taut_status finish(struct taut_comm *comm, taut_status status,
+	const struct waiting *waiting, struct taut_error *reterr)
+{
+	if (status)
+		return status;
+	status = wait_for(comm, waiting, reterr);
+	if (waiting->over && !waiting->status)
+		return TAUT_OK; /* what came after it is the next one's */
+	return status ? status : tauti_hub_check(comm->hub, reterr);
+}
+
 taut_status taut_comm_run(struct taut_comm *comm,
 	const struct taut_coll_call *call, struct taut_error *reterr)
 {
@@ -355,19 +376,17 @@ taut_status taut_comm_run(struct taut_comm *comm,
 	taut_status status =
 		taut_comm_start(comm, call, note_over, &waiting, reterr);
 
-	if (status)
-		return status;
-	status = wait_for(comm, &waiting, reterr);
-	if (waiting.over && !waiting.status)
-		return TAUT_OK; /* what came after it is the next one's */
-	return status ? status : tauti_hub_check(comm->hub, reterr);
+	return finish(comm, status, &waiting, reterr);
 }
 
 taut_status taut_comm_barrier(struct taut_comm *comm, struct taut_error *reterr)
 {
 	const struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
-		.type = TAUT_UINT8, .output = &comm->barrier, .count = 1,
-		.reduction = TAUT_MAX };
+		.type = TAUT_UINT8, .count = 1, .reduction = TAUT_MAX };
+	struct waiting waiting = { .over = false };
+	taut_status status = tauti_hub_check(comm->hub, reterr);
 
-	return taut_comm_run(comm, &call, reterr);
+	if (!status)
+		status = start(comm, &call, note_over, &waiting, reterr);
+	return finish(comm, status, &waiting, reterr);
 }

@@ -7,7 +7,6 @@
 struct taut_comm {
 	struct tauti_hub *hub; /* with its twins */
 	uint32_t channel;
-	uint8_t barrier; /* what a barrier sums */
 };
 
 /* The first of a hub that is made; on failure the engine is still the caller's. */

@@ -679,6 +679,86 @@ static void test_shapes(void **state)
 	run_job(2, true, false, body_shapes);
 }
 
+/* --- an engine that lives longer --------------------------------------------------------*/
+
+/* Keeps what it is asked for, and moves nothing. */
+struct keeper {
+	const uint8_t *sent;
+	uint8_t *received;
+	struct taut_coll_request *requests[2];
+};
+
+static taut_status keep_send(void *engine, const uint32_t *peers,
+	uint32_t n_peers, uint64_t tag, const void *data, size_t bytes,
+	struct taut_coll_request *request, struct taut_error *err)
+{
+	struct keeper *keeper = engine;
+
+	(void)peers, (void)n_peers, (void)tag, (void)bytes, (void)err;
+	keeper->sent = data;
+	keeper->requests[0] = request;
+	return TAUT_OK;
+}
+
+static taut_status keep_recv(void *engine, uint32_t peer, uint64_t tag,
+	void *data, size_t bytes, struct taut_coll_request *request,
+	struct taut_error *err)
+{
+	struct keeper *keeper = engine;
+
+	(void)peer, (void)tag, (void)bytes, (void)err;
+	keeper->received = data;
+	keeper->requests[1] = request;
+	return TAUT_OK;
+}
+
+static taut_status keep_failing(void *engine, struct taut_error *err)
+{
+	(void)engine;
+	return taut_error_set(err, TAUT_EIO, -1, "the keeper is tired");
+}
+
+static taut_status keep_waiting(
+	void *engine, int64_t timeout_ns, struct taut_error *err)
+{
+	(void)engine, (void)timeout_ns, (void)err;
+	return TAUT_OK;
+}
+
+static void keep_awake(void *engine)
+{
+	(void)engine;
+}
+
+static bool keep_nothing(void *engine, uint64_t tag, uint64_t mask)
+{
+	(void)engine, (void)tag, (void)mask;
+	return false;
+}
+
+/* What a barrier sums is the engine's until its requests are done, also when the
+ * communicator is long gone. */
+static void test_barrier_kept(void **state)
+{
+	static const struct taut_coll_engine table = { .name = "keeper",
+		.send = keep_send, .recv = keep_recv, .progress = keep_failing,
+		.wait = keep_waiting, .wake = keep_awake,
+		.arrived = keep_nothing };
+	struct keeper keeper = { 0 };
+	struct taut_comm *comm;
+
+	(void)state;
+	assert_int_equal(taut_comm_create_over(
+		&table, &keeper, 0, 2, NULL, &comm, NULL), TAUT_OK);
+	assert_int_equal(taut_comm_barrier(comm, NULL), TAUT_EIO);
+	taut_comm_destroy(comm);
+	assert_non_null(keeper.sent);
+	assert_int_equal(*keeper.sent, 0); /* what is freed is not 0 in tests */
+	for (int i = 0; i < 2; i++)
+		if (keeper.requests[i])
+			keeper.requests[i]->done(keeper.requests[i], TAUT_EIO);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -689,6 +769,7 @@ int main(void)
 		cmocka_unit_test(test_asked),
 		cmocka_unit_test(test_failures),
 		cmocka_unit_test(test_invalid),
+		cmocka_unit_test(test_barrier_kept),
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_no_allocation),
 		cmocka_unit_test(test_shapes),

@@ -341,6 +341,8 @@ taut_status tauti_run_start(struct tauti_hub *hub, uint32_t channel,
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"collective: out of memory");
 	run->call = *call;
+	if (!call->output)
+		run->call.input = run->call.output = &run->barrier;
 	run->done = done;
 	run->context = context;
 	run->tag = tauti_hub_next_tag(hub, channel);

@@ -134,12 +134,14 @@ struct tauti_run {
 	uint64_t next_pass; /* to begin */
 	uint32_t n_busy;    /* slots */
 	uint32_t n_held;    /* ops that the engine has */
+	uint8_t barrier;    /* what a barrier sums: the engine may have it longer
+	                       than there is a communicator */
 	struct tauti_block *scratch;
 	struct tauti_run *older, *newer; /* in the hub's list; newer: in plan's */
 	struct tauti_slot slots[];
 };
 
-/* --- run.c: the hub --------------------------------------------------------------------*/
+/* --- hub.c -------------------------------------------------------------------------*/
 
 /* Who looks after the peers: told when this rank fails, and when it leaves, after
  * which it calls tauti_hub_lose() no more. Either may be NULL. */
@@ -215,7 +217,8 @@ taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
 
 /* The tag of messages of the next pass on a channel, less their number. */
 uint64_t tauti_hub_next_tag(const struct tauti_hub *hub, uint32_t channel);
-/* Begins a call that was checked, and has neither AUTO nor count 0 left in it. */
+/* Begins a call that was checked, and has neither AUTO nor count 0 left in it.
+ * Without an output it is a barrier's, of one byte. */
 TAUT_NODISCARD taut_status tauti_run_start(struct tauti_hub *hub,
 	uint32_t channel, const struct taut_coll_call *call,
 	void (*done)(void *context, taut_status status), void *context,
