@@ -125,7 +125,7 @@ static bool is_space(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Up to the comment; what is too long for a word is cut, and then is none. */
+/* Up to the comment; what is too long for a word ends with a ?, and so is none. */
 static int split(struct line *line, const char *at, const char *end)
 {
 	int n = 0;
@@ -140,6 +140,8 @@ static int split(struct line *line, const char *at, const char *end)
 		for (; at < end && !is_space(*at) && *at != '#'; at++)
 			if (n < FIELDS && length < WORD_BYTES - 1)
 				line->words[n][length++] = *at ? *at : '?';
+			else if (n < FIELDS)
+				line->words[n][length - 1] = '?';
 		if (n < FIELDS)
 			line->words[n][length] = '\0';
 	}

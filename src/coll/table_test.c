@@ -171,7 +171,11 @@ static void test_faults(void **state)
 		"passes at once: 1 to 64, found '65'");
 	expect_fault("allreduceallreduceallreduceallreduce 1 1 0 ring 0 1",
 		"my.table:1: expected allreduce, reduce_scatter, allgather or "
-		"broadcast, found 'allreduceallreduceallre'");
+		"broadcast, found 'allreduceallreduceallr?'");
+	/* 22 zeros more: not the 6 that its first characters are. */
+	expect_fault("allreduce 1 1 0 ring 0 000000000000000000000065536",
+		"my.table:1: expected passes at once: 1 to 64, found "
+		"'0000000000000000000000?'");
 }
 
 static void test_file(void **state)

@@ -334,9 +334,9 @@ static taut_status send_together(struct taut_sync *sync,
 	if (message->copied && !reserve_staging(message))
 		goto no_memory;
 	add_under_way(sync, message);
-	count_begun(sync);
 	status = send(message, err);
 	if (!status) {
+		count_begun(sync);
 		sync->n_messages++;
 		return TAUT_OK;
 	}

@@ -135,6 +135,8 @@ static taut_status start_worker(struct tauti_ucx *ucx, struct taut_error *reterr
 		-1, "no eventfd: %s", strerror(errno));
 }
 
+enum { ADDRESS_BYTES = 1 << 20 }; /* no address is longer */
+
 /* All addresses, of *ret_bytes each. */
 static taut_status exchange(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	const void *mine, uint32_t bytes, uint8_t **ret_all, size_t *ret_bytes,
@@ -151,6 +153,12 @@ static taut_status exchange(struct tauti_ucx *ucx, struct tauti_meet *meet,
 		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 	for (uint32_t i = 0; i < ucx->n_ranks && status == TAUT_OK; i++)
 		most = sizes[i] > most ? sizes[i] : most;
+	if (status == TAUT_OK && (most > ADDRESS_BYTES ||
+		sizes[ucx->rank] != bytes))
+		status = taut_error_set(reterr, TAUT_EFORMAT, -1, "UCX: rank "
+			"0 told of addresses that nobody has: this rank's of "
+			"%u bytes in place of %u, the longest of %u",
+			sizes[ucx->rank], bytes, most);
 	free(sizes);
 	if (status != TAUT_OK)
 		return status;
