@@ -149,7 +149,7 @@ class Lab:
         self.net = cluster.Cluster(range(ranks), mbit or 1000)
         if not mbit:
             self.unshape()
-        self.agent = self.write_agent()
+        self.remote_shell = self.write_remote_shell()
 
     def unshape(self):
         for host in range(self.ranks):
@@ -158,10 +158,10 @@ class Lab:
             name = self.net.space("net")
             cluster.run(*f"tc -n {name} qdisc del dev port{host} root".split())
 
-    def write_agent(self):
+    def write_remote_shell(self):
         """What mpirun calls in place of ssh: HOST COMMAND..."""
         self.folder = tempfile.TemporaryDirectory()
-        path = os.path.join(self.folder.name, "agent")
+        path = os.path.join(self.folder.name, "remote-shell")
         first = min(self.net.cores)
         with open(path, "w", encoding="ascii") as file:
             file.write(
@@ -188,14 +188,14 @@ class Lab:
     def openmpi(self, words):
         return [
             "mpirun.openmpi", "--allow-run-as-root", "--bind-to", "none",
-            "--mca", "plm_rsh_agent", self.agent, "--host", self.hosts(),
+            "--mca", "plm_rsh_agent", self.remote_shell, "--host", self.hosts(),
             "--mca", "btl", "self,tcp", "--mca", "btl_tcp_if_include", "eth0",
             "--mca", "oob_tcp_if_include", "eth0", *words,
         ]
 
     def mpich(self):
         return [
-            "mpirun.mpich", "-launcher", "ssh", "-launcher-exec", self.agent,
+            "mpirun.mpich", "-launcher", "ssh", "-launcher-exec", self.remote_shell,
             "-hosts", self.hosts(), "-iface", "eth0",
         ]
 

@@ -150,7 +150,8 @@ static taut_status set_sizes(const struct values *values,
 static const char *const handed_on[] = { "TAUT_RUN", "TAUT_RUN_SCHEDULE",
 	"TAUT_RUN_ORDER", "TAUT_RUN_ENGINE", "TAUT_RUN_GATE", "TAUT_RUN_HALVES",
 	"TAUT_RUN_ORDERED", "TAUT_RUN_PIECE", "TAUT_RUN_CREDIT",
-	"TAUT_RUN_FUSE", "TAUT_LIB", "PYTHONPATH" };
+	"TAUT_RUN_FUSE", "TAUT_LIB", "TAUT_COLL_TABLE", "TAUT_ENGINE",
+	"PYTHONPATH" };
 
 static taut_status set_flag(const struct env_setting *s, bool given,
 	const char *variable, const char *value)

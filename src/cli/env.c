@@ -10,7 +10,7 @@
 /* Places of the libraries and of the Python package, from the folder that the
  * command is in. TAUT_LIBDIR is relative to the prefix. */
 static const char *const library_places[] = { "", "../" TAUT_LIBDIR "/taut",
-	"../" TAUT_LIBDIR };
+	("../" TAUT_LIBDIR) };
 enum { N_LIBRARY_PLACES = 3 };
 static const char *const inject_places[] = {
 	"../share/taut/python/taut/inject",

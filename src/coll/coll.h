@@ -3,11 +3,12 @@
  *     schedule.c  ways/   shapes to schedules: one file a way, one row each
  *     reduce.c    ...     the arithmetic, for several processors
  *     plan.c              what all calls of one shape have in common
- *     run.c               carries a call out, pass by pass, over an engine
+ *     run.c   hub.c       carry calls out, pass by pass, over an engine
  *     comm.c  create.c    communicators: what was begun, and over what
- *     table.c             what is chosen
- *     meet.c              how ranks find each other, and see that one is gone
- *     engines/            one file each: inproc, shm, ucx, mixed
+ *     table.c rows.c      what is chosen
+ *     meet.c  ...         how ranks find each other, and see that one is gone
+ *     host.c              which ranks are on one host
+ *     engines/            inproc, shm, ucx, mixed: the files of one begin alike
  */
 #ifndef TAUT_COLL_COLL_H
 #define TAUT_COLL_COLL_H
@@ -76,8 +77,8 @@ TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
 	struct taut_error *reterr);
 
 /* What names this host, the same for two processes exactly if they can share
- * memory and are one host to their user: the kernel's boot, host name, namespaces
- * of network and of shared memory. */
+ * memory and are one host to their user: the kernel's boot, host name, namespace of
+ * network, user, and what is mounted at /dev/shm. */
 uint64_t tauti_host_id(void);
 
 #endif /* TAUT_COLL_COLL_H */

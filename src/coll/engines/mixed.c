@@ -1,7 +1,7 @@
 /* mixed.c - one engine to the ranks of this host, another to all else.
  *
  * Each message goes by one of both. To sleep on both at once, the far engine is
- * armed and its descriptor given to a helper thread, which sleeps on it while
+ * armed and its descriptor given to a watching thread, which sleeps on it while
  * wait() sleeps in the near engine, and wakes that: what comes from near comes as
  * fast as without, what comes from far costs one switch of threads more. */
 #include <pthread.h>
@@ -54,8 +54,8 @@ struct mixed {
 
 	int epoll_fd; /* far's descriptor, once per arming, and stop_fd */
 	int stop_fd;
-	bool helped;
-	pthread_t helper;
+	bool watched;
+	pthread_t watcher;
 };
 
 /* --- sending --------------------------------------------------------------------------*/
@@ -280,8 +280,8 @@ static taut_status mixed_progress(void *engine, struct taut_error *err)
 	return mixed->far.table->progress(mixed->far.context, err);
 }
 
-/* The helper's: each arming tells once. */
-static void *help(void *context)
+/* The watcher's: each arming tells once. */
+static void *watch(void *context)
 {
 	struct mixed *mixed = context;
 	struct epoll_event event;
@@ -339,13 +339,13 @@ static void mixed_wake(void *engine)
 
 /* --- life -----------------------------------------------------------------------------*/
 
-static void stop_helper(struct mixed *mixed)
+static void stop_watcher(struct mixed *mixed)
 {
 	uint64_t one = 1;
 
-	if (mixed->helped) {
+	if (mixed->watched) {
 		(void)!write(mixed->stop_fd, &one, sizeof one);
-		pthread_join(mixed->helper, NULL);
+		pthread_join(mixed->watcher, NULL);
 	}
 	if (mixed->epoll_fd >= 0)
 		close(mixed->epoll_fd);
@@ -355,7 +355,7 @@ static void stop_helper(struct mixed *mixed)
 
 static void mixed_free(struct mixed *mixed)
 {
-	stop_helper(mixed);
+	stop_watcher(mixed);
 	while (mixed->spreads) {
 		struct spread *spread = mixed->spreads;
 
@@ -378,15 +378,15 @@ static void mixed_destroy(void *engine)
 	struct mixed *mixed = engine;
 
 	/* Before the engines that it listens to and wakes. */
-	stop_helper(mixed);
-	mixed->helped = false;
+	stop_watcher(mixed);
+	mixed->watched = false;
 	mixed->epoll_fd = mixed->stop_fd = -1;
 	mixed->far.table->destroy(mixed->far.context);
 	mixed->near.table->destroy(mixed->near.context);
 	mixed_free(mixed);
 }
 
-static taut_status start_helper(struct mixed *mixed, struct taut_error *reterr)
+static taut_status start_watcher(struct mixed *mixed, struct taut_error *reterr)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 	sigset_t all, before;
@@ -399,11 +399,11 @@ static taut_status start_helper(struct mixed *mixed, struct taut_error *reterr)
 			&event) == 0 && watch_once(mixed, EPOLL_CTL_ADD) == 0) {
 		sigfillset(&all);
 		pthread_sigmask(SIG_SETMASK, &all, &before);
-		mixed->helped = pthread_create(&mixed->helper, NULL, help,
+		mixed->watched = pthread_create(&mixed->watcher, NULL, watch,
 			mixed) == 0;
 		pthread_sigmask(SIG_SETMASK, &before, NULL);
 	}
-	return mixed->helped ? TAUT_OK : taut_error_set(reterr, TAUT_EIO, -1,
+	return mixed->watched ? TAUT_OK : taut_error_set(reterr, TAUT_EIO, -1,
 		"no thread to watch the connections between hosts");
 }
 
@@ -454,7 +454,7 @@ taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
 	}
 	fill_table(mixed);
 	if (mixed->has_near && mixed->has_far)
-		status = start_helper(mixed, reterr);
+		status = start_watcher(mixed, reterr);
 	if (status != TAUT_OK) {
 		mixed_free(mixed);
 		return status;

@@ -231,7 +231,6 @@ static bool begin_graph(struct tauti_builder *b, uint32_t n_ops)
 	return true;
 }
 
-/* What has no rate is in no use, and may have any. */
 /* --- all ----------------------------------------------------------------------------------*/
 
 static bool add_passes(struct tauti_builder *b, const struct tauti_passes *passes)
