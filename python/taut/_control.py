@@ -14,7 +14,7 @@ from . import _cross, _gate, _group, _options, _pending, _sums
 DRAIN_SECONDS = 30  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
 
-_live = weakref.WeakSet()
+_live = []  # controls whose engines are not closed
 
 
 def make_engine(options, process_group):
@@ -53,7 +53,7 @@ class Control:
         self.sums.open(self.plain_limits(), [], False)
         self.sums.watch()
         self.watch_modules(module)
-        _live.add(self)
+        _live.append(self)
 
     def plain_limits(self):
         """As without crossing: whole tasks, some together, when they are ready."""
@@ -116,12 +116,20 @@ class Control:
     def finish(self):
         self.sums.wait_all()
 
-    def close(self, leaves=True):
+    def retire(self, seconds=DRAIN_SECONDS):
+        """The wrapper is gone, its module perhaps not: what is summed in time is
+        the parameters'. The engine stays for what others may still ask."""
         self.forget_modules()
         if self.sums.exchange:
+            self.sums.drain(seconds)
+            _pending.finish(self.sums.arrived())
             self.sums.close()
+
+    def close(self, leaves=True):
+        self.retire(DRAIN_SECONDS if leaves else 0)
+        if self in _live:
+            _live.remove(self)
             self.engine.close(LEAVE_SECONDS if leaves else 0)
-        _live.discard(self)
 
 
 class _Waiter:
@@ -199,8 +207,6 @@ def _at_exit():
     failed = getattr(sys, "last_type", None) is not None
     for control in list(_live):
         try:
-            if not failed:
-                control.sums.drain(DRAIN_SECONDS)
             control.close(leaves=not failed)
         except Exception:
             pass  # the job's end is its own

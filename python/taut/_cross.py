@@ -6,6 +6,7 @@ it, with the options as they were, before anybody looks at the parameter."""
 import contextlib
 import functools
 import sys
+import threading
 
 import torch
 from torch.optim import Optimizer
@@ -46,26 +47,40 @@ class Step:
         """The updates of these parameters, whose gradients are summed; the lock is
         held."""
         global _inside
+        some = list(dict.fromkeys(records))
         groups = [dict(options, params=[]) for options in self.options]
         after = []
-        for r in records:
-            grad, before = r.grad, _pending.raw_grad(r.parameter)
+        for r in some:
+            before = _pending.raw_grad(r.parameter)
+            after.append((r.parameter, None if before is None else r.grad))
             groups[r.group]["params"].append(r.parameter)
-            _pending.settle(r)
-            r.parameter.grad = grad
-            after.append((r.parameter, None if before is None else grad))
-        _late[id(self.optimizer)] -= len(records)
+            _pending.set_raw_grad(r.parameter, r.grad)
+        alone = _pending.is_alone()
+        if alone:
+            for r in some:
+                _pending.settle(r)
+        _late[id(self.optimizer)] -= len(some)
+        try:
+            self.run(groups, None if alone else threading.get_ident())
+        finally:
+            for parameter, grad in after:
+                _pending.set_raw_grad(parameter, grad)
+            for r in some:
+                _pending.settle(r)
+
+    def run(self, groups, thread):
+        global _inside
         whole = self.optimizer.param_groups
         self.optimizer.param_groups = groups
         _inside += 1
+        _pending.updating = thread
         try:
             with _as_in_step():
                 self.raw(self.optimizer)
         finally:
             _inside -= 1
+            _pending.updating = None
             self.optimizer.param_groups = whole
-            for parameter, grad in after:
-                parameter.grad = grad
 
 
 def _fixed(value):

@@ -5,6 +5,7 @@ the object goes on as one of those, and the log says why."""
 
 import copy
 import functools
+import weakref
 
 import torch
 from torch.autograd import Function
@@ -112,6 +113,7 @@ class DistributedDataParallel(Stock):
         self._remove_autograd_hooks()
         self.reducer = self.logger = None  # its buckets are memory
         self.__dict__["_taut"] = control
+        weakref.finalize(self, control.retire).atexit = False
         self.__dict__["_taut_frozen"] = [
             (n, p) for n, p in self.module.named_parameters() if not p.requires_grad
         ]

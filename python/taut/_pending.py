@@ -29,6 +29,9 @@ IDLE, SUMMING, STEPPED = range(3)
 # One thread at a time waits and updates; the others then find it done.
 lock = threading.RLock()
 records = {}  # id of a parameter -> its Record, which holds the parameter
+# The thread that makes an update, of parameters that stay Pending meanwhile, for
+# other threads may touch them.
+updating = None
 
 
 def _names_of_nothing():
@@ -70,7 +73,7 @@ class Pending(Parameter):
     @classmethod
     def __torch_function__(cls, func, types, args=(), kwargs=None):
         kwargs = kwargs or {}
-        if func in _FREE:
+        if func in _FREE or updating == threading.get_ident():
             return _without(func, types, args, kwargs)
         if func == _get_grad and has_no_grad(args[0]):
             return None
@@ -81,7 +84,7 @@ class Pending(Parameter):
     # These look at their object's class, or go past PyTorch.
     def __deepcopy__(self, memo):
         touch((self,))
-        return self.__deepcopy__(memo)
+        return self.__deepcopy__(memo)  # that of Parameter, which it is now
 
     def __reduce_ex__(self, protocol):
         touch((self,))
@@ -141,6 +144,13 @@ def finish(some):
         steps = {id(r.step): r.step for r in some if r.state == STEPPED}
         for step in steps.values():
             step.make([r for r in some if r.state == STEPPED and r.step is step])
+
+
+def is_alone():
+    """Whether no thread of the job could touch a parameter during an update."""
+    return all(
+        t is threading.current_thread() or t.name == "taut-sums" for t in threading.enumerate()
+    )
 
 
 def finish_all():

@@ -244,7 +244,8 @@ class Sums:
         if first:
             raise RuntimeError(
                 "%s or its gradient was read before backward() had that of %s, which is "
-                "summed first: TAUT_RUN_GATE=off allows it" % (record.name, first[-1].name)
+                "summed first: find_unused_parameters=True or TAUT_RUN_GATE=off allows it"
+                % (record.name, first[-1].name)
             )
 
     def take_unused(self, record):
@@ -274,12 +275,16 @@ class Sums:
             _pending.finish(list(ready.union(wanted)))
 
     def arrived(self):
+        """Updates whose gradients are summed."""
         return [r for r in self.records if r.state == STEPPED and r.is_there]
 
     def drain(self, seconds):
-        """Lets go on what the others still wait for; then the job may end."""
+        """Waits for what is under way, as long as it may come."""
         end = time.monotonic() + seconds
         while any(r.state != IDLE and not r.is_there for r in self.records):
-            if time.monotonic() > end:
+            if time.monotonic() >= end:
                 return
-            self.collect(WAIT_SECONDS)
+            try:
+                self.collect(WAIT_SECONDS)
+            except RuntimeError:
+                return  # a rank is gone

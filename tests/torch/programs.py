@@ -10,6 +10,7 @@ gradient and every update is as late as it can be."""
 
 import copy
 import ctypes
+import gc
 import hashlib
 import io
 import json
@@ -526,6 +527,18 @@ def address_of_memory():
 
 
 @program
+def drops_the_wrapper():
+    job = Job(Adam, lr=0.01)
+    job.train(steps=3)
+    job.saw()
+    net, count = job.net, late(job.model)
+    job.optimizer = job.model = None
+    gc.collect()
+    job.saw(*net.parameters())
+    return {"seen": job.seen, "late": count}
+
+
+@program
 def writes_parameters():
     job = Job()
 
@@ -845,6 +858,7 @@ def two_backwards():
     the first of them over ranks."""
     seen = []
     for twice in (False, True):
+        torch.manual_seed(1)
         job = Job()
         job.train(steps=2)
         for i in range(2):
