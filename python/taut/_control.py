@@ -11,7 +11,7 @@ import torch.distributed as dist
 
 from . import _cross, _gate, _group, _options, _pending, _sums
 
-DRAIN_SECONDS = 30  # at the end of a job, for what other ranks wait for
+DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
 
 _live = []  # controls whose engines are not closed
@@ -114,7 +114,8 @@ class Control:
     # --- the end --------------------------------------------------------------------------
 
     def finish(self):
-        self.sums.wait_all()
+        if not self.sums.is_stuck():
+            self.sums.wait_all()
 
     def retire(self, seconds=DRAIN_SECONDS):
         """The wrapper is gone, its module perhaps not: what is summed in time is

@@ -200,6 +200,7 @@ class Sums:
             if record.task in self.seen:
                 continue
             parameter = record.parameter
+            self.before_accumulate(record, None)
             if self.fires[record.task]:
                 self.give(record, self.dense(parameter))
                 continue
@@ -248,6 +249,10 @@ class Sums:
                 % (record.name, first[-1].name)
             )
 
+    def is_stuck(self):
+        """Some gradients never came, before which others may not go."""
+        return self.limits.order == "declared" and bool(self.seen) and not self.is_complete
+
     def take_unused(self, record):
         """The others' mean, where one of them used the parameter."""
         if not int(self.used[record.task]):
@@ -282,7 +287,7 @@ class Sums:
         """Waits for what is under way, as long as it may come."""
         end = time.monotonic() + seconds
         while any(r.state != IDLE and not r.is_there for r in self.records):
-            if time.monotonic() >= end:
+            if time.monotonic() >= end or self.is_stuck():
                 return
             try:
                 self.collect(WAIT_SECONDS)

@@ -13,7 +13,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 PACKAGE = ROOT / "python"
 INJECT = PACKAGE / "taut" / "inject"
-PROGRAMS = pathlib.Path(__file__).resolve().parent / "programs.py"
+JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
 
 
 def find_python():
@@ -98,8 +98,30 @@ def lines(ended):
     return found
 
 
-def programs(names, n_ranks=2, taut=True, **more):
+def programs(job, *names, n_ranks=2, taut=True, **more):
     """What each rank saw, by name, and what rank 0 logged."""
     own = environment(taut, **more)
-    ended = end(start([PYTHON, str(PROGRAMS), *names], n_ranks, own))
+    ended = end(start([PYTHON, str(JOBS / (job + ".py")), *names], n_ranks, own))
     return lines(ended), ended[0][2]
+
+
+# Every gradient and every update as late as can be, from the second step on.
+LATE = {"TAUT_RUN_GATE": "off", "TAUT_TEST_LATE": "1"}
+
+
+class Case(unittest.TestCase):
+    def same_as_pytorch(self, job, *names, on_time=(), **more):
+        """What the programs saw is what they see without Taut; updates were late but
+        in those on_time."""
+        command = [PYTHON, str(JOBS / (job + ".py")), *names]
+        without = start(command, 2, environment(False))
+        own, log = programs(job, *names, **{**LATE, **more})
+        without = lines(end(without))
+        self.assertEqual(set(own[0]), set(without[0]))
+        for name in own[0]:
+            with self.subTest(program=name):
+                for rank in range(2):
+                    self.assertEqual(own[rank][name]["seen"], without[rank][name]["seen"])
+                    was_late = own[rank][name]["late"] > 0
+                    self.assertEqual(was_late, name not in on_time, "updates were late")
+        return log

@@ -1,0 +1,34 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Ranks that are killed, fail or leave: the others end with an error, soon."""
+
+import unittest
+
+from ranks import JOBS, PYTHON, end, environment, main, start
+
+SIMPLE = str(JOBS / "simple.py")
+
+
+class Ends(unittest.TestCase):
+    def ends(self, how, gate):
+        own = environment(True, TAUT_RUN_GATE=gate)
+        return end(start([PYTHON, SIMPLE, "--steps", "6", "--end", how], 2, own), 40)
+
+    def test_a_rank_is_killed(self):
+        first, second = self.ends("kill", "off")
+        self.assertEqual(second[0], -9)
+        self.assertEqual(first[0], 1)
+        self.assertRegex(first[2], "gradients cannot be summed: .*rank 1|rank 1")
+
+    def test_a_rank_fails(self):
+        first, second = self.ends("raise", "off")
+        self.assertIn("ValueError: the job's own error", second[2])
+        self.assertEqual((first[0], second[0]), (1, 1))
+
+    def test_a_rank_leaves(self):
+        first, second = self.ends("exit", "on")
+        self.assertEqual(second[0], 3)
+        self.assertEqual(first[0], 1)
+
+
+if __name__ == "__main__":
+    main()

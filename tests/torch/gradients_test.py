@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that look at gradients between backward() and the next forward pass, or
+change them, see what they see without Taut."""
+
+from ranks import Case, main
+
+
+class Gradients(Case):
+    def test_all(self):
+        # What needs all gradients at once waits for them, and is right.
+        at_once = {"clip_norm", "clip_value", "reads_gradients", "scaler"}
+        self.same_as_pytorch("gradients", on_time=at_once | {"zero_grad_before_step"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,167 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that do something to gradients, or look at them."""
+
+import torch
+import torch.distributed as dist
+from base import STEPS, Job, loss_of, main, program
+from torch import nn
+from torch.optim import SGD, Adam
+
+@program
+def clip_norm():
+    job = Job()
+
+    def between():
+        job.saw(nn.utils.clip_grad_norm_(job.model.parameters(), 0.1))
+
+    return job.train(between).result()
+
+
+@program
+def clip_value():
+    job = Job(Adam, lr=0.01)
+    return job.train(lambda: nn.utils.clip_grad_value_(job.model.parameters(), 1e-3)).result()
+
+
+@program
+def reads_gradients():
+    job = Job()
+    return job.train(lambda: job.saw(*[p.grad for p in job.model.parameters()])).result()
+
+
+@program
+def reads_one_gradient():
+    job = Job()
+    return job.train(lambda: job.saw(job.net.twice.weight.grad)).result()
+
+
+@program
+def reads_gradients_after_step():
+    job = Job()
+    return job.train(after=lambda: job.saw(*[p.grad for p in job.model.parameters()])).result()
+
+
+@program
+def writes_gradients():
+    job = Job()
+
+    def between():
+        job.net.first.weight.grad.mul_(2)
+        job.net.last.bias.grad = torch.ones(4)
+        job.net.scale.grad = None
+
+    return job.train(between).result()
+
+
+@program
+def zero_grad_after_step():
+    job = Job(Adam, lr=0.01)
+    return job.train(after=lambda: job.optimizer.zero_grad()).result()
+
+
+@program
+def zero_grad_of_the_model():
+    job = Job(Adam, lr=0.01)
+
+    def after():
+        job.model.zero_grad()
+        job.seen.append(sum(p.grad is None for p in job.model.parameters()))
+
+    return job.train(after=after).result()
+
+
+@program
+def zero_grad_to_zero():
+    job = Job(SGD, momentum=0.9)
+    return job.train(after=lambda: job.optimizer.zero_grad(set_to_none=False)).result()
+
+
+@program
+def gradients_to_none_by_hand():
+    job = Job()
+
+    def after():
+        for p in job.model.parameters():
+            p.grad = None
+
+    return job.train(after=after).result()
+
+
+@program
+def zero_grad_before_step():
+    """Throws gradients away: the step does nothing."""
+    job = Job()
+    return job.train(lambda: job.optimizer.zero_grad()).result()
+
+
+@program
+def no_step():
+    """Gradients grow over iterations."""
+    job = Job()
+    for i in range(STEPS):
+        job.backward(i)
+        if i % 2:
+            job.step()
+    return job.result()
+
+
+@program
+def keeps_gradient_tensors():
+    """Taken once, looked at after each backward(): the tensors are the same ones."""
+    job = Job()
+    job.train(steps=2)
+    job.optimizer.zero_grad(set_to_none=False)
+    kept = [p.grad for p in job.model.parameters()]
+    views = [g.view(-1) for g in kept]
+    for i in range(STEPS):
+        job.backward(i)
+        job.saw(*kept, *views)
+        job.step()
+        job.optimizer.zero_grad(set_to_none=False)
+    return job.result()
+
+
+@program
+def scaler():
+    """One step overflows, and is left out."""
+    job = Job(Adam, lr=0.01)
+    scale = torch.amp.GradScaler("cpu", init_scale=256.0)
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, i) * (float("inf") if i == 2 and not dist.get_rank() else 1)
+        scale.scale(loss).backward()
+        if i == 1:
+            scale.unscale_(job.optimizer)
+            job.saw(nn.utils.clip_grad_norm_(job.model.parameters(), 0.5))
+        scale.step(job.optimizer)
+        scale.update()
+        job.seen.append(scale.get_scale())
+    return job.result()
+
+
+@program
+def accumulates_with_no_sync():
+    job = Job()
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        with job.model.no_sync():
+            job.backward(i)
+            job.backward(i, 1)
+        job.backward(i, 2)
+        job.step()
+    return job.result()
+
+
+@program
+def accumulates_without_no_sync():
+    job = Job()
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        for part in range(3):
+            job.backward(i, part)
+        job.step()
+    return job.result()
+
+
+if __name__ == "__main__":
+    main()

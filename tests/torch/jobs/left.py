@@ -1,0 +1,111 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Taut leaves to PyTorch, what it refuses, and what it does better."""
+
+import torch
+import torch.distributed as dist
+from base import Branches, Job, Net, batch, digest, error_of, late, main, program
+from torch import nn
+from torch.nn import functional
+
+@program
+def comm_hook():
+    from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
+
+    job = Job()
+    job.model.register_comm_hook(None, default_hooks.fp16_compress_hook)
+    return job.train().result()
+
+
+@program
+def uneven():
+    job = Job()
+    with job.model.join():
+        job.train(steps=2 + 2 * dist.get_rank())
+    return {"seen": [digest(job.model.parameters())], "late": 0}
+
+
+@program
+def sparse():
+    class Table(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.last = nn.EmbeddingBag(10, 8, sparse=True), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.last(self.words((x.abs() * 10).long() % 10))
+
+    return Job(model=Table()).train().result()
+
+
+# --- refused, or better than refused --------------------------------------------
+
+
+@program
+def freezes():
+    job = Job()
+    job.train(steps=1)
+    job.net.first.weight.requires_grad_(False)
+    job.train(steps=1)
+    return {"error": error_of(lambda: job.train(steps=1))}
+
+
+@program
+def unfreezes():
+    net = Net()
+    net.scale.requires_grad_(False)
+    job = Job(model=net)
+    job.train(steps=2)
+    net.scale.requires_grad_(True)
+    return {"error": error_of(lambda: job.train(steps=1))}
+
+
+@program
+def unused_unsaid():
+    job = Job(model=Branches())
+    return {"error": error_of(lambda: job.train(steps=2))}
+
+
+@program
+def fails_in_forward():
+    """A batch that cannot be computed is left out, on all ranks."""
+    job = Job()
+    job.train(steps=2)
+    error = error_of(lambda: job.model(torch.ones(3, 5)))
+    job.train(steps=2)
+    return dict(job.result(), error=error)
+
+
+@program
+def two_backwards():
+    """The sum of two losses, whether by one backward() or by two: PyTorch sums only
+    the first of them over ranks."""
+    seen = []
+    for twice in (False, True):
+        torch.manual_seed(1)
+        job = Job()
+        job.train(steps=2)
+        for i in range(2):
+            job.optimizer.zero_grad()
+            x, y = batch(i)
+            out = job.model(x)
+            one, two = functional.cross_entropy(out, y), out.square().mean()
+            if twice:
+                one.backward(retain_graph=True)
+                two.backward()
+            else:
+                (one + two).backward()
+            job.step()
+        seen.append([p.double().sum().item() for p in job.model.parameters()])
+    return {"seen": seen, "late": 0}
+
+
+@program
+def ends_in_the_middle():
+    """The job ends with updates under way, and says no goodbye to its group."""
+    job = Job()
+    job.train(steps=3)
+    return {"seen": [], "late": job.most_late}
+
+
+if __name__ == "__main__":
+    main()

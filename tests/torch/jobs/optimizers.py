@@ -1,0 +1,128 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Optimizers, and ways to use them."""
+
+import torch
+from base import STEPS, Job, batch, late, loss_of, main, program, programs
+from torch import nn
+from torch.nn import functional
+from torch.optim import SGD, Adam, AdamW
+
+def _optimizer(name, cls, **options):
+    programs[name] = lambda: Job(cls, **options).train().result()
+
+
+_optimizer("sgd", SGD)
+_optimizer("sgd_momentum", SGD, momentum=0.9, weight_decay=1e-2, nesterov=True)
+_optimizer("sgd_foreach", SGD, momentum=0.9, foreach=True)
+_optimizer("sgd_fused", SGD, momentum=0.9, fused=True)
+_optimizer("adam", Adam, lr=1e-2)
+_optimizer("adam_foreach", Adam, lr=1e-2, foreach=True, amsgrad=True)
+_optimizer("adam_fused", Adam, lr=1e-2, fused=True)
+_optimizer("adamw", AdamW, lr=1e-2)
+for _name in ("Adamax", "NAdam", "RAdam", "RMSprop", "Rprop", "Adagrad", "Adadelta", "ASGD"):
+    _optimizer(_name.lower(), getattr(torch.optim, _name))
+
+
+@program
+def lbfgs():
+    job = Job(torch.optim.LBFGS, max_iter=2)
+    for i in range(2):
+
+        def closure():
+            job.optimizer.zero_grad()
+            loss = loss_of(job.model, i)
+            loss.backward()
+            return loss
+
+        job.seen.append(job.optimizer.step(closure).item())
+    return job.result()
+
+
+@program
+def closure():
+    job = Job()
+
+    def again():
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, 9)
+        loss.backward()
+        return loss
+
+    job.train(steps=2)
+    job.seen.append(job.optimizer.step(again).item())
+    return job.train(steps=2).result()
+
+
+@program
+def own_optimizer():
+    """A class that nobody knows: its step() reads gradients of all parameters."""
+
+    class Mine(SGD):
+        @torch.no_grad()
+        def step(self):
+            params = [p for g in self.param_groups for p in g["params"]]
+            norm = sum((p.grad**2).sum() for p in params).sqrt()
+            for p in params:
+                p -= 0.1 * p.grad / norm
+
+    return Job(Mine).train().result()
+
+
+@program
+def groups_and_schedule():
+    """Rates differ by group, and change after step(), which used the old ones."""
+    job = Job()
+    biases = [p for n, p in job.model.named_parameters() if n.endswith("bias")]
+    rest = [p for n, p in job.model.named_parameters() if not n.endswith("bias")]
+    job.optimizer = Adam([{"params": rest}, {"params": biases, "lr": 0.5}], lr=0.01)
+    schedule = torch.optim.lr_scheduler.ExponentialLR(job.optimizer, 0.5)
+
+    def after():
+        schedule.step()
+        job.optimizer.param_groups[0]["betas"] = (0.5, 0.9)
+
+    return job.train(after=after).result()
+
+
+@program
+def rate_is_a_tensor():
+    job = Job(SGD, lr=torch.tensor(0.1), foreach=False)
+    rate = job.optimizer.param_groups[0]["lr"]
+    return job.train(after=lambda: rate.mul_(0.5)).result()
+
+
+@program
+def two_optimizers():
+    job = Job()
+    params = list(job.model.parameters())
+    one, two = SGD(params[:4], lr=0.1), Adam(params[4:], lr=0.01)
+    for i in range(STEPS):
+        one.zero_grad()
+        two.zero_grad()
+        job.backward(i)
+        one.step()
+        job.most_late = max(job.most_late, late(job.model))
+        two.step()
+    return job.result()
+
+
+@program
+def two_models():
+    """As an adversarial pair: each is trained through the other."""
+    one, two = Job(model=nn.Sequential(nn.Linear(8, 8))), Job(Adam, lr=0.01)
+    for i in range(STEPS):
+        x, y = batch(i)
+        one.optimizer.zero_grad()
+        two.optimizer.zero_grad()
+        functional.cross_entropy(two.model(one.model(x).detach()), y).backward()
+        two.step()
+        two.optimizer.zero_grad()
+        (-functional.cross_entropy(two.model(one.model(x)), y)).backward()
+        one.step()
+        two.optimizer.zero_grad()
+    one.seen += two.result()["seen"]
+    return one.result()
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,229 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Programs that look at parameters, or write them, right after step()."""
+
+import copy
+import ctypes
+import gc
+import io
+import os
+import sys
+import threading
+
+import torch
+import torch.distributed as dist
+from base import Job, late, main, program, programs
+from torch import nn
+from torch.optim import Adam
+
+def _after(name, read, **options):
+    def run():
+        job = Job(**options)
+        return job.train(after=lambda: read(job)).result()
+
+    programs[name] = run
+
+
+_after("reads_parameters", lambda job: job.saw_all())
+_after("reads_one_parameter", lambda job: job.saw(job.net.last.bias))
+_after("reads_data", lambda job: job.saw(*[p.data for p in job.model.parameters()]))
+_after("saves_the_model", lambda job: job.saw(*job.model.state_dict().values()))
+_after("copies_the_model", lambda job: job.saw(*copy.deepcopy(job.net).parameters()))
+_after("vector", lambda job: job.saw(nn.utils.parameters_to_vector(job.model.parameters())))
+_after("foreach", lambda job: job.saw(*torch._foreach_mul(list(job.model.parameters()), 2.0)))
+_after("to_half", lambda job: job.saw(*[p.half() for p in job.model.parameters()]))
+_after("as_array", lambda job: job.saw(torch.tensor(job.net.scale.detach().numpy())))
+
+
+@program
+def copied_classes():
+    job = Job()
+    kinds = set()
+
+    def after():
+        twin = copy.deepcopy(job.net)
+        again = copy.copy(job.net.scale)
+        kinds.update(type(p).__name__ for p in [*twin.parameters(), again])
+
+    job.train(after=after)
+    job.seen += sorted(kinds)
+    return job.result()
+
+
+@program
+def pickles_the_model():
+    job = Job()
+
+    def after():
+        file = io.BytesIO()
+        torch.save(job.net, file)
+        file.seek(0)
+        job.saw(*torch.load(file, weights_only=False).parameters())
+
+    return job.train(after=after).result()
+
+
+@program
+def saves_the_optimizer():
+    job = Job(Adam, lr=0.01)
+
+    def after():
+        state = job.optimizer.state_dict()["state"]
+        for i in sorted(state):
+            job.saw(state[i]["exp_avg"], state[i]["exp_avg_sq"], state[i]["step"])
+
+    return job.train(after=after).result()
+
+
+@program
+def reads_optimizer_state():
+    job = Job(Adam, lr=0.01)
+
+    def after():
+        job.saw(job.optimizer.state[job.net.twice.weight]["exp_avg"])
+
+    return job.train(after=after).result()
+
+
+@program
+def resumes():
+    """Goes on from a checkpoint that was made in the middle of a step."""
+    job = Job(Adam, lr=0.01)
+    job.train(steps=2)
+    saved = copy.deepcopy((job.model.state_dict(), job.optimizer.state_dict()))
+    job.train(steps=2)
+    job.model.load_state_dict(saved[0])
+    job.optimizer.load_state_dict(saved[1])
+    return job.train(steps=2).result()
+
+
+@program
+def ema():
+    job = Job()
+    mean = [p.detach().clone() for p in job.model.parameters()]
+
+    def after():
+        for m, p in zip(mean, job.model.parameters()):
+            m.mul_(0.9).add_(p.data, alpha=0.1)
+        job.saw(*mean)
+
+    return job.train(after=after).result()
+
+
+@program
+def ema_averaged_model():
+    job = Job()
+    mean = torch.optim.swa_utils.AveragedModel(job.net)
+
+    def after():
+        mean.update_parameters(job.net)
+        job.saw(*mean.parameters())
+
+    return job.train(after=after).result()
+
+
+@program
+def alias_of_memory():
+    """Tensors, an array and an address over the parameters' memory, made before."""
+    job = Job()
+    params = list(job.model.parameters())
+    views = [p.data for p in params[:3]]
+    array = params[3].detach().numpy()
+    return job.train(after=lambda: job.saw(*views, torch.tensor(array))).result()
+
+
+@program
+def address_of_memory():
+    """The same by a bare address, which needs a word to Taut."""
+    job = Job()
+    at = job.net.scale.data_ptr()
+
+    def after():
+        if "_taut" in sys.modules:
+            sys.path.insert(0, os.environ["TAUT_TEST_PACKAGE"])
+            import taut.torch
+
+            taut.torch.finish()
+        job.seen.append(list((ctypes.c_float * 16).from_address(at)))
+
+    return job.train(after=after).result()
+
+
+@program
+def drops_the_wrapper():
+    job = Job(Adam, lr=0.01)
+    job.train(steps=3)
+    job.saw()
+    net, count = job.net, late(job.model)
+    job.optimizer = job.model = None
+    gc.collect()
+    job.saw(*net.parameters())
+    return {"seen": job.seen, "late": count}
+
+
+@program
+def writes_parameters():
+    job = Job()
+
+    def after():
+        with torch.no_grad():
+            job.net.first.weight.clamp_(-0.1, 0.1)
+            job.net.last.weight.data = job.net.last.weight.data * 0.5
+            nn.init.ones_(job.net.scale)
+
+    return job.train(after=after).result()
+
+
+@program
+def writes_before_step():
+    job = Job()
+
+    def between():
+        with torch.no_grad():
+            job.net.first.weight.mul_(0.9)
+
+    return job.train(between).result()
+
+
+@program
+def another_thread():
+    job = Job()
+
+    def after():
+        threads = [
+            threading.Thread(target=lambda: job.saw(*job.model.parameters())) for _ in range(2)
+        ]
+        for t in threads:
+            t.start()
+        for t in threads:
+            t.join()
+
+    return job.train(after=after).result()
+
+
+@program
+def collectives_on_parameters():
+    job = Job()
+
+    def after():
+        other = job.net.twice.weight
+        with torch.no_grad():
+            dist.broadcast(other, 1)
+        job.saw(other)
+        out = [torch.empty(16) for _ in range(dist.get_world_size())]
+        dist.all_gather(out, job.net.scale)
+        job.saw(*out)
+
+    return job.train(after=after).result()
+
+
+@program
+def step_hooks():
+    job = Job()
+    job.optimizer.register_step_post_hook(
+        lambda o, a, k: job.saw(*[p for g in o.param_groups for p in g["params"]])
+    )
+    return job.train().result()
+
+
+if __name__ == "__main__":
+    main()

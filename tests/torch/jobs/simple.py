@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A small job that knows nothing of Taut.
+
+    simple.py [--steps N] [--width N] [--work MS] [--status N] [--end exit|kill|raise]
+
+--end: what rank 1 does after its last step but one. Prints a line of JSON."""
+
+import argparse
+import json
+import os
+import signal
+import sys
+import time
+
+import torch
+import torch.distributed as dist
+from torch import nn
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+
+def arguments():
+    p = argparse.ArgumentParser()
+    p.add_argument("--steps", type=int, default=4)
+    p.add_argument("--width", type=int, default=64)
+    p.add_argument("--work", type=float, default=0, help="ms of a pass, in the middle")
+    p.add_argument("--end", default="")
+    p.add_argument("--status", type=int, default=0)
+    return p.parse_args()
+
+
+class Work(nn.Module):
+    """Takes its time, forward and backward."""
+
+    def __init__(self, ms):
+        super().__init__()
+        self.seconds = ms / 1000
+
+    def forward(self, x):
+        time.sleep(self.seconds)
+        if x.requires_grad:
+            x = x * 1
+            x.register_hook(lambda grad: time.sleep(self.seconds))
+        return x
+
+
+def end(how):
+    if how == "kill":
+        os.kill(os.getpid(), signal.SIGKILL)
+    if how == "raise":
+        raise ValueError("the job's own error")
+    if how == "exit":
+        sys.exit(3)
+
+
+def main():
+    o = arguments()
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    torch.manual_seed(dist.get_rank())  # the constructor makes them equal
+    layers = [nn.Linear(o.width, o.width) for _ in range(4)]
+    model = DDP(nn.Sequential(*layers[:2], Work(o.work), *layers[2:]))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    began = time.perf_counter()
+    for step in range(o.steps):
+        x = torch.full((4, o.width), float(step + dist.get_rank() + 1))
+        optimizer.zero_grad()
+        model(x).square().mean().backward()
+        if o.end and dist.get_rank() == 1 and step == o.steps - 2:
+            end(o.end)
+        optimizer.step()
+    seconds = time.perf_counter() - began
+    total = sum(p.double().sum().item() for p in model.parameters())
+    print(json.dumps({"name": "simple", "total": total, "seconds": seconds}), flush=True)
+    dist.destroy_process_group()
+    sys.exit(o.status)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What Taut leaves to PyTorch, whole; what it refuses, with the reason; and what it
+does that PyTorch does not."""
+
+from ranks import LATE, Case, main, programs
+
+
+class Left(Case):
+    def test_left_to_pytorch(self):
+        names = ["comm_hook", "uneven", "sparse", "fails_in_forward"]
+        log = self.same_as_pytorch("left", *names, on_time=set(names[:3]))
+        for why in ("register_comm_hook() is called", "join() is called", "gradients are sparse"):
+            self.assertIn("taut: DistributedDataParallel is PyTorch's own: " + why, log)
+
+    def test_refused_and_better(self):
+        names = ["freezes", "unfreezes", "two_backwards", "ends_in_the_middle"]
+        both, _ = programs("left", *names, **LATE)
+        for seen in both:
+            self.assertIn("requires_grad of a parameter must stay", seen["freezes"]["error"])
+            self.assertIn("did not require a gradient", seen["unfreezes"]["error"])
+            self.assertGreater(seen["ends_in_the_middle"]["late"], 0)
+        self.check_two(both)
+
+    def test_without_crossing(self):
+        both, _ = programs("left", "two_backwards", "unused_unsaid", TAUT_RUN_GATE="on")
+        self.check_two(both)
+        for seen in both:
+            error = seen["unused_unsaid"]["error"]
+            self.assertIn("find_unused_parameters=True", error)
+            self.assertIn("never.bias", error)
+
+    def check_two(self, both):
+        for seen in both:
+            one, two = seen["two_backwards"]["seen"]
+            for a, b in zip(one, two):
+                self.assertAlmostEqual(a, b, 5)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,14 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Models with tied, repeated, unused and checkpointed parameters, and passes of all
+kinds, give what they give without Taut."""
+
+from ranks import Case, main
+
+
+class Models(Case):
+    def test_all(self):
+        self.same_as_pytorch("models", on_time={"unused"})
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""`taut run`: the job's results, output, exit status and signals are its own, under
+torchrun, inside it and by mpirun; and what the gate says."""
+
+import os
+import re
+import shutil
+import subprocess
+import unittest
+
+from ranks import JOBS, PACKAGE, PYTHON, end, environment, free_port, lines, main, start
+
+SIMPLE = str(JOBS / "simple.py")
+TAUT = os.environ.get("TAUT", "")
+OFTEN = r" cross the barrier: forward .* ms, backward .* ms, communication .* ms: at most \d\.\d\d"
+
+
+def torchrun(*words):
+    launcher = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", "2"]
+    return [*launcher, "--master-port", str(free_port()), *words]
+
+
+def run(command):
+    own = environment(False)
+    return subprocess.run(command, env=own, capture_output=True, text=True, timeout=60)
+
+
+def totals(text):
+    return sorted(re.findall(r'"total": ([-\d.e]+)', text))
+
+
+class Run(unittest.TestCase):
+    def test_launchers(self):
+        bare = totals(run(torchrun(SIMPLE)).stdout)
+        self.assertEqual(len(bare), 2)
+        taut = [TAUT, "run", "--gate", "off", "--piece", "4K", "--"]
+        outside = run([*taut, *torchrun(SIMPLE, "--status", "5")])
+        inside = run(torchrun("--no-python", *taut, PYTHON, SIMPLE))
+        for result in (outside, inside):
+            self.assertEqual(totals(result.stdout), bare, result.stderr)
+            self.assertEqual(result.stderr.count("taut: "), 1, result.stderr)
+            self.assertIn("crosses the barrier", result.stderr)
+        self.assertEqual(outside.returncode, 1)  # torchrun's own, of a 5
+        self.assertIn("exitcode  : 5", outside.stderr)
+        self.assertEqual(inside.returncode, 0)
+
+    def test_mpirun(self):
+        mpirun = shutil.which("mpirun.openmpi")
+        if not mpirun:
+            self.skipTest("no Open MPI")
+        shell = (
+            "RANK=$OMPI_COMM_WORLD_RANK WORLD_SIZE=2 MASTER_ADDR=127.0.0.1 "
+            "MASTER_PORT=%d exec %s %s" % (free_port(), PYTHON, SIMPLE)
+        )
+        words = [mpirun, "--allow-run-as-root", "--oversubscribe", "-n", "2", "sh", "-c", shell]
+        result = run([TAUT, "run", "--gate", "off", "--", *words])
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.assertEqual(len(totals(result.stdout)), 2)
+        self.assertIn("crosses the barrier", result.stderr)
+
+    def test_command(self):
+        for code, status in (("exit 7", 7), ("kill -TERM $$", -15)):
+            result = run([TAUT, "run", "sh", "-c", "echo out; echo err >&2; " + code])
+            self.assertEqual(result.returncode, status)
+            self.assertEqual((result.stdout, result.stderr), ("out\n", "err\n"))
+        self.assertEqual(run([TAUT, "run", "/no/such"]).returncode, 127)
+        for words in (["--gate", "maybe"], ["--piece", "5x"], ["--schedule", "--no-schedule"]):
+            self.assertEqual(run([TAUT, "run", *words, "true"]).returncode, 2)
+
+    def test_options_reach_the_job(self):
+        code = 'import os; print([(k, v) for k, v in sorted(os.environ.items()) if "_RUN_" in k])'
+        words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves".split()
+        result = run([TAUT, "run", *words, "--no-schedule", "--", PYTHON, "-c", code])
+        told = dict(eval(result.stdout))
+        self.assertEqual(told, {
+            "TAUT_RUN_PIECE": "2048",
+            "TAUT_RUN_CREDIT": "1048576",
+            "TAUT_RUN_FUSE": "0",
+            "TAUT_RUN_ORDER": "declared",
+            "TAUT_RUN_GATE": "off",
+            "TAUT_RUN_HALVES": "on",
+            "TAUT_RUN_SCHEDULE": "off",
+        })
+
+    def test_wrong_variable(self):
+        own = environment(True, TAUT_RUN_GATE="maybe")
+        ended = end(start([PYTHON, SIMPLE], 2, own))
+        lines(ended)
+        self.assertIn("TAUT_RUN_GATE: expected on or off, found 'maybe'", ended[0][2])
+
+
+class Gate(unittest.TestCase):
+    def gate(self, *words):
+        ended = end(start([PYTHON, SIMPLE, "--steps", "12", *words], 2, environment(True)))
+        lines(ended)
+        return ended[0][2].splitlines()
+
+    def test_stays_off(self):
+        """Passes that take long hide what little there is to sum."""
+        (line,) = self.gate("--width", "8", "--work", "50")
+        self.assertRegex(line, " does not" + OFTEN)
+
+    def test_goes_on(self):
+        """What is summed after the backward pass could be behind the next forward."""
+        (line,) = self.gate("--width", "1500", "--work", "20")
+        self.assertRegex(line, " crosses the barrier" + OFTEN[18:])
+
+    def test_bound(self):
+        code = (
+            "from taut._gate import most_gain as g; "
+            "print(g(10, 20, 5), g(10, 20, 30), g(10, 20, 60), g(10, 20, 25))"
+        )
+        own = environment(False)
+        own["PYTHONPATH"] = str(PACKAGE)
+        result = subprocess.run([PYTHON, "-c", code], env=own, capture_output=True, text=True)
+        # f + max(b, C) over max(f + b, C), by hand.
+        want = [1, 40 / 30, 70 / 60, 35 / 30]
+        self.assertEqual([float(x) for x in result.stdout.split()], want)
+
+
+if __name__ == "__main__":
+    main()
