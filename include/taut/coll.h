@@ -78,7 +78,8 @@ enum taut_coll_way { /* n ranks, S bytes; a: one message's latency */
 	TAUT_WAY_HALVING,   /* Rabenseifner: 2 lg n steps, 2 S (n-1)/n */
 	TAUT_WAY_RING,      /* 2 (n-1) steps, 2 S (n-1)/n */
 	TAUT_WAY_TREE,      /* two binary trees, half of S each: a rank inside one
-	                       is a leaf of the other (Sanders et al. 2009) */
+	                       is a leaf of the other (Sanders et al. 2009);
+	                       2 lg n steps, 2 S */
 	TAUT_WAY_HOSTS,     /* hierarchical: reduced in each host, between hosts
 	                       block by block, spread in each host */
 	TAUT_WAY_FLAT,      /* each sends all of it to each: 1 step, S (n-1);
@@ -103,23 +104,33 @@ enum taut_coll_step_kind {
 	                          peer sent */
 	TAUT_STEP_COPY,        /* into[first ..] = from[first ..]; nothing when
 	                          both are the same memory */
+	TAUT_STEP_REDUCE,      /* into[first ..] = from[first ..] op the elements
+	                          of scratch at place */
 };
 
-/* A step may be done when those that it waits for are; they stand before it.
- * In SCRATCH, element `first` lies at place; a RECV_REDUCE may put what comes
- * there first, and no other step uses those `count` elements of scratch. */
+/* A step may be done when those that it waits for are; they stand before it. All
+ * that may begin must begin: a SEND may end no earlier than each of its peers has
+ * begun the step that receives it. So an engine need keep nothing that nobody has
+ * asked for, and yet every schedule comes to its end.
+ * In SCRATCH, element `first` lies at place. A RECV_REDUCE may put what comes at
+ * `landing` of scratch first, before what it waits for is done: no other step uses
+ * those `count` elements. */
 struct taut_coll_step {
 	uint8_t kind, from, into;      /* enums above; a SEND has no into, a RECV
 	                                  no from */
-	uint32_t first_peer, n_peers;  /* in peers; RECV, RECV_REDUCE: 1; COPY: 0 */
-	uint32_t message;              /* one number between two ranks names one
-	                                  message; below TAUT_COLL_MESSAGES */
+	uint32_t first_peer, n_peers;  /* in peers; RECV, RECV_REDUCE: 1; COPY,
+	                                  REDUCE: 0 */
+	uint32_t message;              /* one number from one rank to another names
+	                                  one message; below TAUT_COLL_MESSAGES */
 	uint32_t first_wait, n_waits;  /* in waits */
-	uint64_t first, count;         /* elements; count may be 0: no message */
-	uint64_t place;                /* elements of scratch */
+	uint64_t first, count;         /* elements; count is never 0 */
+	uint64_t place, landing;       /* elements of scratch */
 };
 
-enum { TAUT_COLL_MESSAGES = 1 << 12 };
+enum {
+	TAUT_COLL_MESSAGES = 1 << 12,
+	TAUT_COLL_RANKS = TAUT_COLL_MESSAGES / 2, /* of one shape, at most */
+};
 
 /* One rank's part. */
 struct taut_coll_schedule {
@@ -144,7 +155,8 @@ struct taut_coll_shape {
  * has which of the others. */
 TAUT_API bool taut_coll_has(enum taut_coll_verb verb, enum taut_coll_way way);
 /* The same for the same shape, on every machine. TAUT_EINVAL: !taut_coll_has(), no
- * such rank; TAUT_ENOMEM. */
+ * such rank or root, more than TAUT_COLL_RANKS, 2^48 elements or more;
+ * TAUT_ENOMEM. */
 TAUT_API TAUT_NODISCARD taut_status taut_coll_schedule_create(
 	const struct taut_coll_shape *shape,
 	struct taut_coll_schedule **ret_schedule, struct taut_error *reterr);
@@ -154,9 +166,14 @@ TAUT_API void taut_coll_schedule_destroy(struct taut_coll_schedule *schedule);
  * What carries messages between ranks. One thread at a time is in an engine, but
  * for wake(). Nothing blocks, but wait(). Every operation that began ends with
  * one call of its request's done(), from inside any call of the engine, also the
- * one that began it; memory stays the engine's until then. A status other than
- * TAUT_OK of a call means that nothing began.
- * Two messages of one sender never have the same tag while both are under way. */
+ * one that began it; memory stays the engine's until then. done() itself calls
+ * nothing of the engine. A status other than TAUT_OK of a call means that nothing
+ * began.
+ * Messages meet by peer and tag alone, whatever the order in which they were sent
+ * and are received. Two of one sender never have the same tag while both are under
+ * way. A receive ends with TAUT_EMATCH when its message has another number of bytes;
+ * the send may end well. 0 bytes are a message. No message that is longer than
+ * max_message_bytes is given. */
 struct taut_coll_request { /* the caller's memory, until done() */
 	void (*done)(struct taut_coll_request *request, taut_status status);
 };
@@ -186,6 +203,11 @@ struct taut_coll_engine {
 	taut_status (*wait)(void *engine, int64_t timeout_ns,
 		struct taut_error *err);
 	void (*wake)(void *engine); /* any thread, any time before destroy() */
+	/* Both or neither; NULL: none. For who sleeps on two engines at once: arm(),
+	 * then poll fd() for reading in place of wait(). TAUT_EAGAIN: there may be
+	 * something already. fd(): the same until destroy(). */
+	int (*fd)(void *engine);
+	taut_status (*arm)(void *engine, struct taut_error *err);
 	/* Whether a message has begun to arrive whose tag is this one in the bits
 	 * of mask, and for which no receive was begun. */
 	bool (*arrived)(void *engine, uint64_t tag, uint64_t mask);
@@ -198,10 +220,13 @@ enum { TAUT_COLL_TAG_BITS = 48 }; /* that an engine must carry */
  * Every rank of one starts the same collectives in the same order; any number may
  * be under way.
  * Threads: one at a time in all communicators of one engine, but for
- *          taut_comm_wake(). done() is called from inside these calls.
+ *          taut_comm_wake(). done() is called from inside these calls, and may
+ *          start others, but not progress, wait or destroy.
  * Errors:  when a peer is gone, or a message is not what it should be, everything
  *          under way ends with that status and every later call gives it, with the
- *          line that names the rank, within options.lost_after_ns. */
+ *          line that names the rank, within options.lost_after_ns. A rank that
+ *          fails, or destroys a communicator with calls under way, ends all
+ *          others of the engine, here and on the other ranks. */
 struct taut_comm;
 
 struct taut_comm_options { /* zero is every field's default */
@@ -227,14 +252,15 @@ TAUT_API TAUT_NODISCARD taut_status taut_comm_create(
 TAUT_API TAUT_NODISCARD taut_status taut_comm_create_inproc(uint32_t n_ranks,
 	struct taut_comm **ret_comms, struct taut_error *reterr);
 /* Over an engine that the caller made and destroys afterwards. host_of: by rank;
- * NULL: all on one. The table is copied. */
+ * NULL: all on one. Both are copied. What is under way when it fails or is
+ * destroyed ends then, but its memory stays the engine's until that is destroyed. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_create_over(
 	const struct taut_coll_engine *engine, void *context, uint32_t rank,
 	uint32_t n_ranks, const uint32_t *host_of, struct taut_comm **ret_comm,
 	struct taut_error *reterr);
 /* Another with the same ranks and engine, whose collectives have an order of their
- * own. At most 15 of one, made in the same order on all ranks; destroyed before
- * the one that they come from. */
+ * own. At most 15 at a time, made and destroyed in the same order on all ranks;
+ * destroyed before the one that they come from. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_twin(struct taut_comm *comm,
 	struct taut_comm **ret_twin, struct taut_error *reterr);
 /* What is under way ends with TAUT_EIO. NULL is fine. */
@@ -260,7 +286,9 @@ struct taut_coll_call { /* zero is the default of what stands after count */
 };
 
 /* Begins; done(context, status) is called once when it is over, maybe before this
- * returns. TAUT_EINVAL: there is no such call; nothing began. */
+ * returns. Any other status of this call means that nothing began, and done() is
+ * not called. TAUT_EINVAL: there is no such call; TAUT_ENOMEM: it may be tried
+ * again. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_start(struct taut_comm *comm,
 	const struct taut_coll_call *call,
 	void (*done)(void *context, taut_status status), void *context,
@@ -272,7 +300,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_comm_progress(
 TAUT_API TAUT_NODISCARD taut_status taut_comm_wait(struct taut_comm *comm,
 	int64_t timeout_ns, struct taut_error *reterr);
 TAUT_API void taut_comm_wake(struct taut_comm *comm); /* any thread */
-/* Whether another rank has begun the collective that is this one's next. */
+/* Whether another rank has begun the collective that is this one's next, and it
+ * sends something to this one at once, as far as progress() has seen. */
 TAUT_API bool taut_comm_asked(struct taut_comm *comm);
 /* Starts, progresses and returns when it is over. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_run(struct taut_comm *comm,

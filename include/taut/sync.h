@@ -5,11 +5,18 @@
  *     the thread: rounds, pieces by priority, collectives
  *     forward:    taut_sync_wait(task) before a layer needs what was summed
  *
- * Owner:   borrows the communicator, which nobody else uses meanwhile, and the
- *          memory of gradients from ready until done.
- * Threads: any, all at once, but destroy.
+ * Owner:   borrows the communicator, which nobody else uses until destroy (what
+ *          the job needs besides goes through taut_sync_run()), and the memory of
+ *          gradients from ready until done; after a failure, until destroy. When
+ *          that finds something under way, the communicator ends with it.
+ * Threads: any, all at once, but destroy. One more is made; it sleeps while
+ *          nothing moves. After fork() the child's copy does nothing.
  * Errors:  the first failure ends all: every task that is under way ends with it,
- *          and every later call gives it.
+ *          and every later call gives it, with the line that names the rank.
+ *          A rank that fails, or leaves with tasks under way, says so, and all
+ *          others end at once; one that is lost ends them within the
+ *          communicator's lost_after_ns. A rank that leaves in peace ends what
+ *          others cannot do without it, and nothing else.
  * Units:   bytes, elements, nanoseconds. */
 #ifndef TAUT_SYNC_H
 #define TAUT_SYNC_H
@@ -24,44 +31,73 @@ struct taut_sync;
 struct taut_sync_options { /* zero is every field's default */
 	enum taut_sched_order order; /* not ALONE */
 	uint64_t piece_bytes, credit_bytes, fuse_bytes; /* taut_sched_options */
-	bool halves;  /* a reduce-scatter, and an all-gather that has the task's
-	                 priority while the reduce-scatter goes in the order of
-	                 readiness (DeAR, ICDCS'23) */
+	bool halves;  /* a reduce-scatter, and an all-gather after it, both with
+	                 the task's priority: what the next forward pass needs first
+	                 overtakes either (after DeAR, ICDCS'23) */
 	bool ordered; /* taut_coll_call */
 };
 
+/* Of a communicator that owns its engine (not of taut_comm_create_over(), where
+ * nobody here knows when that lets memory go). Waits for no other rank.
+ * TAUT_EINVAL: there is no such order; or what taut_comm_twin() gives, of which
+ * four are made. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_create(struct taut_comm *comm,
 	const struct taut_sync_options *options, struct taut_sync **ret_sync,
 	struct taut_error *reterr);
-/* Waits for what is under way on this rank to end; NULL is fine. */
+/* At any moment, also with tasks under way: those end, here and on all ranks.
+ * Waits for the others to have heard of it, some seconds at most. NULL is fine. */
 TAUT_API void taut_sync_destroy(struct taut_sync *sync);
 
-/* The same tasks on all ranks, in the same order, before the first ready. Each
- * element of the sum is multiplied by `factor` (1/n: the mean) on each rank before
- * it is added; 1 and 0: as it is. */
+/* --- tasks ------------------------------------------------------------------------
+ * The same tasks on all ranks, in the same order, before the first ready: what
+ * does not match ends with TAUT_EMATCH, before anything is summed. Each element of
+ * the sum is multiplied by `factor` (1/n: the mean) on each rank before it is
+ * added; 1 and 0: as it is. Of floats of 32 bits and less it is rounded to 32.
+ * TAUT_EINVAL: too late, no elements, a factor of integers. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_declare(struct taut_sync *sync,
 	enum taut_type type, uint64_t count, int64_t priority, double factor,
 	uint32_t *ret_task, struct taut_error *reterr);
-/* This rank's part is there; it is summed in place. */
+/* This rank's part is there; it is summed in place. data: NULL: where it was last
+ * time. TAUT_EINVAL: it never was ready, or it is and is not done, or there is
+ * no such task. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
-/* Until all that was made ready of the task is done. TAUT_EAGAIN: not within the
- * time; < 0: no limit. */
+/* Until what was made ready of the task (TAUT_NONE: of all tasks) is done; at
+ * once when nothing was. TAUT_EAGAIN: not within the time; < 0: no limit. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_wait(struct taut_sync *sync,
 	uint32_t task, int64_t timeout_ns, struct taut_error *reterr);
-/* The next task that is done, in the order in which they were; each once for
- * each time that it was ready. For one thread that carries on with them. */
+/* The next task that is done, in the order in which they were. For one thread that
+ * carries on with them; what is done again before it was taken is given once.
+ * TAUT_EAGAIN: none within the time; < 0: no limit. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_next(struct taut_sync *sync,
 	int64_t timeout_ns, uint32_t *ret_task, struct taut_error *reterr);
-/* As taut_sched_tune(). */
+
+/* --- between iterations ---------------------------------------------------------------
+ * As taut_sched_tune(): at the same place of the program on every rank. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_tune(struct taut_sync *sync,
 	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
 	struct taut_error *reterr);
+/* Any collective besides, as taut_comm_run(): parameters that are sent around at
+ * the start, a loss that is summed. The same ones in the same order on all ranks;
+ * tasks may be under way meanwhile, in any order against these. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_run(struct taut_sync *sync,
+	const struct taut_coll_call *call, struct taut_error *reterr);
+/* This rank cannot go on: ends all, here and on the other ranks. status is not
+ * TAUT_OK; the first failure counts. Returns at once. */
+TAUT_API void taut_sync_fail(
+	struct taut_sync *sync, taut_status status, const char *why);
 
+/* --- how it went -----------------------------------------------------------------------*/
 struct taut_sync_counts { /* since it was made */
 	struct taut_sched_counts sched;
-	int64_t busy_ns;  /* in which a piece was under way */
-	uint64_t bytes;   /* that were summed */
+	int64_t busy_ns;   /* in which a piece was under way */
+	int64_t waited_ns; /* that callers spent in taut_sync_wait(), added up */
+	uint64_t bytes;    /* that were summed */
+	uint64_t messages; /* collectives of pieces: fused tasks of one type count
+	                      once, halves twice */
+	uint64_t copied_bytes; /* into a message of several tasks and out of it */
+	uint64_t sleeps;   /* of the thread */
+	uint64_t wakes;    /* of the thread, by callers */
 };
 TAUT_API void taut_sync_counts(
 	struct taut_sync *sync, struct taut_sync_counts *ret_counts);

@@ -2,8 +2,10 @@
  *
  *     schedule.c  ways/   shapes to schedules: one file a way, one row each
  *     reduce.c    ...     the arithmetic, for several processors
- *     run.c               carries a schedule out, pass by pass, over an engine
- *     comm.c              communicators: what was begun, and what is chosen
+ *     plan.c              what all calls of one shape have in common
+ *     run.c               carries a call out, pass by pass, over an engine
+ *     comm.c  create.c    communicators: what was begun, and over what
+ *     table.c             what is chosen
  *     meet.c              how ranks find each other, and see that one is gone
  *     engines/            one file each: inproc, shm, ucx, mixed
  */
@@ -41,6 +43,9 @@ TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
 TAUT_NODISCARD taut_status tauti_meet_watch(struct tauti_meet *meet,
 	void (*lost)(void *context, const struct taut_error *why),
 	void *context, struct taut_error *reterr);
+/* This rank cannot go on: lost() of all others is called with this line. Before
+ * tauti_meet_destroy(), on any thread but the watching one; waits for nobody. */
+void tauti_meet_fail(struct tauti_meet *meet, const struct taut_error *why);
 /* Leaves in peace: the others are not told that it is lost. When it returns,
  * lost() is not called any more. NULL is fine. */
 void tauti_meet_destroy(struct tauti_meet *meet);
@@ -63,7 +68,8 @@ TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
-/* near to those on this rank's host, far to the others; takes both over. */
+/* near to those on this rank's host, far, which must have fd and arm, to the
+ * others; takes both over, but when it fails. */
 TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
 	const uint32_t *host_of, struct tauti_engine near,
 	struct tauti_engine far, struct tauti_engine *ret_engine,

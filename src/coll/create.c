@@ -1,0 +1,295 @@
+/* create.c - ranks that find each other become a communicator: they meet, say on
+ * which host they are and what they were told, open engines, and watch. */
+#include "coll/comm.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+enum want { AUTO, SHM, UCX };
+
+/* What each rank says to all: bytes, the same on every machine of a job. */
+struct hello {
+	uint64_t host, rows; /* the host's id; a hash of the table's file */
+	uint64_t version;    /* of what ranks say to each other */
+	uint64_t want;
+};
+
+enum { VERSION = 1 };
+
+/* What is being made, and undone when it cannot be. */
+struct making {
+	uint32_t rank, n_ranks;
+	enum want want;
+	tauti_rows rows;
+	struct tauti_meet *meet;
+	struct hello *hellos; /* by rank */
+	uint32_t *host_of;
+	uint32_t n_hosts;
+	struct tauti_engine engine;
+};
+
+static taut_status no_memory(struct taut_error *reterr)
+{
+	return taut_error_set(
+		reterr, TAUT_ENOMEM, -1, "communicator: out of memory");
+}
+
+/* --- what was told ---------------------------------------------------------------------*/
+
+static const char *or_variable(const char *option, const char *variable)
+{
+	const char *value = option ? option : getenv(variable);
+
+	return value && value[0] ? value : NULL;
+}
+
+static taut_status read_engine(
+	struct making *making, const char *option, struct taut_error *reterr)
+{
+	static const char *const names[] = { "auto", "shm", "ucx" };
+	const char *name = or_variable(option, "TAUT_ENGINE");
+
+	for (int i = AUTO; name && i <= UCX; i++) {
+		if (strcmp(name, names[i]) != 0)
+			continue;
+		making->want = (enum want)i;
+		return TAUT_OK;
+	}
+	return name ? taut_error_set(reterr, TAUT_EINVAL, -1, "engine '%s': "
+		"expected auto, shm or ucx", name) : TAUT_OK;
+}
+
+static taut_status read_options(struct making *making,
+	const struct taut_comm_options *options, struct taut_error *reterr)
+{
+	const char *table = or_variable(options->table, "TAUT_COLL_TABLE");
+	taut_status status;
+
+	making->rank = options->rank;
+	making->n_ranks = options->n_ranks;
+	if (making->rank >= making->n_ranks ||
+		making->n_ranks > TAUT_COLL_RANKS)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "communicator: "
+			"rank %" PRIu32 " of %" PRIu32 ": there are 1 to %d",
+			making->rank, making->n_ranks, TAUT_COLL_RANKS);
+	status = read_engine(making, options->engine, reterr);
+	if (!status && table)
+		status = tauti_rows_read(table, &making->rows, reterr);
+	return status;
+}
+
+/* --- who is where ----------------------------------------------------------------------*/
+
+static taut_status differs(uint32_t rank, const char *what,
+	struct taut_error *reterr)
+{
+	return taut_error_set(reterr, TAUT_EMATCH, -1, "rank %" PRIu32 " has "
+		"%s than rank 0", rank, what);
+}
+
+static taut_status compare(
+	const struct hello *hellos, uint32_t n, struct taut_error *reterr)
+{
+	for (uint32_t i = 1; i < n; i++) {
+		if (hellos[i].version != hellos[0].version)
+			return differs(i, "another version of Taut", reterr);
+		if (hellos[i].rows != hellos[0].rows)
+			return differs(i, "another table of collectives "
+				"(TAUT_COLL_TABLE)", reterr);
+		if (hellos[i].want != hellos[0].want)
+			return differs(i, "another engine asked for "
+				"(TAUT_ENGINE)", reterr);
+	}
+	return TAUT_OK;
+}
+
+/* A host's number is that of its first rank. */
+static void number_hosts(struct making *making)
+{
+	for (uint32_t i = 0; i < making->n_ranks; i++) {
+		uint32_t k = 0;
+
+		while (making->hellos[k].host != making->hellos[i].host)
+			k++;
+		making->host_of[i] = k;
+		making->n_hosts += k == i;
+	}
+}
+
+static taut_status say_hello(struct making *making, struct taut_error *reterr)
+{
+	const struct hello mine = { tauti_host_id(),
+		tauti_rows_hash(making->rows.data, making->rows.count), VERSION,
+		making->want };
+	taut_status status;
+
+	making->hellos = calloc(making->n_ranks, sizeof *making->hellos);
+	making->host_of = calloc(making->n_ranks, sizeof *making->host_of);
+	if (!making->hellos || !making->host_of)
+		return no_memory(reterr);
+	status = tauti_meet_gather(
+		making->meet, &mine, sizeof mine, making->hellos, reterr);
+	if (!status)
+		status = compare(making->hellos, making->n_ranks, reterr);
+	if (!status)
+		number_hosts(making);
+	return status;
+}
+
+/* --- engines ---------------------------------------------------------------------------*/
+
+static void destroy_engine(struct tauti_engine *engine)
+{
+	if (engine->table)
+		engine->table->destroy(engine->context);
+	engine->table = NULL;
+}
+
+static taut_status open_shm(struct making *making,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	return tauti_shm_create(making->meet, making->rank, making->n_ranks,
+		making->host_of, ret_engine, reterr);
+}
+
+static taut_status open_ucx(struct making *making,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	return tauti_ucx_create(making->meet, making->rank, making->n_ranks,
+		ret_engine, reterr);
+}
+
+static taut_status open_mixed(struct making *making, struct taut_error *reterr)
+{
+	struct tauti_engine near = { .table = NULL }, far = { .table = NULL };
+	taut_status status = open_shm(making, &near, reterr);
+
+	if (!status)
+		status = open_ucx(making, &far, reterr);
+	if (!status)
+		status = tauti_mixed_create(making->rank, making->n_ranks,
+			making->host_of, near, far, &making->engine, reterr);
+	if (status) {
+		destroy_engine(&near);
+		destroy_engine(&far);
+	}
+	return status;
+}
+
+/* All ranks know the same hosts, and so open the same. */
+static taut_status open_engine(struct making *making, struct taut_error *reterr)
+{
+	if (making->want == SHM && making->n_hosts > 1)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "engine shm: "
+			"the ranks are on %" PRIu32 " hosts, or in namespaces "
+			"that share no memory", making->n_hosts);
+	if (making->want == UCX || making->n_hosts == making->n_ranks)
+		return open_ucx(making, &making->engine, reterr);
+	if (making->n_hosts == 1)
+		return open_shm(making, &making->engine, reterr);
+	return open_mixed(making, reterr);
+}
+
+/* --- the communicator ------------------------------------------------------------------*/
+
+static void lost(void *context, const struct taut_error *why)
+{
+	tauti_hub_lose(context, why);
+}
+
+static void tell_others(void *context, const struct taut_error *why)
+{
+	tauti_meet_fail(context, why);
+}
+
+static void leave(void *context)
+{
+	tauti_meet_destroy(context);
+}
+
+/* The hub takes the engine over, and then the meeting. */
+static taut_status make_comm(struct making *making,
+	struct taut_comm **ret_comm, struct taut_error *reterr)
+{
+	const struct tauti_hub_options options = { .engine = making->engine,
+		.owned = true, .rank = making->rank, .n_ranks = making->n_ranks,
+		.host_of = making->host_of, .rows = making->rows.data,
+		.n_rows = making->rows.count };
+	struct taut_comm *comm;
+	taut_status status = tauti_comm_make(&options, &comm, reterr);
+
+	if (status)
+		return status;
+	making->engine.table = NULL;
+	if (making->meet) {
+		status = tauti_meet_watch(
+			making->meet, lost, comm->hub, reterr);
+		if (status) {
+			taut_comm_destroy(comm);
+			return status;
+		}
+		comm->hub->watcher = (struct tauti_watcher){ making->meet,
+			tell_others, leave };
+		making->meet = NULL;
+	}
+	*ret_comm = comm;
+	return TAUT_OK;
+}
+
+static taut_status make_alone(struct making *making,
+	struct taut_comm **ret_comm, struct taut_error *reterr)
+{
+	taut_status status = tauti_inproc_create(1, &making->engine, reterr);
+
+	return status ? status : make_comm(making, ret_comm, reterr);
+}
+
+static taut_status make_together(struct making *making,
+	const struct taut_comm_options *options, struct taut_comm **ret_comm,
+	struct taut_error *reterr)
+{
+	const struct tauti_meet_options meet = { .rank = making->rank,
+		.n_ranks = making->n_ranks, .address = options->meet,
+		.secret = or_variable(options->secret, "TAUT_SECRET"),
+		.within_ns = options->meet_within_ns,
+		.lost_after_ns = options->lost_after_ns };
+	taut_status status = tauti_meet_create(&meet, &making->meet, reterr);
+
+	if (!status)
+		status = say_hello(making, reterr);
+	if (!status)
+		status = open_engine(making, reterr);
+	if (!status)
+		status = make_comm(making, ret_comm, reterr);
+	return status;
+}
+
+static void undo(struct making *making, const struct taut_error *why)
+{
+	destroy_engine(&making->engine);
+	if (making->meet && why->code)
+		tauti_meet_fail(making->meet, why);
+	tauti_meet_destroy(making->meet);
+	free(making->hellos);
+	free(making->host_of);
+	taut_vec_free(&making->rows);
+}
+
+taut_status taut_comm_create(const struct taut_comm_options *options,
+	struct taut_comm **ret_comm, struct taut_error *reterr)
+{
+	struct making making = { .want = AUTO };
+	struct taut_error why = { .offset = -1 };
+	taut_status status = read_options(&making, options, &why);
+
+	if (!status)
+		status = making.n_ranks == 1 ?
+			make_alone(&making, ret_comm, &why) :
+			make_together(&making, options, ret_comm, &why);
+	why.code = status;
+	undo(&making, &why);
+	if (status && reterr)
+		*reterr = why;
+	return status;
+}

@@ -1,0 +1,238 @@
+/* shm.h - what the files of the shared memory's engine share.
+ *
+ *     shm_map.c     makes the mapping, with the other ranks of the host
+ *     shm_fifo.c    one FIFO: puts a message in, looks at the next one
+ *     shm_send.c    slots, and messages for which there is no room yet
+ *     shm_recv.c    what comes, and who has asked for it
+ *     shm_sleep.c   waiting, and waking others
+ *     shm_copy.c    copies from cache to cache, and past it
+ *     shm.c         the engine's table; its life
+ *
+ * A message of up to TAUTI_SHM_SHORT_BYTES stands in the FIFO from its sender to
+ * its receiver. The payload of a longer one is written once, into a slot of the
+ * sender's, and a line in the FIFO of each receiver names it; the slot is free
+ * when all of them have read it. No locks: a FIFO has one writer and one reader.
+ *
+ * What has come and nobody asked for is kept: a short one is copied, a long one
+ * stays in its slot until its sender runs short of slots, then it is copied too.
+ * So a sender never waits for what its receivers will ask for later. */
+#ifndef TAUT_COLL_ENGINES_SHM_H
+#define TAUT_COLL_ENGINES_SHM_H
+
+#include "coll/coll.h"
+#include "coll/engines/shm_layout.h"
+
+/* --- the mapping --------------------------------------------------------------------*/
+struct tauti_shm_map {
+	void *base;
+	struct tauti_shm_layout layout;
+	uint32_t index; /* this rank's number in the host */
+	bool fenced;    /* who publishes must order it before reading a bell;
+	                   else who goes to sleep does that for all, at its cost */
+	bool spins;     /* there is a core for every rank of the host */
+};
+
+typedef taut_status (*tauti_shm_gather_fn)(void *context, const void *mine,
+	size_t bytes, void *ret_all, struct taut_error *reterr);
+
+/* Who this rank is, and how it talks to the others before there is a mapping. */
+struct tauti_shm_world {
+	uint32_t rank, n_ranks;
+	const uint32_t *host_of;
+	tauti_shm_gather_fn gather;
+	void *context;
+};
+
+/* All ranks call it, and all of a host's succeed or none. base is NULL for a rank
+ * that is alone on its host. TAUT_EIO: no memory to share; the line says whose.
+ * TAUT_EFORMAT: a rank told nonsense. */
+TAUT_NODISCARD taut_status tauti_shm_map_create(
+	const struct tauti_shm_world *world, struct tauti_shm_map *ret_map,
+	struct taut_error *reterr);
+void tauti_shm_map_destroy(struct tauti_shm_map *map);
+
+/* --- one FIFO ----------------------------------------------------------------------*/
+struct tauti_shm_out { /* this rank writes */
+	struct tauti_shm_line *lines;
+	const struct tauti_shm_word *taken;
+	uint64_t sent, seen_taken; /* lines */
+	bool mad; /* the reader has read what was never sent */
+};
+
+struct tauti_shm_in { /* this rank reads */
+	const struct tauti_shm_line *lines;
+	struct tauti_shm_word *taken;
+	uint64_t at, told; /* lines */
+};
+
+struct tauti_shm_message {
+	const void *payload; /* of an inline one */
+	uint64_t tag;
+	uint32_t bytes, slot, lines;
+};
+
+/* Whether there is room for a message of so many bytes in the FIFO (of a slot: 0). */
+bool tauti_shm_room(struct tauti_shm_out *out, uint32_t bytes);
+/* There must be room. data: of an inline message. */
+void tauti_shm_put(struct tauti_shm_out *out, uint64_t tag, uint32_t bytes,
+	uint32_t slot, const void *data);
+enum tauti_shm_seen { TAUTI_SHM_NOTHING, TAUTI_SHM_MESSAGE, TAUTI_SHM_NONSENSE };
+/* The next message; it stays until it is taken. */
+enum tauti_shm_seen tauti_shm_look(struct tauti_shm_in *in,
+	const struct tauti_shm_layout *layout,
+	struct tauti_shm_message *ret_message);
+/* Whether the sender was told that there is room again. */
+bool tauti_shm_take(struct tauti_shm_in *in, uint32_t lines);
+
+static inline bool tauti_shm_any(const struct tauti_shm_in *in)
+{
+	return atomic_load_explicit(
+		&in->lines[in->at % TAUTI_SHM_FIFO_LINES].sequence,
+		memory_order_acquire) != 0;
+}
+
+/* --- the engine ---------------------------------------------------------------------*/
+struct tauti_shm_peer { /* another rank of the host, by its number there */
+	struct tauti_shm_out out;
+	struct tauti_shm_in in;
+	struct tauti_shm_bell *bell;
+	struct tauti_shm_word *readers; /* of its slots */
+	const unsigned char *slots;
+	uint32_t rank;
+	uint32_t n_held; /* of its slots, by messages that nobody asked for yet */
+};
+
+/* What messages are found by. */
+struct tauti_shm_key {
+	struct tauti_shm_key *next;
+	uint64_t tag;
+	uint32_t peer; /* its number in the host */
+};
+
+struct tauti_shm_asked { /* for which there was no message yet */
+	struct tauti_shm_key key;
+	bool reduces;
+	uint8_t type, reduction;
+	void *into;
+	const void *from;
+	size_t bytes;
+	struct taut_coll_request *request;
+};
+
+struct tauti_shm_come { /* for which nobody asked yet */
+	struct tauti_shm_key key;
+	uint32_t bytes, slot;
+	void *copy; /* of what stood in a slot; owned */
+	alignas(16) unsigned char payload[TAUTI_SHM_SHORT_BYTES];
+};
+
+enum { TAUTI_SHM_BUCKETS = 64 };
+
+struct tauti_shm_table {
+	struct tauti_shm_key *buckets[TAUTI_SHM_BUCKETS];
+	size_t n;
+};
+
+/* A message that waits for room. */
+struct tauti_shm_queued {
+	struct tauti_shm_queued *next;
+	struct taut_coll_request *request;
+	const void *data;
+	uint64_t tag;
+	uint32_t bytes;
+	uint32_t slot;      /* TAUT_NONE: none yet */
+	uint32_t n_peers, n_done;
+	uint32_t peers[];   /* numbers in the host */
+};
+
+/* Where something was received lately: it may still be in a cache. */
+struct tauti_shm_place {
+	const void *into;
+	uint64_t after_bytes; /* received before it */
+};
+
+enum { TAUTI_SHM_PLACES = 256 };
+
+struct tauti_shm {
+	struct tauti_shm_map map;
+	struct tauti_shm_bell *bell; /* this rank's */
+	struct tauti_shm_bell alone; /* bell of a rank without a mapping */
+	_Atomic uint32_t woken;
+	int64_t spin_ns;
+	uint32_t rank, n_world, n_peers; /* ranks of all hosts; of this one */
+	struct tauti_shm_peer *peers;    /* its own place is not used */
+	uint32_t *number_of;             /* in the host, by rank; TAUT_NONE */
+
+	unsigned char *slots;            /* this rank's */
+	struct tauti_shm_word *readers;
+	uint32_t n_free, n_busy;
+	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* the last one is the warmest */
+	uint32_t busy[TAUTI_SHM_MOST_SLOTS]; /* the oldest first */
+	struct tauti_shm_queued *queue, **queue_end;
+
+	struct tauti_shm_table asked, come;
+	struct tauti_shm_key *spare_asked, *spare_come;
+	struct tauti_shm_place places[TAUTI_SHM_PLACES];
+	uint64_t received_bytes;
+	struct taut_error broken; /* code: TAUT_OK as long as it works */
+};
+
+/* --- shm_send.c --------------------------------------------------------------------*/
+taut_status tauti_shm_send(void *engine, const uint32_t *peers,
+	uint32_t n_peers, uint64_t tag, const void *data, size_t bytes,
+	struct taut_coll_request *request, struct taut_error *err);
+/* Sends of what is queued what there is room for. */
+taut_status tauti_shm_flush(struct tauti_shm *it);
+/* Whether the first of what is queued might go on. */
+bool tauti_shm_flushable(struct tauti_shm *it);
+/* Every queued message ends with this status. */
+void tauti_shm_end_queue(struct tauti_shm *it, taut_status status);
+
+/* --- shm_recv.c --------------------------------------------------------------------*/
+taut_status tauti_shm_recv(void *engine, uint32_t peer, uint64_t tag,
+	void *data, size_t bytes, struct taut_coll_request *request,
+	struct taut_error *err);
+taut_status tauti_shm_recv_reduce(void *engine, uint32_t peer, uint64_t tag,
+	enum taut_type type, enum taut_reduction reduction, void *into,
+	const void *from, size_t count, struct taut_coll_request *request,
+	struct taut_error *err);
+bool tauti_shm_arrived(void *engine, uint64_t tag, uint64_t mask);
+/* What has come from all; also frees slots of senders that need them. */
+taut_status tauti_shm_drain(struct tauti_shm *it, struct taut_error *err);
+/* Whether a sender needs a slot back that an unasked message holds. */
+bool tauti_shm_owes(const struct tauti_shm *it);
+void tauti_shm_end_asked(struct tauti_shm *it, taut_status status);
+void tauti_shm_free_nodes(struct tauti_shm *it);
+
+/* --- shm_sleep.c -------------------------------------------------------------------*/
+taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
+	struct taut_error *err);
+void tauti_shm_wake(void *engine);
+/* After something was published: wakes its reader if that sleeps this deep. */
+void tauti_shm_ring(const struct tauti_shm *it, struct tauti_shm_bell *bell,
+	enum tauti_shm_sleep least);
+/* This process from now on takes part in the ordering by who goes to sleep. */
+bool tauti_shm_order_from_outside(void);
+
+/* --- shm_copy.c --------------------------------------------------------------------*/
+/* As memcpy(), for what other cores have written or will read. */
+void tauti_shm_copy(void *to, const void *from, size_t bytes);
+/* The same, past the caches where the processor can do that. */
+void tauti_shm_copy_past(void *to, const void *from, size_t bytes);
+
+/* --- shm.c -------------------------------------------------------------------------*/
+extern const struct taut_coll_engine tauti_shm_table;
+/* Takes map over, also when it fails. rank_of: by number in the host. */
+TAUT_NODISCARD taut_status tauti_shm_engine_create(
+	const struct tauti_shm_map *map, uint32_t n_world,
+	const uint32_t *rank_of, struct tauti_shm **ret_engine,
+	struct taut_error *reterr);
+/* Without tauti_meet. */
+TAUT_NODISCARD taut_status tauti_shm_create_by(
+	const struct tauti_shm_world *world, struct tauti_engine *ret_engine,
+	struct taut_error *reterr);
+/* Ends all that is under way; returns what is in it->broken from now on. */
+taut_status tauti_shm_break(struct tauti_shm *it, taut_status status,
+	uint32_t peer, const char *what, struct taut_error *err);
+
+#endif /* TAUT_COLL_ENGINES_SHM_H */

@@ -1,0 +1,55 @@
+/* hub.h - what run.c and hub.c ask of each other. */
+#ifndef TAUT_COLL_HUB_H
+#define TAUT_COLL_HUB_H
+
+#include "coll/run.h"
+
+/* Scratch that goes from one call to the next. */
+struct tauti_block {
+	struct tauti_block *next;
+	size_t bytes;
+	char *data; /* behind it, aligned */
+};
+
+/* The one given last of those that are large enough, and not far too large; else
+ * a new one. NULL: no memory. */
+TAUT_NODISCARD struct tauti_block *tauti_hub_take_block(
+	struct tauti_hub *hub, size_t bytes);
+void tauti_hub_give_block(struct tauti_hub *hub, struct tauti_block *block);
+
+/* --- the queue -------------------------------------------------------------------------*/
+static inline void tauti_hub_queue(struct tauti_hub *hub, struct tauti_op *op)
+{
+	op->next = NULL;
+	if (hub->first)
+		hub->last->next = op;
+	else
+		hub->first = op;
+	hub->last = op;
+}
+
+/* Looks at all that is done, and ends everything after a failure. Nothing when it
+ * is at it already. */
+void tauti_hub_drain(struct tauti_hub *hub);
+/* A failure; whoever drains the queue sees it. */
+void tauti_hub_note(struct tauti_hub *hub, const struct taut_error *why);
+
+/* --- what is under way -----------------------------------------------------------------*/
+void tauti_hub_list(struct tauti_hub *hub, struct tauti_run *run);
+void tauti_hub_unlist(struct tauti_hub *hub, struct tauti_run *run);
+
+/* The tag of a pass `later` than the one of this tag. */
+static inline uint64_t tauti_hub_later_tag(uint64_t tag, uint64_t later)
+{
+	uint64_t passes = ((UINT64_C(1) << TAUTI_PASS_BITS) - 1)
+		<< TAUTI_MESSAGE_BITS;
+
+	return (tag & ~passes) | ((tag + (later << TAUTI_MESSAGE_BITS)) &
+		passes);
+}
+
+/* --- run.c -----------------------------------------------------------------------------*/
+void tauti_run_settle(struct tauti_op *op);
+void tauti_run_abandon(struct tauti_run *run, taut_status status);
+
+#endif /* TAUT_COLL_HUB_H */

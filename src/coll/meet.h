@@ -1,0 +1,248 @@
+/* meet.h - what the files of the meeting share.
+ *
+ *     meet_link.c    frames over a socket that never blocks
+ *     meet_proof.c   nonces, and what proves that a secret is known
+ *     meet_hello.c   who comes: both sides of the hand-shake
+ *     meet_address.c where: names, listening, connecting
+ *     meet_host.c    rank 0 until all are there
+ *     meet_guest.c   the other ranks until then
+ *     meet.c         gathering, leaving
+ *     meet_watch.c   who is gone
+ *
+ * On the wire a frame is 8 bytes and a body, numbers with the low byte first:
+ *
+ *     'T' 'm'  version  kind  bytes of the body (4)  body
+ *
+ *     rank r                                 rank 0
+ *     HELLO rank n_ranks nonce         ->
+ *                                      <-    CHALLENGE nonce
+ *     ANSWER proof                     ->              who is wrong: REFUSAL
+ *                                      <-    WELCOME verdict n_ranks proof
+ *                                      <-    START, when all are there
+ *     GIVE bytes                       ->
+ *                                      <-    ALL bytes of all
+ *     BEAT, LEAVE, LOST rank code line <-->  the same
+ *
+ * A proof is HMAC-SHA256 under the secret of all that was said before it. Rank r
+ * proves first, so that whoever finds the port learns nothing of the secret. */
+#ifndef TAUT_COLL_MEET_H
+#define TAUT_COLL_MEET_H
+
+#include <pthread.h>
+
+#include "coll/coll.h"
+
+enum {
+	TAUTI_MEET_VERSION = 1,
+	TAUTI_NONCE_BYTES = 32,
+	TAUTI_PROOF_BYTES = 32,
+	TAUTI_FRAME_HEAD = 8,
+	TAUTI_BODY_MOST = 512, /* but for GIVE and ALL, whose size is known */
+	TAUTI_OUT_BYTES = 1024,
+	TAUTI_RANKS_MOST = 65535,
+};
+
+enum tauti_frame_kind {
+	TAUTI_HELLO = 1, TAUTI_CHALLENGE, TAUTI_ANSWER, TAUTI_WELCOME,
+	TAUTI_REFUSAL, TAUTI_START, TAUTI_GIVE, TAUTI_ALL, TAUTI_BEAT,
+	TAUTI_LEAVE, TAUTI_LOST,
+	TAUTI_FRAME_KINDS
+};
+
+static inline uint32_t tauti_kind_bit(enum tauti_frame_kind kind)
+{
+	return (uint32_t)1 << kind;
+}
+
+static inline void tauti_put32(uint8_t *to, uint32_t value)
+{
+	for (int i = 0; i < 4; i++)
+		to[i] = (uint8_t)(value >> 8 * i);
+}
+
+static inline uint32_t tauti_get32(const uint8_t *from)
+{
+	return from[0] | (uint32_t)from[1] << 8 | (uint32_t)from[2] << 16 |
+		(uint32_t)from[3] << 24;
+}
+
+int64_t tauti_meet_now_ns(void);
+
+/* --- meet_link.c ------------------------------------------------------------------
+ * One connection. Zero with fd -1 is none. */
+struct tauti_link {
+	int fd;
+	uint32_t allowed; /* kinds that may come now, as tauti_kind_bit() */
+	uint8_t *bulk_in; /* where a GIVE or ALL goes, of exactly this size */
+	size_t bulk_in_bytes;
+	const uint8_t *bulk_out; /* goes after what is in out */
+	size_t bulk_out_bytes;
+	int64_t heard_ns; /* when something came, monotonic */
+	int error;        /* errno of what broke it; 0: the other side closed */
+	uint8_t version;  /* of the other side, once a head came */
+	bool watched;     /* it has begun to beat */
+	size_t have;      /* bytes of the frame that is coming */
+	size_t out_from, out_end;
+	uint8_t head[TAUTI_FRAME_HEAD];
+	uint8_t body[TAUTI_BODY_MOST];
+	uint8_t out[TAUTI_OUT_BYTES];
+	char from[64]; /* address of the other side, for people */
+};
+
+struct tauti_frame {
+	enum tauti_frame_kind kind;
+	uint32_t bytes;
+	const uint8_t *body; /* until the next read; bulk_in's for GIVE, ALL */
+};
+
+/* Takes the socket, which must not block. */
+void tauti_link_open(struct tauti_link *link, int fd);
+void tauti_link_close(struct tauti_link *link);
+/* Copies a small frame behind what goes out; false: no room, the other side does
+ * not read. */
+bool tauti_link_put(struct tauti_link *link, enum tauti_frame_kind kind,
+	const void *body, size_t bytes);
+/* The same with a large body, which stays the caller's until it is gone. */
+bool tauti_link_put_bulk(struct tauti_link *link, enum tauti_frame_kind kind,
+	const void *body, size_t bytes);
+bool tauti_link_idle(const struct tauti_link *link); /* all is gone */
+/* TAUT_OK: all is gone; TAUT_EAGAIN: some is left; TAUT_EIO: it is broken, which
+ * is seen again when reading. */
+taut_status tauti_link_write(struct tauti_link *link);
+/* TAUT_OK: one frame; TAUT_EAGAIN: none yet; TAUT_EIO: closed or broken, see
+ * error; TAUT_EFORMAT: not a frame, or none that is allowed now; TAUT_EMATCH:
+ * another version. */
+TAUT_NODISCARD taut_status tauti_link_read(struct tauti_link *link,
+	struct tauti_frame *ret_frame);
+/* Writes, and waits for one frame; TAUT_EAGAIN: none until then. */
+TAUT_NODISCARD taut_status tauti_link_await(struct tauti_link *link,
+	int64_t until_ns, struct tauti_frame *ret_frame);
+/* Writes what is left, of n links at once, until then at most. */
+void tauti_links_flush(struct tauti_link *links, uint32_t n, int64_t until_ns);
+/* "its connection closed", "Connection reset by peer", ... */
+const char *tauti_link_why(const struct tauti_link *link, taut_status status);
+/* poll() that goes on after signals; milliseconds rounded up, at most a day. */
+struct pollfd;
+int tauti_poll(struct pollfd *polls, size_t n, int64_t timeout_ns);
+
+/* --- meet_proof.c -----------------------------------------------------------------*/
+struct tauti_proof_of {
+	char role; /* 'r': rank r to rank 0; '0': rank 0 to it */
+	uint32_t rank, n_ranks;      /* as rank r says */
+	uint32_t verdict, n_ranks_0; /* as rank 0 says; in its own proof alone */
+	const uint8_t *nonce, *nonce_0;
+};
+
+/* False: the system has no randomness. */
+TAUT_NODISCARD bool tauti_nonce(uint8_t ret_nonce[TAUTI_NONCE_BYTES]);
+/* False: no memory. */
+TAUT_NODISCARD bool tauti_prove(const char *secret,
+	const struct tauti_proof_of *of, uint8_t ret_proof[TAUTI_PROOF_BYTES]);
+/* As long for a wrong one as for the right one. */
+TAUT_NODISCARD bool tauti_proven(const char *secret,
+	const struct tauti_proof_of *of, const uint8_t *proof);
+
+/* --- meet_hello.c -----------------------------------------------------------------*/
+enum tauti_verdict {
+	TAUTI_WELCOME_IN, TAUTI_ALREADY_THERE, TAUTI_OTHER_SIZE,
+};
+
+/* Who came to rank 0, and has yet to prove who it is. */
+struct tauti_guest {
+	struct tauti_link link;
+	uint32_t rank, n_ranks; /* once it said so */
+	int64_t came_ns;
+	uint8_t nonce[TAUTI_NONCE_BYTES], nonce_0[TAUTI_NONCE_BYTES];
+};
+
+void tauti_guest_open(struct tauti_guest *guest, int fd, int64_t now_ns);
+/* Answers one of its frames. TAUT_EAGAIN: it goes on; TAUT_OK: it knows the
+ * secret, and waits for a verdict; TAUT_EIO: it does not; TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_guest_take(struct tauti_guest *guest,
+	const struct tauti_frame *frame, const char *secret);
+/* False: no memory. */
+TAUT_NODISCARD bool tauti_guest_welcome(struct tauti_guest *guest,
+	const char *secret, enum tauti_verdict verdict, uint32_t n_ranks);
+
+/* The other side, over a connection that stands. TAUT_OK: welcome, and nothing
+ * more came; TAUT_EAGAIN: not now, another try may do; TAUT_EIO: one of both
+ * does not know the secret; TAUT_EMATCH: see the line. */
+TAUT_NODISCARD taut_status tauti_hello(struct tauti_link *link,
+	const struct tauti_meet_options *options, int64_t until_ns,
+	struct taut_error *reterr);
+
+/* --- meet_address.c ---------------------------------------------------------------*/
+enum { TAUTI_LISTENERS = 2 }; /* IPv6 and IPv4 */
+
+struct tauti_address {
+	char host[256], port[6];
+};
+
+/* "10.0.0.1:29500", "[::1]:29500", "node0:29500". */
+TAUT_NODISCARD taut_status tauti_address_read(const char *text,
+	struct tauti_address *ret_address, struct taut_error *reterr);
+/* Sockets that listen, -1 for none. A numeric address of this host is the only
+ * one that is listened at; for a name, all are: it often means another address
+ * on its own host than elsewhere. */
+TAUT_NODISCARD taut_status tauti_address_listen(const char *text,
+	int64_t until_ns, int ret_fds[TAUTI_LISTENERS],
+	struct taut_error *reterr);
+/* A connection; TAUT_EAGAIN: not now, and why. */
+TAUT_NODISCARD taut_status tauti_address_connect(const char *text,
+	int64_t until_ns, int *ret_fd, struct taut_error *reterr);
+/* What every connection of a meeting has: it does not block, and waits for
+ * nothing to fill a packet. */
+void tauti_socket_prepare(int fd);
+
+/* --- the meeting ------------------------------------------------------------------*/
+struct tauti_meet {
+	uint32_t rank, n_ranks;
+	int64_t within_ns, lost_after_ns;
+	char *where;              /* options.address */
+	struct tauti_link *links; /* by rank; but rank 0 all have one, to it */
+	struct pollfd *polls;     /* one a link, and one more */
+	struct taut_error fault;  /* code TAUT_OK: none; else all is over */
+
+	pthread_mutex_t mutex;      /* of own_fault */
+	struct taut_error own_fault; /* of tauti_meet_fail() */
+
+	pthread_t watcher;
+	bool watching, stops; /* stops: set before the last ring */
+	int stop_fd;          /* an eventfd: own_fault or stops changed */
+	void (*lost)(void *context, const struct taut_error *why);
+	void *context;
+};
+
+/* The links that a rank has: of rank 0 to 1 .., of another to 0 alone. */
+static inline uint32_t tauti_meet_first(const struct tauti_meet *meet)
+{
+	return meet->rank == 0;
+}
+
+static inline uint32_t tauti_meet_end(const struct tauti_meet *meet)
+{
+	return meet->rank == 0 ? meet->n_ranks : 1;
+}
+
+/* meet_host.c, meet_guest.c: until all are there. */
+TAUT_NODISCARD taut_status tauti_meet_host(struct tauti_meet *meet,
+	const struct tauti_meet_options *options, struct taut_error *reterr);
+TAUT_NODISCARD taut_status tauti_meet_guest(struct tauti_meet *meet,
+	const struct tauti_meet_options *options, struct taut_error *reterr);
+
+/* meet.c: a peer is gone, or broke the rules: the line that names it goes into
+ * fault, and to all others. Returns its code. */
+taut_status tauti_meet_lose(struct tauti_meet *meet, uint32_t peer,
+	taut_status status, const char *why);
+/* The fault that rank 0 told in a LOST frame. */
+taut_status tauti_meet_told(struct tauti_meet *meet,
+	const struct tauti_frame *frame);
+/* Tells fault to all others in a LOST frame: rank 0 to all, the others to it. */
+void tauti_meet_tell(struct tauti_meet *meet, uint32_t rank);
+/* Tells own_fault, where there is one and no other before it. */
+bool tauti_meet_confess(struct tauti_meet *meet);
+/* meet_watch.c */
+void tauti_meet_ring(struct tauti_meet *meet); /* wakes the watcher; any thread */
+void tauti_meet_unwatch(struct tauti_meet *meet);
+
+#endif /* TAUT_COLL_MEET_H */

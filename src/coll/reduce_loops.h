@@ -1,0 +1,249 @@
+/* reduce_loops.h - a loop for each type and reduction.
+ *
+ * For a file that makes one set of kernels: it says before which instructions
+ * there are, and ends with TAUTI_REDUCE_SET(). Floats are handled as their bits,
+ * so that no compiler takes one NaN for another. Nothing branches on data: the
+ * compiler turns conditions into masks. */
+#ifndef TAUT_COLL_REDUCE_LOOPS_H
+#define TAUT_COLL_REDUCE_LOOPS_H
+
+#include <string.h>
+
+#include "coll/reduce.h"
+
+/* Of any alignment, and of whatever type the memory is. */
+#define LOOSE __attribute__((aligned(1), may_alias))
+typedef uint8_t loose_u8 LOOSE;
+typedef uint16_t loose_u16 LOOSE;
+typedef uint32_t loose_u32 LOOSE;
+typedef uint64_t loose_u64 LOOSE;
+typedef int8_t loose_i8 LOOSE;
+typedef int32_t loose_i32 LOOSE;
+typedef int64_t loose_i64 LOOSE;
+
+/* No turn of the loop reads what an earlier one wrote, although the compiler
+ * cannot know: out is a, or b, or neither. */
+#if defined __clang__
+#pragma clang diagnostic ignored "-Wpass-failed"
+#define NO_DEPENDENCE _Pragma("clang loop vectorize(assume_safety)")
+#else
+#define NO_DEPENDENCE _Pragma("GCC ivdep")
+#endif
+
+#define LOOP(name, element, result) \
+	static void name( \
+		void *out, const void *a, const void *b, size_t count) \
+	{ \
+		const element *of_a = a, *of_b = b; \
+		element *to = out; \
+\
+		NO_DEPENDENCE \
+		for (size_t i = 0; i < count; i++) { \
+			element x = of_a[i], y = of_b[i]; \
+\
+			to[i] = (element)(result); \
+		} \
+	}
+
+/* --- integers: a sum has the same bits with a sign and without ----------------------*/
+
+#define INTEGER_LOOPS(bits) \
+	LOOP(sum_##bits, loose_u##bits, x + y) \
+	LOOP(product_##bits, loose_u##bits, x * y) \
+	LOOP(and_##bits, loose_u##bits, x & y) \
+	LOOP(or_##bits, loose_u##bits, x | y) \
+	LOOP(xor_##bits, loose_u##bits, x ^ y) \
+	LOOP(min_i##bits, loose_i##bits, x < y ? x : y) \
+	LOOP(max_i##bits, loose_i##bits, x > y ? x : y)
+
+INTEGER_LOOPS(8)
+INTEGER_LOOPS(32)
+INTEGER_LOOPS(64)
+LOOP(min_u8, loose_u8, x < y ? x : y)
+LOOP(max_u8, loose_u8, x > y ? x : y)
+LOOP(min_u64, loose_u64, x < y ? x : y)
+LOOP(max_u64, loose_u64, x > y ? x : y)
+
+/* --- floats of 32 and 64 bits, as their bits ------------------------------------------*/
+
+#define FLOAT_OPERATIONS(bits, real, nan) \
+	static inline real real_##bits(uint##bits##_t x) \
+	{ \
+		real value; \
+\
+		memcpy(&value, &x, sizeof value); \
+		return value; \
+	} \
+	static inline uint##bits##_t settled_##bits(real value) \
+	{ \
+		uint##bits##_t x; \
+\
+		memcpy(&x, &value, sizeof x); \
+		return value != value ? nan : x; \
+	} \
+	static inline uint##bits##_t fsum_##bits( \
+		uint##bits##_t x, uint##bits##_t y) \
+	{ \
+		return settled_##bits(real_##bits(x) + real_##bits(y)); \
+	} \
+	static inline uint##bits##_t fproduct_##bits( \
+		uint##bits##_t x, uint##bits##_t y) \
+	{ \
+		return settled_##bits(real_##bits(x) * real_##bits(y)); \
+	} \
+	/* Equal ones differ in their bits only where both are zero. */ \
+	static inline uint##bits##_t fmin_##bits( \
+		uint##bits##_t x, uint##bits##_t y) \
+	{ \
+		real a = real_##bits(x), b = real_##bits(y); \
+		uint##bits##_t least = a < b ? x : y; \
+\
+		least = a == b ? x | y : least; \
+		least = a != a ? nan : least; \
+		return b != b ? nan : least; \
+	} \
+	static inline uint##bits##_t fmax_##bits( \
+		uint##bits##_t x, uint##bits##_t y) \
+	{ \
+		real a = real_##bits(x), b = real_##bits(y); \
+		uint##bits##_t most = a > b ? x : y; \
+\
+		most = a == b ? x & y : most; \
+		most = a != a ? nan : most; \
+		return b != b ? nan : most; \
+	}
+
+FLOAT_OPERATIONS(32, float, UINT32_C(0x7fc00000))
+FLOAT_OPERATIONS(64, double, UINT64_C(0x7ff8000000000000))
+
+#define FLOAT_LOOPS(bits) \
+	LOOP(float_sum_##bits, loose_u##bits, fsum_##bits(x, y)) \
+	LOOP(float_product_##bits, loose_u##bits, fproduct_##bits(x, y)) \
+	LOOP(float_min_##bits, loose_u##bits, fmin_##bits(x, y)) \
+	LOOP(float_max_##bits, loose_u##bits, fmax_##bits(x, y))
+
+FLOAT_LOOPS(32)
+FLOAT_LOOPS(64)
+
+/* --- bfloat16: the upper half of a float32 --------------------------------------------*/
+
+static inline uint32_t of_bfloat(uint16_t x)
+{
+	return (uint32_t)x << 16;
+}
+
+/* x is a number, or the settled NaN, which no rounding changes. */
+static inline uint16_t to_bfloat(uint32_t x)
+{
+	return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16);
+}
+
+#define BFLOAT_LOOP(name) \
+	LOOP(bfloat_##name, loose_u16, \
+		to_bfloat(f##name##_32(of_bfloat(x), of_bfloat(y))))
+
+BFLOAT_LOOP(sum)
+BFLOAT_LOOP(product)
+
+/* --- float16: 5 bits of exponent, 10 of fraction ---------------------------------------*/
+
+static inline uint32_t bits_32(float value)
+{
+	uint32_t x;
+
+	memcpy(&x, &value, sizeof x);
+	return x;
+}
+
+/* a where x < y, else b; neither x nor y is below zero. By its sign, for of a
+ * comparison compilers make a branch where what is chosen may trap. */
+static inline int32_t where_less(int32_t x, int32_t y, int32_t a, int32_t b)
+{
+	int32_t mask = (x - y) >> 31;
+
+	return (a & mask) | (b & ~mask);
+}
+
+/* Exact. */
+static inline uint32_t of_half(uint16_t h)
+{
+	int32_t x = (int32_t)(h & 0x7fff) << 13;
+	/* A denormal is its fraction above that of 2^-14, without the 2^-14. */
+	int32_t small = (int32_t)bits_32(
+		real_32((uint32_t)x + 0x38800000) - 0x1p-14f);
+	int32_t wide = x + (112 << 23); /* 127 - 15 */
+
+	/* Infinity and NaN have the highest exponent here and there. */
+	wide = where_less(x, 31 << 23, wide, wide | 0x7f800000);
+	wide = where_less(x, 1 << 23, small, wide);
+	return (uint32_t)wide | (uint32_t)(h & 0x8000) << 16;
+}
+
+static inline uint16_t to_half(float value)
+{
+	uint32_t x = bits_32(value);
+	int32_t size = (int32_t)(x & 0x7fffffff);
+	/* Added to 0.5, whose last place is that of a denormal half. */
+	int32_t small = (int32_t)bits_32(
+		real_32((uint32_t)size) + 0.5f) - 0x3f000000;
+	int32_t half = (size + 0xfff + (size >> 13 & 1) - (112 << 23)) >> 13;
+
+	half = where_less(size, 0x38800000, small, half);  /* below 2^-14 */
+	half = where_less(size, 0x47800000, half, 0x7c00); /* 2^16 and more */
+	half |= (int32_t)(x >> 16 & 0x8000);
+	return (uint16_t)where_less(0x7f800000, size, 0x7e00, half); /* NaN */
+}
+
+LOOP(half_sum, loose_u16, to_half(real_32(of_half(x)) + real_32(of_half(y))))
+LOOP(half_product, loose_u16, to_half(real_32(of_half(x)) * real_32(of_half(y))))
+
+/* --- the least and most of 16 bits: floats are ordered as their sizes are ---------------*/
+
+/* -0 just before +0. Twice is x again. */
+static inline int16_t ordered(uint16_t x)
+{
+	return (int16_t)(x ^ ((uint16_t)((int16_t)x >> 15) & 0x7fff));
+}
+
+/* `chosen`, or the quiet NaN where either is beyond infinity. */
+static inline uint16_t unless_nan(uint16_t x, uint16_t y, uint16_t chosen,
+	uint16_t infinity, uint16_t nan)
+{
+	chosen = (x & 0x7fff) > infinity ? nan : chosen;
+	return (y & 0x7fff) > infinity ? nan : chosen;
+}
+
+#define SHORT_LOOPS(name, infinity, nan) \
+	LOOP(name##_min, loose_u16, unless_nan(x, y, \
+		ordered(x) < ordered(y) ? x : y, infinity, nan)) \
+	LOOP(name##_max, loose_u16, unless_nan(x, y, \
+		ordered(x) > ordered(y) ? x : y, infinity, nan))
+
+SHORT_LOOPS(half, 0x7c00, 0x7e00)
+SHORT_LOOPS(bfloat, 0x7f80, 0x7fc0)
+
+/* --- the set --------------------------------------------------------------------------*/
+
+#define INTEGER_ROW(bits, sign) \
+	{ sum_##bits, product_##bits, min_##sign##bits, max_##sign##bits, \
+		and_##bits, or_##bits, xor_##bits }
+
+/* half: how the names of the sum and product of these begin. */
+#define TAUTI_REDUCE_SET(set, set_name, half) \
+	const struct tauti_reduce_kernels set = { set_name, { \
+		[TAUT_FLOAT32] = { float_sum_32, float_product_32, \
+			float_min_32, float_max_32 }, \
+		[TAUT_FLOAT64] = { float_sum_64, float_product_64, \
+			float_min_64, float_max_64 }, \
+		[TAUT_FLOAT16] = { half##_sum, half##_product, half_min, \
+			half_max }, \
+		[TAUT_BFLOAT16] = { bfloat_sum, bfloat_product, bfloat_min, \
+			bfloat_max }, \
+		[TAUT_INT8] = INTEGER_ROW(8, i), \
+		[TAUT_UINT8] = INTEGER_ROW(8, u), \
+		[TAUT_INT32] = INTEGER_ROW(32, i), \
+		[TAUT_INT64] = INTEGER_ROW(64, i), \
+		[TAUT_UINT64] = INTEGER_ROW(64, u), \
+	} }
+
+#endif /* TAUT_COLL_REDUCE_LOOPS_H */

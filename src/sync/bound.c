@@ -1,0 +1,37 @@
+/* bound.c - what letting the next forward pass begin layer by layer can give.
+ *
+ * One link that can be divided at will, no latency. With f + b + C passes of the
+ * two resources, compute is busy for f + b and the link for C. Overlapped: nothing
+ * is sent in the forward pass, so that f is added to the longer of b and C.
+ * Crossed: both may always be busy, and the busier one is the bound. The quotient
+ * is largest at C = f + b, where it is (f + C) / C = 1 + f / (f + b). */
+#include <taut/sync.h>
+
+static int64_t at_most(int64_t ns)
+{
+	const int64_t most = INT64_MAX / 4; /* three can be added up */
+
+	return ns < 0 ? 0 : ns > most ? most : ns;
+}
+
+static int64_t larger(int64_t a, int64_t b)
+{
+	return a > b ? a : b;
+}
+
+struct taut_sync_bound taut_sync_bound(
+	int64_t forward_ns, int64_t backward_ns, int64_t communication_ns)
+{
+	int64_t f = at_most(forward_ns), b = at_most(backward_ns);
+	int64_t c = at_most(communication_ns);
+	struct taut_sync_bound bound = {
+		.overlapped_ns = f + larger(b, c),
+		.crossed_ns = larger(f + b, c),
+		.most_gain = 1,
+	};
+
+	if (bound.crossed_ns)
+		bound.most_gain = (double)bound.overlapped_ns /
+			(double)bound.crossed_ns;
+	return bound;
+}

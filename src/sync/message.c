@@ -1,0 +1,403 @@
+/* message.c - pieces to collectives: gathered, multiplied, scattered. */
+#include "sync/sync.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+/* --- what there is of them ---------------------------------------------------------*/
+
+static struct tauti_message *take(struct taut_sync *sync)
+{
+	struct tauti_message *message = sync->free;
+
+	if (message)
+		sync->free = message->next;
+	else
+		message = calloc(1, sizeof *message);
+	if (message) {
+		message->sync = sync;
+		message->n = 0;
+		message->next = NULL;
+	}
+	return message;
+}
+
+static void give_back(struct taut_sync *sync, struct tauti_message *message)
+{
+	message->next = sync->free;
+	sync->free = message;
+}
+
+static void free_message(struct tauti_message *message)
+{
+	free(message->pieces);
+	free(message->staging);
+	free(message);
+}
+
+void tauti_message_free_all(struct taut_sync *sync)
+{
+	struct tauti_message *message;
+
+	while ((message = sync->free) != NULL) {
+		sync->free = message->next;
+		free_message(message);
+	}
+	while ((message = sync->oldest) != NULL) {
+		sync->oldest = message->newer;
+		free_message(message);
+	}
+}
+
+/* To those under way, as the newest. */
+static void add_under_way(
+	struct taut_sync *sync, struct tauti_message *message)
+{
+	message->older = sync->newest_message;
+	message->newer = NULL;
+	if (message->older)
+		message->older->newer = message;
+	else
+		sync->oldest = message;
+	sync->newest_message = message;
+}
+
+static void remove_under_way(
+	struct taut_sync *sync, struct tauti_message *message)
+{
+	if (message->newer)
+		message->newer->older = message->older;
+	else
+		sync->newest_message = message->older;
+	if (message->older)
+		message->older->newer = message->newer;
+	else
+		sync->oldest = message->newer;
+}
+
+/* What callers are told of it. */
+static void count_begun(struct taut_sync *sync)
+{
+	pthread_mutex_lock(&sync->lock);
+	sync->counts.messages++;
+	if (!sync->n_busy++)
+		sync->busy_since_ns = tauti_sync_now_ns();
+	pthread_mutex_unlock(&sync->lock);
+}
+
+static void count_ended(
+	struct taut_sync *sync, const struct tauti_message *message)
+{
+	uint64_t bytes = 0;
+
+	for (size_t i = 0; i < message->n; i++)
+		bytes += message->pieces[i].bytes;
+	pthread_mutex_lock(&sync->lock);
+	if (!--sync->n_busy)
+		sync->counts.busy_ns +=
+			tauti_sync_now_ns() - sync->busy_since_ns;
+	if (message->verb != TAUT_ALLGATHER)
+		sync->counts.bytes += bytes;
+	if (message->copied && message->verb == TAUT_ALLREDUCE)
+		sync->counts.copied_bytes += 2 * bytes;
+	else if (message->copied) /* all of one side, a block of the other */
+		sync->counts.copied_bytes += bytes + bytes / sync->n_ranks;
+	pthread_mutex_unlock(&sync->lock);
+}
+
+/* --- several tasks as one ----------------------------------------------------------*/
+
+static const struct tauti_task_of_sync *task_of(
+	const struct tauti_message *message, size_t i)
+{
+	const struct taut_sync *sync = message->sync;
+
+	return &sync->tasks.data[
+		tauti_sync_task(sync, message->pieces[i].task)];
+}
+
+static uint64_t slot_of(
+	const struct tauti_message *message, const struct tauti_task_of_sync *task)
+{
+	return (task->count + message->n_blocks - 1) / message->n_blocks;
+}
+
+/* An all-gather brings sums, which have been multiplied. */
+static double factor_of(const struct tauti_message *message, size_t i)
+{
+	return message->verb == TAUT_ALLGATHER ? 1 : task_of(message, i)->factor;
+}
+
+static void gather_block(const struct tauti_message *message, uint32_t block)
+{
+	size_t size = taut_type_bytes(message->type);
+	char *at = (char *)message->staging +
+		block * message->block_count * size;
+
+	for (size_t i = 0; i < message->n; i++) {
+		const struct tauti_task_of_sync *task = task_of(message, i);
+		uint64_t slot = slot_of(message, task), length;
+		uint64_t first = taut_coll_block(
+			task->count, message->n_blocks, block, &length);
+
+		tauti_sync_scale(message->type, at,
+			(const char *)task->data + first * size, length,
+			factor_of(message, i));
+		memset(at + length * size, 0, (slot - length) * size);
+		at += slot * size;
+	}
+}
+
+static void scatter_block(const struct tauti_message *message, uint32_t block)
+{
+	size_t size = taut_type_bytes(message->type);
+	const char *at = (const char *)message->staging +
+		block * message->block_count * size;
+
+	for (size_t i = 0; i < message->n; i++) {
+		const struct tauti_task_of_sync *task = task_of(message, i);
+		uint64_t length, first = taut_coll_block(
+			task->count, message->n_blocks, block, &length);
+
+		memcpy((char *)task->data + first * size, at, length * size);
+		at += slot_of(message, task) * size;
+	}
+}
+
+/* A reduce-scatter reads all blocks and leaves this rank's; an all-gather the other
+ * way round. */
+static void gather(const struct tauti_message *message)
+{
+	uint32_t rank = message->sync->rank;
+
+	if (message->verb == TAUT_ALLGATHER)
+		gather_block(message, rank);
+	else
+		for (uint32_t i = 0; i < message->n_blocks; i++)
+			gather_block(message, i);
+}
+
+static void scatter(const struct tauti_message *message)
+{
+	uint32_t rank = message->sync->rank;
+
+	if (message->verb == TAUT_REDUCE_SCATTER)
+		scatter_block(message, rank);
+	else
+		for (uint32_t i = 0; i < message->n_blocks; i++)
+			if (message->verb != TAUT_ALLGATHER || i != rank)
+				scatter_block(message, i);
+}
+
+static bool reserve_staging(struct tauti_message *message)
+{
+	size_t bytes = 0;
+	void *staging;
+
+	message->block_count = 0;
+	for (size_t i = 0; i < message->n; i++)
+		message->block_count +=
+			slot_of(message, task_of(message, i));
+	bytes = message->n_blocks * message->block_count *
+		taut_type_bytes(message->type);
+	if (bytes <= message->staging_bytes)
+		return true;
+	staging = malloc(bytes);
+	if (!staging)
+		return false;
+	free(message->staging);
+	message->staging = staging;
+	message->staging_bytes = bytes;
+	return true;
+}
+
+/* Do they lie one behind the other? Then they are one in memory already. */
+static bool is_contiguous(const struct tauti_message *message)
+{
+	for (size_t i = 1; i < message->n; i++) {
+		const char *end = (const char *)task_of(message, i - 1)->data +
+			message->pieces[i - 1].bytes;
+
+		if (task_of(message, i)->data != end)
+			return false;
+	}
+	return message->n == 1 || message->verb == TAUT_ALLREDUCE;
+}
+
+/* --- beginning ---------------------------------------------------------------------*/
+
+static enum taut_coll_verb verb_of(
+	const struct taut_sync *sync, const struct taut_sched_piece *piece)
+{
+	if (!sync->options.halves)
+		return TAUT_ALLREDUCE;
+	return piece->task % 2 ? TAUT_ALLGATHER : TAUT_REDUCE_SCATTER;
+}
+
+/* What may go in one message has the same. */
+static uint32_t kind_of(
+	const struct taut_sync *sync, const struct taut_sched_piece *piece)
+{
+	enum taut_type type =
+		sync->tasks.data[tauti_sync_task(sync, piece->task)].type;
+
+	return (uint32_t)verb_of(sync, piece) * TAUT_TYPES + (uint32_t)type;
+}
+
+static bool add_pieces(struct tauti_message *message,
+	const struct taut_sched_piece *pieces, size_t n)
+{
+	const struct taut_sync *sync = message->sync;
+	uint32_t kind = kind_of(sync, &pieces[0]);
+
+	if (n > message->capacity) {
+		void *grown = realloc(
+			message->pieces, n * sizeof *message->pieces);
+
+		if (!grown)
+			return false;
+		message->pieces = grown;
+		message->capacity = n;
+	}
+	for (size_t i = 0; i < n; i++)
+		if (kind_of(sync, &pieces[i]) == kind)
+			message->pieces[message->n++] = pieces[i];
+	message->verb = verb_of(sync, &pieces[0]);
+	message->type = (enum taut_type)(kind % TAUT_TYPES);
+	message->n_blocks =
+		message->verb == TAUT_ALLREDUCE ? 1 : sync->n_ranks;
+	return true;
+}
+
+static void over(void *context, taut_status status)
+{
+	struct tauti_message *message = context;
+	struct taut_sync *sync = message->sync;
+
+	message->status = status;
+	message->next = NULL;
+	if (sync->first_ended)
+		sync->last_ended->next = message;
+	else
+		sync->first_ended = message;
+	sync->last_ended = message;
+}
+
+/* Each piece is multiplied where it lies. */
+static void scale_in_place(const struct tauti_message *message)
+{
+	size_t size = taut_type_bytes(message->type);
+
+	for (size_t i = 0; i < message->n; i++) {
+		const struct taut_sched_piece *piece = &message->pieces[i];
+		char *data = (char *)task_of(message, i)->data +
+			piece->first_byte;
+
+		tauti_sync_scale(message->type, data, data,
+			piece->bytes / size, factor_of(message, i));
+	}
+}
+
+static taut_status send(struct tauti_message *message, struct taut_error *err)
+{
+	struct taut_sync *sync = message->sync;
+	struct taut_coll_call call = { .verb = message->verb,
+		.type = message->type, .reduction = TAUT_SUM,
+		.ordered = sync->options.ordered };
+
+	if (message->copied) {
+		gather(message);
+		call.output = message->staging;
+		call.count = message->n_blocks * message->block_count;
+	} else {
+		scale_in_place(message);
+		call.output = (char *)task_of(message, 0)->data +
+			message->pieces[0].first_byte;
+		for (size_t i = 0; i < message->n; i++)
+			call.count += message->pieces[i].bytes;
+		call.count /= taut_type_bytes(message->type);
+	}
+	message->number = sync->n_messages;
+	return taut_comm_start(sync->pieces, &call, over, message, err);
+}
+
+/* The pieces of the kind of the first. */
+static taut_status send_together(struct taut_sync *sync,
+	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err)
+{
+	struct tauti_message *message = take(sync);
+	taut_status status = TAUT_ENOMEM;
+
+	if (!message || !add_pieces(message, pieces, n))
+		goto no_memory;
+	message->copied = !is_contiguous(message);
+	if (message->copied && !reserve_staging(message))
+		goto no_memory;
+	add_under_way(sync, message);
+	count_begun(sync);
+	status = send(message, err);
+	if (!status) {
+		sync->n_messages++;
+		return TAUT_OK;
+	}
+	remove_under_way(sync, message);
+	give_back(sync, message);
+	return status;
+
+no_memory:
+	if (message)
+		give_back(sync, message);
+	return taut_error_set(err, status, -1, "sync: out of memory");
+}
+
+taut_status tauti_message_start(void *context,
+	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err)
+{
+	struct taut_sync *sync = context;
+	taut_status status = TAUT_OK;
+	uint64_t seen = 0;
+
+	for (size_t i = 0; i < n && !status; i++) {
+		uint64_t kind = UINT64_C(1) << kind_of(sync, &pieces[i]);
+
+		if (!(seen & kind))
+			status = send_together(sync, pieces + i, n - i, err);
+		seen |= kind;
+	}
+	return status;
+}
+
+/* --- ending ------------------------------------------------------------------------*/
+
+static taut_status end(struct tauti_message *message, struct taut_error *err)
+{
+	struct taut_sync *sync = message->sync;
+	taut_status status = message->status;
+
+	if (status)
+		return tauti_sync_comm_failed(sync, status, err);
+	if (message->copied)
+		scatter(message);
+	remove_under_way(sync, message);
+	count_ended(sync, message);
+	for (size_t i = 0; i < message->n && !status; i++)
+		status = taut_sched_finished(
+			sync->sched, message->pieces[i].number, err);
+	give_back(sync, message);
+	return status;
+}
+
+taut_status tauti_message_end_all(
+	struct taut_sync *sync, bool *moved, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+
+	while (sync->first_ended && !status) {
+		struct tauti_message *message = sync->first_ended;
+
+		sync->first_ended = message->next;
+		*moved = true;
+		status = end(message, err);
+	}
+	return status;
+}

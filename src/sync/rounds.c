@@ -1,0 +1,252 @@
+/* rounds.c - what ranks agree on: the and of their words, by an all-reduce in
+ * which each rank sends to each (TAUT_WAY_FLAT). So one that has entered a round is
+ * heard of by all at once; with other ways some are only sent to when others
+ * have entered too, who do not know that they should.
+ *
+ * The first collective compares what was declared, and a second one finds what
+ * differs, as the scheduler does with its tasks. It knows of no types and factors,
+ * and compares nothing without rounds (DECLARED). */
+#include "sync/sync.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+
+enum { COMPARED = 6 };
+
+static taut_status reserve(
+	struct tauti_round *round, size_t n, struct taut_error *err)
+{
+	uint64_t *words;
+
+	round->n_words = n;
+	if (n <= round->capacity)
+		return TAUT_OK;
+	n += n / 2;
+	words = realloc(round->words, n * sizeof *words);
+	if (!words)
+		return taut_error_set(
+			err, TAUT_ENOMEM, -1, "sync: out of memory");
+	round->words = words;
+	round->capacity = n;
+	return TAUT_OK;
+}
+
+static void over(void *context, taut_status status)
+{
+	struct taut_sync *sync = context;
+
+	sync->round.over = true;
+	sync->round.status = status;
+}
+
+/* With the words that are there. */
+static taut_status begin(struct taut_sync *sync, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
+		.type = TAUT_UINT64, .reduction = TAUT_BIT_AND,
+		.output = round->words, .count = round->n_words,
+		.way = TAUT_WAY_FLAT };
+
+	round->under_way = true;
+	round->over = false;
+	round->n_started++;
+	return taut_comm_start(sync->round_comm, &call, over, sync, err);
+}
+
+taut_status tauti_round_agree(void *context, uint64_t number,
+	const uint64_t *words, size_t n, struct taut_error *err)
+{
+	struct taut_sync *sync = context;
+	taut_status status = reserve(&sync->round, n, err);
+
+	if (status)
+		return status;
+	memcpy(sync->round.words, words, n * sizeof *words);
+	sync->round.number = number;
+	sync->round.n_agree = number + 1;
+	return begin(sync, err);
+}
+
+/* --- whether ranks declared the same -------------------------------------------------
+ * Pairs of a number and its complement: their and is what this rank sent if and
+ * only if all sent the same. */
+
+static void put_pair(uint64_t *words, size_t i, uint64_t number)
+{
+	words[2 * i] = number;
+	words[2 * i + 1] = ~number;
+}
+
+static bool pair_differs(const struct tauti_round *round, size_t i)
+{
+	return memcmp(&round->words[2 * i], &round->compared[2 * i],
+		2 * sizeof *round->words) != 0;
+}
+
+static uint64_t hash_task(const struct tauti_task_of_sync *task)
+{
+	uint64_t fields[4] = { (uint64_t)task->type, task->count,
+		(uint64_t)task->priority, 0 };
+
+	memcpy(&fields[3], &task->factor, sizeof task->factor);
+	return tauti_hash((const char *)fields, sizeof fields);
+}
+
+static uint64_t hash_tasks(const struct taut_sync *sync)
+{
+	uint64_t hash = TAUTI_HASH_A;
+
+	for (size_t i = 0; i < sync->tasks.count; i++)
+		hash = tauti_hash_mix(hash ^ TAUTI_HASH_B,
+			hash_task(&sync->tasks.data[i]) ^ TAUTI_HASH_C);
+	return hash;
+}
+
+/* What is sent is kept, to be compared with the answer. */
+static taut_status begin_match(struct taut_sync *sync, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+	size_t bytes = round->n_words * sizeof *round->words;
+	uint64_t *compared = realloc(round->compared, bytes);
+
+	if (!compared)
+		return taut_error_set(
+			err, TAUT_ENOMEM, -1, "sync: out of memory");
+	round->compared = compared;
+	memcpy(compared, round->words, bytes);
+	return begin(sync, err);
+}
+
+taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err)
+{
+	const struct taut_sync_options *options = &sync->options;
+	struct tauti_round *round = &sync->round;
+	taut_status status;
+
+	round->match = TAUTI_MATCHED;
+	if (sync->n_ranks == 1)
+		return TAUT_OK;
+	round->match = TAUTI_MATCH_ASKED;
+	status = reserve(round, 2 * COMPARED, err);
+	if (status)
+		return status;
+	put_pair(round->words, 0, sync->tasks.count);
+	put_pair(round->words, 1, hash_tasks(sync));
+	put_pair(round->words, 2, (uint64_t)options->order * 4 +
+		options->halves * 2 + options->ordered);
+	put_pair(round->words, 3, options->piece_bytes);
+	put_pair(round->words, 4, options->credit_bytes);
+	put_pair(round->words, 5, options->fuse_bytes);
+	return begin_match(sync, err);
+}
+
+static taut_status begin_find(struct taut_sync *sync, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+	taut_status status = reserve(round, 2 * sync->tasks.count, err);
+
+	if (status)
+		return status;
+	round->match = TAUTI_MATCH_FIND;
+	for (size_t i = 0; i < sync->tasks.count; i++)
+		put_pair(round->words, i, hash_task(&sync->tasks.data[i]));
+	return begin_match(sync, err);
+}
+
+static taut_status compare(struct taut_sync *sync, struct taut_error *err)
+{
+	static const char *const names[COMPARED] = { "tasks", NULL,
+		"order (times 4), halves (2) and ordered (1)", "piece_bytes",
+		"credit_bytes", "fuse_bytes" };
+	const struct tauti_round *round = &sync->round;
+
+	for (size_t i = 0; i < COMPARED; i++)
+		if (names[i] && pair_differs(round, i))
+			return taut_error_set(err, TAUT_EMATCH, -1, "sync: "
+				"ranks do not match: %s: %" PRIu64 " here, and "
+				"not on every rank", names[i],
+				round->compared[2 * i]);
+	if (pair_differs(round, 1))
+		return begin_find(sync, err);
+	sync->round.match = TAUTI_MATCHED;
+	return TAUT_OK;
+}
+
+static taut_status find(const struct taut_sync *sync, struct taut_error *err)
+{
+	const struct tauti_task_of_sync *task;
+	size_t i = 0;
+
+	while (i + 1 < sync->tasks.count && !pair_differs(&sync->round, i))
+		i++;
+	task = &sync->tasks.data[i];
+	return taut_error_set(err, TAUT_EMATCH, -1, "sync: ranks do not match: "
+		"task %zu has %" PRIu64 " elements of %s, priority %" PRId64
+		" and factor %g here, and not on every rank", i, task->count,
+		taut_type_name(task->type), task->priority, task->factor);
+}
+
+/* --- what is heard -----------------------------------------------------------------*/
+
+static taut_status take_answer(struct taut_sync *sync, struct taut_error *err)
+{
+	const struct tauti_round *round = &sync->round;
+
+	if (round->status)
+		return tauti_sync_comm_failed(sync, round->status, err);
+	switch (round->match) {
+	case TAUTI_MATCH_ASKED:
+		return compare(sync, err);
+	case TAUTI_MATCH_FIND:
+		return find(sync, err);
+	default:
+		return taut_sched_agreed(sync->sched, round->number,
+			round->words, round->n_words, err);
+	}
+}
+
+bool tauti_round_may_ask(const struct taut_sync *sync)
+{
+	return sync->round.match == TAUTI_MATCHED && sync->n_ranks > 1 &&
+		sync->options.order == TAUT_SCHED_AGREED &&
+		!sync->round.under_way && !sync->oldest;
+}
+
+taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err)
+{
+	return taut_sched_asked(sync->sched, sync->round.n_agree, err);
+}
+
+/* Another rank has entered the next round. Told once of each. */
+static taut_status hear_asked(
+	struct taut_sync *sync, bool *moved, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+
+	if (round->match != TAUTI_MATCHED || sync->n_ranks == 1 ||
+		sync->options.order != TAUT_SCHED_AGREED ||
+		round->told_asked > round->n_agree ||
+		!taut_comm_asked(sync->round_comm))
+		return TAUT_OK;
+	*moved = true;
+	round->told_asked = round->n_agree + 1;
+	return taut_sched_asked(sync->sched, round->n_agree, err);
+}
+
+taut_status tauti_round_move(
+	struct taut_sync *sync, bool *moved, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+	taut_status status = TAUT_OK;
+
+	if (round->over) {
+		*moved = true;
+		round->over = round->under_way = false;
+		status = take_answer(sync, err);
+	}
+	return status ? status : hear_asked(sync, moved, err);
+}

@@ -1,0 +1,215 @@
+/* sync.h - what the files of the engine over collectives share.
+ *
+ *     sync.c      life; what is declared, and what was counted
+ *     wait.c      callers: what they hand over, and what they wait for
+ *     loop.c      the thread: everything that moves
+ *     message.c   pieces to collectives: gathered, multiplied, scattered
+ *     rounds.c    what ranks agree on, and whether they declared the same
+ *     farewell.c  a rank that ends says so
+ *     scale.c     the factor
+ *     bound.c     what crossing the barrier can give
+ *
+ * Only the thread is in the communicators and in the scheduler, but for declaring,
+ * which is over before anything moves. Callers leave what they want in lists that
+ * need no memory, under the lock, and wake the thread when it sleeps. The thread
+ * takes no lock while it is in a call of a communicator or of the scheduler; what a
+ * collective's done() notes is looked at afterwards, so nothing is called from
+ * inside something else.
+ *
+ * Four twins of the caller's communicator, since each is an order of its own:
+ * pieces, whose order the scheduler makes the same on all ranks; rounds, one after
+ * the other; runs, in the order of the job; the farewell. */
+#ifndef TAUT_SYNC_SYNC_H
+#define TAUT_SYNC_SYNC_H
+
+#include <pthread.h>
+#include <stdbool.h>
+#include <sys/types.h>
+
+#include <taut/sync.h>
+
+#include "base/vec.h"
+
+struct tauti_task_of_sync {
+	enum taut_type type;
+	uint64_t count;
+	int64_t priority;
+	double factor;
+	void *data; /* the thread's to read while open */
+	/* Under the lock. */
+	bool open;   /* made ready, not done */
+	bool queued; /* done, not taken by taut_sync_next() */
+	uint32_t n_waiters;
+	uint32_t next_ready, next_done;
+};
+
+/* What a caller waits for the thread to do. The caller's, once over; if all ends
+ * before, it stays in the list until destroy, for a collective may use it. */
+struct tauti_request {
+	struct taut_sync *sync;
+	struct tauti_request *next;      /* those that the thread has not seen */
+	struct tauti_request *older, *newer; /* all */
+	bool is_run; /* else new limits */
+	struct taut_coll_call call;
+	uint64_t piece_bytes, credit_bytes, fuse_bytes;
+	bool over; /* under the lock, with err */
+	struct taut_error err; /* code: how it ended */
+	/* The thread's. */
+	struct tauti_request *next_ended;
+	taut_status status; /* of the collective */
+	uint64_t number;
+};
+
+/* One collective of pieces. */
+struct tauti_message {
+	struct taut_sync *sync;
+	struct tauti_message *next; /* free, or ended */
+	struct tauti_message *older, *newer; /* under way */
+	uint64_t number; /* from 0, the same on all ranks */
+	taut_status status;
+	enum taut_coll_verb verb;
+	enum taut_type type;
+	size_t n, capacity;
+	struct taut_sched_piece *pieces;
+	/* Where several tasks are copied together: n_blocks of block_count
+	 * elements, in each of which every task has its block of that number,
+	 * and room for one element more where another block has one more. So a
+	 * task's blocks are the same whichever tasks go with it. */
+	bool copied;
+	uint32_t n_blocks;
+	uint64_t block_count;
+	void *staging;
+	size_t staging_bytes; /* that are there */
+};
+
+enum tauti_match { /* do all ranks have the same tasks? */
+	TAUTI_MATCH_NOT_ASKED,
+	TAUTI_MATCH_ASKED,
+	TAUTI_MATCH_FIND, /* no: which one differs */
+	TAUTI_MATCHED,
+};
+
+struct tauti_round { /* the thread's */
+	bool under_way, over;
+	taut_status status;
+	uint64_t number;     /* the scheduler's, of the one under way */
+	uint64_t n_started;  /* on the twin */
+	uint64_t n_agree;    /* of the scheduler's; the number of its next */
+	uint64_t told_asked; /* the scheduler was told of those below */
+	uint64_t *words;
+	size_t n_words, capacity;
+	enum tauti_match match;
+	uint64_t *compared; /* what this rank sent to be compared */
+};
+
+enum { TAUTI_FAREWELL_WORDS = 4 };
+
+struct tauti_farewell { /* the thread's */
+	bool begun, over, heard;
+	taut_status status;
+	uint64_t words[TAUTI_FAREWELL_WORDS]; /* who and why; collectives of
+	                                         pieces, rounds and runs that
+	                                         who left took part in */
+	bool left; /* in peace */
+	bool told; /* all know why this rank has failed */
+};
+
+struct taut_sync {
+	struct taut_comm *comm; /* the caller's */
+	struct taut_comm *pieces, *round_comm, *runs, *farewell_comm;
+	struct taut_sched *sched;
+	struct taut_sync_options options;
+	uint32_t rank, n_ranks;
+	pid_t process;
+	pthread_t thread;
+
+	pthread_mutex_t lock; /* of what follows */
+	pthread_cond_t task_done, any_done, request_over;
+	TAUT_VEC(struct tauti_task_of_sync) tasks;
+	bool frozen; /* no more are declared */
+	uint32_t n_open, n_all_waiters, n_next_waiters;
+	uint32_t first_ready, last_ready; /* not seen by the thread */
+	struct tauti_request *first_request, *last_request; /* as well */
+	struct tauti_request *newest; /* of all */
+	uint32_t first_done, last_done; /* queued */
+	bool news;     /* since the thread looked */
+	bool sleeping; /* nobody has woken it since */
+	bool quit;
+	bool give_up; /* a caller has failed it */
+	bool failed;
+	struct taut_error failure;
+	struct taut_sync_counts counts;
+	int64_t busy_since_ns; /* while n_busy */
+	uint32_t n_busy;       /* messages under way */
+
+	/* The thread's. */
+	bool quitting;
+	struct tauti_message *free, *oldest, *newest_message;
+	struct tauti_message *first_ended, *last_ended;
+	struct tauti_request *ended_runs;
+	uint64_t n_messages, n_runs; /* begun */
+	struct tauti_round round;
+	struct tauti_farewell farewell;
+};
+
+/* The task of a task of the scheduler; a half has two of those. */
+static inline uint32_t tauti_sync_task(
+	const struct taut_sync *sync, uint32_t scheduled)
+{
+	return sync->options.halves ? scheduled / 2 : scheduled;
+}
+
+int64_t tauti_sync_now_ns(void);
+/* Why a collective ended so: the communicator's line, or one that is made up. */
+taut_status tauti_sync_comm_failed(
+	struct taut_sync *sync, taut_status status, struct taut_error *err);
+
+/* --- wait.c -------------------------------------------------------------------------*/
+/* From the scheduler's done(). */
+void tauti_sync_told(struct taut_sync *sync, uint32_t task);
+/* Gives every caller `why`. The first counts. */
+void tauti_sync_end(struct taut_sync *sync, const struct taut_error *why);
+void tauti_sync_answer(struct taut_sync *sync, struct tauti_request *request,
+	taut_status status, const struct taut_error *why);
+
+/* --- loop.c -------------------------------------------------------------------------*/
+void *tauti_sync_thread(void *sync);
+
+/* --- message.c ----------------------------------------------------------------------*/
+/* The scheduler's start(). */
+taut_status tauti_message_start(void *sync,
+	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err);
+/* Ends those whose collective is over. */
+taut_status tauti_message_end_all(
+	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* No communicator uses any of them. */
+void tauti_message_free_all(struct taut_sync *sync);
+
+/* --- rounds.c -----------------------------------------------------------------------*/
+/* The scheduler's agree(). */
+taut_status tauti_round_agree(void *sync, uint64_t round,
+	const uint64_t *words, size_t n, struct taut_error *err);
+/* Begins to compare what was declared; once. */
+taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err);
+taut_status tauti_round_move(
+	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* Enters a round for no reason; where there are rounds, and nothing is under way. */
+bool tauti_round_may_ask(const struct taut_sync *sync);
+taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err);
+
+/* --- farewell.c ----------------------------------------------------------------------
+ * Each rank starts one small collective on a twin that has no other: the first one
+ * that ends, to say so; the others when they hear that somebody has. */
+taut_status tauti_farewell_move(
+	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* why: NULL: in peace, or with tasks under way. Returns when the others know, or
+ * will not. */
+void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why);
+
+/* --- scale.c --------------------------------------------------------------------------
+ * out = in times factor; out may be in. Exactly in when the factor is 1 or 0. Floats
+ * of 16 bits are computed in 32 and rounded to the nearest, ties to even. */
+void tauti_sync_scale(enum taut_type type, void *out, const void *in,
+	uint64_t count, double factor);
+
+#endif /* TAUT_SYNC_SYNC_H */

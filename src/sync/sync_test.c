@@ -1,0 +1,506 @@
+/* What taut/sync.h says, call by call, with two or three ranks in one process. */
+#include "sync/ranks.h"
+
+#ifdef __SSE2__
+#include <xmmintrin.h>
+#endif
+
+static const struct taut_sync_options PLAIN = { .ordered = true };
+
+static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
+	int64_t priority, double factor)
+{
+	uint32_t task = TAUT_NONE;
+
+	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
+		factor, &task, why));
+	return task;
+}
+
+static void ready(struct rank *rank, uint32_t task, void *data)
+{
+	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
+}
+
+static void await(struct rank *rank, uint32_t task)
+{
+	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
+}
+
+/* --- sums --------------------------------------------------------------------------*/
+
+static void sum_a_few(struct rank *rank)
+{
+	float a[4] = { 1, 2, 3, (float)rank->id }, b = 8;
+	int64_t c[2] = { -5, (int64_t)rank->id << 40 };
+	uint32_t n = rank->all->n, ranks = n * (n - 1) / 2;
+	uint32_t tasks[3] = { declare(rank, TAUT_FLOAT32, 4, 2, 0),
+		declare(rank, TAUT_FLOAT32, 1, 1, 0.5),
+		declare(rank, TAUT_INT64, 2, 0, 1) };
+
+	await(rank, tasks[0]); /* nothing was ready */
+	ready(rank, tasks[rank->id % 2], rank->id % 2 ? &b : a);
+	ready(rank, tasks[1 - rank->id % 2], rank->id % 2 ? a : &b);
+	ready(rank, tasks[2], c);
+	await(rank, tasks[0]);
+	await(rank, TAUT_NONE);
+	RANK_CHECK(rank, a[0] == (float)n && a[1] == (float)(2 * n));
+	RANK_CHECK(rank, a[2] == (float)(3 * n) && a[3] == (float)ranks);
+	RANK_CHECK(rank, b == 4 * (float)n);
+	RANK_CHECK(rank, c[0] == -5 * (int64_t)n);
+	RANK_CHECK(rank, c[1] == (int64_t)ranks << 40);
+}
+
+static void test_sums(void **state)
+{
+	struct taut_sync_options options[] = { PLAIN, PLAIN, PLAIN, PLAIN };
+	struct ranks ranks;
+
+	(void)state;
+	options[1].halves = true;
+	options[2].order = TAUT_SCHED_DECLARED;
+	options[3].fuse_bytes = 4096;
+	options[3].halves = true;
+	for (int i = 0; i < 4; i++)
+		for (uint32_t n = 1; n <= RANKS_MOST; n++) {
+			ranks_create(&ranks, n, &options[i]);
+			ranks_each(&ranks, sum_a_few);
+			ranks_destroy(&ranks);
+		}
+}
+
+/* --- several tasks as one message --------------------------------------------------*/
+
+enum { SMALL = 12 };
+
+static void sum_small(struct rank *rank)
+{
+	float values[SMALL][7];
+	uint32_t tasks[SMALL];
+
+	for (int i = 0; i < SMALL; i++)
+		tasks[i] = declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
+	for (int k = 0; k < 10; k++) {
+		memset(values, 0, sizeof values);
+		for (int i = 0; i < SMALL; i++) {
+			values[i][0] = (float)(i + k);
+			values[i][6] = -1;
+			ready(rank, tasks[i], values[i]);
+		}
+		await(rank, TAUT_NONE);
+		for (int i = 0; i < SMALL; i++)
+			RANK_CHECK(rank, values[i][0] == 3 * (float)(i + k) &&
+				values[i][6] == -1);
+	}
+}
+
+/* As declared, all small tasks are one run: one message an iteration. */
+static void test_fused(void **state)
+{
+	struct taut_sync_options options = { .order = TAUT_SCHED_DECLARED,
+		.fuse_bytes = 1 << 20 };
+	struct taut_sync_counts counts;
+	struct ranks ranks;
+	uint64_t bytes = 0;
+
+	(void)state;
+	for (int i = 0; i < SMALL; i++)
+		bytes += 4 * (1 + (unsigned)i % 5);
+	ranks_create(&ranks, 3, &options);
+	ranks_each(&ranks, sum_small);
+	taut_sync_counts(ranks.rank[1].sync, &counts);
+	assert_int_equal(counts.messages, 10);
+	assert_int_equal(counts.bytes, 10 * bytes);
+	assert_int_equal(counts.copied_bytes, 20 * bytes);
+	assert_int_equal(counts.sched.pieces, 10 * SMALL);
+	assert_true(counts.busy_ns > 0);
+	ranks_destroy(&ranks);
+}
+
+static void sum_neighbours(struct rank *rank)
+{
+	double values[3] = { 1, 2, 3 };
+	uint32_t tasks[3];
+
+	for (int i = 0; i < 3; i++)
+		tasks[i] = declare(rank, TAUT_FLOAT64, 1, 0, 0.5);
+	for (int i = 0; i < 3; i++)
+		ready(rank, tasks[i], &values[i]);
+	await(rank, TAUT_NONE);
+	for (int i = 0; i < 3; i++)
+		RANK_CHECK(rank, values[i] == i + 1);
+}
+
+/* What lies side by side is not copied. */
+static void test_neighbours(void **state)
+{
+	struct taut_sync_options options = { .order = TAUT_SCHED_DECLARED,
+		.fuse_bytes = 1 << 20 };
+	struct taut_sync_counts counts;
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &options);
+	ranks_each(&ranks, sum_neighbours);
+	taut_sync_counts(ranks.rank[0].sync, &counts);
+	assert_int_equal(counts.messages, 1);
+	assert_int_equal(counts.copied_bytes, 0);
+	ranks_destroy(&ranks);
+}
+
+/* --- small numbers -----------------------------------------------------------------*/
+
+static void sum_tiny(struct rank *rank)
+{
+	float value = 0x1p-140f;
+	uint32_t task = declare(rank, TAUT_FLOAT32, 1, 0, 0.5);
+
+	ready(rank, task, &value);
+	await(rank, task);
+	RANK_CHECK(rank, fpclassify(value) == FP_SUBNORMAL &&
+		value == 0x1p-140f);
+}
+
+/* Who makes the thread may have told its processor to flush them to zero. */
+static void test_tiny(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+#ifdef __SSE2__
+	unsigned before = _mm_getcsr();
+
+	_mm_setcsr(before | 0x8040);
+	ranks_create(&ranks, 2, &PLAIN);
+	_mm_setcsr(before);
+#else
+	ranks_create(&ranks, 2, &PLAIN);
+#endif
+	ranks_each(&ranks, sum_tiny);
+	ranks_destroy(&ranks);
+}
+
+/* --- what is done, in order --------------------------------------------------------*/
+
+static void take_in_order(struct rank *rank)
+{
+	int32_t values[3] = { 1, 2, 3 };
+	struct taut_error err;
+	uint32_t task = 77;
+
+	for (int i = 0; i < 3; i++)
+		declare(rank, TAUT_INT32, 1, 0, 0);
+	RANK_CHECK(rank, taut_sync_next(rank->sync, 0, &task, &err) ==
+		TAUT_EAGAIN && task == 77);
+	for (uint32_t i = 0; i < 3; i++)
+		ready(rank, i, &values[i]);
+	for (uint32_t i = 0; i < 3; i++) {
+		RANK_OK(rank, taut_sync_next(rank->sync, -1, &task, why));
+		RANK_CHECK(rank, task == i && values[i] == 2 * (int)(i + 1));
+	}
+	ready(rank, 1, NULL); /* twice, and taken once */
+	await(rank, 1);
+	ready(rank, 1, NULL);
+	await(rank, 1);
+	RANK_CHECK(rank, values[1] == 16);
+	RANK_OK(rank, taut_sync_next(rank->sync, -1, &task, why));
+	RANK_CHECK(rank, task == 1);
+	RANK_CHECK(rank, taut_sync_next(rank->sync, 1000, &task, &err) ==
+		TAUT_EAGAIN);
+}
+
+static void test_next(void **state)
+{
+	struct taut_sync_options options = { .credit_bytes = 1 };
+	struct ranks ranks;
+
+	(void)state; /* one after the other */
+	ranks_create(&ranks, 2, &options);
+	ranks_each(&ranks, take_in_order);
+	ranks_destroy(&ranks);
+}
+
+/* --- between iterations ------------------------------------------------------------*/
+
+static void run_others(struct rank *rank)
+{
+	float parameters[3] = { (float)rank->id + 1, 5, 6 }, loss = 1, grad = 2;
+	struct taut_coll_call broadcast = { .verb = TAUT_BROADCAST,
+		.type = TAUT_FLOAT32, .output = parameters, .count = 3,
+		.root = 1 };
+	struct taut_coll_call sum = { .type = TAUT_FLOAT32, .output = &loss,
+		.count = 1 };
+	struct taut_coll_call wrong = { .type = TAUT_FLOAT32, .output = &loss,
+		.count = 1, .reduction = TAUT_BIT_OR };
+	uint32_t task = declare(rank, TAUT_FLOAT32, 1, 0, 0);
+	struct taut_error err;
+
+	RANK_OK(rank, taut_sync_run(rank->sync, &broadcast, why));
+	RANK_CHECK(rank, parameters[0] == 2 && parameters[2] == 6);
+	if (rank->id)
+		ready(rank, task, &grad);
+	RANK_OK(rank, taut_sync_run(rank->sync, &sum, why));
+	RANK_CHECK(rank, loss == 3);
+	if (!rank->id)
+		ready(rank, task, &grad);
+	RANK_CHECK(rank, taut_sync_run(rank->sync, &wrong, &err) ==
+		TAUT_EINVAL);
+	await(rank, task);
+	RANK_CHECK(rank, grad == 6);
+	RANK_OK(rank, taut_sync_run(rank->sync, &sum, why));
+	RANK_CHECK(rank, loss == 9);
+}
+
+static void test_run(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 3, &PLAIN);
+	ranks_each(&ranks, run_others);
+	ranks_destroy(&ranks);
+}
+
+enum { LONG = 10000 };
+
+static void tune_between(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	struct taut_sync_counts counts;
+	uint64_t pieces = 0;
+
+	for (uint64_t k = 1; k <= 8; k++) {
+		RANK_OK(rank, taut_sync_tune(
+			rank->sync, 4096 * k, 8192, 0, why));
+		for (int i = 0; i < LONG; i++)
+			values[i] = (float)i;
+		ready(rank, task, values);
+		await(rank, task);
+		for (int i = 0; i < LONG; i++)
+			RANK_CHECK(rank, values[i] == (float)(2 * i));
+		pieces += (4 * LONG + 4096 * k - 1) / (4096 * k);
+	}
+	taut_sync_counts(rank->sync, &counts);
+	RANK_CHECK(rank, counts.sched.pieces == pieces);
+	free(values);
+}
+
+static void test_tune(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, tune_between);
+	ranks_destroy(&ranks);
+}
+
+/* --- what is refused ---------------------------------------------------------------*/
+
+static void test_refused(void **state)
+{
+	struct taut_sync_options alone = { .order = TAUT_SCHED_ALONE };
+	struct taut_error err;
+	struct taut_sync *sync = NULL, *other;
+	struct ranks ranks;
+	double room[2];
+	uint32_t task = 77;
+
+	(void)state;
+	ranks_create(&ranks, 2, &PLAIN);
+	sync = ranks.rank[0].sync;
+	assert_int_equal(taut_sync_create(ranks.rank[0].comm, &alone, &other,
+		&err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_declare(sync, TAUT_FLOAT32, 0, 0, 0, &task,
+		&err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_declare(sync, TAUT_TYPES, 1, 0, 0, &task,
+		&err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_declare(sync, TAUT_INT32, 1, 0, 0.5, &task,
+		&err), TAUT_EINVAL);
+	assert_int_equal(task, 77);
+	assert_int_equal(taut_sync_ready(sync, 0, room, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_wait(sync, 0, 0, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_declare(sync, TAUT_FLOAT64, 1, 0, 0, &task,
+		&err), TAUT_OK);
+	assert_int_equal(taut_sync_ready(sync, task, NULL, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_ready(sync, task, (char *)room + 1, &err),
+		TAUT_EINVAL);
+	assert_int_equal(taut_sync_ready(sync, task, room, &err), TAUT_OK);
+	assert_int_equal(taut_sync_ready(sync, task, room, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_wait(sync, task, 0, &err), TAUT_EAGAIN);
+	assert_int_equal(taut_sync_wait(sync, TAUT_NONE, 1000, &err),
+		TAUT_EAGAIN);
+	assert_int_equal(taut_sync_tune(sync, 1, 1, 1, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_declare(sync, TAUT_FLOAT32, 1, 0, 0, &task,
+		&err), TAUT_EINVAL);
+	ranks_destroy(&ranks);
+	taut_sync_destroy(NULL);
+}
+
+/* --- ranks that do not match -------------------------------------------------------*/
+
+static void expect_line(
+	struct rank *rank, taut_status status, const char *part)
+{
+	struct taut_error err = { .message = "" };
+	taut_status got = taut_sync_wait(rank->sync, TAUT_NONE, -1, &err);
+
+	if (got != status || !strstr(err.message, part)) {
+		fprintf(stderr, "rank %u: %d: %s\n", rank->id, (int)got,
+			err.message);
+		RANK_CHECK(rank, !"that line");
+	}
+}
+
+static void declare_other_type(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	declare(rank, TAUT_INT64, 2, 0, 0);
+	declare(rank, rank->id ? TAUT_FLOAT32 : TAUT_INT32, 2, 0, 0);
+	ready(rank, 0, room);
+	expect_line(rank, TAUT_EMATCH, "task 1 has 2 elements of ");
+}
+
+static void declare_more(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	for (uint32_t i = 0; i <= rank->id; i++)
+		declare(rank, TAUT_INT64, 2, 0, 0);
+	ready(rank, 0, room);
+	expect_line(rank, TAUT_EMATCH, "ranks do not match: tasks: ");
+}
+
+static void test_match(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 3, &PLAIN);
+	ranks_each(&ranks, declare_other_type);
+	ranks_destroy(&ranks);
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, declare_more);
+	ranks_destroy(&ranks);
+}
+
+static void ready_one(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	ready(rank, declare(rank, TAUT_INT64, 2, 0, 0), room);
+	expect_line(rank, TAUT_EMATCH, "ranks do not match: piece_bytes: ");
+}
+
+static void test_match_options(void **state)
+{
+	struct taut_sync_options other = PLAIN;
+	struct ranks ranks;
+
+	(void)state;
+	other.piece_bytes = 4096;
+	ranks_create(&ranks, 2, &PLAIN);
+	taut_sync_destroy(ranks.rank[1].sync);
+	taut_sync_destroy(ranks.rank[0].sync);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(taut_sync_create(ranks.rank[i].comm,
+			i ? &other : &PLAIN, &ranks.rank[i].sync, NULL),
+			TAUT_OK);
+	ranks_each(&ranks, ready_one);
+	ranks_destroy(&ranks);
+}
+
+/* --- ranks that end ----------------------------------------------------------------*/
+
+/* Rank 1 has its part of the iterations before, and leaves. */
+static void leave_in_peace(struct rank *rank)
+{
+	int32_t value = 1;
+	uint32_t task = declare(rank, TAUT_INT32, 1, 0, 0);
+
+	ready(rank, task, &value);
+	await(rank, task);
+	RANK_CHECK(rank, value == 3);
+	if (rank->id == 1) {
+		taut_sync_destroy(rank->sync);
+		rank->sync = NULL;
+		return;
+	}
+	ranks_try_ready(rank, task, &value);
+	expect_line(rank, TAUT_EIO, "rank 1 has left");
+}
+
+static void declare_two(struct rank *rank)
+{
+	declare(rank, TAUT_INT32, 1, 0, 0);
+	declare(rank, TAUT_INT32, 1, 0, 0);
+}
+
+/* Rank 1 has a task under way that the others do not begin. */
+static void leave_under_way(struct rank *rank)
+{
+	int32_t value = 1;
+
+	if (rank->id == 1) {
+		ready(rank, 0, &value);
+		taut_sync_destroy(rank->sync);
+		rank->sync = NULL;
+		return;
+	}
+	ranks_try_ready(rank, 1, &value);
+	expect_line(rank, TAUT_EIO, "rank 1");
+}
+
+static void give_up(struct rank *rank)
+{
+	int32_t value = 1;
+
+	if (rank->id == 2)
+		taut_sync_fail(rank->sync, TAUT_ENOMEM, "no more room");
+	else
+		ranks_try_ready(rank, 1, &value);
+	expect_line(rank, rank->id == 2 ? TAUT_ENOMEM : TAUT_EIO,
+		rank->id == 2 ? "no more room" : "rank 2 has failed: out of");
+}
+
+static void test_ends(void **state)
+{
+	struct taut_sync_options declared = { .order = TAUT_SCHED_DECLARED };
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 20; i++) {
+		ranks_create(&ranks, 3, i % 2 ? &PLAIN : &declared);
+		ranks_each(&ranks, leave_in_peace);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 3, i % 2 ? &PLAIN : &declared);
+		ranks_each(&ranks, declare_two);
+		ranks_each(&ranks, give_up);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 3, i % 2 ? &PLAIN : &declared);
+		ranks_each(&ranks, declare_two);
+		ranks_each(&ranks, leave_under_way);
+		ranks_destroy(&ranks);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_fused),
+		cmocka_unit_test(test_neighbours),
+		cmocka_unit_test(test_tiny),
+		cmocka_unit_test(test_next),
+		cmocka_unit_test(test_run),
+		cmocka_unit_test(test_tune),
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_match_options),
+		cmocka_unit_test(test_ends),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,366 @@
+/* wait.c - callers: what they hand over to the thread, and what they wait for. */
+#include "sync/sync.h"
+
+#include <errno.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <time.h>
+
+/* --- the lock ------------------------------------------------------------------------
+ * Taken by lock_live(), which gives the failure when all has ended. */
+static taut_status lock_live(struct taut_sync *sync, struct taut_error *reterr)
+{
+	pthread_mutex_lock(&sync->lock);
+	if (!sync->failed)
+		return TAUT_OK;
+	if (reterr)
+		*reterr = sync->failure;
+	return sync->failure.code;
+}
+
+/* There is something for the thread. It is woken when it sleeps and nobody has
+ * done so: once for all that is handed over until it looks. */
+static void unlock_with_news(struct taut_sync *sync)
+{
+	bool wake = sync->sleeping;
+
+	sync->news = true;
+	sync->sleeping = false;
+	sync->counts.wakes += wake;
+	pthread_mutex_unlock(&sync->lock);
+	if (wake)
+		taut_comm_wake(sync->comm);
+}
+
+/* A moment after which it is too late, of the clock of the conditions. */
+struct limit {
+	bool endless;
+	struct timespec at;
+};
+
+static struct limit limit_of(int64_t timeout_ns)
+{
+	const int64_t second_ns = 1000000000;
+	int64_t now_ns = tauti_sync_now_ns(), at_ns;
+
+	if (timeout_ns < 0 || timeout_ns > INT64_MAX - now_ns)
+		return (struct limit){ .endless = true };
+	at_ns = now_ns + timeout_ns;
+	return (struct limit){ .at = { .tv_sec = at_ns / second_ns,
+		.tv_nsec = at_ns % second_ns } };
+}
+
+/* False: the time is over. */
+static bool sleep_until(struct taut_sync *sync, pthread_cond_t *condition,
+	const struct limit *limit)
+{
+	if (!limit->endless)
+		return pthread_cond_timedwait(condition, &sync->lock,
+			&limit->at) != ETIMEDOUT;
+	pthread_cond_wait(condition, &sync->lock);
+	return true;
+}
+
+/* --- ready -------------------------------------------------------------------------*/
+
+static taut_status check_ready(const struct taut_sync *sync, uint32_t task,
+	const void *data, struct taut_error *reterr)
+{
+	const struct tauti_task_of_sync *it;
+
+	if (task >= sync->tasks.count)
+		return taut_error_set(reterr, TAUT_EINVAL, -1,
+			"sync: there is no task %" PRIu32, task);
+	it = &sync->tasks.data[task];
+	if (it->open)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
+			"%" PRIu32 " is ready, but what was made ready of it "
+			"before is not done", task);
+	if (!data && !it->data)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
+			"%" PRIu32 " is ready, but nobody said where", task);
+	if ((uintptr_t)data % taut_type_bytes(it->type))
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
+			"%" PRIu32 " is not aligned for %s", task,
+			taut_type_name(it->type));
+	return TAUT_OK;
+}
+
+static void make_ready(struct taut_sync *sync, uint32_t task, void *data)
+{
+	struct tauti_task_of_sync *it = &sync->tasks.data[task];
+
+	sync->frozen = true;
+	it->data = data ? data : it->data;
+	it->open = true;
+	sync->n_open++;
+	it->next_ready = TAUT_NONE;
+	if (sync->first_ready == TAUT_NONE)
+		sync->first_ready = task;
+	else
+		sync->tasks.data[sync->last_ready].next_ready = task;
+	sync->last_ready = task;
+}
+
+taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
+	struct taut_error *reterr)
+{
+	taut_status status = lock_live(sync, reterr);
+
+	if (!status)
+		status = check_ready(sync, task, data, reterr);
+	if (status) {
+		pthread_mutex_unlock(&sync->lock);
+		return status;
+	}
+	make_ready(sync, task, data);
+	unlock_with_news(sync);
+	return TAUT_OK;
+}
+
+/* --- done --------------------------------------------------------------------------*/
+
+static void queue_done(struct taut_sync *sync, uint32_t task)
+{
+	struct tauti_task_of_sync *it = &sync->tasks.data[task];
+
+	if (it->queued)
+		return;
+	it->queued = true;
+	it->next_done = TAUT_NONE;
+	if (sync->first_done == TAUT_NONE)
+		sync->first_done = task;
+	else
+		sync->tasks.data[sync->last_done].next_done = task;
+	sync->last_done = task;
+}
+
+void tauti_sync_told(struct taut_sync *sync, uint32_t task)
+{
+	struct tauti_task_of_sync *it;
+
+	pthread_mutex_lock(&sync->lock);
+	it = &sync->tasks.data[task];
+	it->open = false;
+	sync->n_open--;
+	queue_done(sync, task);
+	if (it->n_waiters || (!sync->n_open && sync->n_all_waiters))
+		pthread_cond_broadcast(&sync->task_done);
+	if (sync->n_next_waiters)
+		pthread_cond_signal(&sync->any_done);
+	pthread_mutex_unlock(&sync->lock);
+}
+
+static bool is_under_way(const struct taut_sync *sync, uint32_t task)
+{
+	return task == TAUT_NONE ? sync->n_open > 0
+				 : sync->tasks.data[task].open;
+}
+
+/* Until the task is done, or all has failed. False: the time is over. */
+static bool await_task(
+	struct taut_sync *sync, uint32_t task, int64_t timeout_ns)
+{
+	struct limit limit = limit_of(timeout_ns);
+	int64_t begin_ns = tauti_sync_now_ns();
+	uint32_t *n_waiters = task == TAUT_NONE
+		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
+	bool in_time = true;
+
+	++*n_waiters;
+	while (in_time && !sync->failed && is_under_way(sync, task))
+		in_time = sleep_until(sync, &sync->task_done, &limit);
+	--*n_waiters;
+	sync->counts.waited_ns += tauti_sync_now_ns() - begin_ns;
+	return in_time || sync->failed || !is_under_way(sync, task);
+}
+
+taut_status taut_sync_wait(struct taut_sync *sync, uint32_t task,
+	int64_t timeout_ns, struct taut_error *reterr)
+{
+	taut_status status = lock_live(sync, reterr);
+
+	if (!status && task != TAUT_NONE && task >= sync->tasks.count)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1,
+			"sync: there is no task %" PRIu32, task);
+	if (!status && is_under_way(sync, task) &&
+		!await_task(sync, task, timeout_ns))
+		status = taut_error_set(reterr, TAUT_EAGAIN, -1,
+			"sync: not done within the time");
+	if (!status && sync->failed) {
+		status = sync->failure.code;
+		if (reterr)
+			*reterr = sync->failure;
+	}
+	pthread_mutex_unlock(&sync->lock);
+	return status;
+}
+
+static taut_status take_done(
+	struct taut_sync *sync, uint32_t *ret_task, struct taut_error *reterr)
+{
+	uint32_t task = sync->first_done;
+
+	if (sync->failed) {
+		if (reterr)
+			*reterr = sync->failure;
+		return sync->failure.code;
+	}
+	if (task == TAUT_NONE)
+		return taut_error_set(reterr, TAUT_EAGAIN, -1,
+			"sync: no task is done within the time");
+	sync->first_done = sync->tasks.data[task].next_done;
+	sync->tasks.data[task].queued = false;
+	*ret_task = task;
+	return TAUT_OK;
+}
+
+taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
+	uint32_t *ret_task, struct taut_error *reterr)
+{
+	struct limit limit = limit_of(timeout_ns);
+	taut_status status;
+	bool in_time = true;
+
+	pthread_mutex_lock(&sync->lock);
+	sync->n_next_waiters++;
+	while (in_time && !sync->failed && sync->first_done == TAUT_NONE)
+		in_time = sleep_until(sync, &sync->any_done, &limit);
+	sync->n_next_waiters--;
+	status = take_done(sync, ret_task, reterr);
+	pthread_mutex_unlock(&sync->lock);
+	return status;
+}
+
+/* --- requests ----------------------------------------------------------------------*/
+
+static void list_request(struct taut_sync *sync, struct tauti_request *request)
+{
+	request->older = sync->newest;
+	if (sync->newest)
+		sync->newest->newer = request;
+	sync->newest = request;
+	if (sync->last_request)
+		sync->last_request->next = request;
+	else
+		sync->first_request = request;
+	sync->last_request = request;
+}
+
+static void unlist_request(
+	struct taut_sync *sync, struct tauti_request *request)
+{
+	if (request->newer)
+		request->newer->older = request->older;
+	else
+		sync->newest = request->older;
+	if (request->older)
+		request->older->newer = request->newer;
+}
+
+/* With the lock; gives it back. */
+static taut_status ask(struct taut_sync *sync, struct tauti_request *request,
+	struct taut_error *reterr)
+{
+	taut_status status;
+
+	list_request(sync, request);
+	unlock_with_news(sync);
+	pthread_mutex_lock(&sync->lock);
+	while (!request->over && !sync->failed)
+		pthread_cond_wait(&sync->request_over, &sync->lock);
+	status = request->over ? request->err.code : sync->failure.code;
+	if (status && reterr)
+		*reterr = request->over ? request->err : sync->failure;
+	if (request->over) {
+		unlist_request(sync, request);
+		free(request);
+	}
+	pthread_mutex_unlock(&sync->lock);
+	return status;
+}
+
+static taut_status submit(struct taut_sync *sync,
+	const struct tauti_request *what, struct taut_error *reterr)
+{
+	struct tauti_request *request = malloc(sizeof *request);
+	taut_status status;
+
+	if (!request)
+		return taut_error_set(
+			reterr, TAUT_ENOMEM, -1, "sync: out of memory");
+	*request = *what;
+	request->sync = sync;
+	status = lock_live(sync, reterr);
+	if (!status && !what->is_run && sync->n_open)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: limits "
+			"change between iterations, but %" PRIu32
+			" tasks are not done", sync->n_open);
+	if (!status)
+		return ask(sync, request, reterr);
+	pthread_mutex_unlock(&sync->lock);
+	free(request);
+	return status;
+}
+
+taut_status taut_sync_tune(struct taut_sync *sync, uint64_t piece_bytes,
+	uint64_t credit_bytes, uint64_t fuse_bytes, struct taut_error *reterr)
+{
+	struct tauti_request what = { .piece_bytes = piece_bytes,
+		.credit_bytes = credit_bytes, .fuse_bytes = fuse_bytes };
+
+	return submit(sync, &what, reterr);
+}
+
+taut_status taut_sync_run(struct taut_sync *sync,
+	const struct taut_coll_call *call, struct taut_error *reterr)
+{
+	struct tauti_request what = { .is_run = true, .call = *call };
+
+	return submit(sync, &what, reterr);
+}
+
+void tauti_sync_answer(struct taut_sync *sync, struct tauti_request *request,
+	taut_status status, const struct taut_error *why)
+{
+	pthread_mutex_lock(&sync->lock);
+	if (status)
+		request->err = *why;
+	request->err.code = status;
+	request->over = true;
+	pthread_cond_broadcast(&sync->request_over);
+	pthread_mutex_unlock(&sync->lock);
+}
+
+/* --- failing -----------------------------------------------------------------------*/
+
+/* With the lock. The first counts. */
+static void end(struct taut_sync *sync, const struct taut_error *why)
+{
+	if (!sync->failed)
+		sync->failure = *why;
+	sync->failed = true;
+	pthread_cond_broadcast(&sync->task_done);
+	pthread_cond_broadcast(&sync->any_done);
+	pthread_cond_broadcast(&sync->request_over);
+}
+
+void tauti_sync_end(struct taut_sync *sync, const struct taut_error *why)
+{
+	pthread_mutex_lock(&sync->lock);
+	end(sync, why);
+	pthread_mutex_unlock(&sync->lock);
+}
+
+/* Callers have it at once; the thread tells the other ranks. */
+void taut_sync_fail(
+	struct taut_sync *sync, taut_status status, const char *why)
+{
+	struct taut_error err;
+
+	taut_error_set(&err, status ? status : TAUT_EIO, -1, "%s", why);
+	pthread_mutex_lock(&sync->lock);
+	end(sync, &err);
+	sync->give_up = true;
+	unlock_with_news(sync);
+}
