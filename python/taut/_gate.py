@@ -9,17 +9,12 @@ import time
 import torch
 import torch.distributed as dist
 
+from . import _sync
+
 WARM, MEASURED = 3, 6  # steps
 LEAST_GAIN = 1.02
 
 Bound = collections.namedtuple("Bound", "forward backward communication gain")
-
-
-def most_gain(forward, backward, communication):
-    """A step that overlaps communication with the backward pass, over one that
-    overlaps it with both passes."""
-    overlapped = forward + max(backward, communication)
-    return overlapped / max(forward + backward, communication, 1)
 
 
 class Gate:
@@ -54,5 +49,5 @@ class Gate:
         worst = torch.tensor([own[0], own[1], -own[2]], dtype=torch.float64)
         dist.all_reduce(worst, dist.ReduceOp.MAX, group=process_group)
         forward, backward, communication = worst[0].item(), worst[1].item(), -worst[2].item()
-        gain = most_gain(forward, backward, communication)
+        gain = _sync.most_gain(forward, backward, communication)
         return Bound(forward, backward, communication, gain)

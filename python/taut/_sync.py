@@ -91,6 +91,20 @@ _TABLE = (
 )
 
 
+class _Bound(ctypes.Structure):
+    _fields_ = [
+        ("overlapped_ns", ctypes.c_int64),
+        ("crossed_ns", ctypes.c_int64),
+        ("most_gain", ctypes.c_double),
+    ]
+
+
+def most_gain(forward_ns, backward_ns, communication_ns):
+    """taut_sync_bound()"""
+    lib = _lib.declare([("taut_sync_bound", _Bound, [_i64] * 3)])
+    return lib.taut_sync_bound(int(forward_ns), int(backward_ns), int(communication_ns)).most_gain
+
+
 def _free_port():
     with socket.socket() as s:
         s.bind(("", 0))

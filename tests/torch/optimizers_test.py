@@ -7,7 +7,8 @@ from ranks import Case, main
 
 class Optimizers(Case):
     def test_all(self):
-        self.same_as_pytorch("optimizers", on_time={"lbfgs", "own_optimizer"})
+        on_time, either = {"lbfgs", "own_optimizer"}, {"two_models", "closure"}
+        self.same_as_pytorch("optimizers", engines=["coll"], on_time=on_time, either=either)
 
 
 if __name__ == "__main__":
