@@ -245,9 +245,31 @@ for _name in (
         setattr(DistributedDataParallel, _name, _given_back(_name))
 
 
+def _watch_compile():
+    """A compiler reads parameters in ways of its own, and knows PyTorch's class."""
+    own = torch.compile
+
+    @functools.wraps(own)
+    def compile(model=None, *args, **kwargs):
+        module = getattr(model, "__self__", model)
+        if isinstance(module, torch.nn.Module):
+            for part in list(module.modules()):
+                if isinstance(part, DistributedDataParallel):
+                    part._taut_give_back("it is compiled")
+        return own(model, *args, **kwargs)
+
+    torch.compile = compile
+
+
+def install_around():
+    """What this class needs of the rest of PyTorch, once."""
+    _control.install()
+    _watch_compile()
+
+
 def install():
     """Who asks PyTorch for DistributedDataParallel gets this one."""
-    _control.install()
+    install_around()
     DistributedDataParallel.__module__ = Stock.__module__
     DistributedDataParallel.__doc__ = Stock.__doc__
     stock.DistributedDataParallel = DistributedDataParallel

@@ -16,7 +16,7 @@ if "_taut._ddp" in _sys.modules:  # a job of `taut run`
 else:
     from . import _ddp, _pending
 
-    _ddp._control.install()
+    _ddp.install_around()
 
 DistributedDataParallel = _ddp.DistributedDataParallel
 

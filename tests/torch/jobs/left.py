@@ -37,6 +37,29 @@ def sparse():
     return Job(model=Table()).train().result()
 
 
+@program
+def compiled_part():
+    net = Net()
+    net.twice = torch.compile(net.twice, backend="eager")
+    return Job(model=net).train().result()
+
+
+@program
+def compiled_whole():
+    job = Job()
+    whole = job.model
+    job.model = torch.compile(whole, backend="eager")
+    job.train()
+    job.model = whole
+    return job.result()
+
+
+@program
+def wrapped_twice():
+    one = Job()
+    return {"error": error_of(lambda: Job(model=nn.Sequential(one.net)))}
+
+
 # --- refused, or better than refused --------------------------------------------
 
 
