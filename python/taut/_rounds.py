@@ -60,34 +60,48 @@ def meet(listener, rank, addresses, secret):
     """A socket to each other rank, by rank. OSError: one is not there in time."""
     end = time.monotonic() + MEET_SECONDS
     peers = {}
-    for other in range(rank):
-        peers[other] = _call(addresses[other], rank, other, secret, end)
-    while len(peers) < len(addresses) - 1:
-        listener.socket.settimeout(max(end - time.monotonic(), 0.001))
-        try:
-            s, _ = listener.socket.accept()
-        except socket.timeout:
-            gone = set(range(len(addresses))) - set(peers) - {rank}
-            raise OSError("rank %d is not there" % min(gone)) from None
-        other = _let_in(s, rank, len(addresses), secret)
-        if other is None or other in peers:
+    try:
+        for other in range(rank):
+            peers[other] = _call(addresses[other], rank, other, secret, end)
+        _accept(listener, rank, len(addresses), secret, end, peers)
+    except OSError:
+        for s in peers.values():
             s.close()
-        else:
-            peers[other] = s
+        raise
     for s in peers.values():
         s.setsockopt(socket.IPPROTO_TCP, socket.TCP_NODELAY, 1)
         s.setblocking(False)
     return peers
 
 
+def _accept(listener, rank, n_ranks, secret, end, peers):
+    while len(peers) < n_ranks - 1:
+        listener.socket.settimeout(max(end - time.monotonic(), 0.001))
+        try:
+            s, _ = listener.socket.accept()
+        except socket.timeout:
+            gone = set(range(n_ranks)) - set(peers) - {rank}
+            raise OSError("rank %d is not there" % min(gone)) from None
+        other = _let_in(s, rank, n_ranks, secret)
+        if other is None or other in peers:
+            s.close()
+        else:
+            peers[other] = s
+
+
 def _call(address, rank, other, secret, end):
     s = socket.create_connection(address, timeout=max(end - time.monotonic(), 0.001))
-    nonce = os.urandom(_NONCE)
-    s.sendall(struct.pack("<I", rank) + nonce)
-    answer = _take(s, _PROOF + _NONCE)
-    if not hmac.compare_digest(answer[:_PROOF], _proof(secret, b"server", other, nonce)):
-        raise OSError("rank %d does not know the job's secret" % other)
-    s.sendall(_proof(secret, b"client", rank, answer[_PROOF:]))
+    try:
+        nonce = os.urandom(_NONCE)
+        s.sendall(struct.pack("<I", rank) + nonce)
+        answer = _take(s, _PROOF + _NONCE)
+        proof = _proof(secret, b"server", other, nonce)
+        if not hmac.compare_digest(answer[:_PROOF], proof):
+            raise OSError("rank %d does not know the job's secret" % other)
+        s.sendall(_proof(secret, b"client", rank, answer[_PROOF:]))
+    except OSError:
+        s.close()
+        raise
     return s
 
 

@@ -8,7 +8,7 @@ import shutil
 import subprocess
 import unittest
 
-from ranks import JOBS, PYTHON, end, environment, free_port, lines, main, start
+from ranks import JOBS, PACKAGE, PYTHON, end, environment, free_port, lines, main, start
 
 SIMPLE = str(JOBS / "simple.py")
 TAUT = os.environ.get("TAUT", "")
@@ -86,6 +86,25 @@ class Run(unittest.TestCase):
         ended = end(start([PYTHON, SIMPLE], 2, own))
         lines(ended)
         self.assertIn("TAUT_RUN_GATE: expected on or off, found 'maybe'", ended[0][2])
+
+
+class ByHand(unittest.TestCase):
+    def test_by_hand(self):
+        """Four layers, of which each iteration after the first is summed as the
+        scheduler says; PyTorch's own class stays where it is."""
+        own = environment(False)
+        own.update(PYTHONPATH=str(PACKAGE), TAUT_RUN_GATE="off", TAUT_RUN_PIECE="4096")
+        for engine in ("coll", "process-group"):
+            own["TAUT_RUN_ENGINE"] = engine
+            ended = end(start([PYTHON, str(JOBS / "by_hand.py")], 2, own))
+            for seen in lines(ended):
+                seen = seen["by hand"]
+                self.assertEqual((seen["kinds"], seen["plain"]), (["Parameter"], None))
+                counts = seen["counts"]
+                self.assertTrue(counts["crosses"])
+                self.assertTrue(counts["engine"].startswith(engine))
+                # Weights of 16 KB are four pieces, biases one; in four iterations.
+                self.assertEqual(counts["pieces"], 4 * 4 * (4 + 1))
 
 
 class Gate(unittest.TestCase):

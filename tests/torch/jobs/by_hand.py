@@ -1,0 +1,30 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job that asks for Taut's class itself; what it exchanged, as a line of JSON."""
+
+import json
+
+import taut.torch
+import torch
+import torch.distributed as dist
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    layers = [torch.nn.Linear(64, 64) for _ in range(4)]
+    model = taut.torch.DistributedDataParallel(torch.nn.Sequential(*layers))
+    optimizer = torch.optim.SGD(model.parameters(), lr=0.01)
+    for step in range(5):
+        optimizer.zero_grad()
+        model(torch.full((4, 64), float(step + dist.get_rank()))).square().mean().backward()
+        optimizer.step()
+    taut.torch.finish()
+    kinds = sorted({type(p).__name__ for p in model.parameters()})
+    counts = taut.torch.counts(model)
+    plain = taut.torch.counts(torch.nn.parallel.DistributedDataParallel(layers[0]))
+    print(json.dumps({"name": "by hand", "kinds": kinds, "counts": counts, "plain": plain}))
+    dist.destroy_process_group()
+
+
+if __name__ == "__main__":
+    main()
