@@ -245,5 +245,5 @@ const char *tauti_link_why(const struct tauti_link *link, taut_status status)
 		return "it speaks another version of the meeting";
 	if (!link->error)
 		return "its connection closed";
-	return strerrordesc_np(link->error);
+	return strerror(link->error);
 }

@@ -559,7 +559,7 @@ static taut_status start_worker(struct ucx *ucx, struct taut_error *reterr)
 			reterr);
 	ucx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return ucx->wake_fd >= 0 ? TAUT_OK : taut_error_set(reterr, TAUT_EIO,
-		-1, "no eventfd: %s", strerrordesc_np(errno));
+		-1, "no eventfd: %s", strerror(errno));
 }
 
 /* All addresses, of *ret_bytes each. */

@@ -472,6 +472,5 @@ int main(void)
 		cmocka_unit_test(test_wake),
 	};
 
-	ranks_ucx_in_sanitizer();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
