@@ -461,7 +461,7 @@ static int stranger(const char *where)
 static void say_something(int fd, uint32_t seed)
 {
 	uint8_t bytes[5000];
-	size_t n = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 5000 : seed % 48;
+	size_t n = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 5000 : seed % 49;
 
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)(seed * 2654435761u >> i % 24);

@@ -3,7 +3,7 @@
  *
  *     coll-ranks RANK N_RANKS HOST:PORT SECONDS LOST_AFTER_MS
  *
- * Prints "ready", then "sums N" and status 0, or the line of the fault and status 1;
+ * Prints "ready ENGINE", then "sums N" and status 0, or the line of the fault and status 1;
  * "wrong" and status 2 for a sum that is not right. The secret is TAUT_SECRET. */
 #include <stdio.h>
 #include <stdlib.h>
@@ -83,7 +83,7 @@ int main(int argc, char **argv)
 		return 2;
 	status = taut_comm_create(&options, &rank.comm, &err);
 	if (status == TAUT_OK) {
-		printf("ready\n");
+		printf("ready %s\n", taut_comm_engine(rank.comm));
 		status = sums(&rank, atof(argv[4]), &err);
 	}
 	if (status != TAUT_OK)
