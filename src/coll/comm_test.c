@@ -10,7 +10,12 @@
 #include "coll/oracle.h"
 #include "tests/support/alloc_fail.h"
 
-#if defined(__SANITIZE_THREAD__)
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
 enum { RANKS = 6, EACH = 11 }; /* one call in eleven: slow */
 #else
 enum { RANKS = 6, EACH = 3 };

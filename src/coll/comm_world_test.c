@@ -9,7 +9,17 @@
 #include "coll/comm.h"
 #include "coll/oracle.h"
 
-enum { WORLDS = 10000, RANKS = 6, CHANNELS = 3, CALLS = 8, STEPS = 1000000 };
+#if defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define __SANITIZE_THREAD__ 1
+#endif
+#endif
+#ifdef __SANITIZE_THREAD__
+enum { WORLDS = 2000 }; /* slow, and there is but one thread */
+#else
+enum { WORLDS = 10000 };
+#endif
+enum { RANKS = 6, CHANNELS = 3, CALLS = 8, STEPS = 1000000 };
 
 enum crash { NONE, LOST, PROGRESS_FAILS, SEND_FAILS, REQUEST_FAILS, DESTROYED,
 	CRASHES };

@@ -1,6 +1,7 @@
 /* hub.c - an engine, and all that is under way over it. */
 #include "coll/hub.h"
 
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
@@ -255,7 +256,8 @@ static taut_status fill(struct tauti_hub *hub,
 	uint32_t beside;
 
 	hub->engine = options->engine;
-	hub->engine_name = options->engine.table->name;
+	snprintf(hub->engine_name, sizeof hub->engine_name, "%s",
+		options->engine.table->name);
 	hub->owned = options->owned;
 	hub->rank = options->rank;
 	hub->n_ranks = options->n_ranks;

@@ -159,7 +159,7 @@ taut_status tauti_address_listen(const char *text, int64_t until_ns,
 	if (!error)
 		return TAUT_OK;
 	return taut_error_set(reterr, TAUT_EIO, -1,
-		"rank 0 cannot listen at %s: %s", text, strerrordesc_np(error));
+		"rank 0 cannot listen at %s: %s", text, strerror(error));
 }
 
 /* A port of this machine at which nobody listens may be the one that the kernel
@@ -242,5 +242,5 @@ taut_status tauti_address_connect(const char *text, int64_t until_ns,
 	if (!error)
 		return TAUT_OK;
 	return taut_error_set(reterr, TAUT_EAGAIN, -1, "%s",
-		strerrordesc_np(error));
+		strerror(error));
 }

@@ -243,7 +243,8 @@ const char *tauti_link_why(const struct tauti_link *link, taut_status status)
 		return "what it sent is not the meeting's";
 	if (status == TAUT_EMATCH)
 		return "it speaks another version of the meeting";
-	if (!link->error)
+	/* A process that ends with unread bytes resets its connection. */
+	if (!link->error || link->error == ECONNRESET || link->error == EPIPE)
 		return "its connection closed";
-	return strerrordesc_np(link->error);
+	return strerror(link->error);
 }

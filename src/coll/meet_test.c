@@ -187,6 +187,53 @@ static void test_leaves_early(void **state)
 	job_fini(&job, 4);
 }
 
+/* One does something else: it is named when the time is over. */
+static void test_gathers_late(void **state)
+{
+	struct ranks_one ones[RANKS_MOST];
+	struct job job;
+
+	(void)state;
+	job_init(&job, 3, "127.0.0.1");
+	for (uint32_t i = 0; i < 3; i++)
+		job.options[i].within_ns = second_ns;
+	meet_all(&job, 3);
+	ranks_start(ones, 0, 2, gather_once, &job);
+	ranks_join(ones, 0, 2);
+	for (uint32_t i = 0; i < 2; i++) {
+		assert_int_equal(job.status[i], TAUT_EIO);
+		assert_string_equal(job.error[i].message, "rank 2 (127.0.0.1) "
+			"is lost: it did not gather in time");
+	}
+	job_fini(&job, 3);
+}
+
+/* One gives up, with a line of its own. */
+static void gives_up(uint32_t rank)
+{
+	struct taut_error why = { .code = TAUT_EMATCH, .message = "no engine" };
+	struct ranks_one ones[RANKS_MOST];
+	struct job job;
+
+	job_init(&job, 3, "127.0.0.1");
+	meet_all(&job, 3);
+	tauti_meet_fail(job.meets[rank], &why);
+	ranks_start(ones, 0, 3, gather_once, &job);
+	ranks_join(ones, 0, 3);
+	for (uint32_t i = 0; i < 3; i++) {
+		assert_int_equal(job.status[i], TAUT_EMATCH);
+		assert_string_equal(job.error[i].message, "no engine");
+	}
+	job_fini(&job, 3);
+}
+
+static void test_gives_up(void **state)
+{
+	(void)state;
+	gives_up(0);
+	gives_up(2);
+}
+
 static void test_sizes_differ(void **state)
 {
 	struct ranks_one ones[2];
@@ -414,7 +461,7 @@ static int stranger(const char *where)
 static void say_something(int fd, uint32_t seed)
 {
 	uint8_t bytes[5000];
-	size_t n = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 5000 : seed % 48;
+	size_t n = seed % 5 == 0 ? 0 : seed % 5 == 1 ? 5000 : seed % 49;
 
 	for (size_t i = 0; i < n; i++)
 		bytes[i] = (uint8_t)(seed * 2654435761u >> i % 24);
@@ -605,6 +652,8 @@ int main(void)
 		cmocka_unit_test(test_comes_again),
 		cmocka_unit_test(test_gather),
 		cmocka_unit_test(test_leaves_early),
+		cmocka_unit_test(test_gathers_late),
+		cmocka_unit_test(test_gives_up),
 		cmocka_unit_test(test_sizes_differ),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_missing),

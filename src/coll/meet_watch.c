@@ -205,7 +205,7 @@ taut_status tauti_meet_watch(struct tauti_meet *meet,
 	if (error)
 		return taut_error_set(reterr, TAUT_EIO, -1,
 			"no thread to watch the other ranks: %s",
-			strerrordesc_np(error));
+			strerror(error));
 	meet->watching = true;
 	return TAUT_OK;
 }

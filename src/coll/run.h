@@ -158,7 +158,7 @@ enum {
 struct tauti_hub {
 	struct tauti_engine engine; /* table: NULL: destroyed */
 	bool owned;                 /* the engine */
-	const char *engine_name;    /* also when it is destroyed */
+	char engine_name[32];       /* also when it is destroyed */
 	uint32_t rank, n_ranks, n_hosts;
 	uint32_t *host_of; /* NULL: all on one */
 	struct tauti_table table;

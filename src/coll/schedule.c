@@ -9,9 +9,9 @@
 
 /* --- names ------------------------------------------------------------------------*/
 
-static const struct tauti_way way_auto = { "auto", { NULL } };
+static const struct tauti_way_row way_auto = { "auto", { NULL } };
 
-static const struct tauti_way *const ways[TAUT_WAYS] = {
+static const struct tauti_way_row *const ways[TAUT_WAYS] = {
 	[TAUT_WAY_AUTO] = &way_auto,
 	[TAUT_WAY_DIRECT] = &tauti_way_direct,
 	[TAUT_WAY_DOUBLING] = &tauti_way_doubling,
@@ -58,21 +58,22 @@ struct tauti_group tauti_all_ranks(const struct tauti_writer *writer)
 		NULL, writer->shape->n_ranks, writer->shape->rank };
 }
 
-struct tauti_range tauti_all(const struct tauti_writer *writer)
+struct tauti_elements tauti_all(const struct tauti_writer *writer)
 {
-	return (struct tauti_range){ 0, writer->shape->count };
+	return (struct tauti_elements){ 0, writer->shape->count };
 }
 
-struct tauti_range tauti_block(struct tauti_range range, uint32_t n, uint32_t i)
+struct tauti_elements tauti_block_of(
+	struct tauti_elements range, uint32_t n, uint32_t i)
 {
-	struct tauti_range block;
+	struct tauti_elements block;
 
 	block.first = range.first +
 		taut_coll_block(range.count, n, i, &block.count);
 	return block;
 }
 
-static uint64_t take_scratch(struct tauti_writer *writer, uint64_t count)
+static uint64_t reserve(struct tauti_writer *writer, uint64_t count)
 {
 	uint64_t place = writer->scratch_count;
 
@@ -80,11 +81,11 @@ static uint64_t take_scratch(struct tauti_writer *writer, uint64_t count)
 	return place;
 }
 
-struct tauti_span tauti_scratch(
-	struct tauti_writer *writer, struct tauti_range range)
+struct tauti_extent tauti_take_scratch(
+	struct tauti_writer *writer, struct tauti_elements range)
 {
-	return (struct tauti_span){
-		TAUT_SCRATCH, range, take_scratch(writer, range.count) };
+	return (struct tauti_extent){
+		TAUT_SCRATCH, range, reserve(writer, range.count) };
 }
 
 uint32_t tauti_power(uint32_t n)
@@ -170,7 +171,7 @@ static void write_segment(
 	segment->readers = TAUT_NONE;
 }
 
-static void use(struct tauti_writer *writer, struct tauti_span span,
+static void use(struct tauti_writer *writer, struct tauti_extent span,
 	void (*each)(struct tauti_writer *, struct tauti_segment *))
 {
 	bool inside = span.buffer == TAUT_SCRATCH;
@@ -191,7 +192,7 @@ static void use(struct tauti_writer *writer, struct tauti_span span,
 
 /* False: it is not written. Its peers come next, then its reads, then its writes. */
 static bool append(struct tauti_writer *writer, enum taut_coll_step_kind kind,
-	struct tauti_range range, uint32_t message)
+	struct tauti_elements range, uint32_t message)
 {
 	struct taut_coll_step step = { .kind = (uint8_t)kind,
 		.first_peer = (uint32_t)writer->peers.count,
@@ -216,7 +217,7 @@ static void add_peer(struct tauti_writer *writer, uint32_t peer)
 		writer->failed = true;
 }
 
-static void set_from(struct tauti_writer *writer, struct tauti_span from)
+static void set_from(struct tauti_writer *writer, struct tauti_extent from)
 {
 	struct taut_coll_step *step = &writer->steps.data[newest(writer)];
 
@@ -226,7 +227,7 @@ static void set_from(struct tauti_writer *writer, struct tauti_span from)
 	use(writer, from, read_segment);
 }
 
-static void set_into(struct tauti_writer *writer, struct tauti_span into)
+static void set_into(struct tauti_writer *writer, struct tauti_extent into)
 {
 	struct taut_coll_step *step = &writer->steps.data[newest(writer)];
 
@@ -236,7 +237,7 @@ static void set_into(struct tauti_writer *writer, struct tauti_span into)
 	use(writer, into, write_segment);
 }
 
-void tauti_send_each(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send_each(struct tauti_writer *writer, struct tauti_extent from,
 	const uint32_t *peers, uint32_t n_peers, uint32_t message)
 {
 	if (!n_peers || !append(writer, TAUT_STEP_SEND, from.range, message))
@@ -246,23 +247,23 @@ void tauti_send_each(struct tauti_writer *writer, struct tauti_span from,
 	set_from(writer, from);
 }
 
-void tauti_send(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send(struct tauti_writer *writer, struct tauti_extent from,
 	uint32_t peer, uint32_t message)
 {
 	tauti_send_each(writer, from, &peer, 1, message);
 }
 
-void tauti_send_all(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send_all(struct tauti_writer *writer, struct tauti_extent from,
 	const struct tauti_group *group, uint32_t but, uint32_t message)
 {
 	uint32_t peers = group->n - 1;
 
 	for (uint32_t i = 0; i < group->n && but != TAUT_NONE; i++)
-		peers -= i != group->me && tauti_member(group, i) == but;
+		peers -= i != group->me && tauti_rank_of(group, i) == but;
 	if (!peers || !append(writer, TAUT_STEP_SEND, from.range, message))
 		return;
 	for (uint32_t k = 1; k < group->n; k++) {
-		uint32_t peer = tauti_member(
+		uint32_t peer = tauti_rank_of(
 			group, (group->me + k) % group->n);
 
 		if (peer != but)
@@ -271,7 +272,7 @@ void tauti_send_all(struct tauti_writer *writer, struct tauti_span from,
 	set_from(writer, from);
 }
 
-void tauti_recv(struct tauti_writer *writer, struct tauti_span into,
+void tauti_recv(struct tauti_writer *writer, struct tauti_extent into,
 	uint32_t peer, uint32_t message)
 {
 	if (!append(writer, TAUT_STEP_RECV, into.range, message))
@@ -280,20 +281,20 @@ void tauti_recv(struct tauti_writer *writer, struct tauti_span into,
 	set_into(writer, into);
 }
 
-void tauti_recv_reduce(struct tauti_writer *writer, struct tauti_span into,
-	struct tauti_span from, uint32_t peer, uint32_t message)
+void tauti_recv_reduce(struct tauti_writer *writer, struct tauti_extent into,
+	struct tauti_extent from, uint32_t peer, uint32_t message)
 {
 	if (!append(writer, TAUT_STEP_RECV_REDUCE, into.range, message))
 		return;
 	writer->steps.data[newest(writer)].landing =
-		take_scratch(writer, into.range.count);
+		reserve(writer, into.range.count);
 	add_peer(writer, peer);
 	set_from(writer, from);
 	set_into(writer, into);
 }
 
-void tauti_reduce(struct tauti_writer *writer, struct tauti_span into,
-	struct tauti_span from, struct tauti_span what)
+void tauti_reduce(struct tauti_writer *writer, struct tauti_extent into,
+	struct tauti_extent from, struct tauti_extent what)
 {
 	if (!append(writer, TAUT_STEP_REDUCE, into.range, 0))
 		return;
@@ -305,7 +306,7 @@ void tauti_reduce(struct tauti_writer *writer, struct tauti_span into,
 
 /* In place it does nothing, and elsewhere nobody else uses its memory: it waits for
  * nothing, and nothing for it. */
-void tauti_copy(struct tauti_writer *writer, struct tauti_range range)
+void tauti_copy(struct tauti_writer *writer, struct tauti_elements range)
 {
 	struct taut_coll_step *step;
 

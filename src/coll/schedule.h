@@ -22,14 +22,14 @@
 
 /* --- what is written ------------------------------------------------------------*/
 
-struct tauti_range {
-	uint64_t first, count; /* elements */
+struct tauti_elements {
+	uint64_t first, count;
 };
 
 /* A range, and where it lies. */
-struct tauti_span {
+struct tauti_extent {
 	enum taut_coll_buffer buffer;
-	struct tauti_range range;
+	struct tauti_elements range;
 	uint64_t place; /* of range.first in SCRATCH; 0 elsewhere */
 };
 
@@ -72,57 +72,58 @@ void tauti_writer_fini(struct tauti_writer *writer);
 
 /* --- places -----------------------------------------------------------------------*/
 
-static inline uint32_t tauti_member(const struct tauti_group *group, uint32_t i)
+static inline uint32_t tauti_rank_of(const struct tauti_group *group, uint32_t i)
 {
 	return group->ranks ? group->ranks[i] : i;
 }
 
-static inline struct tauti_span tauti_span(
-	enum taut_coll_buffer buffer, struct tauti_range range)
+static inline struct tauti_extent tauti_extent(
+	enum taut_coll_buffer buffer, struct tauti_elements range)
 {
-	return (struct tauti_span){ buffer, range, 0 };
+	return (struct tauti_extent){ buffer, range, 0 };
 }
 
 /* All ranks of the shape; all its elements; block i of n of a range. */
 struct tauti_group tauti_all_ranks(const struct tauti_writer *writer);
-struct tauti_range tauti_all(const struct tauti_writer *writer);
-struct tauti_range tauti_block(struct tauti_range range, uint32_t n, uint32_t i);
+struct tauti_elements tauti_all(const struct tauti_writer *writer);
+struct tauti_elements tauti_block_of(
+	struct tauti_elements range, uint32_t n, uint32_t i);
 /* A place of its own. */
-struct tauti_span tauti_scratch(
-	struct tauti_writer *writer, struct tauti_range range);
+struct tauti_extent tauti_take_scratch(
+	struct tauti_writer *writer, struct tauti_elements range);
 /* The largest power of two that is not above n > 0. */
 uint32_t tauti_power(uint32_t n);
 
 /* --- steps -------------------------------------------------------------------------*/
 
-void tauti_send(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send(struct tauti_writer *writer, struct tauti_extent from,
 	uint32_t peer, uint32_t message);
 /* One step. */
-void tauti_send_each(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send_each(struct tauti_writer *writer, struct tauti_extent from,
 	const uint32_t *peers, uint32_t n_peers, uint32_t message);
 /* One step: to all of the group but this rank and `but` (TAUT_NONE: nobody). */
-void tauti_send_all(struct tauti_writer *writer, struct tauti_span from,
+void tauti_send_all(struct tauti_writer *writer, struct tauti_extent from,
 	const struct tauti_group *group, uint32_t but, uint32_t message);
-void tauti_recv(struct tauti_writer *writer, struct tauti_span into,
+void tauti_recv(struct tauti_writer *writer, struct tauti_extent into,
 	uint32_t peer, uint32_t message);
 /* into and from: the same elements, and where both are scratch, the same place. */
-void tauti_recv_reduce(struct tauti_writer *writer, struct tauti_span into,
-	struct tauti_span from, uint32_t peer, uint32_t message);
+void tauti_recv_reduce(struct tauti_writer *writer, struct tauti_extent into,
+	struct tauti_extent from, uint32_t peer, uint32_t message);
 /* into = from op what, which is scratch; into or from is it too, or no scratch. */
-void tauti_reduce(struct tauti_writer *writer, struct tauti_span into,
-	struct tauti_span from, struct tauti_span what);
+void tauti_reduce(struct tauti_writer *writer, struct tauti_extent into,
+	struct tauti_extent from, struct tauti_extent what);
 /* OUTPUT = INPUT; no other step uses these elements of OUTPUT. */
-void tauti_copy(struct tauti_writer *writer, struct tauti_range range);
+void tauti_copy(struct tauti_writer *writer, struct tauti_elements range);
 
 /* --- ways ---------------------------------------------------------------------------*/
 
-struct tauti_way {
+struct tauti_way_row {
 	const char *name;
 	/* By verb; NULL: there is none. At least two ranks. */
 	void (*write[TAUT_VERBS])(struct tauti_writer *writer);
 };
 
-extern const struct tauti_way tauti_way_direct, tauti_way_doubling,
+extern const struct tauti_way_row tauti_way_direct, tauti_way_doubling,
 	tauti_way_halving, tauti_way_ring, tauti_way_tree, tauti_way_hosts,
 	tauti_way_flat;
 
@@ -131,17 +132,17 @@ extern const struct tauti_way tauti_way_direct, tauti_way_doubling,
 
 /* OUTPUT = the sum of all ranks' INPUT in the order of the ranks. busy: INPUT is
  * being sent, and OUTPUT is written as late as can be. */
-void tauti_fold_ordered(struct tauti_writer *writer, struct tauti_range range,
+void tauti_fold_ordered(struct tauti_writer *writer, struct tauti_elements range,
 	uint32_t message, bool busy);
 void tauti_ring_allreduce(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from);
 void tauti_halving_allreduce(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from);
 /* From the group's member `root`, which sends its INPUT. */
 void tauti_tree_broadcast(struct tauti_writer *writer,
 	const struct tauti_group *group, uint32_t root,
-	struct tauti_range range);
+	struct tauti_elements range);
 
 #endif /* TAUT_COLL_SCHEDULE_H */

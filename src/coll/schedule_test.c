@@ -327,10 +327,10 @@ static void expect_waits(const struct tauti_writer *writer, const char *right)
 	assert_string_equal(text, right);
 }
 
-static struct tauti_span part(
+static struct tauti_extent part(
 	enum taut_coll_buffer buffer, uint64_t first, uint64_t count)
 {
-	return tauti_span(buffer, (struct tauti_range){ first, count });
+	return tauti_extent(buffer, (struct tauti_elements){ first, count });
 }
 
 static void what_waits_for_what(void **state)
@@ -355,7 +355,7 @@ static void what_waits_for_what(void **state)
 	tauti_recv_reduce(&w, part(TAUT_OUTPUT, 0, 100),
 		part(TAUT_INPUT, 0, 100), 1, 3);
 	expect_waits(&w, "2 3 4 5 1 0"); /* 6: reads, then writes */
-	tauti_copy(&w, (struct tauti_range){ 0, 100 });
+	tauti_copy(&w, (struct tauti_elements){ 0, 100 });
 	expect_waits(&w, "");
 	tauti_writer_fini(&w);
 }
@@ -363,14 +363,14 @@ static void what_waits_for_what(void **state)
 static void scratch_is_another_memory(void **state)
 {
 	struct taut_coll_shape shape = { .n_ranks = 4, .count = 100 };
-	struct tauti_span a, b;
+	struct tauti_extent a, b;
 	struct tauti_writer w;
 
 	(void)state;
 	tauti_writer_init(&w, &shape);
 	tauti_recv(&w, part(TAUT_OUTPUT, 0, 10), 1, 0);
-	a = tauti_scratch(&w, (struct tauti_range){ 0, 10 });
-	b = tauti_scratch(&w, (struct tauti_range){ 0, 10 });
+	a = tauti_take_scratch(&w, (struct tauti_elements){ 0, 10 });
+	b = tauti_take_scratch(&w, (struct tauti_elements){ 0, 10 });
 	assert_int_equal(b.place, 10);
 	tauti_recv(&w, a, 1, 1);
 	expect_waits(&w, "");
@@ -399,7 +399,7 @@ static void nothing_is_no_step(void **state)
 	tauti_writer_init(&w, &shape);
 	tauti_send(&w, part(TAUT_INPUT, 5, 0), 1, 0);
 	tauti_recv(&w, part(TAUT_OUTPUT, 5, 0), 1, 0);
-	tauti_copy(&w, (struct tauti_range){ 0, 0 });
+	tauti_copy(&w, (struct tauti_elements){ 0, 0 });
 	tauti_send_each(&w, part(TAUT_INPUT, 0, 9), ranks, 0, 0);
 	tauti_send_all(&w, part(TAUT_INPUT, 0, 9), &group, 3, 0);
 	assert_int_equal(w.steps.count, 0);

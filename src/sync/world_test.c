@@ -10,7 +10,7 @@
 
 #include <sched.h>
 
-enum { TASKS = 24, THREADS = 2, SMALL = 40, LARGE = 9000 };
+enum { TASKS = 24, THREADS = 2, SMALL = 40, LARGE = 2000 };
 
 enum death { LIVES, GIVES_UP, LEAVES, DEATHS };
 
@@ -426,13 +426,13 @@ static void run_worlds(uint64_t n, bool dying)
 static void test_worlds(void **state)
 {
 	(void)state;
-	run_worlds(150, false);
+	run_worlds(60, false);
 }
 
 static void test_dying_worlds(void **state)
 {
 	(void)state;
-	run_worlds(150, true);
+	run_worlds(60, true);
 }
 
 int main(void)

@@ -175,6 +175,8 @@ static void put_receive(struct rank *rank, struct receive *receive)
 		end = &(*end)->next;
 	receive->next = NULL;
 	*end = receive;
+	if (rank->world->ranks[receive->from].gone)
+		tell(rank); /* for progress() to see: nothing else will come */
 }
 
 /* --- send and receive ------------------------------------------------------------------*/

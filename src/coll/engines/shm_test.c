@@ -1,147 +1,9 @@
-/* Ranks in threads and in processes, over memory that they share. What the engine
- * must do as any other engine is in the contract; here is what is its own: slots
- * and FIFOs that are full, nonsense in the memory, processes that are killed. */
-#include "tests/support/unit.h"
+/* One process plays all ranks, or its threads do. What the engine must do as any
+ * other is in the contract; here is what is its own: slots and FIFOs that are full,
+ * nonsense in the memory, sleep. */
+#include "coll/engines/shm_ranks.h"
 
-#include <errno.h>
-#include <fcntl.h>
-#include <poll.h>
-#include <pthread.h>
-#include <signal.h>
-#include <stdbool.h>
-#include <stdio.h>
-#include <stdlib.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <unistd.h>
-
-#include "coll/engines/shm.h"
 #include "tests/support/alloc_fail.h"
-#include "tests/support/gather.h"
-
-enum { BIG = TAUTI_SHM_SLOT_BYTES, SHORT = TAUTI_SHM_SHORT_BYTES };
-
-/* --- ranks -------------------------------------------------------------------------*/
-
-struct event { /* one operation */
-	struct taut_coll_request request;
-	int n_done;
-	taut_status status;
-};
-
-static void note(struct taut_coll_request *request, taut_status status)
-{
-	struct event *it = (struct event *)request;
-
-	it->n_done++;
-	it->status = status;
-}
-
-struct job;
-
-struct rank {
-	struct job *job;
-	uint32_t rank;
-	struct tauti_engine engine;
-	taut_status status; /* of creation */
-	struct taut_error err;
-};
-
-struct job {
-	struct gather *gather;
-	uint32_t n_ranks;
-	const uint32_t *host_of;
-	void (*work)(struct rank *rank);
-	struct rank ranks[GATHER_RANKS];
-};
-
-static void *run_rank(void *context)
-{
-	struct rank *it = context;
-	struct gather_rank me = { it->job->gather, it->rank };
-	struct tauti_shm_world world = { it->rank, it->job->n_ranks,
-		it->job->host_of, gather_all, &me };
-
-	it->status = tauti_shm_create_by(&world, &it->engine, &it->err);
-	if (it->status == TAUT_OK && it->job->work)
-		it->job->work(it);
-	return NULL;
-}
-
-static void begin(struct job *job, uint32_t n_ranks, const uint32_t *host_of,
-	void (*work)(struct rank *rank))
-{
-	static const uint32_t one_host[GATHER_RANKS];
-
-	*job = (struct job){ .gather = gather_create(n_ranks),
-		.n_ranks = n_ranks, .work = work,
-		.host_of = host_of ? host_of : one_host };
-	assert_non_null(job->gather);
-	for (uint32_t i = 0; i < n_ranks; i++)
-		job->ranks[i] = (struct rank){ .job = job, .rank = i };
-}
-
-static void run_threads(struct job *job)
-{
-	pthread_t threads[GATHER_RANKS];
-
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, run_rank,
-			&job->ranks[i]), 0);
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		pthread_join(threads[i], NULL);
-}
-
-static void end(struct job *job)
-{
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		if (job->ranks[i].engine.table)
-			job->ranks[i].engine.table->destroy(
-				job->ranks[i].engine.context);
-	gather_destroy(job->gather);
-}
-
-/* Engines of ranks of one host, all of which this thread plays. */
-static void make(struct job *job, uint32_t n_ranks)
-{
-	begin(job, n_ranks, NULL, NULL);
-	run_threads(job);
-	for (uint32_t i = 0; i < n_ranks; i++)
-		assert_int_equal(job->ranks[i].status, TAUT_OK);
-}
-
-static struct tauti_shm *engine_of(struct job *job, uint32_t rank)
-{
-	return job->ranks[rank].engine.context;
-}
-
-static taut_status send_one(struct rank *from, uint32_t to, uint64_t tag,
-	const void *data, size_t bytes, struct event *event)
-{
-	*event = (struct event){ .request.done = note };
-	return from->engine.table->send(from->engine.context, &to, 1, tag, data,
-		bytes, &event->request, &from->err);
-}
-
-static taut_status recv_one(struct rank *to, uint32_t from, uint64_t tag,
-	void *data, size_t bytes, struct event *event)
-{
-	*event = (struct event){ .request.done = note };
-	return to->engine.table->recv(to->engine.context, from, tag, data,
-		bytes, &event->request, &to->err);
-}
-
-static taut_status progress(struct rank *rank)
-{
-	return rank->engine.table->progress(rank->engine.context, &rank->err);
-}
-
-static void expect(const struct event *event, int n_done, taut_status status)
-{
-	assert_int_equal(event->n_done, n_done);
-	if (n_done)
-		assert_int_equal(event->status, status);
-}
 
 static void fill(unsigned char *data, size_t bytes, uint32_t seed)
 {
@@ -452,18 +314,36 @@ static void test_destroy(void **state)
 	expect(&sent[MANY - 1], 1, TAUT_EIO);
 }
 
-/* --- waiting -------------------------------------------------------------------------*/
-
-static void until(struct rank *rank, const struct event *event)
+/* A request for memory fails: nothing began, and nothing is lost. */
+static void test_no_memory_under_way(void **state)
 {
-	while (!event->n_done) {
-		if (progress(rank) != TAUT_OK)
-			abort();
-		if (!event->n_done && rank->engine.table->wait(
-				rank->engine.context, -1, &rank->err) != TAUT_OK)
-			abort();
-	}
+	struct job job;
+	struct event sent, got;
+	static struct event queued[MANY];
+	uint64_t value = 5, to = 0;
+	uint32_t i;
+
+	(void)state;
+	make(&job, 2);
+	alloc_fail_after(0);
+	assert_int_equal(recv_one(&job.ranks[1], 0, 1, &to, 8, &got),
+		TAUT_ENOMEM);
+	assert_int_equal(send_one(&job.ranks[0], 1, 1, &value, 8, &sent),
+		TAUT_OK);
+	assert_int_equal(progress(&job.ranks[1]), TAUT_ENOMEM);
+	assert_int_equal(recv_one(&job.ranks[1], 0, 1, &to, 8, &got), TAUT_OK);
+	expect(&got, 1, TAUT_OK);
+	assert_int_equal(to, 5);
+	for (i = 0; i < MANY; i++)
+		if (send_one(&job.ranks[0], 1, i, &value, 8, &queued[i]) !=
+			TAUT_OK)
+			break;
+	alloc_fail_never();
+	assert_int_equal(i, TAUTI_SHM_FIFO_LINES - 2);
+	end(&job);
 }
+
+/* --- waiting -------------------------------------------------------------------------*/
 
 enum { TURNS = 300 };
 
@@ -564,321 +444,6 @@ static void test_wake(void **state)
 	end(&job);
 }
 
-/* --- threads that all send to all -----------------------------------------------------*/
-
-enum { ROUNDS = 60 };
-
-static uint32_t value_of(uint32_t rank, uint32_t round, size_t i)
-{
-	return rank * 1000003u + round * 101u + (uint32_t)i;
-}
-
-static size_t count_of(uint32_t round)
-{
-	static const size_t counts[] = { 1, 10, 11, 250, 251, 3000, BIG / 4 };
-
-	return counts[round % (round % 11 ? 6 : 7)];
-}
-
-/* Each multicasts and sums what comes; as many rounds at once as there are. */
-static void sum_all(struct rank *rank)
-{
-	static const size_t most = BIG / 4;
-	uint32_t n = rank->job->n_ranks, n_peers = 0;
-	uint32_t peers[GATHER_RANKS], *from = malloc(BIG), *to = malloc(BIG);
-	struct event sent, got;
-
-	for (uint32_t i = 0; i < n; i++)
-		if (i != rank->rank)
-			peers[n_peers++] = i;
-	for (uint32_t round = 0; round < ROUNDS; round++) {
-		size_t count = count_of(round) < most ? count_of(round) : most;
-
-		for (size_t i = 0; i < count; i++)
-			to[i] = from[i] = value_of(rank->rank, round, i);
-		sent = (struct event){ .request.done = note };
-		if (rank->engine.table->send(rank->engine.context, peers,
-				n_peers, round, from, count * 4, &sent.request,
-				NULL) != TAUT_OK)
-			abort();
-		for (uint32_t i = 0; i < n_peers; i++) {
-			got = (struct event){ .request.done = note };
-			if (rank->engine.table->recv_reduce(
-					rank->engine.context, peers[i], round,
-					TAUT_INT32, TAUT_SUM, to, to, count,
-					&got.request, NULL) != TAUT_OK)
-				abort();
-			until(rank, &got);
-		}
-		for (size_t i = 0; i < count; i++) {
-			uint32_t sum = 0;
-
-			for (uint32_t j = 0; j < n; j++)
-				sum += value_of(j, round, i);
-			rank->err.offset += to[i] == sum;
-		}
-		until(rank, &sent);
-	}
-	free(from);
-	free(to);
-}
-
-static size_t right_sums(void)
-{
-	size_t n = 0;
-
-	for (uint32_t round = 0; round < ROUNDS; round++)
-		n += count_of(round);
-	return n;
-}
-
-static void test_sums(void **state)
-{
-	struct job job;
-
-	(void)state;
-	for (uint32_t n = 2; n < 6; n++) {
-		begin(&job, n, NULL, sum_all);
-		run_threads(&job);
-		for (uint32_t i = 0; i < n; i++)
-			assert_int_equal(job.ranks[i].err.offset, right_sums());
-		end(&job);
-	}
-}
-
-/* --- processes ------------------------------------------------------------------------*/
-
-static pid_t fork_rank(struct job *job, uint32_t rank)
-{
-	pid_t child = fork();
-
-	if (child)
-		return child;
-	run_rank(&job->ranks[rank]);
-	_exit(job->ranks[rank].status == TAUT_OK &&
-		job->ranks[rank].err.offset == (int64_t)right_sums() ? 0 : 1);
-}
-
-static void test_processes(void **state)
-{
-	static const uint32_t host_of[] = { 7, 3, 7, 3, 7 };
-	struct job job;
-	pid_t children[4];
-	int status;
-
-	(void)state;
-	begin(&job, 4, NULL, sum_all);
-	for (uint32_t i = 0; i < 4; i++)
-		children[i] = fork_rank(&job, i);
-	for (uint32_t i = 0; i < 4; i++) {
-		assert_int_equal(waitpid(children[i], &status, 0), children[i]);
-		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
-	}
-	end(&job);
-	/* two hosts that are one machine: each has a mapping of its own */
-	begin(&job, 5, host_of, NULL);
-	run_threads(&job);
-	for (uint32_t i = 0; i < 5; i++) {
-		assert_int_equal(job.ranks[i].status, TAUT_OK);
-		assert_int_equal(engine_of(&job, i)->n_peers, i % 2 ? 2 : 3);
-		assert_int_equal(engine_of(&job, i)->map.index, i / 2);
-	}
-	end(&job);
-}
-
-/* Killed in the middle of anything: the others neither crash nor hang in a call. */
-static void send_for_ever(struct rank *rank)
-{
-	unsigned char *data = calloc(1, BIG);
-	struct event sent;
-
-	for (uint64_t i = 0;; i++) {
-		size_t bytes = i % 3 == 0 ? BIG : i % 3 == 1 ? 600 : 8;
-
-		if (send_one(rank, 0, i, data, bytes, &sent) != TAUT_OK)
-			abort();
-		until(rank, &sent);
-	}
-}
-
-static unsigned char data_of_killed[BIG];
-static struct event last_of_killed;
-
-static void receive(struct rank *rank, uint64_t i)
-{
-	size_t bytes = i % 3 == 0 ? BIG : i % 3 == 1 ? 600 : 8;
-
-	assert_int_equal(recv_one(rank, 1, i, data_of_killed, bytes,
-		&last_of_killed), TAUT_OK);
-}
-
-static void receive_and_kill(struct rank *rank, pid_t child, uint32_t n)
-{
-	for (uint64_t i = 0; i < n; i++) {
-		receive(rank, i);
-		until(rank, &last_of_killed);
-	}
-	kill(child, SIGKILL);
-	waitpid(child, NULL, 0);
-	/* what it had published still comes, then nothing more */
-	for (uint64_t i = n; last_of_killed.n_done; i++) {
-		receive(rank, i);
-		assert_int_equal(rank->engine.table->wait(rank->engine.context,
-			1000000, NULL), TAUT_OK);
-		assert_int_equal(progress(rank), TAUT_OK);
-	}
-}
-
-static void test_killed(void **state)
-{
-	struct job job;
-
-	(void)state;
-	for (uint32_t n = 1; n < 40; n += 3) {
-		pid_t child;
-
-		begin(&job, 2, NULL, send_for_ever);
-		child = fork_rank(&job, 1);
-		job.work = NULL;
-		run_rank(&job.ranks[0]);
-		assert_int_equal(job.ranks[0].status, TAUT_OK);
-		receive_and_kill(&job.ranks[0], child, n);
-		end(&job);
-		expect(&last_of_killed, 1, TAUT_EIO);
-	}
-}
-
-/* --- creation -------------------------------------------------------------------------*/
-
-static size_t names_in_shm(void)
-{
-	size_t n = 0;
-	FILE *list = popen("ls /dev/shm", "r");
-	char line[256];
-
-	while (list && fgets(line, sizeof line, list))
-		n += strncmp(line, "taut-", 5) == 0;
-	if (list)
-		pclose(list);
-	return n;
-}
-
-/* Memory fails on one rank at each of its requests: it says so, and what it has
- * is given back. The others are played by this thread, as in make(). */
-static taut_status lone_gather(void *context, const void *mine, size_t bytes,
-	void *ret_all, struct taut_error *reterr)
-{
-	(void)context;
-	(void)reterr;
-	memcpy(ret_all, mine, bytes);
-	return TAUT_OK;
-}
-
-static void test_no_memory(void **state)
-{
-	static const uint32_t host_of[] = { 0 };
-	struct tauti_shm_world world = { 0, 1, host_of, lone_gather, NULL };
-	struct tauti_engine engine = { 0 };
-	taut_status status = TAUT_ENOMEM;
-
-	(void)state;
-	for (long n = 0; status != TAUT_OK; n++) {
-		struct taut_error err = { 0 };
-
-		assert_true(n < 100);
-		alloc_fail_after(n);
-		status = tauti_shm_create_by(&world, &engine, &err);
-		alloc_fail_never();
-		if (status != TAUT_OK)
-			assert_int_equal(status, TAUT_ENOMEM);
-	}
-	engine.table->destroy(engine.context);
-}
-
-/* A request for memory fails: nothing began, and nothing is lost. */
-static void test_no_memory_under_way(void **state)
-{
-	struct job job;
-	struct event sent, got;
-	static struct event queued[MANY];
-	uint64_t value = 5, to = 0;
-	uint32_t i;
-
-	(void)state;
-	make(&job, 2);
-	alloc_fail_after(0);
-	assert_int_equal(recv_one(&job.ranks[1], 0, 1, &to, 8, &got),
-		TAUT_ENOMEM);
-	assert_int_equal(send_one(&job.ranks[0], 1, 1, &value, 8, &sent),
-		TAUT_OK);
-	assert_int_equal(progress(&job.ranks[1]), TAUT_ENOMEM);
-	assert_int_equal(recv_one(&job.ranks[1], 0, 1, &to, 8, &got), TAUT_OK);
-	expect(&got, 1, TAUT_OK);
-	assert_int_equal(to, 5);
-	for (i = 0; i < MANY; i++)
-		if (send_one(&job.ranks[0], 1, i, &value, 8, &queued[i]) !=
-			TAUT_OK)
-			break;
-	alloc_fail_never();
-	assert_int_equal(i, TAUTI_SHM_FIFO_LINES - 2);
-	end(&job);
-}
-
-static taut_status foreign_gather(void *context, const void *mine, size_t bytes,
-	void *ret_all, struct taut_error *reterr)
-{
-	(void)mine;
-	(void)reterr;
-	memcpy(ret_all, context, 2 * bytes);
-	return TAUT_OK;
-}
-
-/* The first rank tells a name or a size that cannot be. */
-static void test_foreign_hello(void **state)
-{
-	static const uint32_t host_of[2];
-	static unsigned char hellos[2][512];
-	struct tauti_shm_world world = { 1, 2, host_of, foreign_gather, hellos };
-	struct tauti_engine engine;
-	struct taut_error err;
-
-	(void)state;
-	assert_int_equal(tauti_shm_create_by(&world, &engine, &err),
-		TAUT_EFORMAT);
-	memset(hellos, 'x', sizeof hellos);
-	assert_true(tauti_shm_create_by(&world, &engine, &err) != TAUT_OK);
-	hellos[0][0] = ENOSPC; /* errno of the first rank, little-endian */
-	memset(hellos[0] + 1, 0, 3);
-	assert_int_equal(tauti_shm_create_by(&world, &engine, &err), TAUT_EIO);
-	assert_non_null(strstr(err.message, "rank 0: /dev/shm is full"));
-}
-
-static void test_no_name_left(void **state)
-{
-	struct job job;
-	size_t before = names_in_shm();
-
-	(void)state;
-	make(&job, 4);
-	assert_true(names_in_shm() <= before);
-	end(&job);
-}
-
-static void test_host_id(void **state)
-{
-	uint64_t mine = tauti_host_id();
-	pid_t child;
-	int status;
-
-	(void)state;
-	assert_int_equal(mine, tauti_host_id());
-	child = fork();
-	if (child == 0)
-		_exit(tauti_host_id() == mine ? 0 : 1);
-	assert_int_equal(waitpid(child, &status, 0), child);
-	assert_int_equal(status, 0);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -893,14 +458,7 @@ int main(void)
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_wake),
-		cmocka_unit_test(test_sums),
-		cmocka_unit_test(test_processes),
-		cmocka_unit_test(test_killed),
-		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_no_memory_under_way),
-		cmocka_unit_test(test_foreign_hello),
-		cmocka_unit_test(test_no_name_left),
-		cmocka_unit_test(test_host_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -2,9 +2,9 @@
  * or the user's UCX_* variables ask for.
  *
  * A tag of UCX is the sender (16 bits) and the tag (48). Each rank has an endpoint
- * to each other; UCX tells of one that broke, and then what is under way with that
- * rank ends with TAUT_EIO, as does all else. A rank that nothing is under way with
- * may go: it has finished. */
+ * to each other; UCX tells of one that broke. Where something is under way with
+ * that rank, progress() names it a little later, and what cannot go on ends with
+ * destroy(). A rank that nothing is under way with may go: it has finished. */
 #include "coll/engines/ucx_load.h"
 
 #include <errno.h>
@@ -18,6 +18,9 @@
 
 enum { MOVES_AT_ONCE = 16 };
 static const int64_t close_ns = 2000000000; /* for what was sent to leave */
+/* What came before a connection broke may still be on its way by another, and who
+ * watches the ranks may say better what has happened. */
+static const int64_t doubt_ns = 300000000;
 
 struct ucx;
 
@@ -50,7 +53,10 @@ struct ucx {
 	int wake_fd;
 	struct op under_way; /* a ring */
 	struct op *unused;
-	bool lost_some;      /* one is gone, and its receives have yet to end */
+	bool lost_some;      /* one is gone, and it is yet to be seen what with it */
+	ucs_status_t failed; /* why a message did not go; UCS_OK: none */
+	int64_t fault_at_ns; /* when that becomes a fault; 0: there is none */
+	bool ends;           /* in destroy() */
 	struct taut_error fault;
 };
 
@@ -116,12 +122,13 @@ static taut_status status_of(ucs_status_t status)
 	}
 }
 
-static taut_status received(const struct op *op, ucs_status_t status,
-	const ucp_tag_recv_info_t *info)
+/* A part is over; one that UCX could not carry stays, as a fault of all. */
+static void settle(struct op *op, ucs_status_t status, taut_status said)
 {
-	if (status == UCS_OK && info->length != op->bytes)
-		return TAUT_EMATCH;
-	return status_of(status);
+	if (said != TAUT_EIO || op->ucx->ends)
+		op_end_part(op, said);
+	else
+		op->ucx->failed = status;
 }
 
 static void on_sent(void *handle, ucs_status_t status, void *context)
@@ -129,7 +136,7 @@ static void on_sent(void *handle, ucs_status_t status, void *context)
 	struct op *op = context;
 
 	op->ucx->call.ucp_request_free(handle);
-	op_end_part(op, status_of(status));
+	settle(op, status, status_of(status));
 }
 
 static void on_received(void *handle, ucs_status_t status,
@@ -139,7 +146,10 @@ static void on_received(void *handle, ucs_status_t status,
 
 	op->handle = NULL;
 	op->ucx->call.ucp_request_free(handle);
-	op_end_part(op, received(op, status, info));
+	if (status == UCS_OK && info->length != op->bytes)
+		op_end_part(op, TAUT_EMATCH);
+	else
+		settle(op, status, status_of(status));
 }
 
 /* Called from inside progress: only takes notice. */
@@ -153,22 +163,61 @@ static void on_broken(void *context, ucp_ep_h endpoint, ucs_status_t status)
 	peer->ucx->lost_some = true;
 }
 
-/* Something under way with one that is gone is a fault. */
-static void end_lost(struct ucx *ucx)
+static taut_status say_gone(struct taut_error *err, uint32_t rank)
 {
-	struct op *op, *next;
+	return taut_error_set(err, TAUT_EIO, -1,
+		"rank %u is gone: UCX's connection to it broke", rank);
+}
 
-	ucx->lost_some = false;
-	for (op = ucx->under_way.next; op != &ucx->under_way; op = next) {
-		next = op->next;
-		if (!op->is_receive || !ucx->peers[op->peer].gone)
-			continue;
-		if (!ucx->fault.code)
-			taut_error_set(&ucx->fault, TAUT_EIO, -1,
-				"rank %u is gone: UCX's connection to it broke",
-				op->peer);
-		if (op->handle)
-			ucx->call.ucp_request_cancel(ucx->worker, op->handle);
+/* The first that is gone, or TAUT_NONE. */
+static uint32_t first_gone(const struct ucx *ucx)
+{
+	for (uint32_t i = 0; i < ucx->n_ranks; i++)
+		if (ucx->peers[i].gone)
+			return i;
+	return TAUT_NONE;
+}
+
+/* Whether something cannot go on; then err says why. */
+static bool is_stuck(const struct ucx *ucx, struct taut_error *err)
+{
+	const struct op *op = ucx->under_way.next;
+	uint32_t gone = first_gone(ucx);
+
+	for (; op != &ucx->under_way; op = op->next)
+		if (op->is_receive && ucx->peers[op->peer].gone) {
+			say_gone(err, op->peer);
+			return true;
+		}
+	if (ucx->failed == UCS_OK)
+		return false;
+	if (gone != TAUT_NONE)
+		say_gone(err, gone);
+	else
+		fail_status(ucx, ucx->failed, "a message was lost", err);
+	return true;
+}
+
+static int64_t now_ns(void)
+{
+	struct taut_clock clock = taut_clock_monotonic();
+
+	return clock.now_ns(clock.state);
+}
+
+static void see_lost(struct ucx *ucx)
+{
+	struct taut_error why;
+
+	if (ucx->fault.code)
+		return;
+	if (!is_stuck(ucx, &why)) {
+		ucx->lost_some = false;
+		ucx->fault_at_ns = 0;
+	} else if (!ucx->fault_at_ns) {
+		ucx->fault_at_ns = now_ns() + doubt_ns;
+	} else if (now_ns() >= ucx->fault_at_ns) {
+		ucx->fault = why;
 	}
 }
 
@@ -190,21 +239,15 @@ static void send_to(struct ucx *ucx, struct op *op, uint32_t to, uint64_t tag,
 	ucs_status_ptr_t handle;
 
 	op->pending++;
+	if (ucx->peers[to].gone) {
+		settle(op, UCS_ERR_CONNECTION_RESET, TAUT_EIO);
+		return;
+	}
 	handle = ucx->call.ucp_tag_send_nbx(ucx->peers[to].endpoint, data, bytes,
 		full_tag(ucx->rank, tag), &param);
 	if (!handle || UCS_PTR_IS_ERR(handle))
-		op_end_part(op, status_of(UCS_PTR_STATUS(handle)));
-}
-
-static taut_status check_peers(const struct ucx *ucx, const uint32_t *peers,
-	uint32_t n_peers, struct taut_error *err)
-{
-	for (uint32_t i = 0; i < n_peers; i++)
-		if (ucx->peers[peers[i]].gone)
-			return taut_error_set(err, TAUT_EIO, -1,
-				"rank %u is gone: UCX's connection to it broke",
-				peers[i]);
-	return TAUT_OK;
+		settle(op, UCS_PTR_STATUS(handle),
+			status_of(UCS_PTR_STATUS(handle)));
 }
 
 static taut_status ucx_send(void *engine, const uint32_t *peers,
@@ -212,12 +255,8 @@ static taut_status ucx_send(void *engine, const uint32_t *peers,
 	struct taut_coll_request *request, struct taut_error *err)
 {
 	struct ucx *ucx = engine;
-	taut_status status = check_peers(ucx, peers, n_peers, err);
-	struct op *op;
+	struct op *op = op_begin(ucx, request);
 
-	if (status != TAUT_OK)
-		return status;
-	op = op_begin(ucx, request);
 	if (!op)
 		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
 	for (uint32_t i = 0; i < n_peers; i++)
@@ -249,7 +288,8 @@ static taut_status ucx_recv(void *engine, uint32_t peer, uint64_t tag,
 	handle = ucx->call.ucp_tag_recv_nbx(ucx->worker, data, bytes,
 		full_tag(peer, tag), UINT64_MAX, &param);
 	if (UCS_PTR_IS_ERR(handle))
-		op_end_part(op, status_of(UCS_PTR_STATUS(handle)));
+		settle(op, UCS_PTR_STATUS(handle),
+			status_of(UCS_PTR_STATUS(handle)));
 	else if (op->pending == 2) /* else on_received() was called */
 		op->handle = handle;
 	/* What came before the peer went is still received. */
@@ -275,8 +315,8 @@ static bool move(struct ucx *ucx)
 			break;
 		moved = true;
 	}
-	if (ucx->lost_some)
-		end_lost(ucx);
+	if (ucx->lost_some || ucx->failed != UCS_OK)
+		see_lost(ucx);
 	return moved;
 }
 
@@ -289,9 +329,8 @@ static taut_status ucx_progress(void *engine, struct taut_error *err)
 }
 
 /* UCX tells its descriptor only of what comes after all else was moved. */
-static taut_status ucx_arm(void *engine, struct taut_error *err)
+static taut_status arm(struct ucx *ucx, struct taut_error *err)
 {
-	struct ucx *ucx = engine;
 	ucs_status_t status;
 
 	if (move(ucx))
@@ -305,11 +344,28 @@ static taut_status ucx_arm(void *engine, struct taut_error *err)
 		fail_status(ucx, status, "cannot sleep", err);
 }
 
+/* Where there is doubt there is no sleep: a descriptor cannot tell its end. */
+static taut_status ucx_arm(void *engine, struct taut_error *err)
+{
+	struct ucx *ucx = engine;
+	taut_status status = arm(ucx, err);
+
+	return status == TAUT_OK && ucx->fault_at_ns ? TAUT_EAGAIN : status;
+}
+
 static int ucx_fd(void *engine)
 {
 	struct ucx *ucx = engine;
 
 	return ucx->event_fd;
+}
+
+/* Of a timeout, < 0 for none, and what is left until another time. */
+static int64_t earlier(int64_t timeout_ns, int64_t left_ns)
+{
+	if (left_ns < 0)
+		left_ns = 0;
+	return timeout_ns < 0 || left_ns < timeout_ns ? left_ns : timeout_ns;
 }
 
 static taut_status ucx_wait(void *engine, int64_t timeout_ns,
@@ -318,17 +374,21 @@ static taut_status ucx_wait(void *engine, int64_t timeout_ns,
 	struct ucx *ucx = engine;
 	struct pollfd fds[] = { { .fd = ucx->event_fd, .events = POLLIN },
 		{ .fd = ucx->wake_fd, .events = POLLIN } };
-	const struct timespec timeout = { timeout_ns / 1000000000,
-		timeout_ns % 1000000000 };
-	taut_status status = ucx_arm(ucx, err);
+	taut_status status = arm(ucx, err);
+	struct timespec timeout;
 	uint64_t count;
 
 	if (status == TAUT_EAGAIN)
 		timeout_ns = 0;
 	else if (status != TAUT_OK)
 		return status;
-	if (timeout_ns)
+	if (ucx->fault_at_ns)
+		timeout_ns = earlier(timeout_ns, ucx->fault_at_ns - now_ns());
+	if (timeout_ns) {
+		timeout.tv_sec = timeout_ns / 1000000000;
+		timeout.tv_nsec = timeout_ns % 1000000000;
 		ppoll(fds, 2, timeout_ns < 0 ? NULL : &timeout, NULL);
+	}
 	(void)!read(ucx->wake_fd, &count, sizeof count);
 	return TAUT_OK;
 }
@@ -352,13 +412,6 @@ static bool ucx_arrived(void *engine, uint64_t tag, uint64_t mask)
 }
 
 /* --- the end --------------------------------------------------------------------------*/
-
-static int64_t now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
 
 /* Begins to close one endpoint; NULL: it is closed. */
 static void *close_one(struct ucx *ucx, struct peer *peer, uint32_t flags)
@@ -435,6 +488,7 @@ static void ucx_destroy(void *engine)
 	bool in_peace = ucx->under_way.next == &ucx->under_way &&
 		!ucx->fault.code;
 
+	ucx->ends = true;
 	if (ucx->worker) {
 		end_receives(ucx);
 		close_all(ucx, in_peace ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
@@ -505,7 +559,7 @@ static taut_status start_worker(struct ucx *ucx, struct taut_error *reterr)
 			reterr);
 	ucx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	return ucx->wake_fd >= 0 ? TAUT_OK : taut_error_set(reterr, TAUT_EIO,
-		-1, "no eventfd: %s", strerrordesc_np(errno));
+		-1, "no eventfd: %s", strerror(errno));
 }
 
 /* All addresses, of *ret_bytes each. */
@@ -569,8 +623,10 @@ static taut_status connect_all(struct ucx *ucx, const uint8_t *addresses,
 			continue;
 		peer->endpoint = NULL;
 		return taut_error_set(reterr, TAUT_EIO, -1,
-			"UCX: no way to rank %u: %s", i,
-			ucx->call.ucs_status_string(status));
+			"UCX: no way to rank %u: %s%s", i,
+			ucx->call.ucs_status_string(status),
+			getenv("UCX_TLS") ? " (UCX_TLS must leave it one that "
+			"tells of lost peers, as tcp)" : "");
 	}
 	return TAUT_OK;
 }

@@ -370,6 +370,42 @@ static void test_killed(void **state)
 	assert_true(ranks_now_ns() - begun_ns < 15 * second_ns);
 }
 
+/* --- memory ---------------------------------------------------------------------------*/
+
+static void test_memory(void **state)
+{
+	struct tauti_meet_options options = { 0, 1, NULL, NULL, 0, 0 };
+	struct tauti_engine engine = { NULL, NULL };
+	struct tauti_meet *meet = NULL;
+	struct wait wait;
+	char byte = 0;
+
+	(void)state;
+	wait_init(&wait);
+	assert_int_equal(tauti_meet_create(&options, &meet, NULL), TAUT_OK);
+	for (long n = 0;; n++) {
+		taut_status status;
+
+		alloc_fail_after(n);
+		status = tauti_ucx_create(meet, 0, 1, &engine, NULL);
+		alloc_fail_never();
+		if (status == TAUT_OK)
+			break;
+		assert_int_equal(status, TAUT_ENOMEM);
+	}
+	alloc_fail_after(0);
+	assert_int_equal(engine.table->recv(engine.context, 0, 1, &byte, 1,
+		&wait.request, NULL), TAUT_ENOMEM);
+	alloc_fail_never();
+	assert_false(wait.over);
+	assert_int_equal(engine.table->recv(engine.context, 0, 1, &byte, 1,
+		&wait.request, NULL), TAUT_OK);
+	engine.table->destroy(engine.context);
+	assert_true(wait.over);
+	assert_int_equal(wait.status, TAUT_EIO);
+	tauti_meet_destroy(meet);
+}
+
 /* --- the library ------------------------------------------------------------------------*/
 
 static void test_no_library(void **state)
@@ -428,6 +464,7 @@ int main(void)
 		cmocka_unit_test(test_no_library),
 		cmocka_unit_test(test_signals), /* before there is UCX here */
 		cmocka_unit_test(test_killed),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_last_word),
 		cmocka_unit_test(test_wrong_length),
@@ -435,6 +472,5 @@ int main(void)
 		cmocka_unit_test(test_wake),
 	};
 
-	ranks_ucx_in_sanitizer();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -8,11 +8,11 @@ enum { EXCHANGE, RESULT }; /* messages */
 
 /* What is sent cannot be what is received: the sum goes to and fro between scratch
  * and OUTPUT, and ends there. */
-static void exchange(struct tauti_writer *writer, struct tauti_span *sum,
-	struct tauti_span beside, uint32_t peer, bool last)
+static void exchange(struct tauti_writer *writer, struct tauti_extent *sum,
+	struct tauti_extent beside, uint32_t peer, bool last)
 {
-	struct tauti_span output = tauti_span(TAUT_OUTPUT, sum->range);
-	struct tauti_span into = sum->buffer == TAUT_SCRATCH ? output : beside;
+	struct tauti_extent output = tauti_extent(TAUT_OUTPUT, sum->range);
+	struct tauti_extent into = sum->buffer == TAUT_SCRATCH ? output : beside;
 
 	tauti_send(writer, *sum, peer, EXCHANGE);
 	if (last && into.buffer == TAUT_SCRATCH) {
@@ -27,10 +27,10 @@ static void exchange(struct tauti_writer *writer, struct tauti_span *sum,
 
 static void hand_over(struct tauti_writer *writer, uint32_t peer)
 {
-	struct tauti_range all = tauti_all(writer);
+	struct tauti_elements all = tauti_all(writer);
 
-	tauti_send(writer, tauti_span(TAUT_INPUT, all), peer, EXCHANGE);
-	tauti_recv(writer, tauti_span(TAUT_OUTPUT, all), peer, RESULT);
+	tauti_send(writer, tauti_extent(TAUT_INPUT, all), peer, EXCHANGE);
+	tauti_recv(writer, tauti_extent(TAUT_OUTPUT, all), peer, RESULT);
 }
 
 static uint32_t rounds(uint32_t power)
@@ -42,16 +42,16 @@ static void allreduce(struct tauti_writer *writer)
 {
 	uint32_t n = writer->shape->n_ranks, me = writer->shape->rank;
 	uint32_t power = tauti_power(n);
-	struct tauti_span sum = tauti_span(TAUT_INPUT, tauti_all(writer));
-	struct tauti_span output = tauti_span(TAUT_OUTPUT, sum.range), beside;
+	struct tauti_extent sum = tauti_extent(TAUT_INPUT, tauti_all(writer));
+	struct tauti_extent output = tauti_extent(TAUT_OUTPUT, sum.range), beside;
 
 	if (me >= power) {
 		hand_over(writer, me - power);
 		return;
 	}
-	beside = tauti_scratch(writer, sum.range);
+	beside = tauti_take_scratch(writer, sum.range);
 	if (me + power < n) {
-		struct tauti_span into = rounds(power) % 2 ? beside : output;
+		struct tauti_extent into = rounds(power) % 2 ? beside : output;
 
 		tauti_recv_reduce(writer, into, sum, me + power, EXCHANGE);
 		sum = into;
@@ -62,6 +62,6 @@ static void allreduce(struct tauti_writer *writer)
 		tauti_send(writer, sum, me + power, RESULT);
 }
 
-const struct tauti_way tauti_way_doubling = { "doubling", {
+const struct tauti_way_row tauti_way_doubling = { "doubling", {
 	[TAUT_ALLREDUCE] = allreduce,
 } };

@@ -5,9 +5,9 @@
 static void allreduce(struct tauti_writer *writer)
 {
 	struct tauti_group group = tauti_all_ranks(writer);
-	struct tauti_range all = tauti_all(writer);
+	struct tauti_elements all = tauti_all(writer);
 
-	tauti_send_all(writer, tauti_span(TAUT_INPUT, all), &group, TAUT_NONE,
+	tauti_send_all(writer, tauti_extent(TAUT_INPUT, all), &group, TAUT_NONE,
 		0);
 	tauti_fold_ordered(writer, all, 0, true);
 }
@@ -15,19 +15,19 @@ static void allreduce(struct tauti_writer *writer)
 static void broadcast(struct tauti_writer *writer)
 {
 	struct tauti_group group = tauti_all_ranks(writer);
-	struct tauti_range all = tauti_all(writer);
+	struct tauti_elements all = tauti_all(writer);
 
 	if (group.me != writer->shape->root) {
-		tauti_recv(writer, tauti_span(TAUT_OUTPUT, all),
+		tauti_recv(writer, tauti_extent(TAUT_OUTPUT, all),
 			writer->shape->root, 0);
 		return;
 	}
-	tauti_send_all(writer, tauti_span(TAUT_INPUT, all), &group, TAUT_NONE,
+	tauti_send_all(writer, tauti_extent(TAUT_INPUT, all), &group, TAUT_NONE,
 		0);
 	tauti_copy(writer, all);
 }
 
-const struct tauti_way tauti_way_flat = { "flat", {
+const struct tauti_way_row tauti_way_flat = { "flat", {
 	[TAUT_ALLREDUCE] = allreduce,
 	[TAUT_BROADCAST] = broadcast,
 } };

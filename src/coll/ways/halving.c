@@ -10,52 +10,52 @@ enum { REDUCED, SPREAD };  /* messages of an all-reduce; of the others: blocks *
 /* --- all-reduce: parts are halves of halves ----------------------------------------*/
 
 static void halve(struct tauti_writer *writer, const struct tauti_group *group,
-	uint32_t power, struct tauti_range range, enum taut_coll_buffer from)
+	uint32_t power, struct tauti_elements range, enum taut_coll_buffer from)
 {
-	struct tauti_range kept[MOST_ROUNDS], given[MOST_ROUNDS];
+	struct tauti_elements kept[MOST_ROUNDS], given[MOST_ROUNDS];
 	uint32_t round = 0;
 
 	for (uint32_t bit = 1; bit < power; bit *= 2, round++) {
-		uint32_t peer = tauti_member(group, group->me ^ bit);
+		uint32_t peer = tauti_rank_of(group, group->me ^ bit);
 		bool upper = group->me & bit;
 
-		kept[round] = tauti_block(range, 2, upper);
-		given[round] = tauti_block(range, 2, !upper);
+		kept[round] = tauti_block_of(range, 2, upper);
+		given[round] = tauti_block_of(range, 2, !upper);
 		range = kept[round];
-		tauti_send(writer, tauti_span(from, given[round]), peer,
+		tauti_send(writer, tauti_extent(from, given[round]), peer,
 			REDUCED);
-		tauti_recv_reduce(writer, tauti_span(TAUT_OUTPUT, range),
-			tauti_span(from, range), peer, REDUCED);
+		tauti_recv_reduce(writer, tauti_extent(TAUT_OUTPUT, range),
+			tauti_extent(from, range), peer, REDUCED);
 		from = TAUT_OUTPUT;
 	}
 	for (uint32_t bit = power / 2; bit; bit /= 2) {
-		uint32_t peer = tauti_member(group, group->me ^ bit);
+		uint32_t peer = tauti_rank_of(group, group->me ^ bit);
 
 		round--;
-		tauti_send(writer, tauti_span(TAUT_OUTPUT, kept[round]), peer,
+		tauti_send(writer, tauti_extent(TAUT_OUTPUT, kept[round]), peer,
 			SPREAD);
-		tauti_recv(writer, tauti_span(TAUT_OUTPUT, given[round]), peer,
+		tauti_recv(writer, tauti_extent(TAUT_OUTPUT, given[round]), peer,
 			SPREAD);
 	}
 }
 
 void tauti_halving_allreduce(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from)
 {
 	uint32_t power = tauti_power(group->n), extra = TAUT_NONE;
-	struct tauti_span output = tauti_span(TAUT_OUTPUT, range);
+	struct tauti_extent output = tauti_extent(TAUT_OUTPUT, range);
 
 	if (group->me >= power) {
-		uint32_t peer = tauti_member(group, group->me - power);
+		uint32_t peer = tauti_rank_of(group, group->me - power);
 
-		tauti_send(writer, tauti_span(from, range), peer, REDUCED);
+		tauti_send(writer, tauti_extent(from, range), peer, REDUCED);
 		tauti_recv(writer, output, peer, SPREAD);
 		return;
 	}
 	if (group->me + power < group->n) {
-		extra = tauti_member(group, group->me + power);
-		tauti_recv_reduce(writer, output, tauti_span(from, range),
+		extra = tauti_rank_of(group, group->me + power);
+		tauti_recv_reduce(writer, output, tauti_extent(from, range),
 			extra, REDUCED);
 		from = TAUT_OUTPUT;
 	}
@@ -73,10 +73,10 @@ static void allreduce(struct tauti_writer *writer)
 
 /* --- by blocks: rank i, below the power of two, stands for i and i + power ----------*/
 
-static struct tauti_span block(
+static struct tauti_extent block(
 	struct tauti_writer *writer, enum taut_coll_buffer buffer, uint32_t i)
 {
-	return tauti_span(buffer, tauti_block(
+	return tauti_extent(buffer, tauti_block_of(
 		tauti_all(writer), writer->shape->n_ranks, i));
 }
 
@@ -127,7 +127,7 @@ static void reduce_scatter(struct tauti_writer *writer)
 }
 
 /* Own block is sent out of INPUT: nothing need wait for its copy. */
-static struct tauti_span known(struct tauti_writer *writer, uint32_t i)
+static struct tauti_extent known(struct tauti_writer *writer, uint32_t i)
 {
 	return block(writer,
 		i == writer->shape->rank ? TAUT_INPUT : TAUT_OUTPUT, i);
@@ -168,10 +168,10 @@ static void allgather(struct tauti_writer *writer)
 			if (i != extra)
 				tauti_send(writer, known(writer, i), extra, i);
 	}
-	tauti_copy(writer, tauti_block(tauti_all(writer), n, me));
+	tauti_copy(writer, tauti_block_of(tauti_all(writer), n, me));
 }
 
-const struct tauti_way tauti_way_halving = { "halving", {
+const struct tauti_way_row tauti_way_halving = { "halving", {
 	[TAUT_ALLREDUCE] = allreduce,
 	[TAUT_REDUCE_SCATTER] = reduce_scatter,
 	[TAUT_ALLGATHER] = allgather,

@@ -131,14 +131,14 @@ static struct tauti_group column(struct layout *layout)
 /* --- what several verbs do -----------------------------------------------------------*/
 
 /* OUTPUT = from op what each other of the group sends. Returns where the sum is. */
-static struct tauti_span fold(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_span sum,
+static struct tauti_extent fold(struct tauti_writer *writer,
+	const struct tauti_group *group, struct tauti_extent sum,
 	uint32_t message)
 {
-	struct tauti_span output = tauti_span(TAUT_OUTPUT, sum.range);
+	struct tauti_extent output = tauti_extent(TAUT_OUTPUT, sum.range);
 
 	for (uint32_t k = 1; k < group->n; k++) {
-		tauti_recv_reduce(writer, output, sum, tauti_member(group,
+		tauti_recv_reduce(writer, output, sum, tauti_rank_of(group,
 			(group->me + k) % group->n), message);
 		sum = output;
 	}
@@ -147,10 +147,10 @@ static struct tauti_span fold(struct tauti_writer *writer,
 
 /* --- all-reduce: L blocks, reducer i's is block i ------------------------------------*/
 
-static struct tauti_range part(
+static struct tauti_elements part(
 	struct tauti_writer *writer, const struct layout *layout, uint32_t i)
 {
-	return tauti_block(tauti_all(writer), layout->n_reducers, i);
+	return tauti_block_of(tauti_all(writer), layout->n_reducers, i);
 }
 
 /* The k-th after this rank, of those that sit here. */
@@ -161,17 +161,17 @@ static uint32_t neighbour(const struct layout *layout, uint32_t k)
 
 static void sum_part(struct tauti_writer *writer, struct layout *layout)
 {
-	struct tauti_range range = part(writer, layout, layout->me.index);
+	struct tauti_elements range = part(writer, layout, layout->me.index);
 	struct tauti_group group = column(layout);
-	struct tauti_span sum = fold(writer, &layout->local,
-		tauti_span(TAUT_INPUT, range), SCATTER);
+	struct tauti_extent sum = fold(writer, &layout->local,
+		tauti_extent(TAUT_INPUT, range), SCATTER);
 
 	/* Where hosts are no power of two, a ring sends less. */
 	if (group.n > 1 && tauti_power(group.n) == group.n)
 		tauti_halving_allreduce(writer, &group, range, sum.buffer);
 	else if (group.n > 1)
 		tauti_ring_allreduce(writer, &group, range, sum.buffer);
-	tauti_send_all(writer, tauti_span(TAUT_OUTPUT, range), &layout->local,
+	tauti_send_all(writer, tauti_extent(TAUT_OUTPUT, range), &layout->local,
 		TAUT_NONE, SPREAD);
 }
 
@@ -181,9 +181,9 @@ static void allreduce_over(struct tauti_writer *writer, struct layout *layout)
 		uint32_t i = neighbour(layout, k);
 
 		if (i < layout->n_reducers)
-			tauti_send(writer, tauti_span(TAUT_INPUT,
+			tauti_send(writer, tauti_extent(TAUT_INPUT,
 				part(writer, layout, i)),
-				tauti_member(&layout->local, i), SCATTER);
+				tauti_rank_of(&layout->local, i), SCATTER);
 	}
 	if (is_reducer(layout))
 		sum_part(writer, layout);
@@ -191,18 +191,18 @@ static void allreduce_over(struct tauti_writer *writer, struct layout *layout)
 		uint32_t i = neighbour(layout, k);
 
 		if (i < layout->n_reducers)
-			tauti_recv(writer, tauti_span(TAUT_OUTPUT,
+			tauti_recv(writer, tauti_extent(TAUT_OUTPUT,
 				part(writer, layout, i)),
-				tauti_member(&layout->local, i), SPREAD);
+				tauti_rank_of(&layout->local, i), SPREAD);
 	}
 }
 
 /* --- by blocks, each of a rank: its reducer is of its column -------------------------*/
 
-static struct tauti_span block(
+static struct tauti_extent block(
 	struct tauti_writer *writer, enum taut_coll_buffer buffer, uint32_t i)
 {
-	return tauti_span(buffer, tauti_block(
+	return tauti_extent(buffer, tauti_block_of(
 		tauti_all(writer), writer->shape->n_ranks, i));
 }
 
@@ -216,7 +216,7 @@ static void sum_block(struct tauti_writer *writer, const struct layout *layout,
 	const struct tauti_group *group, uint32_t i)
 {
 	uint32_t host = layout->seats[i].host;
-	struct tauti_span sum = fold(writer, &layout->local,
+	struct tauti_extent sum = fold(writer, &layout->local,
 		block(writer, TAUT_INPUT, i), i);
 
 	if (host != layout->me.host)
@@ -238,7 +238,7 @@ static void reduce_scatter_over(
 
 		if (index != layout->me.index)
 			tauti_send(writer, block(writer, TAUT_INPUT, i),
-				tauti_member(&layout->local, index), i);
+				tauti_rank_of(&layout->local, index), i);
 	}
 	if (is_reducer(layout)) {
 		struct tauti_group group = column(layout);
@@ -250,7 +250,7 @@ static void reduce_scatter_over(
 					(rank + k) % n);
 	} else {
 		tauti_recv(writer, block(writer, TAUT_OUTPUT, rank),
-			tauti_member(&layout->local, column_of(layout, rank)),
+			tauti_rank_of(&layout->local, column_of(layout, rank)),
 			rank);
 	}
 }
@@ -262,7 +262,7 @@ static void spread_block(struct tauti_writer *writer,
 	uint32_t i)
 {
 	bool own = i == writer->shape->rank;
-	struct tauti_span it =
+	struct tauti_extent it =
 		block(writer, own ? TAUT_INPUT : TAUT_OUTPUT, i);
 	uint32_t host = layout->seats[i].host;
 
@@ -285,7 +285,7 @@ static void allgather_over(struct tauti_writer *writer, struct layout *layout)
 		group = column(layout);
 	else
 		tauti_send(writer, block(writer, TAUT_INPUT, rank),
-			tauti_member(&layout->local, column_of(layout, rank)),
+			tauti_rank_of(&layout->local, column_of(layout, rank)),
 			rank);
 	for (uint32_t k = 0; k < n; k++) {
 		uint32_t i = (rank + k) % n, index = column_of(layout, i);
@@ -294,7 +294,7 @@ static void allgather_over(struct tauti_writer *writer, struct layout *layout)
 			spread_block(writer, layout, &group, i);
 		else if (i != rank)
 			tauti_recv(writer, block(writer, TAUT_OUTPUT, i),
-				tauti_member(&layout->local, index), i);
+				tauti_rank_of(&layout->local, index), i);
 	}
 	tauti_copy(writer, block(writer, TAUT_INPUT, rank).range);
 }
@@ -306,13 +306,13 @@ static void broadcast_over(struct tauti_writer *writer, struct layout *layout)
 	uint32_t rank = writer->shape->rank, root = writer->shape->root;
 	struct tauti_group leaders = { layout->across, layout->n_hosts,
 		layout->me.host };
-	struct tauti_range all = tauti_all(writer);
+	struct tauti_elements all = tauti_all(writer);
 
 	for (uint32_t h = 0; h < layout->n_hosts; h++)
 		layout->across[h] = reducer(layout, h, 0);
 	layout->across[layout->seats[root].host] = root;
 	if (rank != layout->across[layout->me.host]) {
-		tauti_recv(writer, tauti_span(TAUT_OUTPUT, all),
+		tauti_recv(writer, tauti_extent(TAUT_OUTPUT, all),
 			layout->across[layout->me.host], SPREAD);
 		return;
 	}
@@ -320,7 +320,7 @@ static void broadcast_over(struct tauti_writer *writer, struct layout *layout)
 		tauti_tree_broadcast(
 			writer, &leaders, layout->seats[root].host, all);
 	tauti_send_all(writer,
-		tauti_span(rank == root ? TAUT_INPUT : TAUT_OUTPUT, all),
+		tauti_extent(rank == root ? TAUT_INPUT : TAUT_OUTPUT, all),
 		&layout->local, TAUT_NONE, SPREAD);
 	if (rank == root)
 		tauti_copy(writer, all);
@@ -359,7 +359,7 @@ static void broadcast(struct tauti_writer *writer)
 	with_layout(writer, broadcast_over);
 }
 
-const struct tauti_way tauti_way_hosts = { "hosts", {
+const struct tauti_way_row tauti_way_hosts = { "hosts", {
 	[TAUT_ALLREDUCE] = allreduce,
 	[TAUT_REDUCE_SCATTER] = reduce_scatter,
 	[TAUT_ALLGATHER] = allgather,

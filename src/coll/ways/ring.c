@@ -10,51 +10,51 @@ static uint32_t before(const struct tauti_group *group, uint32_t steps)
 
 static uint32_t next(const struct tauti_group *group)
 {
-	return tauti_member(group, (group->me + 1) % group->n);
+	return tauti_rank_of(group, (group->me + 1) % group->n);
 }
 
 /* Block i comes to its end on member i. */
 static void reduce_blocks(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from)
 {
-	uint32_t previous = tauti_member(group, before(group, 1));
+	uint32_t previous = tauti_rank_of(group, before(group, 1));
 
 	for (uint32_t i = 0; i + 1 < group->n; i++) {
-		struct tauti_range mine = tauti_block(
+		struct tauti_elements mine = tauti_block_of(
 			range, group->n, before(group, i + 1));
-		struct tauti_range theirs = tauti_block(
+		struct tauti_elements theirs = tauti_block_of(
 			range, group->n, before(group, i + 2));
 
-		tauti_send(writer, tauti_span(i ? TAUT_OUTPUT : from, mine),
+		tauti_send(writer, tauti_extent(i ? TAUT_OUTPUT : from, mine),
 			next(group), i);
-		tauti_recv_reduce(writer, tauti_span(TAUT_OUTPUT, theirs),
-			tauti_span(from, theirs), previous, i);
+		tauti_recv_reduce(writer, tauti_extent(TAUT_OUTPUT, theirs),
+			tauti_extent(from, theirs), previous, i);
 	}
 }
 
 /* Messages from `message` on. */
 static void spread_blocks(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from, uint32_t message)
 {
-	uint32_t previous = tauti_member(group, before(group, 1));
+	uint32_t previous = tauti_rank_of(group, before(group, 1));
 
 	for (uint32_t i = 0; i + 1 < group->n; i++) {
-		struct tauti_range mine = tauti_block(
+		struct tauti_elements mine = tauti_block_of(
 			range, group->n, before(group, i));
-		struct tauti_range theirs = tauti_block(
+		struct tauti_elements theirs = tauti_block_of(
 			range, group->n, before(group, i + 1));
 
-		tauti_send(writer, tauti_span(i ? TAUT_OUTPUT : from, mine),
+		tauti_send(writer, tauti_extent(i ? TAUT_OUTPUT : from, mine),
 			next(group), message + i);
-		tauti_recv(writer, tauti_span(TAUT_OUTPUT, theirs), previous,
+		tauti_recv(writer, tauti_extent(TAUT_OUTPUT, theirs), previous,
 			message + i);
 	}
 }
 
 void tauti_ring_allreduce(struct tauti_writer *writer,
-	const struct tauti_group *group, struct tauti_range range,
+	const struct tauti_group *group, struct tauti_elements range,
 	enum taut_coll_buffer from)
 {
 	reduce_blocks(writer, group, range, from);
@@ -80,10 +80,10 @@ static void allgather(struct tauti_writer *writer)
 	struct tauti_group group = tauti_all_ranks(writer);
 
 	spread_blocks(writer, &group, tauti_all(writer), TAUT_INPUT, 0);
-	tauti_copy(writer, tauti_block(tauti_all(writer), group.n, group.me));
+	tauti_copy(writer, tauti_block_of(tauti_all(writer), group.n, group.me));
 }
 
-const struct tauti_way tauti_way_ring = { "ring", {
+const struct tauti_way_row tauti_way_ring = { "ring", {
 	[TAUT_ALLREDUCE] = allreduce,
 	[TAUT_REDUCE_SCATTER] = reduce_scatter,
 	[TAUT_ALLGATHER] = allgather,

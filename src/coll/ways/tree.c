@@ -33,7 +33,7 @@ static uint32_t member_at(
 
 	if (at && tree)
 		at = at == 1 ? n - 1 : at - 1;
-	return tauti_member(group, (at + root) % n);
+	return tauti_rank_of(group, (at + root) % n);
 }
 
 static uint32_t position_of(
@@ -76,10 +76,10 @@ static struct place place_in(
 
 /* Message 2 t goes up in tree t, and 2 t + 1 down. */
 static void go_up(struct tauti_writer *writer, const struct place *place,
-	struct tauti_range range, uint32_t message)
+	struct tauti_elements range, uint32_t message)
 {
-	struct tauti_span sum = tauti_span(TAUT_INPUT, range);
-	struct tauti_span output = tauti_span(TAUT_OUTPUT, range);
+	struct tauti_extent sum = tauti_extent(TAUT_INPUT, range);
+	struct tauti_extent output = tauti_extent(TAUT_OUTPUT, range);
 
 	for (uint32_t i = 0; i < place->n_below; i++) {
 		tauti_recv_reduce(writer, output, sum, place->below[i],
@@ -91,44 +91,44 @@ static void go_up(struct tauti_writer *writer, const struct place *place,
 }
 
 static void go_down(struct tauti_writer *writer, const struct place *place,
-	struct tauti_range range, enum taut_coll_buffer of_root,
+	struct tauti_elements range, enum taut_coll_buffer of_root,
 	uint32_t message)
 {
 	bool root = place->above == TAUT_NONE;
 
 	if (!root)
-		tauti_recv(writer, tauti_span(TAUT_OUTPUT, range),
+		tauti_recv(writer, tauti_extent(TAUT_OUTPUT, range),
 			place->above, message);
 	tauti_send_each(writer,
-		tauti_span(root ? of_root : TAUT_OUTPUT, range), place->below,
+		tauti_extent(root ? of_root : TAUT_OUTPUT, range), place->below,
 		place->n_below, message);
 }
 
 static void allreduce(struct tauti_writer *writer)
 {
 	struct tauti_group group = tauti_all_ranks(writer);
-	struct tauti_range all = tauti_all(writer);
+	struct tauti_elements all = tauti_all(writer);
 	struct place places[TREES];
 
 	for (int t = 0; t < TREES; t++) {
 		places[t] = place_in(&group, 0, t);
-		go_up(writer, &places[t], tauti_block(all, TREES, (uint32_t)t),
+		go_up(writer, &places[t], tauti_block_of(all, TREES, (uint32_t)t),
 			2 * (uint32_t)t);
 	}
 	for (int t = 0; t < TREES; t++)
 		go_down(writer, &places[t],
-			tauti_block(all, TREES, (uint32_t)t), TAUT_OUTPUT,
+			tauti_block_of(all, TREES, (uint32_t)t), TAUT_OUTPUT,
 			2 * (uint32_t)t + 1);
 }
 
 void tauti_tree_broadcast(struct tauti_writer *writer,
 	const struct tauti_group *group, uint32_t root,
-	struct tauti_range range)
+	struct tauti_elements range)
 {
 	for (int t = 0; t < TREES; t++) {
 		struct place place = place_in(group, root, t);
 
-		go_down(writer, &place, tauti_block(range, TREES, (uint32_t)t),
+		go_down(writer, &place, tauti_block_of(range, TREES, (uint32_t)t),
 			TAUT_INPUT, 2 * (uint32_t)t + 1);
 	}
 }
@@ -143,7 +143,7 @@ static void broadcast(struct tauti_writer *writer)
 		tauti_copy(writer, tauti_all(writer));
 }
 
-const struct tauti_way tauti_way_tree = { "tree", {
+const struct tauti_way_row tauti_way_tree = { "tree", {
 	[TAUT_ALLREDUCE] = allreduce,
 	[TAUT_BROADCAST] = broadcast,
 } };

@@ -1,0 +1,410 @@
+/* Communicators of processes: each engine, on one host and on made-up others; ranks
+ * that are killed, stopped, or give up; ranks that do not belong together. */
+#include "tests/support/ranks.h"
+
+#include <sched.h>
+#include <signal.h>
+#include <sys/wait.h>
+
+#include "coll/oracle.h"
+
+static const int64_t second_ns = 1000000000;
+
+struct one {
+	struct taut_comm_options options;
+	char meet[40];
+	uint32_t per_host; /* ranks; 0: all on one */
+	uint32_t victim;   /* the rank that something happens to */
+	pid_t pid;
+};
+
+typedef int (*body)(struct one *one, struct taut_comm *comm);
+
+/* In a child, who may not assert: the status that it exits with. */
+#define EXPECT(what) \
+	do { \
+		if (!(what)) { \
+			fprintf(stderr, "create_test.c:%d: not so: %s\n", \
+				__LINE__, #what); \
+			return 1; \
+		} \
+	} while (0)
+
+/* --- ranks as processes ----------------------------------------------------------------*/
+
+static bool move_host(uint32_t number)
+{
+	char name[32];
+
+	snprintf(name, sizeof name, "taut-test-%u", number);
+	return (unshare(CLONE_NEWUTS) == 0 ||
+		unshare(CLONE_NEWUSER | CLONE_NEWUTS) == 0) &&
+		sethostname(name, strlen(name)) == 0;
+}
+
+static int run_one(struct one *one, body run)
+{
+	struct taut_comm *comm;
+	struct taut_error err = { .offset = -1 };
+	int failed;
+
+	alarm(100);
+	if (one->per_host && !move_host(one->options.rank / one->per_host))
+		return UNIT_SKIP;
+	if (taut_comm_create(&one->options, &comm, &err)) {
+		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
+		return 2;
+	}
+	failed = run(one, comm);
+	taut_comm_destroy(comm);
+	return failed;
+}
+
+static void start(struct one *ones, uint32_t n, const struct one *like, body run)
+{
+	uint16_t port = ranks_free_port();
+
+	for (uint32_t i = 0; i < n; i++) {
+		struct one *one = &ones[i];
+
+		*one = *like;
+		one->options.rank = i;
+		one->options.n_ranks = n;
+		snprintf(one->meet, sizeof one->meet, "127.0.0.1:%u", port);
+		one->options.meet = one->meet;
+		one->options.secret = "of this test";
+		one->pid = fork();
+		assert_true(one->pid >= 0);
+		if (one->pid == 0)
+			_exit(run_one(one, run));
+	}
+}
+
+/* False: such hosts cannot be made up here. */
+static bool finish(struct one *ones, uint32_t n)
+{
+	bool skipped = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int status;
+
+		assert_int_equal(waitpid(ones[i].pid, &status, 0), ones[i].pid);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIP)
+			skipped = true;
+		else if (!skipped && !(i == ones[i].victim &&
+			WIFSIGNALED(status) && WTERMSIG(status) == SIGKILL))
+			assert_int_equal(status, 0);
+	}
+	return !skipped;
+}
+
+static bool run_ranks(uint32_t n, const char *engine, uint32_t per_host,
+	uint32_t victim, body run)
+{
+	const struct one like = { .options = { .engine = engine,
+		.lost_after_ns = 2 * second_ns, .meet_within_ns = 60 * second_ns },
+		.per_host = per_host, .victim = victim };
+	struct one ones[RANKS_MOST];
+
+	start(ones, n, &like, run);
+	return finish(ones, n);
+}
+
+/* --- sums ------------------------------------------------------------------------------*/
+
+static int run_call(struct taut_comm *comm, struct taut_coll_call call)
+{
+	size_t bytes = call.count * taut_type_bytes(call.type) + 1;
+	char *input = calloc(1, bytes), *output = calloc(1, bytes);
+	uint32_t n = taut_comm_size(comm), rank = taut_comm_rank(comm);
+	struct taut_error err = { .offset = -1 };
+
+	EXPECT(input && output);
+	oracle_fill(&call, n, rank, input);
+	call.input = input;
+	call.output = output;
+	if (taut_comm_run(comm, &call, &err))
+		fprintf(stderr, "rank %u: %s\n", rank, err.message);
+	EXPECT(oracle_right(&call, n, rank, output));
+	free(input);
+	free(output);
+	return 0;
+}
+
+static int sums(struct one *one, struct taut_comm *comm)
+{
+	static const uint64_t counts[] = { 1, 30, 5000, 70001 };
+	const char *engine = taut_comm_engine(comm), *asked = one->options.engine;
+
+	if (!one->per_host && asked && strcmp(asked, "auto") != 0 &&
+		one->options.n_ranks > 1)
+		EXPECT(strcmp(engine, asked) == 0);
+	for (int verb = 0; verb < TAUT_VERBS; verb++) {
+		for (int way = 0; way < TAUT_WAYS; way++) {
+			struct taut_coll_call call = {
+				.verb = (enum taut_coll_verb)verb,
+				.way = (enum taut_coll_way)way,
+				.root = one->options.n_ranks - 1 };
+
+			if (way && !taut_coll_has(call.verb, call.way))
+				continue;
+			for (uint32_t i = 0; i < 4; i++) {
+				call.count = counts[i];
+				call.pass_bytes = way % 2 ? counts[i] : 0;
+				call.passes_at_once = 3;
+				EXPECT(!run_call(comm, call));
+			}
+		}
+	}
+	EXPECT(!taut_comm_barrier(comm, NULL));
+	return 0;
+}
+
+static void test_sums(void **state)
+{
+	(void)state;
+	run_ranks(1, NULL, 0, TAUT_NONE, sums);
+	run_ranks(2, "shm", 0, TAUT_NONE, sums);
+	run_ranks(3, "auto", 0, TAUT_NONE, sums);
+	run_ranks(2, "ucx", 0, TAUT_NONE, sums);
+}
+
+static int on_hosts(struct one *one, struct taut_comm *comm)
+{
+	struct taut_coll_choice choice =
+		taut_comm_choice(comm, TAUT_ALLREDUCE, 1 << 20);
+
+	EXPECT(choice.n_hosts ==
+		one->options.n_ranks / one->per_host);
+	EXPECT(strcmp(taut_comm_engine(comm),
+		one->per_host == 1 ? "ucx" : "shm+ucx") == 0);
+	return sums(one, comm);
+}
+
+static void test_hosts(void **state)
+{
+	(void)state;
+	if (!run_ranks(2, "auto", 1, TAUT_NONE, on_hosts))
+		skip();
+	run_ranks(4, "auto", 2, TAUT_NONE, on_hosts);
+}
+
+/* --- ranks that go ---------------------------------------------------------------------*/
+
+static taut_status run_until_lost(
+	struct one *one, struct taut_comm *comm, struct taut_error *err, int last)
+{
+	float data[2000] = { 0 };
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE, .output = data,
+		.count = 2000, .pass_bytes = 4000, .passes_at_once = 2 };
+	taut_status status = TAUT_OK;
+
+	for (int i = 0; !status && i < last; i++) {
+		call.way = i % 2 ? TAUT_WAY_RING : TAUT_WAY_FLAT;
+		status = taut_comm_run(comm, &call, err);
+	}
+	(void)one;
+	return status;
+}
+
+/* Within lost_after_ns, with time for a slow machine, and ever after. */
+static int hears(struct one *one, struct taut_comm *comm, const char *line)
+{
+	struct taut_error err = { .offset = -1 };
+	int64_t began_ns = ranks_now_ns();
+
+	EXPECT(run_until_lost(one, comm, &err, INT32_MAX) == TAUT_EIO);
+	if (!strstr(err.message, line))
+		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
+	EXPECT(strstr(err.message, line));
+	EXPECT(ranks_now_ns() - began_ns < 20 * second_ns);
+	EXPECT(taut_comm_barrier(comm, &err) == TAUT_EIO);
+	EXPECT(strstr(err.message, line));
+	return 0;
+}
+
+static int killed(struct one *one, struct taut_comm *comm)
+{
+	struct taut_error err;
+
+	if (one->options.rank != one->victim)
+		return hears(one, comm, "rank 1");
+	EXPECT(!run_until_lost(one, comm, &err, 30));
+	raise(SIGKILL);
+	return 1;
+}
+
+static int stopped(struct one *one, struct taut_comm *comm)
+{
+	struct taut_error err;
+
+	if (one->options.rank != one->victim)
+		return hears(one, comm, "rank 1");
+	EXPECT(!run_until_lost(one, comm, &err, 30));
+	raise(SIGSTOP);
+	return 0;
+}
+
+static void never_good(void *context, taut_status status)
+{
+	*(taut_status *)context = status;
+}
+
+static int gives_up(struct one *one, struct taut_comm *comm)
+{
+	static float data[4];
+	taut_status status = TAUT_OK;
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE, .output = data,
+		.count = 4, .way = TAUT_WAY_RING };
+	struct taut_comm *twin;
+	struct taut_error err;
+
+	EXPECT(!taut_comm_twin(comm, &twin, NULL));
+	if (one->options.rank != one->victim) {
+		int failed = hears(one, comm, "rank 1: a communicator was "
+			"destroyed with calls under way");
+
+		taut_comm_destroy(twin);
+		return failed;
+	}
+	EXPECT(!run_until_lost(one, comm, &err, 30));
+	EXPECT(!taut_comm_start(twin, &call, never_good, &status, NULL));
+	taut_comm_destroy(twin);
+	EXPECT(status == TAUT_EIO);
+	EXPECT(taut_comm_barrier(comm, NULL) == TAUT_EIO);
+	return 0;
+}
+
+static void test_gone(void **state)
+{
+	(void)state;
+	run_ranks(3, "shm", 0, 1, killed);
+	run_ranks(3, "ucx", 0, 1, killed);
+	run_ranks(4, "auto", 2, 1, killed);
+	run_ranks(3, "shm", 0, 1, gives_up);
+	run_ranks(2, "ucx", 0, 1, gives_up);
+}
+
+/* It is killed when all others have heard that it is lost. */
+static void test_stopped(void **state)
+{
+	const struct one like = { .options = { .engine = "shm",
+		.lost_after_ns = second_ns, .meet_within_ns = 60 * second_ns },
+		.victim = 1 };
+	struct one ones[3];
+	int status;
+
+	(void)state;
+	start(ones, 3, &like, stopped);
+	for (uint32_t i = 0; i < 3; i += 2) {
+		assert_int_equal(waitpid(ones[i].pid, &status, 0), ones[i].pid);
+		assert_int_equal(status, 0);
+	}
+	kill(ones[1].pid, SIGKILL);
+	assert_int_equal(waitpid(ones[1].pid, &status, 0), ones[1].pid);
+}
+
+/* --- ranks that do not belong together -------------------------------------------------*/
+
+static void expect_refused(struct taut_comm_options *options,
+	taut_status status, const char *line)
+{
+	struct taut_comm *comm;
+	struct taut_error err = { .offset = -1 };
+
+	assert_int_equal(taut_comm_create(options, &comm, &err), status);
+	if (!strstr(err.message, line))
+		fail_msg("%s", err.message);
+}
+
+static void test_options(void **state)
+{
+	struct taut_comm_options options = { .rank = 2, .n_ranks = 2 };
+
+	(void)state;
+	unsetenv("TAUT_SECRET");
+	expect_refused(&options, TAUT_EINVAL, "rank 2 of 2");
+	options.rank = 0;
+	options.engine = "tcp";
+	expect_refused(&options, TAUT_EINVAL,
+		"engine 'tcp': expected auto, shm or ucx");
+	options.engine = NULL;
+	options.table = "/nowhere/at.all";
+	expect_refused(&options, TAUT_EIO, "/nowhere/at.all: No such file");
+	options.table = NULL;
+	options.meet = "127.0.0.1:1";
+	expect_refused(&options, TAUT_EINVAL, "TAUT_SECRET");
+}
+
+struct unlike {
+	char meet[40];
+	const char *engines[2], *tables[2];
+	const char *line;
+	taut_status status;
+};
+
+static void *create_unlike(void *context)
+{
+	struct ranks_one *rank = context;
+	const struct unlike *unlike = rank->shared;
+	const struct taut_comm_options options = { .rank = rank->rank,
+		.n_ranks = 2, .meet = unlike->meet, .secret = "x",
+		.engine = unlike->engines[rank->rank],
+		.table = unlike->tables[rank->rank] };
+	struct taut_error err = { .offset = -1 };
+	struct taut_comm *comm;
+	taut_status status = taut_comm_create(&options, &comm, &err);
+
+	if (status == unlike->status && strstr(err.message, unlike->line))
+		return NULL;
+	fprintf(stderr, "rank %u: %d: %s\n", rank->rank, status, err.message);
+	return rank;
+}
+
+static void expect_unlike(struct unlike unlike)
+{
+	struct ranks_one ranks[2];
+	void *bad = NULL;
+
+	snprintf(unlike.meet, sizeof unlike.meet, "127.0.0.1:%u",
+		ranks_free_port());
+	ranks_start(ranks, 0, 2, create_unlike, &unlike);
+	for (int i = 0; i < 2; i++) {
+		void *result;
+
+		pthread_join(ranks[i].thread, &result);
+		bad = bad ? bad : result;
+	}
+	assert_null(bad);
+}
+
+static void test_unlike(void **state)
+{
+	char path[] = "/tmp/taut-table-XXXXXX";
+	int fd = mkstemp(path);
+
+	(void)state;
+	assert_int_equal(write(fd, "allreduce * * 0 ring 0 1\n", 25), 25);
+	close(fd);
+	expect_unlike((struct unlike){ .tables = { NULL, path },
+		.status = TAUT_EMATCH,
+		.line = "rank 1 has another table of collectives" });
+	expect_unlike((struct unlike){ .engines = { "auto", "shm" },
+		.status = TAUT_EMATCH,
+		.line = "rank 1 has another engine asked for" });
+	unlink(path);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_gone),
+		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_options),
+		cmocka_unit_test(test_unlike),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}

@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: Apache-2.0
+"""All-reduces between hosts that are network namespaces: right sums over shaped
+links, and a rank that is killed, stands still or loses its link is named by all
+others in time. Needs root."""
+
+import os
+import pathlib
+import signal
+import subprocess
+import sys
+import time
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "bench/lab"))
+import cluster  # noqa: E402
+
+SKIP = 77
+RANKS = 3
+LOST_AFTER_S = 1.5
+# What a loaded machine takes to run who has to say it.
+SLACK_S = 3
+
+
+class Job:
+    """places: the host of each rank."""
+
+    def __init__(self, hosts, seconds, port, secrets=None, places=range(RANKS)):
+        self.hosts = hosts
+        self.ranks = [
+            hosts.start(
+                place,
+                [os.environ["TAUT_COLL_RANKS"], str(rank), str(len(places))]
+                + [f"{hosts.address(places[0])}:{port}", str(seconds), str(int(LOST_AFTER_S * 1000))],
+                env={**os.environ, "TAUT_SECRET": (secrets or {}).get(rank, "sesame")},
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+            )
+            for rank, place in enumerate(places)
+        ]
+
+    def begin(self, engine="ucx"):
+        """When all of them reduce."""
+        for rank in self.ranks:
+            line = rank.stdout.readline()
+            assert line == f"ready {engine}\n", line
+        time.sleep(0.2)
+
+    def end(self, ranks, within_s):
+        """What these say last, and their status."""
+        until = time.monotonic() + within_s
+        said = []
+        for rank in ranks:
+            left = max(0.01, until - time.monotonic())
+            try:
+                text = self.ranks[rank].communicate(timeout=left)[0]
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"rank {rank} has not ended in {within_s} s") from None
+            said.append((text.strip(), self.ranks[rank].returncode))
+        return said
+
+    def close(self):
+        for rank in self.ranks:
+            rank.kill()
+            rank.wait()
+
+
+def pid_of(hosts, rank):
+    """Of the rank itself: what started it has gone through exec."""
+    pids = subprocess.run(
+        ["ip", "netns", "pids", hosts.space(rank)], capture_output=True, text=True, check=True
+    )
+    return int(pids.stdout.split()[-1])
+
+
+def check_named(said, line):
+    for text, status in said:
+        assert status == 1, (text, status)
+        assert text.startswith(line), text
+    assert len({text for text, _ in said}) == 1, said
+
+
+def test_sums(hosts, port, places, engine):
+    job = Job(hosts, 0.7, port, places=places)
+    job.begin(engine)
+    said = job.end(range(len(places)), 20)
+    assert all(status == 0 for _, status in said), said
+    assert len({text for text, _ in said}) == 1, said
+    assert int(said[0][0].split()[1]) > 5, said
+    job.close()
+
+
+def test_killed(hosts, port, victim):
+    job = Job(hosts, 60, port)
+    job.begin()
+    os.kill(pid_of(hosts, victim), signal.SIGKILL)
+    others = [rank for rank in range(RANKS) if rank != victim]
+    said = job.end(others, 1 + SLACK_S)
+    check_named(said, f"rank {victim} ({hosts.address(victim)}")
+    job.close()
+
+
+def test_stopped(hosts, port):
+    job = Job(hosts, 60, port)
+    job.begin()
+    os.kill(pid_of(hosts, 2), signal.SIGSTOP)
+    said = job.end([0, 1], LOST_AFTER_S + SLACK_S)
+    check_named(said, f"rank 2 ({hosts.address(2)}) is lost: it says nothing for")
+    job.close()
+
+
+def test_cut(hosts, port, victim):
+    """Its link goes down. The others name it; it, who hears nobody, names rank 0
+    where it is not rank 0 itself."""
+    job = Job(hosts, 60, port)
+    job.begin()
+    device = ["ip", "-n", hosts.space("net"), "link", "set", f"port{victim}"]
+    subprocess.run([*device, "down"], check=True)
+    others = [rank for rank in range(RANKS) if rank != victim]
+    try:
+        said = job.end(others, LOST_AFTER_S + SLACK_S)
+        check_named(said, f"rank {victim} ({hosts.address(victim)}")
+        own = job.end([victim], SLACK_S)
+        assert own[0][1] == 1 and "is lost: it says nothing" in own[0][0], own
+    finally:
+        subprocess.run([*device, "up"], check=True)
+        job.close()
+
+
+def test_secret(hosts, port):
+    """Who has another secret is refused at once."""
+    job = Job(hosts, 60, port, {1: "semolina"})
+    said = job.end([1], SLACK_S)
+    assert said[0][1] == 1 and "secret" in said[0][0], said
+    job.close()
+
+
+def main():
+    try:
+        with cluster.Cluster([i % os.cpu_count() for i in range(RANKS)], mbit=400) as hosts:
+            test_sums(hosts, 29500, [0, 1, 2], "ucx")
+            test_sums(hosts, 29507, [0, 1, 0, 1], "shm+ucx")
+            test_sums(hosts, 29508, [2, 1, 2], "shm+ucx")
+            test_sums(hosts, 29509, [0, 0, 0], "shm")
+            test_killed(hosts, 29501, 2)
+            test_killed(hosts, 29502, 0)
+            test_stopped(hosts, 29503)
+            test_cut(hosts, 29504, 1)
+            test_cut(hosts, 29505, 0)
+            test_secret(hosts, 29506)
+    except cluster.Unavailable as why:
+        print(why)
+        sys.exit(SKIP)
+
+
+if __name__ == "__main__":
+    main()
