@@ -57,30 +57,6 @@ class Run(unittest.TestCase):
         self.assertEqual(len(totals(result.stdout)), 2)
         self.assertIn("crosses the barrier", result.stderr)
 
-    def test_command(self):
-        for code, status in (("exit 7", 7), ("kill -TERM $$", -15)):
-            result = run([TAUT, "run", "sh", "-c", "echo out; echo err >&2; " + code])
-            self.assertEqual(result.returncode, status)
-            self.assertEqual((result.stdout, result.stderr), ("out\n", "err\n"))
-        self.assertEqual(run([TAUT, "run", "/no/such"]).returncode, 127)
-        for words in (["--gate", "maybe"], ["--piece", "5x"], ["--schedule", "--no-schedule"]):
-            self.assertEqual(run([TAUT, "run", *words, "true"]).returncode, 2)
-
-    def test_options_reach_the_job(self):
-        code = 'import os; print([(k, v) for k, v in sorted(os.environ.items()) if "_RUN_" in k])'
-        words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves".split()
-        result = run([TAUT, "run", *words, "--no-schedule", "--", PYTHON, "-c", code])
-        told = dict(eval(result.stdout))
-        self.assertEqual(told, {
-            "TAUT_RUN_PIECE": "2048",
-            "TAUT_RUN_CREDIT": "1048576",
-            "TAUT_RUN_FUSE": "0",
-            "TAUT_RUN_ORDER": "declared",
-            "TAUT_RUN_GATE": "off",
-            "TAUT_RUN_HALVES": "on",
-            "TAUT_RUN_SCHEDULE": "off",
-        })
-
     def test_wrong_variable(self):
         own = environment(True, TAUT_RUN_GATE="maybe")
         ended = end(start([PYTHON, SIMPLE], 2, own))

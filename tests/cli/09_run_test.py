@@ -1,0 +1,80 @@
+# SPDX-License-Identifier: Apache-2.0
+"""taut run: what its job finds set, and that nothing else of it is touched.
+tests/torch has whole jobs."""
+
+import os
+import re
+import signal
+import subprocess
+
+import command
+
+
+def run(*words, **more):
+    own = {k: v for k, v in os.environ.items() if not k.startswith(("TAUT_", "PYTHONPATH"))}
+    own.update(more)
+    words = [os.environ["TAUT"], "run", *words]
+    return subprocess.run(words, env=own, capture_output=True, text=True, timeout=60)
+
+
+def variables(*options, **more):
+    """Those of ours that the job finds."""
+    result = run(*options, "--", "env", **more)
+    assert result.returncode == 0 and not result.stderr, result.stderr
+    lines = [line.split("=", 1) for line in result.stdout.splitlines() if "=" in line]
+    return {k: v for k, v in lines if k.startswith(("TAUT_", "PYTHONPATH", "OMPI_"))}
+
+
+class Run(command.Case):
+    def test_variables(self):
+        found = variables()
+        self.assertEqual(found["TAUT_RUN"], "1")
+        self.assertTrue(found["TAUT_LIB"].endswith("libtaut.so.0"))
+        self.assertTrue(found["PYTHONPATH"].endswith("python/taut/inject"))
+        self.assertEqual([k for k in found if k.startswith("TAUT_RUN_")], [])
+
+    def test_options(self):
+        words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
+        found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule")
+        told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
+        self.assertEqual(told, {
+            "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
+            "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
+            "SCHEDULE": "off",
+        })
+
+    def test_what_the_user_has_set(self):
+        found = variables("--gate", "off", TAUT_LIB="/mine.so", TAUT_RUN_GATE="on",
+                          TAUT_RUN_FUSE="7", PYTHONPATH="/own")
+        self.assertEqual((found["TAUT_LIB"], found["TAUT_RUN_GATE"]), ("/mine.so", "off"))
+        self.assertEqual(found["TAUT_RUN_FUSE"], "7")
+        self.assertTrue(found["PYTHONPATH"].endswith("/inject:/own"))
+
+    def test_open_mpi_hands_them_on(self):
+        found = variables(OMPI_MCA_mca_base_env_list="MINE;TAUT_RUN")
+        names = found["OMPI_MCA_mca_base_env_list"].split(";")
+        self.assertEqual(names, ["MINE", "TAUT_RUN", "TAUT_LIB", "PYTHONPATH"])
+
+    def test_exit_status_and_output(self):
+        result = run("sh", "-c", "echo out; echo err >&2; exit 7")
+        self.assertEqual((result.returncode, result.stdout, result.stderr), (7, "out\n", "err\n"))
+        self.assertEqual(run("sh", "-c", "kill -TERM $$").returncode, -signal.SIGTERM)
+        self.assertEqual(run("/no/such").returncode, 127)
+        self.assertEqual(run("/").returncode, 126)
+
+    def test_wrong_values(self):
+        for words, says in (
+            (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
+            (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
+            (["--engine", "x"], "--engine: expected auto, coll or process-group, found 'x'"),
+            (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),
+            (["--fuse", "1234567890123"], "--fuse: expected bytes"),
+            (["--schedule", "--no-schedule"], "expected --schedule or --no-schedule"),
+        ):
+            result = run(*words, "--", "true")
+            self.assertEqual(result.returncode, 2, words)
+            self.assertRegex(result.stderr, re.escape(says))
+
+
+if __name__ == "__main__":
+    command.main()
