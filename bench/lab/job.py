@@ -49,6 +49,7 @@ OPTIONS = [
     ("slow_ms", 0.0, "CPU time of that work"),
     ("optimizer", "sgd", "sgd, sgd-foreach, adam, adam-foreach or adam-fused"),
     ("seed", 0, "of the weights"),
+    ("local", 0, "1: no gradients are summed, and no rank waits for another"),
 ]
 
 
@@ -125,6 +126,8 @@ def make_optimizer(o, parameters):
 def make_model(o):
     torch.manual_seed(o.seed)
     model = models.MODELS[o.model].build()
+    if o.local:
+        return model
     model = DistributedDataParallel(model, bucket_cap_mb=o.bucket_mb or None)
     if o.compress == "fp16":
         model.register_comm_hook(None, default_hooks.fp16_compress_hook)
@@ -154,7 +157,7 @@ def until_told():
 
 
 def train(o, rank, before_steps):
-    """Seconds of each step."""
+    """Seconds of each step, and bytes of gradients."""
     model = make_model(o)
     optimizer = make_optimizer(o, model.parameters())
     loader = iter(batches(o))
@@ -164,7 +167,7 @@ def train(o, rank, before_steps):
         begin = time.perf_counter()
         one_step(o, model, optimizer, loader, o.slow_ms if rank == o.slow_rank else 0)
         seconds.append(time.perf_counter() - begin)
-    return seconds
+    return seconds, sum(p.numel() * p.element_size() for p in model.parameters())
 
 
 def serve(o, rank):
@@ -196,7 +199,7 @@ def serve(o, rank):
             if sys.stdin.readline().strip() != "go":
                 sys.exit("the lab is gone")
 
-        seconds = train(block, mine, wait)
+        seconds, _ = train(block, mine, wait)
         time_work()
         dist.destroy_process_group()
         gc.collect()
@@ -211,10 +214,11 @@ def main():
         serve(o, rank)
         return
     dist.init_process_group("gloo")
-    seconds = train(o, rank, lambda: None)
+    seconds, gradients = train(o, rank, lambda: None)
     if o.out:
         with open(o.out.replace("%r", str(rank)), "w", encoding="ascii") as file:
-            json.dump({"rank": rank, "options": vars(o), "seconds": seconds}, file)
+            told = {"rank": rank, "options": vars(o), "seconds": seconds}
+            json.dump({**told, "gradient_bytes": gradients}, file)
     dist.destroy_process_group()
 
 

@@ -151,19 +151,17 @@ def flags(options):
     return [w for k, v in options.items() for w in ("--" + k.replace("_", "-"), str(v))]
 
 
-def record(cluster, python, taut, run, options, world, steps, limit_s=180):
-    """One whole job of `world` ranks, recorded by `taut record` on each host.
-    Returns its own seconds of its steps, by rank."""
-    os.makedirs(run, exist_ok=True)
-    jobs, times = [], [os.path.join(run + f".rank{r}.json") for r in range(world)]
+def whole(cluster, python, before, options, world, out, extra=None, limit_s=180):
+    """One whole job of `world` ranks, one a host, with the words `before` in front
+    of each. Returns what each rank tells of itself, and what all said. out: the
+    beginning of the names of files that it needs."""
+    jobs, told = [], [f"{out}.rank{r}.json" for r in range(world)]
     for rank in range(world):
-        words = [taut, "record", "--join", "--steps", steps, "--out", run, "--"]
-        words += [python, JOB, "--out", times[rank], *flags(options)]
         jobs.append(
             cluster.start(
                 rank,
-                words,
-                env=environment(cluster, rank, world),
+                [*before, python, JOB, "--out", told[rank], *flags(options)],
+                env={**environment(cluster, rank, world), **(extra or {})},
                 stdin=subprocess.DEVNULL,
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
@@ -178,12 +176,23 @@ def record(cluster, python, taut, run, options, world, steps, limit_s=180):
     for job in jobs:
         job.kill()
         job.wait()
-    traces = [os.path.join(run, f"rank{r}", "torch.pt.trace.json.gz") for r in range(world)]
-    if any(job.returncode for job in jobs) or not all(map(os.path.exists, traces)):
-        raise Failed(said or f"{run}: nothing was recorded")
-    seconds = []
-    for path in times:
+    if any(job.returncode for job in jobs):
+        raise Failed(said)
+    found = []
+    for path in told:
         with open(path, encoding="ascii") as file:
-            seconds.append(json.load(file)["seconds"])
+            found.append(json.load(file))
         os.unlink(path)
-    return seconds
+    return found, said
+
+
+def record(cluster, python, taut, run, options, world, steps):
+    """One whole job of `world` ranks, recorded by `taut record` on each host.
+    Returns its own seconds of its steps, by rank."""
+    os.makedirs(run, exist_ok=True)
+    before = [taut, "record", "--join", "--steps", steps, "--out", run, "--"]
+    told, said = whole(cluster, python, before, options, world, run)
+    traces = [os.path.join(run, f"rank{r}", "torch.pt.trace.json.gz") for r in range(world)]
+    if not all(map(os.path.exists, traces)):
+        raise Failed(said or f"{run}: nothing was recorded")
+    return [rank["seconds"] for rank in told]

@@ -17,6 +17,7 @@
 #ifndef TAUT_COST_H
 #define TAUT_COST_H
 
+#include <taut/play.h>
 #include <taut/replay.h>
 
 TAUT_BEGIN_DECLS
@@ -26,18 +27,32 @@ TAUT_BEGIN_DECLS
 enum taut_algorithm {
 	TAUT_ALGO_AS_RECORDED, /* not known; taken for a ring */
 	TAUT_ALGO_RING,
-	TAUT_ALGO_TREE,            /* double binary tree, pipelined */
-	TAUT_ALGO_HALVING_DOUBLING, /* Rabenseifner */
-	TAUT_ALGO_HIERARCHICAL,    /* in a host, one ring over hosts, in a host */
+	TAUT_ALGO_TREE,            /* TAUT_WAY_TREE, pipelined */
+	TAUT_ALGO_HALVING_DOUBLING, /* TAUT_WAY_HALVING: Rabenseifner */
+	TAUT_ALGO_HIERARCHICAL,    /* TAUT_WAY_HOSTS: in a host, over hosts, in
+	                              a host */
 	TAUT_ALGO_BLUECONNECT,     /* reduce-scatter and all-gather by dimension */
 	TAUT_ALGO_SERVER,          /* push to and pull from parameter servers */
+	TAUT_ALGO_DIRECT,          /* TAUT_WAY_DIRECT */
+	TAUT_ALGO_FLAT,            /* TAUT_WAY_FLAT */
+	TAUT_ALGO_DOUBLING,        /* TAUT_WAY_DOUBLING */
 	TAUT_ALGORITHMS
 };
 TAUT_API const char *taut_algorithm_name(enum taut_algorithm algorithm);
 
-/* Kinds that an algorithm has no way for go round a ring: all know all-reduce,
- * TREE broadcast and reduce, HALVING_DOUBLING all-gather and reduce-scatter,
- * SERVER broadcast and reduce. PUSH, PULL and PUSHPULL always have servers. */
+/* What one collective asks of the busiest host, rank or server, over all of its
+ * messages. Less than two ranks: nothing. */
+struct taut_law {
+	double network_bytes; /* out of, or into, a host */
+	double local_bytes;   /* out of, or into, a rank, inside of a host */
+	double messages;      /* one after another: how often latency is paid */
+	double reduced_bytes; /* added up by a core */
+};
+
+/* Kinds that an algorithm has no way for go round a ring: of DIRECT, FLAT,
+ * DOUBLING, TREE, HALVING_DOUBLING and HIERARCHICAL taut_coll_has() tells (a
+ * reduce, an all-to-all and a barrier there are not); BLUECONNECT knows all-reduce,
+ * SERVER broadcast and reduce too. PUSH, PULL and PUSHPULL always have servers. */
 struct taut_law_in {
 	enum taut_coll_kind kind;
 	enum taut_algorithm algorithm;
@@ -45,17 +60,19 @@ struct taut_law_in {
 	                          neighbours beside each other */
 	uint32_t servers;      /* of SERVER, spread likewise; 0: one a host */
 	double bytes;
+	const struct taut_law *counted; /* by byte, of all that stands before
+	                                   bytes; NULL: by formula */
 };
-/* What one collective asks of the busiest host, rank or server. Of algorithms
- * in rounds (halving-doubling) it is the sum of the busiest of each round. Less
- * than two ranks: nothing. */
-struct taut_law {
-	double network_bytes; /* out of, or into, a host */
-	double local_bytes;   /* out of, or into, a rank, inside of a host */
-	double messages;      /* one after another: how often latency is paid */
-	double reduced_bytes; /* added up by a core */
-};
+/* Formulas there are of rings, BLUECONNECT, SERVER, of DIRECT and FLAT but for their
+ * broadcasts, and of an all-reduce by HIERARCHICAL over hosts of one size that are no
+ * power of two; without `counted`, what has none is taken for a ring. */
 TAUT_API struct taut_law taut_law(const struct taut_law_in *in);
+
+/* The law by byte; bytes and counted are not read. What has no formula is counted from
+ * the schedules that a communicator carries out (taut_play_count()). TAUT_ENOMEM;
+ * TAUT_EINVAL: more ranks than TAUT_COLL_RANKS in a schedule. */
+TAUT_API TAUT_NODISCARD taut_status taut_law_count(const struct taut_law_in *in,
+	struct taut_law *ret_by_byte, struct taut_error *reterr);
 
 /* --- a line through measurements -------------------------------------------------
  * y = alpha + beta x, by least absolute deviations, which one stray value does
@@ -178,6 +195,14 @@ TAUT_API struct taut_law_in taut_costs_law_in(
 TAUT_API struct taut_transfer taut_costs_transfer(
 	const struct taut_costs *costs, uint32_t like,
 	const struct taut_law_in *as, double error);
+
+/* The hosts and links of a recording, to play collectives on (taut/play.h): rate and
+ * latency of a message from the line of the class with the most points, of those
+ * between hosts and of those in a host. What was not recorded is never full and takes
+ * no time; nor does a rank's own work, of which a recording does not tell.
+ * ret_hosts: site.n_hosts; ret_net keeps it, and borrows from costs. */
+TAUT_API void taut_costs_net(const struct taut_costs *costs,
+	struct taut_play_host *ret_hosts, struct taut_play_net *ret_net);
 
 /* --- work: what an operator does, by the sizes of its inputs -----------------------
  * Sizes are those of PyTorch's profiler (record_shapes): taut_trace.sizes. It

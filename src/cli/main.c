@@ -18,6 +18,7 @@ static const struct verb *const verbs[] = {
 	&verb_diff,
 	&verb_stragglers,
 	&verb_convert,
+	&verb_bench,
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 

@@ -12,6 +12,7 @@ extern const struct verb verb_whatif;
 extern const struct verb verb_diff;
 extern const struct verb verb_stragglers;
 extern const struct verb verb_convert;
+extern const struct verb verb_bench;
 
 #define ABOUT_RUN \
 	"A RUN is what taut record wrote, or a trace file or a folder of them, " \

@@ -2,6 +2,7 @@
 #include "coll/comm.h"
 
 #include <inttypes.h>
+#include <sched.h>
 #include <stdlib.h>
 
 /* --- life ------------------------------------------------------------------------------*/
@@ -318,14 +319,15 @@ static void note_over(void *context, taut_status status)
 }
 
 /* Looks for news for a while, then sleeps until there is some. The clock is asked
- * once in a while alone: it costs as much as a look. */
+ * once in a while alone: it costs as much as a look. After some microseconds it
+ * gives way: the rank that it waits for may be waiting for its core. */
 static taut_status wait_for(struct taut_comm *comm,
 	const struct waiting *waiting, struct taut_error *reterr)
 {
-	enum { LOOKS = 64 };
+	enum { LOOKS = 64, KEEP_NS = 10 * 1000 };
 	struct tauti_hub *hub = comm->hub;
 	struct taut_clock clock = taut_clock_monotonic();
-	int64_t began_ns = -1;
+	int64_t began_ns = -1, passed_ns;
 	taut_status status = TAUT_OK;
 
 	for (uint32_t looks = 1; !waiting->over && !status; looks++) {
@@ -334,8 +336,12 @@ static taut_status wait_for(struct taut_comm *comm,
 			continue;
 		if (began_ns < 0)
 			began_ns = clock.now_ns(clock.state);
-		if (clock.now_ns(clock.state) - began_ns < hub->spin_ns)
+		passed_ns = clock.now_ns(clock.state) - began_ns;
+		if (passed_ns < hub->spin_ns) {
+			if (passed_ns > KEEP_NS)
+				sched_yield();
 			continue;
+		}
 		status = tauti_hub_wait(hub, -1, reterr);
 		began_ns = -1;
 	}

@@ -25,6 +25,8 @@ static const struct built_in {
 	{ TAUT_ALLREDUCE, ONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HOSTS, 0, 1 },
 	{ TAUT_ALLREDUCE, ONE, 1, TAUT_NONE, 4 << 20, TAUT_WAY_HOSTS,
 		1 << 20, 2 },
+	/* blocks of 128 KiB: what is under way stays in the cache of a core */
+	{ TAUT_ALLREDUCE, ONE, 1, 2, 1 << 20, TAUT_WAY_HOSTS, 256 << 10, 4 },
 	{ TAUT_ALLREDUCE, ALONE, 1, 4, 0, TAUT_WAY_FLAT, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 5, TAUT_NONE, 0, TAUT_WAY_DOUBLING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HALVING, 0, 1 },

@@ -133,6 +133,19 @@ taut_status tauti_farewell_move(
 	return status;
 }
 
+/* Where one has left, what the communicator says of others is mostly of those who
+ * found that before. */
+void tauti_farewell_explain(
+	const struct taut_sync *sync, struct taut_error *why)
+{
+	const struct tauti_farewell *farewell = &sync->farewell;
+	struct taut_error then = *why;
+
+	if (farewell->left && !farewell->told)
+		taut_error_set(why, then.code, then.offset, "sync: rank %" PRIu32
+			" has left, and then: %s", who(farewell), then.message);
+}
+
 /* --- what this one says ------------------------------------------------------------*/
 
 static void fill(struct taut_sync *sync, enum kind kind, taut_status code)

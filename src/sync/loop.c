@@ -241,6 +241,7 @@ void *tauti_sync_thread(void *context)
 	status = live(sync, &why);
 	if (status) {
 		why.code = status;
+		tauti_farewell_explain(sync, &why);
 		taut_sched_fail(sync->sched, status, why.message);
 		tauti_sync_end(sync, &why);
 	}

@@ -7,6 +7,15 @@
 
 #include <taut/sync.h>
 
+#ifndef __has_feature
+#define __has_feature(feature) 0
+#endif
+#if defined __SANITIZE_THREAD__ || __has_feature(thread_sanitizer)
+static const bool with_ucx = false; /* ends in it with SIGSEGV after fork() */
+#else
+static const bool with_ucx = true;
+#endif
+
 enum { TASKS = 8, COUNT = 20000, ITERATIONS = 12, KILLED_AT = 5 };
 
 static const int64_t second_ns = 1000000000;
@@ -119,10 +128,13 @@ static int live(struct job *job)
 				return 1;
 			continue;
 		}
+		/* One that goes on meets who left, and ends others in turn. */
 		snprintf(name, sizeof name, "rank %u", job->victim);
+		name[job->leaves ? 5 : 15] = '\0';
 		if (!strstr(err.message, name))
 			fprintf(stderr, "%s\n", err.message);
-		EXPECT(job, job->victim != TAUT_NONE && i == KILLED_AT);
+		EXPECT(job, job->victim != TAUT_NONE);
+		EXPECT(job, i == KILLED_AT || i == KILLED_AT - 1);
 		EXPECT(job, err.code == TAUT_EIO && strstr(err.message, name));
 		EXPECT(job, now_ns() - begin_ns < 20 * second_ns);
 		return 0;
@@ -156,6 +168,9 @@ static void run_job(const char *engine, uint32_t n_ranks, uint32_t victim,
 		int status;
 
 		assert_int_equal(waitpid(ids[i], &status, 0), ids[i]);
+		if (status)
+			fprintf(stderr, "%s: rank %u of %u: status %#x\n",
+				engine, i, n_ranks, (unsigned)status);
 		if (i == victim && !leaves)
 			assert_true(WIFSIGNALED(status));
 		else
@@ -168,7 +183,8 @@ static void test_sums(void **state)
 	(void)state;
 	run_job("shm", 2, TAUT_NONE, false);
 	run_job("shm", 4, TAUT_NONE, false);
-	run_job("ucx", 3, TAUT_NONE, false);
+	if (with_ucx)
+		run_job("ucx", 3, TAUT_NONE, false);
 }
 
 static void test_killed(void **state)
@@ -176,7 +192,8 @@ static void test_killed(void **state)
 	(void)state;
 	for (uint32_t victim = 0; victim < 3; victim++)
 		run_job("shm", 3, victim, false);
-	run_job("ucx", 3, 1, false);
+	if (with_ucx)
+		run_job("ucx", 3, 1, false);
 }
 
 static void test_leaves(void **state)
@@ -184,7 +201,8 @@ static void test_leaves(void **state)
 	(void)state;
 	for (uint32_t victim = 0; victim < 3; victim++)
 		run_job("shm", 3, victim, true);
-	run_job("ucx", 3, 1, true);
+	if (with_ucx)
+		run_job("ucx", 3, 1, true);
 }
 
 int main(void)

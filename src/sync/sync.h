@@ -202,6 +202,9 @@ taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err);
  * that ends, to say so; the others when they hear that somebody has. */
 taut_status tauti_farewell_move(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* Says in `why` who had left when it came to that. */
+void tauti_farewell_explain(
+	const struct taut_sync *sync, struct taut_error *why);
 /* why: NULL: in peace, or with tasks under way. Returns when the others know, or
  * will not. */
 void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why);

@@ -291,6 +291,7 @@ static void *call(void *context)
 {
 	struct caller *caller = context;
 	struct place *place = caller->place;
+	bool ended;
 
 	for (uint32_t i = 1; i <= place->world->n_iterations; i++) {
 		between(caller, i);
@@ -298,7 +299,9 @@ static void *call(void *context)
 		if (!atomic_load(&place->ended))
 			iterate(caller, i);
 		pthread_barrier_wait(&place->barrier);
-		if (atomic_load(&place->ended))
+		ended = atomic_load(&place->ended);
+		pthread_barrier_wait(&place->barrier); /* all see the same */
+		if (ended)
 			break;
 	}
 	return NULL;

@@ -8,7 +8,11 @@ enum { ALGORITHM, SERVERS, FROM, LEAST };
 static const enum taut_algorithm algorithms[] = { /* as the form's words */
 	TAUT_ALGO_RING, TAUT_ALGO_TREE, TAUT_ALGO_HALVING_DOUBLING,
 	TAUT_ALGO_HIERARCHICAL, TAUT_ALGO_BLUECONNECT, TAUT_ALGO_SERVER,
+	TAUT_ALGO_DIRECT, TAUT_ALGO_FLAT, TAUT_ALGO_DOUBLING,
 };
+
+#define ALGORITHMS "ring|tree|halving-doubling|hierarchical|blueconnect|" \
+	"server|direct|flat|doubling"
 
 struct change {
 	struct tauti_whatif *w;
@@ -57,8 +61,9 @@ static taut_status change_one(struct change *k, uint32_t i,
 	struct tauti_way way = tauti_way_of(k->w, i);
 	struct taut_law_in in = { .kind = c->kind, .algorithm = TAUT_ALGO_RING,
 		.ranks = size_of(c), .hosts = k->w->site.n_hosts,
-		.bytes = 1e6 };
+		.bytes = 1 };
 	struct taut_law ring, was;
+	taut_status status;
 
 	if (in.hosts > in.ranks)
 		in.hosts = in.ranks;
@@ -67,7 +72,9 @@ static taut_status change_one(struct change *k, uint32_t i,
 	if (k->from != TAUT_ALGO_RING) {
 		ring = taut_law(&in);
 		in.algorithm = k->from;
-		was = taut_law(&in);
+		status = taut_law_count(&in, &was, err);
+		if (status)
+			return status;
 		if (in.hosts > 1 && was.network_bytes > 0)
 			way.wire = way.wire * ring.network_bytes /
 				was.network_bytes;
@@ -112,11 +119,10 @@ static taut_status apply(struct tauti_whatif *w,
 }
 
 static const struct taut_parameter parameters[] = {
-	[ALGORITHM] = { "", "ring|tree|halving-doubling|hierarchical|"
-		"blueconnect|server", NULL, "how all-reduces are carried out" },
+	[ALGORITHM] = { "", ALGORITHMS, NULL,
+		"how all-reduces are carried out" },
 	[SERVERS] = { "servers", "N", "", "of server; without it, one a host" },
-	[FROM] = { "from", "ring|tree|halving-doubling|hierarchical|"
-		"blueconnect|server", "ring", "how they were" },
+	[FROM] = { "from", ALGORITHMS, "ring", "how they were" },
 	[LEAST] = { "least", "BYTES", "0", "smaller ones stay as they are" },
 };
 
@@ -125,10 +131,12 @@ const struct tauti_transformation tauti_whatif_algorithm = {
 		.name = "algorithm",
 		.group = "network",
 		.summary = "all-reduces by ring, trees, halving-doubling, "
-			"hierarchical, BlueConnect, or parameter servers",
+			"hierarchical, BlueConnect, parameter servers, or each "
+			"to each",
 		.assumption = "a transfer takes the recorded time by the bytes "
 			"that the busiest link moves, and the latency by the "
-			"messages that follow each other",
+			"messages that follow each other, both counted from "
+			"the schedules where Taut carries them out itself",
 		.source = "Thakur et al. 2005; Sanders et al. 2009; Cho et al., "
 			"BlueConnect, 2019",
 		.parameters = parameters,

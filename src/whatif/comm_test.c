@@ -267,6 +267,13 @@ static void test_algorithms(void **state)
 		2 * (4 / 6.0 - 2 / 1.5));
 	expect(&job, "algorithm=halving-doubling", NULL, 62,
 		2 * (4 / 6.0 - 1));
+	/* each to each in parts: the same bytes in 2; all at once: 3 S in 1; all
+	 * of it in each of lg 4 rounds */
+	expect(&job, "algorithm=direct", NULL, 62, 2 * (2 / 6.0 - 1));
+	expect(&job, "algorithm=flat", NULL, 20 + 40 * 3 / 1.5 + 2,
+		2 * (1 / 6.0 - 3 / 1.5));
+	expect(&job, "algorithm=doubling", NULL, 20 + 40 * 2 / 1.5 + 2,
+		2 * (2 / 6.0 - 2 / 1.5));
 	expect(&job, "algorithm=ring,from=tree", NULL, 20 + 40 * 1.5 / 2 + 2,
 		2 * (1 - 1.5 / 2));
 	job.ranks = 1;

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/vec.h"
 #include "whatif/predict.h"
 #include "whatif/schedule.h"
 
@@ -78,12 +79,18 @@ static taut_status apply_all(struct tauti_predictor *p, struct taut_error *err)
 
 /* --- what the transfers share ---------------------------------------------------- */
 
+struct counted { /* one law for all collectives of a shape */
+	struct taut_law_in in; /* of its kind, algorithm, ranks and hosts */
+	struct taut_law by_byte;
+};
+
 struct transfers {
 	const struct tauti_whatif *w;
 	const struct taut_graph *built;
 	struct taut_site site;        /* by rank of the built graph */
 	struct taut_transfer *of;     /* by collective of the built graph */
 	uint32_t *seen;               /* by host: the last collective + 1 */
+	TAUT_VEC(struct counted) counted;
 	bool changed;
 };
 
@@ -154,6 +161,40 @@ static struct taut_law_in law_of(struct transfers *t, uint32_t c,
 	return in;
 }
 
+/* ret_law is what in->counted points to. */
+static taut_status count_law(struct transfers *t, struct taut_law_in *in,
+	struct taut_law *ret_law, struct taut_error *err)
+{
+	struct counted made = { .in = *in };
+	taut_status status;
+
+	for (size_t i = 0; i < t->counted.count; i++) {
+		const struct counted *c = &t->counted.data[i];
+
+		if (c->in.kind != in->kind || c->in.ranks != in->ranks ||
+			c->in.algorithm != in->algorithm ||
+			c->in.hosts != in->hosts)
+			continue;
+		*ret_law = c->by_byte;
+		in->counted = ret_law;
+		return TAUT_OK;
+	}
+	status = taut_law_count(in, &made.by_byte, err);
+	if (status)
+		return status;
+	*ret_law = made.by_byte;
+	in->counted = ret_law;
+	return taut_vec_push(&t->counted, made) ? TAUT_OK : no_memory(err);
+}
+
+/* Nearly all transfers are as recorded, or rings. */
+static bool is_counted(enum taut_algorithm algorithm)
+{
+	return algorithm != TAUT_ALGO_AS_RECORDED &&
+		algorithm != TAUT_ALGO_RING && algorithm != TAUT_ALGO_SERVER &&
+		algorithm != TAUT_ALGO_BLUECONNECT;
+}
+
 static bool same_law(
 	const struct taut_law_in *a, const struct taut_law_in *b)
 {
@@ -207,15 +248,22 @@ static struct taut_transfer made(
 }
 
 /* The collective of the edit that became c, as it will be carried out. */
-static void carry(struct transfers *t, uint32_t edited, uint32_t c)
+static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
+	struct taut_error *err)
 {
 	const struct tauti_whatif *w = t->w;
 	uint32_t like = taut_edit_collective_like(w->edit, edited);
 	struct tauti_way way = tauti_way_of(w, edited);
 	struct taut_law_in as = law_of(t, c, &way), was = as;
 	struct taut_transfer *to = &t->of[c];
+	struct taut_law counted;
 	bool same, by_line;
+	taut_status status = TAUT_OK;
 
+	if (is_counted(as.algorithm))
+		status = count_law(t, &as, &counted, err);
+	if (status)
+		return status;
 	if (way.like)
 		like = way.like - 1;
 	same = like != TAUT_NONE;
@@ -241,9 +289,10 @@ static void carry(struct transfers *t, uint32_t edited, uint32_t c)
 	if (way.share > 0)
 		to->amount *= way.share;
 	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
-		return;
+		return TAUT_OK;
 	to->latency_ns = (int64_t)((double)to->latency_ns * w->latency +
 		taut_law(&as).messages * w->latency_add_ns + 0.5);
+	return TAUT_OK;
 }
 
 static bool same_hosts(const struct tauti_whatif *w)
@@ -263,16 +312,17 @@ static taut_status carry_all(struct transfers *t, const uint32_t *became,
 	struct taut_error *err)
 {
 	uint32_t n = taut_edit_collectives(t->w->edit);
+	taut_status status = TAUT_OK;
 
 	t->of = calloc((size_t)t->built->n_collectives + 1, sizeof *t->of);
 	t->seen = calloc((size_t)t->site.n_hosts + 1, sizeof *t->seen);
 	if (!t->of || !t->seen)
 		return no_memory(err);
-	for (uint32_t i = 0; i < n; i++)
+	for (uint32_t i = 0; !status && i < n; i++)
 		if (became[i] != TAUT_NONE)
-			carry(t, i, became[i]);
+			status = carry(t, i, became[i], err);
 	t->changed |= !same_hosts(t->w);
-	return TAUT_OK;
+	return status;
 }
 
 /* --- the replay ------------------------------------------------------------------- */
@@ -323,6 +373,7 @@ static taut_status replay_shared(struct tauti_predictor *p,
 	free(t.site.core);
 	free(t.of);
 	free(t.seen);
+	taut_vec_free(&t.counted);
 	return status;
 }
 

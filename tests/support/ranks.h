@@ -66,4 +66,21 @@ static inline int64_t ranks_now_ns(void)
 	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
 }
 
+#if defined(__SANITIZE_THREAD__)
+#define RANKS_TSAN 1
+#elif defined(__has_feature)
+#if __has_feature(thread_sanitizer)
+#define RANKS_TSAN 1
+#endif
+#endif
+
+/* UCX hooks itself into madvise(), which threads call before the thread sanitizer
+ * knows them. First thing in main(). */
+static inline void ranks_ucx_in_sanitizer(void)
+{
+#ifdef RANKS_TSAN
+	setenv("UCX_MEM_EVENTS", "n", 1);
+#endif
+}
+
 #endif /* TAUT_TESTS_RANKS_H */

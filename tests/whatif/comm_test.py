@@ -54,6 +54,25 @@ class AsRecorded(Case):
             self.assertEqual(whatif(LATE, change).stdout, whatif(LATE, change).stdout)
 
 
+class Algorithms(Case):
+    def test_of_two_ranks(self):
+        """A ring of two moves S out of each, in two messages: so do these; a doubling or all at once need one."""
+        as_it_is = self.after(TWO, "algorithm=ring")
+        for way in ("direct", "halving-doubling", "hierarchical", "tree"):
+            self.assertAlmostEqual(self.after(TWO, "algorithm=" + way), as_it_is, delta=0.02, msg=way)
+        for way in ("flat", "doubling"):
+            self.assertLessEqual(self.after(TWO, "algorithm=" + way), as_it_is + 0.02, msg=way)
+
+    def test_bytes_decide_large_ones(self):
+        """Of four ranks: 3 S all at once, 2 S by doubling and in trees, 3/2 S of the others."""
+        ring, direct, doubling, flat = (
+            self.after(LATE, "algorithm=" + way) for way in ("ring", "direct", "doubling", "flat")
+        )
+        self.assertLessEqual(direct, ring)
+        self.assertGreater(doubling, ring)
+        self.assertGreater(flat, doubling)
+
+
 class Buckets(Case):
     def test_one_bucket_hides_nothing(self):
         one = self.after(TWO, "bucket=100MiB")

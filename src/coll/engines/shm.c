@@ -3,9 +3,13 @@
 
 #include <stdlib.h>
 
-/* About what it costs to be woken: who sleeps at once loses no more than who
- * looks for so long in vain. */
-enum { SPIN_NS = 50000 };
+enum {
+	/* About what it costs to be woken: who looks for so long in vain loses no
+	 * more than who sleeps at once. */
+	SPIN_NS = 50000,
+	/* Where ranks share cores, the next one is often the one that sends. */
+	YIELDS = 16,
+};
 
 /* --- moving on -----------------------------------------------------------------------*/
 
@@ -116,7 +120,7 @@ taut_status tauti_shm_engine_create(const struct tauti_shm_map *map,
 	*it = (struct tauti_shm){ .map = owned, .bell = &it->alone,
 		.n_world = n_world, .rank = rank_of[owned.index],
 		.n_peers = owned.base ? owned.layout.n_ranks : 0,
-		.spin_ns = owned.spins ? SPIN_NS : 0 };
+		.spin_ns = owned.spins ? SPIN_NS : 0, .n_yields = YIELDS };
 	it->queue_end = &it->queue;
 	it->peers = calloc(it->n_peers + 1, sizeof it->peers[0]);
 	it->number_of = calloc(n_world, sizeof it->number_of[0]);

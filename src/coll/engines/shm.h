@@ -158,7 +158,8 @@ struct tauti_shm {
 	struct tauti_shm_bell *bell; /* this rank's */
 	struct tauti_shm_bell alone; /* bell of a rank without a mapping */
 	_Atomic uint32_t woken;
-	int64_t spin_ns;
+	int64_t spin_ns;   /* 0: others may need the core; then it yields first */
+	uint32_t n_yields;
 	uint32_t rank, n_world, n_peers; /* ranks of all hosts; of this one */
 	struct tauti_shm_peer *peers;    /* its own place is not used */
 	uint32_t *number_of;             /* in the host, by rank; TAUT_NONE */
@@ -208,9 +209,9 @@ void tauti_shm_free_nodes(struct tauti_shm *it);
 taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	struct taut_error *err);
 void tauti_shm_wake(void *engine);
-/* After something was published: wakes its reader if that sleeps this deep. */
+/* After something was published: wakes whose bell it is, if that wakes it. */
 void tauti_shm_ring(const struct tauti_shm *it, struct tauti_shm_bell *bell,
-	enum tauti_shm_sleep least);
+	enum tauti_shm_sleep what);
 /* This process from now on takes part in the ordering by who goes to sleep. */
 bool tauti_shm_order_from_outside(void);
 

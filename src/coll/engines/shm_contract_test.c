@@ -20,10 +20,14 @@ static taut_status make_sleeping(void *engines, uint32_t rank,
 	struct tauti_engine *ret_engine, struct taut_error *err)
 {
 	taut_status status = make(engines, rank, ret_engine, err);
+	struct tauti_shm *it;
 
-	if (status == TAUT_OK)
-		((struct tauti_shm *)ret_engine->context)->spin_ns = 0;
-	return status;
+	if (status != TAUT_OK)
+		return status;
+	it = ret_engine->context;
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	return TAUT_OK;
 }
 
 static void *begin(uint32_t n_ranks)

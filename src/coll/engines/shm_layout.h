@@ -61,10 +61,12 @@ struct tauti_shm_word {
 	alignas(TAUTI_SHM_APART) _Atomic uint64_t value;
 };
 
+/* What wakes its owner. */
 enum tauti_shm_sleep {
-	TAUTI_SHM_AWAKE,
-	TAUTI_SHM_ASLEEP,       /* until a message comes */
-	TAUTI_SHM_ASLEEP_FULL,  /* or one that it sent is read */
+	TAUTI_SHM_AWAKE = 0,
+	TAUTI_SHM_ASLEEP = 1, /* a message that comes */
+	TAUTI_SHM_FULL = 2,   /* one that it sent and that is read */
+	TAUTI_SHM_HOLDS = 4,  /* a sender that needs its slots back */
 };
 
 struct tauti_shm_bell {

@@ -170,13 +170,15 @@ static taut_status faulty(uint32_t rank, int error, struct taut_error *err)
 
 static void tell_cores(struct hello *mine)
 {
+	uint32_t n_cores = taut_cores();
 	cpu_set_t set;
+	bool told;
 
 	CPU_ZERO(&set);
-	if (sched_getaffinity(0, sizeof set, &set) != 0)
-		return;
+	told = sched_getaffinity(0, sizeof set, &set) == 0;
+	/* A machine may have more than the set holds: then so many. */
 	for (uint32_t i = 0; i < CPU_SETSIZE; i++)
-		if (CPU_ISSET(i, &set))
+		if (told ? CPU_ISSET(i, &set) : i < n_cores)
 			mine->cores[i / 64] |= UINT64_C(1) << i % 64;
 }
 

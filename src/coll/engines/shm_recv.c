@@ -101,7 +101,7 @@ static void free_slot(struct tauti_shm *it, uint32_t peer, uint32_t slot)
 
 	if (atomic_fetch_sub_explicit(&from->readers[slot].value, 1,
 			memory_order_acq_rel) == 1)
-		tauti_shm_ring(it, from->bell, TAUTI_SHM_ASLEEP_FULL);
+		tauti_shm_ring(it, from->bell, TAUTI_SHM_FULL);
 }
 
 /* Whether what was there before may be in a cache: something was received there,
@@ -148,7 +148,7 @@ static void take(struct tauti_shm *it, uint32_t peer,
 	struct tauti_shm_peer *from = &it->peers[peer];
 
 	if (tauti_shm_take(&from->in, message->lines))
-		tauti_shm_ring(it, from->bell, TAUTI_SHM_ASLEEP_FULL);
+		tauti_shm_ring(it, from->bell, TAUTI_SHM_FULL);
 }
 
 /* The message at the head of the FIFO, straight to where it belongs. */

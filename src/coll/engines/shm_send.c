@@ -111,10 +111,10 @@ static void set_full(struct tauti_shm *it, bool full)
 	atomic_store_explicit(&it->bell->full, full, memory_order_relaxed);
 	if (!full)
 		return;
-	/* Those that sleep on a message that they hold must give it back. */
+	/* Who sleeps, and holds messages that it has not asked for. */
 	for (uint32_t i = 0; i < it->n_peers; i++)
 		if (i != it->map.index)
-			tauti_shm_ring(it, it->peers[i].bell, TAUTI_SHM_ASLEEP);
+			tauti_shm_ring(it, it->peers[i].bell, TAUTI_SHM_HOLDS);
 }
 
 static void enqueue(struct tauti_shm *it, struct tauti_shm_queued *message)

@@ -52,14 +52,14 @@ static void wake_bell(struct tauti_shm_bell *bell)
 }
 
 void tauti_shm_ring(const struct tauti_shm *it, struct tauti_shm_bell *bell,
-	enum tauti_shm_sleep least)
+	enum tauti_shm_sleep what)
 {
 	if (it->map.fenced)
 		__sync_synchronize();
 	else
 		atomic_signal_fence(memory_order_seq_cst);
-	if (atomic_load_explicit(&bell->sleep, memory_order_relaxed) >=
-		(uint32_t)least)
+	if (atomic_load_explicit(&bell->sleep, memory_order_relaxed) &
+		(uint32_t)what)
 		wake_bell(bell);
 }
 
@@ -110,11 +110,23 @@ static bool look_for(struct tauti_shm *it, int64_t spin_ns)
 	}
 }
 
+/* Lets others have the core, some of whom may send. */
+static bool yield_for(struct tauti_shm *it)
+{
+	for (uint32_t i = 0; i < it->n_yields; i++) {
+		sched_yield();
+		if (anything(it))
+			return true;
+	}
+	return false;
+}
+
 static void sleep_on(struct tauti_shm *it, int64_t timeout_ns)
 {
 	struct timespec limit = { .tv_sec = timeout_ns / 1000000000,
 		.tv_nsec = timeout_ns % 1000000000 };
-	uint32_t depth = it->queue ? TAUTI_SHM_ASLEEP_FULL : TAUTI_SHM_ASLEEP;
+	uint32_t depth = TAUTI_SHM_ASLEEP | (it->queue ? TAUTI_SHM_FULL : 0) |
+		(it->come.n > 0 ? TAUTI_SHM_HOLDS : 0);
 
 	atomic_store(&it->bell->sleep, depth);
 	__sync_synchronize();
@@ -139,8 +151,9 @@ taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 	}
 	if (timeout_ns >= 0 && spin_ns > timeout_ns)
 		spin_ns = timeout_ns;
-	if (!anything(it) && (spin_ns == 0 || !look_for(it, spin_ns)) &&
-		timeout_ns != 0 && timeout_ns != spin_ns)
+	if (!anything(it) && timeout_ns != 0 &&
+		!(spin_ns > 0 ? look_for(it, spin_ns) : yield_for(it)) &&
+		timeout_ns != spin_ns)
 		sleep_on(it, timeout_ns < 0 ? -1 : timeout_ns - spin_ns);
 	if (atomic_load_explicit(&it->woken, memory_order_relaxed))
 		atomic_exchange(&it->woken, 0);

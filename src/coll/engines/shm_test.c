@@ -377,6 +377,15 @@ static void pass_token(struct rank *rank)
 
 static void sleeps(struct rank *rank)
 {
+	struct tauti_shm *it = rank->engine.context;
+
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	pass_token(rank);
+}
+
+static void yields(struct rank *rank)
+{
 	((struct tauti_shm *)rank->engine.context)->spin_ns = 0;
 	pass_token(rank);
 }
@@ -405,9 +414,48 @@ static void test_token(void **state)
 {
 	(void)state;
 	run_token(pass_token, 3);
+	run_token(yields, 4);
 	run_token(sleeps, 2);
 	run_token(sleeps, 5);
 	run_token(sleeps_fenced, 3);
+}
+
+/* Rank 1 sleeps until the last message comes, and holds all slots of rank 0, which
+ * sleeps until it may send that one. */
+static void hold_asleep(struct rank *rank)
+{
+	enum { N = 2 * TAUTI_SHM_MOST_SLOTS };
+	struct tauti_shm *it = rank->engine.context;
+	unsigned char *data = calloc(1, BIG);
+	struct event events[N];
+
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	for (uint32_t i = 0; rank->rank == 0 && i < N; i++)
+		if (send_one(rank, 1, i, data, BIG, &events[i]))
+			abort();
+	for (uint32_t i = 0; rank->rank == 0 && i < N; i++)
+		until(rank, &events[i]);
+	for (uint32_t i = N; rank->rank == 1 && i-- > 0;) {
+		if (recv_one(rank, 0, i, data, BIG, &events[i]))
+			abort();
+		until(rank, &events[i]);
+	}
+	free(data);
+}
+
+static void test_holds_asleep(void **state)
+{
+	struct job job;
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		begin(&job, 2, NULL, hold_asleep);
+		run_threads(&job);
+		assert_int_equal(engine_of(&job, 0)->bell->full, 0);
+		assert_int_equal(engine_of(&job, 1)->come.n, 0);
+		end(&job);
+	}
 }
 
 static void *wake_it(void *context)
@@ -428,6 +476,7 @@ static void test_wake(void **state)
 	(void)state;
 	make(&job, 2);
 	engine_of(&job, 0)->spin_ns = 0;
+	engine_of(&job, 0)->n_yields = 0;
 	wake_it(rank);
 	assert_int_equal(rank->engine.table->wait(rank->engine.context, -1, NULL),
 		TAUT_OK);
@@ -457,6 +506,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_holds_asleep),
 		cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_no_memory_under_way),
 	};

@@ -472,5 +472,6 @@ int main(void)
 		cmocka_unit_test(test_wake),
 	};
 
+	ranks_ucx_in_sanitizer();
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

@@ -46,6 +46,14 @@ bool tauti_computes(const struct taut_graph *graph, uint32_t lane,
 /* By rank: has it a stream that computes? n_ranks bytes. NULL: no memory. */
 uint8_t *tauti_devices(const struct taut_graph *graph, uint32_t n_ranks);
 
+/* --- law.c -----------------------------------------------------------------------*/
+/* Where a law has a rank stand: the first hosts have one more where hosts do not
+ * divide ranks. 0 < hosts <= ranks. */
+uint32_t tauti_law_host(uint32_t ranks, uint32_t hosts, uint32_t rank);
+/* An all-reduce by hosts of one size that are no power of two: its ring has a
+ * formula. */
+int tauti_law_is_hosts_ring(const struct taut_law_in *in);
+
 /* --- line.c ------------------------------------------------------------------------*/
 /* splitmix64: from the same seed the same draws everywhere */
 uint64_t tauti_draw(uint64_t *state);

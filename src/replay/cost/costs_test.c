@@ -89,6 +89,41 @@ static void test_one_transfer_at_a_time(void **state)
 	job_destroy(job);
 }
 
+/* A ring played on the links that were learnt takes what it was recorded to, on any
+ * sort of them. */
+static void check_played(int one_host)
+{
+	struct job *job = job_create(&(struct job_truth){ .ranks = 4,
+		.ways = 1, .every = 4, .alpha = 150e3, .beta = 2,
+		.one_host = one_host });
+	struct taut_costs *costs = learn(&job->graph);
+	struct taut_play_host hosts[JOB_RANKS];
+	struct taut_play_net net;
+	taut_costs_net(costs, hosts, &net);
+	assert_int_equal(net.n_ranks, 4);
+	assert_int_equal(net.n_hosts, one_host ? 1 : 4);
+	near((double)(one_host ? net.local_ns : net.network_ns), 150e3 / 6, 20);
+	near(one_host ? net.local : hosts[3].in, 0.5, 1e-4);
+	near(one_host ? hosts[0].in : net.local, 0, 0);
+	for (uint32_t i = 0; i < job->graph.n_collectives; i++) {
+		struct taut_play_call call = { .way = TAUT_WAY_RING,
+			.count = (uint64_t)job->collectives[i].bytes };
+		struct taut_play_result r;
+		assert_int_equal(taut_play(&net, &call, &r, NULL), TAUT_OK);
+		near((double)r.time_ns, job->truth[i].amount +
+			(double)job->truth[i].latency_ns, 200);
+	}
+	taut_costs_destroy(costs);
+	job_destroy(job);
+}
+
+static void test_links_to_play_on(void **state)
+{
+	(void)state;
+	check_played(0);
+	check_played(1);
+}
+
 /* Their parts of the link are as the replay shares it: exactly found again. */
 static void test_transfers_that_share(void **state)
 {
@@ -306,8 +341,12 @@ static void test_other_transfers(void **state)
 	near(t.core, costs->drag, 0);
 	/* a tree of four: 4 messages for 6, 2 S for 3/2 S */
 	as.bytes *= 2;
+	struct taut_law tree;
 	as.algorithm = TAUT_ALGO_TREE;
+	assert_int_equal(taut_law_count(&as, &tree, NULL), TAUT_OK);
+	as.counted = &tree;
 	t = taut_costs_transfer(costs, 1, &as, 0);
+	as.counted = NULL;
 	near(t.amount, was.amount * 2 / 1.5, 500);
 	near((double)t.latency_ns, (double)was.latency_ns * 4 / 6, 1);
 	/* eight ranks, from the line alone */
@@ -443,6 +482,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_transfer_at_a_time),
+		cmocka_unit_test(test_links_to_play_on),
 		cmocka_unit_test(test_transfers_that_share),
 		cmocka_unit_test(test_unfair_shares),
 		cmocka_unit_test(test_drag_by_sizes),

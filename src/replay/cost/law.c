@@ -2,22 +2,21 @@
  *
  * p ranks on h hosts, S bytes. Ranks stand on hosts in their order, as evenly
  * as can be: the first p mod h hosts have one more, m = ceil(p / h) at most.
- * Algorithms that treat hosts differently count messages as if all had m.
  * alpha is paid by message, beta by byte, gamma by byte added up:
  *     T = messages alpha + bytes beta + reduced gamma
  * Sources of the equations: R. Thakur, R. Rabenseifner, W. Gropp,
  * "Optimization of Collective Communication Operations in MPICH", 2005 (ring,
- * halving-doubling, pairwise exchange); P. Sanders, J. Speck, J. Traff,
- * "Two-tree algorithms for full bandwidth broadcast, reduction and scan", 2009;
- * M. Cho et al., "BlueConnect", 2019; M. Li et al., "Scaling distributed
- * machine learning with the parameter server", 2014. */
-#include <taut/cost.h>
+ * pairwise exchange); M. Cho et al., "BlueConnect", 2019; M. Li et al., "Scaling
+ * distributed machine learning with the parameter server", 2014. What has no
+ * formula here is counted: law_count.c. */
+#include "cost.h"
 
 const char *taut_algorithm_name(enum taut_algorithm algorithm)
 {
 	static const char *const names[TAUT_ALGORITHMS] = {
 		"as recorded", "ring", "tree", "halving-doubling",
-		"hierarchical", "blueconnect", "server",
+		"hierarchical", "blueconnect", "server", "direct", "flat",
+		"doubling",
 	};
 	return (unsigned)algorithm < TAUT_ALGORITHMS ? names[algorithm] :
 		"as recorded";
@@ -34,19 +33,9 @@ static double larger(double a, double b)
 	return a > b ? a : b;
 }
 
-/* ceil(log2(n)), n >= 1 */
-static uint32_t levels(uint32_t n)
+uint32_t tauti_law_host(uint32_t ranks, uint32_t hosts, uint32_t rank)
 {
-	uint32_t l = 0;
-
-	while (l < 31 && ((uint32_t)1 << l) < n)
-		l++;
-	return l;
-}
-
-static uint32_t host_of(const struct spread *s, uint32_t rank)
-{
-	uint32_t small = s->p / s->h, n_full = s->p % s->h;
+	uint32_t small = ranks / hosts, n_full = ranks % hosts;
 
 	if (rank < n_full * (small + 1))
 		return rank / (small + 1);
@@ -117,158 +106,83 @@ static struct taut_law ring(enum taut_coll_kind kind, const struct spread *s)
 	}
 }
 
-/* --- double binary tree over hosts, a chain in each ------------------------------
- * Each half of the data goes up and down a binary tree of its own, of
- * ceil(log2 h) levels; who is inside of one is a leaf of the other, so that
- * h >= 4: up S/2 + S/2, down 2 S/2: 2 S out of, and into, the busiest host;
- * h = 2: S; h = 3: 3/2 S, for nobody has two children. A chain moves S up and S
- * down; its inner ranks do both.
- *     T = 2 (ceil(log2 h) + m - 1) alpha + 2 S beta
- * broadcast, reduce: one way, half of it; a root outside feeds both trees. */
-static struct taut_law tree_all_reduce(const struct spread *s)
+/* --- each to each ------------------------------------------------------------------
+ * FLAT: each sends all of it to each:        T = alpha + (p - 1) S beta
+ * DIRECT: a part to each, and its sum back:  T = 2 alpha + 2 (p - 1)/p S beta
+ * A host of m ranks sends m (p - m) times what goes from one rank to another; a
+ * broadcast in parts is one from the root, and one of each part from all others. */
+static struct taut_law each_to_each(
+	const struct spread *s, double bytes, double rounds, double reduced)
 {
-	static const double out_of_host[] = { 0, 0, 1, 1.5, 2 };
-	static const double added_up[] = { 0, 0, 0.5, 1, 1 };
-	uint32_t h = s->h < 4 ? s->h : 4, m = s->m < 3 ? s->m : 3;
+	double p = s->p, m = s->m, fewer = s->p / s->h;
 
 	return (struct taut_law){
-		.network_bytes = out_of_host[h] * s->bytes,
-		.local_bytes = (m - 1) * s->bytes,
-		.messages = 2.0 * (levels(s->h) + s->m - 1),
-		.reduced_bytes = ((m > 1) + added_up[h]) * s->bytes,
+		.network_bytes = s->h > 1 ? rounds * bytes *
+			larger(m * (p - m), fewer * (p - fewer)) : 0,
+		.local_bytes = rounds * bytes * (m - 1),
+		.messages = rounds,
+		.reduced_bytes = reduced * bytes * (p - 1),
 	};
 }
 
-static struct taut_law tree_one_way(
-	const struct spread *s, enum taut_coll_kind kind)
+static int each_has(enum taut_coll_kind kind, enum taut_algorithm algorithm)
 {
-	double adds = (s->m > 1) + (s->h > 1);
-
-	return around(s, s->bytes, levels(s->h) + s->m - 1.0,
-		kind == TAUT_COLL_REDUCE ? adds * s->bytes : 0);
+	return kind == TAUT_COLL_ALLREDUCE ||
+		(algorithm == TAUT_ALGO_DIRECT &&
+			(kind == TAUT_COLL_ALLGATHER ||
+				kind == TAUT_COLL_REDUCESCATTER));
 }
 
-static struct taut_law tree(enum taut_coll_kind kind, const struct spread *s)
+static struct taut_law direct(enum taut_coll_kind kind, const struct spread *s)
 {
-	switch (kind) {
-	case TAUT_COLL_ALLREDUCE:
-		return tree_all_reduce(s);
-	case TAUT_COLL_BROADCAST:
-	case TAUT_COLL_REDUCE:
-		return tree_one_way(s, kind);
-	case TAUT_COLL_BARRIER: {
-		struct taut_law law = { .messages =
-			2.0 * (levels(s->h) + s->m - 1) };
-		return law;
-	}
-	default:
-		return ring(kind, s);
-	}
+	double part = s->bytes / s->p;
+
+	if (kind == TAUT_COLL_ALLREDUCE)
+		return each_to_each(s, part, 2, 1);
+	return each_to_each(s, part, 1, kind == TAUT_COLL_REDUCESCATTER);
 }
 
-/* --- recursive halving and doubling -------------------------------------------------
- * Of p = q + r ranks, q a power of two, the first 2 r make pairs: one of each
- * gives its S to the other and gets its result at the end.
- *     T = 2 log2 q alpha + 2 (q - 1)/q S beta, and if r > 0:
- *         + 2 alpha + 2 S beta
- * Round k exchanges S / 2^k with the rank 2^(k-1) away, nearest first: what is
- * large stays inside of hosts where it can. Rounds follow each other, so a
- * round takes as long as its busiest link. */
-static uint32_t kept_rank(uint32_t i, uint32_t r)
+/* --- by hosts -----------------------------------------------------------------------
+ * Each rank sums a block of S / m over its host of m, then over h hosts in a ring, and
+ * spreads it in its host, of p = m h:
+ *     T = 2 alpha + 2 (h - 1) alpha
+ *         + 2 (m - 1)/m S beta_local + 2 (h - 1)/h S beta */
+static struct taut_law by_hosts(const struct spread *s)
 {
-	return i < r ? 2 * i + 1 : i + r;
+	double m = s->m, h = s->h, S = s->bytes;
+
+	return (struct taut_law){
+		.network_bytes = 2 * (h - 1) / h * S,
+		.local_bytes = 2 * (m - 1) / m * S,
+		.messages = (m > 1 ? 2 : 0) + 2 * (h - 1),
+		.reduced_bytes = (m - 1) / m * S + (h - 1) / h * S / m,
+	};
 }
 
-/* One round: rank i of q exchanges bytes with i ^ mask. */
-static void exchange(const struct spread *s, uint32_t q, uint32_t mask,
-	double bytes, struct taut_law *law)
+int tauti_law_is_hosts_ring(const struct taut_law_in *in)
 {
-	uint32_t r = s->p - q, host = TAUT_NONE, leave = 0, most = 0;
-	int inside = 0;
-
-	for (uint32_t i = 0; i < q; i++) {
-		uint32_t mine = host_of(s, kept_rank(i, r));
-		uint32_t other = host_of(s, kept_rank(i ^ mask, r));
-
-		if (mine != host)
-			leave = 0;
-		host = mine;
-		if (other == mine)
-			inside = 1;
-		else if (++leave > most)
-			most = leave;
-	}
-	law->network_bytes += most * bytes;
-	law->local_bytes += inside ? bytes : 0;
-	law->messages++;
+	return in->algorithm == TAUT_ALGO_HIERARCHICAL &&
+		in->kind == TAUT_COLL_ALLREDUCE && in->hosts &&
+		(in->hosts & (in->hosts - 1)) != 0 &&
+		in->ranks % in->hosts == 0;
 }
 
-/* Those of the first 2 r ranks that do not take part give or get bytes. */
-static void fold(const struct spread *s, uint32_t r, double bytes,
-	struct taut_law *law)
-{
-	int across = 0, inside = 0;
-
-	for (uint32_t i = 0; i < r; i++) {
-		if (host_of(s, 2 * i) == host_of(s, 2 * i + 1))
-			inside = 1;
-		else
-			across = 1;
-	}
-	if (!r)
-		return;
-	law->network_bytes += across ? bytes : 0;
-	law->local_bytes += inside ? bytes : 0;
-	law->messages++;
-}
-
-static struct taut_law halving_doubling(
-	enum taut_coll_kind kind, const struct spread *s)
-{
-	uint32_t q = (uint32_t)1 << levels(s->p), r;
-	int scatters = kind != TAUT_COLL_ALLGATHER;
-	int gathers = kind != TAUT_COLL_REDUCESCATTER;
-	struct taut_law law = { 0 };
-
-	q = q > s->p ? q / 2 : q;
-	r = s->p - q;
-	fold(s, r, scatters ? s->bytes : s->bytes / s->p, &law);
-	for (uint32_t mask = 1; mask < q; mask *= 2) {
-		double part = s->bytes / (2.0 * mask);
-
-		if (scatters)
-			exchange(s, q, mask, part, &law);
-		if (gathers)
-			exchange(s, q, mask, part, &law);
-	}
-	fold(s, r, gathers ? s->bytes : s->bytes / s->p, &law);
-	if (scatters)
-		law.reduced_bytes = (q - 1.0) / q * s->bytes +
-			(r ? s->bytes : 0);
-	return law;
-}
-
-/* --- in a host, over hosts, in a host --------------------------------------------------
- * Hierarchical: a chain to one rank of each host, a ring over h hosts, a chain
- * back, one after the other:
- *     T = 2 (m - 1) alpha + 2 (h - 1) alpha
- *         + 2 S beta_local + 2 (h - 1)/h S beta
- * BlueConnect: reduce-scatter in the host, m rings over hosts of a part S / m
- * each, all-gather in the host:
+/* --- BlueConnect -----------------------------------------------------------------------
+ * Reduce-scatter in the host, m rings over h hosts of a part S / m each, all-gather
+ * in the host:
  *     T = 2 (m - 1) alpha + 2 (h - 1) alpha
  *         + 2 (m - 1)/m S beta_local + 2 (h - 1)/h S beta
  * for p = m h; a host that has fewer ranks counts as full. */
-static struct taut_law by_levels(const struct spread *s, int scattered)
+static struct taut_law blueconnect(const struct spread *s)
 {
 	double m = s->m, h = s->h, S = s->bytes;
 	double over_hosts = (h - 1) / h * S, part = (m - 1) / m * S;
 
 	return (struct taut_law){
 		.network_bytes = 2 * over_hosts,
-		.local_bytes = scattered ? 2 * part : m > 1 ? 2 * S : 0,
+		.local_bytes = 2 * part,
 		.messages = 2 * (m - 1) + 2 * (h - 1),
-		.reduced_bytes = scattered ? part + over_hosts / m :
-			(m > 1 ? S : 0) + over_hosts,
+		.reduced_bytes = part + over_hosts / m,
 	};
 }
 
@@ -328,13 +242,12 @@ static int served(enum taut_coll_kind kind)
 		kind == TAUT_COLL_BROADCAST || kind == TAUT_COLL_REDUCE;
 }
 
-struct taut_law taut_law(const struct taut_law_in *in)
+static struct taut_law by_formula(const struct taut_law_in *in)
 {
 	struct spread s = { .p = in->ranks, .h = in->hosts,
 		.bytes = in->bytes > 0 ? in->bytes : 0 };
 	enum taut_algorithm how = has_server(in->kind) ? TAUT_ALGO_SERVER :
 		in->algorithm;
-	int sums = in->kind == TAUT_COLL_ALLREDUCE;
 
 	if (s.p < 2 && !(has_server(in->kind) && s.p))
 		return (struct taut_law){ 0 };
@@ -342,15 +255,27 @@ struct taut_law taut_law(const struct taut_law_in *in)
 	s.m = (s.p + s.h - 1) / s.h;
 	if (how == TAUT_ALGO_SERVER && served(in->kind))
 		return servers(in->kind, &s, in->servers ? in->servers : s.h);
-	if (how == TAUT_ALGO_TREE)
-		return tree(in->kind, &s);
-	if (how == TAUT_ALGO_HALVING_DOUBLING && (sums ||
-			in->kind == TAUT_COLL_ALLGATHER ||
-			in->kind == TAUT_COLL_REDUCESCATTER))
-		return halving_doubling(in->kind, &s);
-	if (how == TAUT_ALGO_HIERARCHICAL && sums)
-		return by_levels(&s, 0);
-	if (how == TAUT_ALGO_BLUECONNECT && sums)
-		return by_levels(&s, 1);
+	if (tauti_law_is_hosts_ring(in))
+		return by_hosts(&s);
+	if (how == TAUT_ALGO_BLUECONNECT && in->kind == TAUT_COLL_ALLREDUCE)
+		return blueconnect(&s);
+	if (how == TAUT_ALGO_FLAT && each_has(in->kind, how))
+		return each_to_each(&s, s.bytes, 1, 1);
+	if (how == TAUT_ALGO_DIRECT && each_has(in->kind, how))
+		return direct(in->kind, &s);
 	return ring(in->kind, &s);
+}
+
+struct taut_law taut_law(const struct taut_law_in *in)
+{
+	double bytes = in->bytes > 0 ? in->bytes : 0;
+
+	if (!in->counted)
+		return by_formula(in);
+	return (struct taut_law){
+		.network_bytes = in->counted->network_bytes * bytes,
+		.local_bytes = in->counted->local_bytes * bytes,
+		.messages = in->counted->messages,
+		.reduced_bytes = in->counted->reduced_bytes * bytes,
+	};
 }

@@ -1,13 +1,17 @@
 /* Each law against the algorithm itself: every message of it is sent, between
  * ranks that hold masks of whose input is in a part of their data. What passed
  * the busiest port is counted, how long the longest chain of messages is, and
- * that everybody ends with what is promised. */
+ * that everybody ends with what is promised. Laws by formula are also held against
+ * the schedules that communicators carry out. */
 #include "tests/support/unit.h"
 
 #include <math.h>
 #include <string.h>
 
 #include <taut/cost.h>
+#include <taut/play.h>
+
+#include "tests/support/alloc_fail.h"
 
 enum { MOST = 17, NODES = 2 * MOST, PARTS = 2 * MOST * MOST };
 
@@ -132,29 +136,6 @@ static void ring_all_gather(struct sim *s, const struct ring *r)
 				r->block, 0);
 }
 
-static uint32_t first_on_host(const struct sim *s, uint32_t host)
-{
-	uint32_t r = 0;
-
-	while (s->host[r] != host)
-		r++;
-	return r;
-}
-
-/* Toward the first rank of each host, or away from it. */
-static void chains(struct sim *s, int toward)
-{
-	if (toward) {
-		for (uint32_t r = s->p; r-- > 1;)
-			if (s->host[r] == s->host[r - 1])
-				carry_range(s, r, r - 1, 0, s->parts, 1);
-	} else {
-		for (uint32_t r = 1; r < s->p; r++)
-			if (s->host[r] == s->host[r - 1])
-				carry_range(s, r - 1, r, 0, s->parts, 0);
-	}
-}
-
 /* A binary tree of n, 0 on top with one child: the parent of i has the next
  * higher bit instead of its lowest; or, where there is no such, none. */
 static uint32_t parent(uint32_t i, uint32_t n)
@@ -164,11 +145,9 @@ static uint32_t parent(uint32_t i, uint32_t n)
 	return up < n ? up : i ^ bit;
 }
 
-/* Who plays part i of the second tree. all: 0 may be anywhere, else on top. */
-static uint32_t player(uint32_t i, uint32_t n, int all)
+/* Who plays part i of the second tree. */
+static uint32_t player(uint32_t i, uint32_t n)
 {
-	if (all)
-		return n % 2 ? (i + 1) % n : n - 1 - i;
 	if (!i)
 		return 0;
 	if (n % 2)
@@ -176,16 +155,14 @@ static uint32_t player(uint32_t i, uint32_t n, int all)
 	return (i + n - 3) % (n - 1) + 1;
 }
 
-static void tree_edge(struct sim *s, uint32_t i, int second, int all, int up)
+static void tree_edge(struct sim *s, uint32_t i, int second, int up)
 {
-	uint32_t n = s->h, from = i, to = parent(i, n), half = s->parts / 2;
+	uint32_t n = s->p, from = i, to = parent(i, n), half = s->parts / 2;
 
 	if (second) {
-		from = player(from, n, all);
-		to = player(to, n, all);
+		from = player(from, n);
+		to = player(to, n);
 	}
-	from = first_on_host(s, from);
-	to = first_on_host(s, to);
 	if (up)
 		carry_range(s, from, to, second ? half : 0, half, 1);
 	else
@@ -201,13 +178,13 @@ static uint32_t height(uint32_t i, uint32_t n)
 	return l;
 }
 
-static void trees(struct sim *s, int all, int up)
+static void trees(struct sim *s, int up)
 {
 	for (int second = 0; second < 2; second++)
-		for (uint32_t k = 0; k <= s->h; k++)
-			for (uint32_t i = 1; i < s->h; i++)
-				if (height(i, s->h) == (up ? s->h - k : k))
-					tree_edge(s, i, second, all, up);
+		for (uint32_t k = 0; k <= s->p; k++)
+			for (uint32_t i = 1; i < s->p; i++)
+				if (height(i, s->p) == (up ? s->p - k : k))
+					tree_edge(s, i, second, up);
 }
 
 /* --- the checks ------------------------------------------------------------------------*/
@@ -224,26 +201,30 @@ static void check_all_have_all(const struct sim *s)
 			assert_true(s->has[r][i] == everybody(s));
 }
 
+static struct taut_law law_of(const struct taut_law_in *in)
+{
+	struct taut_law_in with = *in;
+	struct taut_law counted;
+	struct taut_error err;
+
+	if (taut_law_count(in, &counted, &err))
+		fail_msg("%s", err.message);
+	with.counted = &counted;
+	return taut_law(&with);
+}
+
 static void check_law(const struct sim *s, enum taut_coll_kind kind,
 	enum taut_algorithm algorithm, uint32_t servers)
 {
 	struct taut_law_in in = { kind, algorithm, s->p, s->h, servers,
-		s->parts };
-	struct taut_law law = taut_law(&in);
+		s->parts, NULL };
+	struct taut_law law = law_of(&in);
 	uint32_t added = most(s->added, NODES);
-
-	double spare = law.messages - s->longest;
-	/* hosts of different size count as full: where the algorithm tells hosts
-	 * apart, the longest way may be shorter by a message at either end, and
-	 * who adds up most may stand on a smaller one */
-	int uneven = s->p % s->h && (algorithm == TAUT_ALGO_TREE ||
-		algorithm == TAUT_ALGO_HIERARCHICAL);
 
 	if (fabs(law.network_bytes - s->network) > 1e-9 ||
 		fabs(law.local_bytes - s->local) > 1e-9 ||
-		spare < 0 || spare > (uneven ? 2 : 0) ||
-		law.reduced_bytes < added - 1e-9 ||
-		law.reduced_bytes > added + (uneven ? s->parts : 1e-9))
+		law.messages != s->longest ||
+		fabs(law.reduced_bytes - added) > 1e-9)
 		fail_msg("%s %s of %u ranks on %u hosts, %u servers: "
 			"law %g %g %g %g, counted %u %u %u %u of %u",
 			taut_algorithm_name(algorithm),
@@ -331,41 +312,28 @@ static void test_send(void **state)
 	}
 }
 
+/* Which trees they are is no matter, where each rank is a host of its own. */
 static void test_tree(void **state)
 {
 	(void)state;
-	FOR_ALL_SIZES (p, h) {
-		struct sim *s = begin(p, h, 2);
-		chains(s, 1);
-		trees(s, 1, 1);
-		trees(s, 1, 0);
-		chains(s, 0);
+	for (uint32_t p = 2; p <= MOST; p++) {
+		struct sim *s = begin(p, p, 2);
+		trees(s, 1);
+		trees(s, 0);
 		end_phase(s);
 		check_all_have_all(s);
 		check_law(s, TAUT_COLL_ALLREDUCE, TAUT_ALGO_TREE, 0);
-		s = begin(p, h, 2);
-		trees(s, 0, 0);
-		chains(s, 0);
+		s = begin(p, p, 2);
+		trees(s, 0);
 		end_phase(s);
 		for (uint32_t r = 0; r < p; r++)
 			assert_true(s->has[r][0] == 1 && s->has[r][1] == 1);
 		check_law(s, TAUT_COLL_BROADCAST, TAUT_ALGO_TREE, 0);
-		s = begin(p, h, 2);
-		chains(s, 1);
-		trees(s, 0, 1);
-		end_phase(s);
-		assert_true(s->has[0][0] == everybody(s));
-		assert_true(s->has[0][1] == everybody(s));
-		check_law(s, TAUT_COLL_REDUCE, TAUT_ALGO_TREE, 0);
 	}
 }
 
 /* --- halving and doubling: rank i keeps the parts whose low bits, reversed, are
  * its own; so part numbers of what is exchanged at mask are a range. */
-static uint32_t kept(uint32_t i, uint32_t r)
-{
-	return i < r ? 2 * i + 1 : i + r;
-}
 
 /* The range of parts that rank i is left with before round `mask`. */
 static uint32_t range_at(uint32_t i, uint32_t mask, uint32_t parts)
@@ -379,36 +347,36 @@ static uint32_t range_at(uint32_t i, uint32_t mask, uint32_t parts)
 	return first;
 }
 
-static void halve(struct sim *s, uint32_t q)
+/* Of ranks first, first + step, ... */
+static void halve(struct sim *s, uint32_t q, uint32_t first, uint32_t step,
+	uint32_t at, uint32_t parts)
 {
-	for (uint32_t mask = 1; mask < q; mask *= 2) {
+	for (uint32_t mask = 1; mask < q; mask *= 2)
 		for (uint32_t i = 0; i < q; i++) {
 			uint32_t other = i ^ mask;
-			carry_range(s, kept(i, s->p - q), kept(other, s->p - q),
-				range_at(other, 2 * mask, s->parts),
-				s->parts / mask / 2, 1);
+			carry_range(s, first + i * step, first + other * step,
+				at + range_at(other, 2 * mask, parts),
+				parts / mask / 2, 1);
 		}
-		end_phase(s);
-	}
 }
 
-static void twice(struct sim *s, uint32_t q)
+static void twice(struct sim *s, uint32_t q, uint32_t first, uint32_t step,
+	uint32_t at, uint32_t parts)
 {
-	for (uint32_t mask = q / 2; mask; mask /= 2) {
+	for (uint32_t mask = q / 2; mask; mask /= 2)
 		for (uint32_t i = 0; i < q; i++)
-			carry_range(s, kept(i, s->p - q),
-				kept(i ^ mask, s->p - q),
-				range_at(i, 2 * mask, s->parts),
-				s->parts / mask / 2, 0);
-		end_phase(s);
-	}
+			carry_range(s, first + i * step,
+				first + (i ^ mask) * step,
+				at + range_at(i, 2 * mask, parts),
+				parts / mask / 2, 0);
 }
 
+/* Ranks from q on hand theirs to others, or get it back. */
 static void fold(struct sim *s, uint32_t q, int in)
 {
 	for (uint32_t i = 0; i < s->p - q; i++)
-		carry_range(s, 2 * i + !in, 2 * i + in, 0, s->parts, in);
-	end_phase(s);
+		carry_range(s, in ? q + i : i, in ? i : q + i, 0, s->parts,
+			in);
 }
 
 static uint32_t power_below(uint32_t p)
@@ -427,16 +395,18 @@ static void test_halving_doubling(void **state)
 		uint32_t q = power_below(p);
 		struct sim *s = begin(p, h, q);
 		fold(s, q, 1);
-		halve(s, q);
-		twice(s, q);
+		halve(s, q, 0, 1, 0, q);
+		twice(s, q, 0, 1, 0, q);
 		fold(s, q, 0);
+		end_phase(s);
 		check_all_have_all(s);
 		check_law(s, TAUT_COLL_ALLREDUCE, TAUT_ALGO_HALVING_DOUBLING,
 			0);
 		if (p != q)
 			continue;
 		s = begin(p, h, q);
-		halve(s, q);
+		halve(s, q, 0, 1, 0, q);
+		end_phase(s);
 		for (uint32_t r = 0; r < p; r++)
 			assert_true(s->has[r][range_at(r, q, q)] ==
 				everybody(s));
@@ -445,32 +415,102 @@ static void test_halving_doubling(void **state)
 		s->network = s->local = s->longest = 0;
 		memset(s->depth, 0, sizeof s->depth);
 		memset(s->added, 0, sizeof s->added);
-		twice(s, q);
+		twice(s, q, 0, 1, 0, q);
+		end_phase(s);
 		check_all_have_all(s);
 		check_law(s, TAUT_COLL_ALLGATHER, TAUT_ALGO_HALVING_DOUBLING,
 			0);
 	}
 }
 
+/* All of it, in every round. */
+static void test_doubling(void **state)
+{
+	(void)state;
+	FOR_ALL_SIZES (p, h) {
+		static uint64_t had[NODES][PARTS];
+		uint32_t q = power_below(p);
+		struct sim *s = begin(p, h, 1);
+		fold(s, q, 1);
+		for (uint32_t mask = 1; mask < q; mask *= 2) {
+			static uint32_t depth[NODES][PARTS];
+			memcpy(had, s->has, sizeof had);
+			memcpy(depth, s->depth, sizeof depth);
+			for (uint32_t i = 0; i < q; i++) {
+				uint64_t told = s->has[i][0];
+				uint32_t row = s->depth[i][0];
+				s->has[i][0] = had[i][0];
+				s->depth[i][0] = depth[i][0];
+				carry(s, i, i ^ mask, 0, 1);
+				if (i & mask)
+					s->has[i][0] = told;
+				s->depth[i][0] = larger(row, depth[i][0]);
+			}
+		}
+		fold(s, q, 0);
+		end_phase(s);
+		check_all_have_all(s);
+		check_law(s, TAUT_COLL_ALLREDUCE, TAUT_ALGO_DOUBLING, 0);
+	}
+}
+
+/* --- by hosts: as many blocks as the smallest host has ranks, which sum one each */
+
+static uint32_t first_on_host(const struct sim *s, uint32_t host)
+{
+	uint32_t r = 0;
+
+	while (s->host[r] != host)
+		r++;
+	return r;
+}
+
+static void in_hosts(struct sim *s, uint32_t blocks, int toward)
+{
+	uint32_t each = s->parts / blocks;
+
+	for (uint32_t r = 0; r < s->p; r++)
+		for (uint32_t i = 0; i < blocks; i++) {
+			uint32_t with = first_on_host(s, s->host[r]) + i;
+			if (with != r)
+				carry_range(s, toward ? r : with,
+					toward ? with : r, i * each, each,
+					toward);
+		}
+}
+
+static void over_hosts(struct sim *s, uint32_t i, uint32_t blocks)
+{
+	uint32_t h = s->h, each = s->parts / blocks, to[NODES];
+
+	for (uint32_t k = 0; k < h; k++)
+		to[k] = first_on_host(s, k) + i;
+	for (uint32_t mask = 1; power_below(h) == h && mask < h; mask *= 2)
+		for (uint32_t k = 0; k < h; k++)
+			carry_range(s, to[k], to[k ^ mask], i * each +
+				range_at(k ^ mask, 2 * mask, each),
+				each / mask / 2, 1);
+	for (uint32_t mask = h / 2; power_below(h) == h && mask; mask /= 2)
+		for (uint32_t k = 0; k < h; k++)
+			carry_range(s, to[k], to[k ^ mask], i * each +
+				range_at(k, 2 * mask, each),
+				each / mask / 2, 0);
+	for (uint32_t n = 0; power_below(h) != h && n < 2 * h - 2; n++)
+		for (uint32_t k = 0; k < h; k++)
+			carry(s, to[k], to[(k + 1) % h],
+				i * each + (k + 2 * h - n) % h, n < h - 1);
+}
+
 static void test_hierarchical(void **state)
 {
 	(void)state;
 	FOR_ALL_SIZES (p, h) {
-		struct sim *s = begin(p, h, h);
-		chains(s, 1);
-		end_phase(s);
-		for (uint32_t k = 0; k + 1 < h; k++)
-			for (uint32_t i = 0; i < h; i++)
-				carry(s, first_on_host(s, i),
-					first_on_host(s, (i + 1) % h),
-					(i + h - k) % h, 1);
-		for (uint32_t k = 0; k + 1 < h; k++)
-			for (uint32_t i = 0; i < h; i++)
-				carry(s, first_on_host(s, i),
-					first_on_host(s, (i + 1) % h),
-					(i + 1 + h - k) % h, 0);
-		end_phase(s);
-		chains(s, 0);
+		uint32_t blocks = p / h;
+		struct sim *s = begin(p, h, blocks * h);
+		in_hosts(s, blocks, 1);
+		for (uint32_t i = 0; i < blocks; i++)
+			over_hosts(s, i, blocks);
+		in_hosts(s, blocks, 0);
 		end_phase(s);
 		check_all_have_all(s);
 		check_law(s, TAUT_COLL_ALLREDUCE, TAUT_ALGO_HIERARCHICAL, 0);
@@ -535,14 +575,77 @@ static void test_servers(void **state)
 		}
 }
 
+/* --- formulas and schedules -----------------------------------------------------------*/
+
+static void check_schedule(enum taut_algorithm algorithm,
+	enum taut_coll_kind kind, enum taut_coll_way way,
+	enum taut_coll_verb verb, uint32_t p, uint32_t h)
+{
+	uint32_t host_of[MOST];
+	struct taut_play_net net = { .n_ranks = p, .n_hosts = h,
+		.host_of = host_of };
+	struct taut_play_call call = { .verb = verb, .way = way,
+		.count = 840 * p * h * (p / h) };
+	struct taut_law_in in = { kind, algorithm, p, h, 0,
+		(double)call.count, NULL };
+	struct taut_law law = taut_law(&in);
+	struct taut_play_result r;
+	struct taut_error err;
+
+	spread(host_of, p, h);
+	if (taut_play_count(&net, &call, &r, &err))
+		fail_msg("%s", err.message);
+	if (fabs(law.network_bytes - (double)r.network_bytes) > 1e-6 ||
+		fabs(law.local_bytes - (double)r.local_bytes) > 1e-6 ||
+		fabs(law.reduced_bytes - (double)r.reduced_bytes) > 1e-6 ||
+		law.messages != r.in_succession)
+		fail_msg("%s %s of %u ranks on %u hosts: law %g %g %g %g, "
+			"schedules %llu %llu %u %llu",
+			taut_algorithm_name(algorithm),
+			taut_coll_kind_name(kind), p, h, law.network_bytes,
+			law.local_bytes, law.messages, law.reduced_bytes,
+			(unsigned long long)r.network_bytes,
+			(unsigned long long)r.local_bytes, r.in_succession,
+			(unsigned long long)r.reduced_bytes);
+}
+
+static void test_formulas_are_those_of_schedules(void **state)
+{
+	(void)state;
+	static const struct {
+		enum taut_algorithm algorithm;
+		enum taut_coll_way way;
+	} with[] = { { TAUT_ALGO_RING, TAUT_WAY_RING },
+		{ TAUT_ALGO_DIRECT, TAUT_WAY_DIRECT },
+		{ TAUT_ALGO_FLAT, TAUT_WAY_FLAT } };
+
+	FOR_ALL_SIZES (p, h) {
+		if (power_below(h) != h && p % h == 0)
+			check_schedule(TAUT_ALGO_HIERARCHICAL,
+				TAUT_COLL_ALLREDUCE, TAUT_WAY_HOSTS,
+				TAUT_ALLREDUCE, p, h);
+		for (int i = 0; i < 3; i++) {
+			check_schedule(with[i].algorithm, TAUT_COLL_ALLREDUCE,
+				with[i].way, TAUT_ALLREDUCE, p, h);
+			if (with[i].way == TAUT_WAY_FLAT)
+				continue;
+			check_schedule(with[i].algorithm,
+				TAUT_COLL_REDUCESCATTER, with[i].way,
+				TAUT_REDUCE_SCATTER, p, h);
+			check_schedule(with[i].algorithm, TAUT_COLL_ALLGATHER,
+				with[i].way, TAUT_ALLGATHER, p, h);
+		}
+	}
+}
+
 /* --- closed forms and edges ----------------------------------------------------------------*/
 
 static struct taut_law of(enum taut_coll_kind kind,
 	enum taut_algorithm algorithm, uint32_t ranks, uint32_t hosts)
 {
-	struct taut_law_in in = { kind, algorithm, ranks, hosts, 0, 1e6 };
+	struct taut_law_in in = { kind, algorithm, ranks, hosts, 0, 1e6, NULL };
 
-	return taut_law(&in);
+	return law_of(&in);
 }
 
 static void near(double got, double expected)
@@ -598,12 +701,49 @@ static void test_nothing_to_say(void **state)
 		}
 	near(of(TAUT_COLL_BARRIER, TAUT_ALGO_RING, 4, 4).network_bytes, 0);
 	near(of(TAUT_COLL_BARRIER, TAUT_ALGO_RING, 4, 4).messages, 6);
-	near(of(TAUT_COLL_BARRIER, TAUT_ALGO_TREE, 8, 8).messages, 6);
 	near(of(TAUT_COLL_ALLREDUCE, TAUT_ALGO_RING, 1, 1).messages, 0);
 	assert_string_equal(taut_algorithm_name(TAUT_ALGO_BLUECONNECT),
 		"blueconnect");
 	assert_string_equal(taut_algorithm_name((enum taut_algorithm)99),
 		"as recorded");
+}
+
+static void test_too_many_ranks(void **state)
+{
+	(void)state;
+	struct taut_law_in in = { .kind = TAUT_COLL_ALLREDUCE,
+		.ranks = TAUT_COLL_RANKS + 1, .hosts = 3 };
+	struct taut_law law = { .messages = -1 };
+	struct taut_error err;
+
+	in.algorithm = TAUT_ALGO_TREE;
+	assert_int_equal(taut_law_count(&in, &law, &err), TAUT_EINVAL);
+	near(law.messages, -1);
+	in.algorithm = TAUT_ALGO_DIRECT;
+	assert_int_equal(taut_law_count(&in, &law, &err), TAUT_OK);
+	near(law.messages, 2);
+	in.algorithm = TAUT_ALGO_TREE;
+	in.ranks--;
+	assert_int_equal(taut_law_count(&in, &law, &err), TAUT_OK);
+	near(law.messages, 22); /* 2 lg 2048 */
+}
+
+static void test_memory_runs_out(void **state)
+{
+	(void)state;
+	struct taut_law_in in = { .kind = TAUT_COLL_ALLREDUCE, .ranks = 4,
+		.hosts = 2, .algorithm = TAUT_ALGO_HIERARCHICAL };
+	struct taut_law law;
+	struct taut_error err;
+	taut_status status = TAUT_ENOMEM;
+
+	for (long n = 0; status == TAUT_ENOMEM; n++) {
+		alloc_fail_after(n);
+		status = taut_law_count(&in, &law, &err);
+		alloc_fail_never();
+	}
+	assert_int_equal(status, TAUT_OK);
+	near(law.network_bytes, 1);
 }
 
 int main(void)
@@ -615,11 +755,15 @@ int main(void)
 		cmocka_unit_test(test_send),
 		cmocka_unit_test(test_tree),
 		cmocka_unit_test(test_halving_doubling),
+		cmocka_unit_test(test_doubling),
 		cmocka_unit_test(test_hierarchical),
 		cmocka_unit_test(test_blueconnect),
 		cmocka_unit_test(test_servers),
+		cmocka_unit_test(test_formulas_are_those_of_schedules),
 		cmocka_unit_test(test_closed_forms),
 		cmocka_unit_test(test_nothing_to_say),
+		cmocka_unit_test(test_too_many_ranks),
+		cmocka_unit_test(test_memory_runs_out),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }

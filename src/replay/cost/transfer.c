@@ -137,3 +137,52 @@ struct taut_transfer taut_costs_transfer(const struct taut_costs *costs,
 		return by_line(costs, as, &law, error);
 	return carried(costs, like, as, &law, error);
 }
+
+/* --- links to play on -----------------------------------------------------------------------*/
+
+/* NULL: no such transfers, or none with bytes. */
+static const struct taut_cost_class *surest_class(
+	const struct taut_costs *costs, int on_network)
+{
+	const struct taut_cost_class *best = NULL;
+
+	for (uint32_t i = 0; i < costs->n_classes; i++) {
+		const struct taut_cost_class *c = &costs->classes[i];
+
+		if (c->line.n && !c->on_network == !on_network &&
+			(!best || c->line.n > best->line.n))
+			best = c;
+	}
+	return best;
+}
+
+static double rate(const struct taut_cost_class *class)
+{
+	return class && class->line.beta > 0 ? 1 / class->line.beta : 0;
+}
+
+static int64_t latency_ns(const struct taut_cost_class *class)
+{
+	return class ?
+		llround(class->line.alpha / tauti_messages_of(class)) : 0;
+}
+
+void taut_costs_net(const struct taut_costs *costs,
+	struct taut_play_host *ret_hosts, struct taut_play_net *ret_net)
+{
+	const struct taut_cost_class *far = surest_class(costs, 1);
+	const struct taut_cost_class *near = surest_class(costs, 0);
+	const struct taut_site *site = &costs->site;
+
+	for (uint32_t i = 0; i < site->n_hosts; i++)
+		ret_hosts[i] = (struct taut_play_host){
+			.out = rate(far) * site->hosts[i].up,
+			.in = rate(far) * site->hosts[i].down };
+	*ret_net = (struct taut_play_net){
+		.n_ranks = site->n_ranks, .n_hosts = site->n_hosts,
+		.host_of = site->host_of, .hosts = ret_hosts,
+		.backbone = rate(far) * site->backbone,
+		.local = rate(near),
+		.network_ns = latency_ns(far), .local_ns = latency_ns(near),
+	};
+}

@@ -1,0 +1,255 @@
+/* ucx_open.c - the engine over UCX, its beginning and its end; see ucx.h. */
+#include "coll/engines/ucx.h"
+
+#include <errno.h>
+#include <poll.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+static const int64_t close_ns = 2000000000; /* for what was sent to leave */
+
+/* --- the end --------------------------------------------------------------------------*/
+
+/* Begins to close one endpoint; NULL: it is closed. */
+static void *close_one(struct tauti_ucx *ucx, struct tauti_ucx_peer *peer,
+	uint32_t flags)
+{
+	ucp_request_param_t param = {
+		.op_attr_mask = UCP_OP_ATTR_FIELD_FLAGS,
+		.flags = peer->gone ? UCP_EP_CLOSE_FLAG_FORCE : flags };
+	ucs_status_ptr_t handle;
+
+	if (!peer->endpoint)
+		return NULL;
+	handle = ucx->call.ucp_ep_close_nbx(peer->endpoint, &param);
+	peer->endpoint = NULL;
+	return UCS_PTR_IS_ERR(handle) ? NULL : handle;
+}
+
+/* A send has ended when its bytes were taken, not when they have left: the
+ * endpoints are closed one and all, and what is in them flows out meanwhile. */
+static void close_all(struct tauti_ucx *ucx, uint32_t flags)
+{
+	int64_t until_ns = tauti_ucx_now_ns() + close_ns;
+	void **handles = calloc(ucx->n_ranks, sizeof *handles);
+	uint32_t left = 0;
+
+	for (uint32_t i = 0; i < ucx->n_ranks; i++) {
+		void *handle = close_one(ucx, &ucx->peers[i],
+			handles ? flags : UCP_EP_CLOSE_FLAG_FORCE);
+
+		if (handle && handles)
+			handles[left++] = handle;
+		else if (handle)
+			ucx->call.ucp_request_free(handle);
+	}
+	while (left && tauti_ucx_now_ns() < until_ns) {
+		if (!ucx->call.ucp_worker_progress(ucx->worker))
+			poll(NULL, 0, 1);
+		while (left && ucx->call.ucp_request_check_status(
+			handles[left - 1]) != UCS_INPROGRESS)
+			ucx->call.ucp_request_free(handles[--left]);
+	}
+	while (left)
+		ucx->call.ucp_request_free(handles[--left]);
+	free(handles);
+}
+
+static void end_receives(struct tauti_ucx *ucx)
+{
+	struct tauti_ucx_op *op, *next;
+
+	for (op = ucx->under_way.next; op != &ucx->under_way; op = next) {
+		next = op->next;
+		if (op->handle)
+			ucx->call.ucp_request_cancel(ucx->worker, op->handle);
+	}
+}
+
+void tauti_ucx_destroy(void *engine)
+{
+	struct tauti_ucx *ucx = engine;
+	bool in_peace = ucx->under_way.next == &ucx->under_way &&
+		!ucx->fault.code;
+
+	ucx->ends = true;
+	if (ucx->worker) {
+		end_receives(ucx);
+		close_all(ucx, in_peace ? 0 : UCP_EP_CLOSE_FLAG_FORCE);
+		ucx->call.ucp_worker_destroy(ucx->worker);
+	}
+	tauti_ucx_end_rest(ucx);
+	if (ucx->context)
+		ucx->call.ucp_cleanup(ucx->context);
+	if (ucx->wake_fd >= 0)
+		close(ucx->wake_fd);
+	tauti_ucx_unload(&ucx->call);
+	free(ucx->peers);
+	free(ucx);
+}
+
+/* --- the beginning --------------------------------------------------------------------*/
+
+static taut_status start_context(struct tauti_ucx *ucx, struct taut_error *reterr)
+{
+	const ucp_params_t params = {
+		.field_mask = UCP_PARAM_FIELD_FEATURES |
+			UCP_PARAM_FIELD_ESTIMATED_NUM_EPS,
+		.features = UCP_FEATURE_TAG | UCP_FEATURE_WAKEUP,
+		.estimated_num_eps = ucx->n_ranks };
+	ucp_config_t *config = NULL;
+	ucs_status_t status = ucx->call.ucp_config_read(NULL, NULL, &config);
+
+	if (status != UCS_OK)
+		return tauti_ucx_fault(ucx, status, "its UCX_ variables", reterr);
+	status = ucx->call.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR,
+		&params, config, &ucx->context);
+	ucx->call.ucp_config_release(config);
+	if (status != UCS_OK) {
+		ucx->context = NULL;
+		return tauti_ucx_fault(ucx, status, "cannot begin", reterr);
+	}
+	return TAUT_OK;
+}
+
+static taut_status start_worker(struct tauti_ucx *ucx, struct taut_error *reterr)
+{
+	const ucp_worker_params_t params = {
+		.field_mask = UCP_WORKER_PARAM_FIELD_THREAD_MODE,
+		.thread_mode = UCS_THREAD_MODE_SERIALIZED };
+	ucs_status_t status = ucx->call.ucp_worker_create(ucx->context, &params,
+		&ucx->worker);
+
+	if (status != UCS_OK) {
+		ucx->worker = NULL;
+		return tauti_ucx_fault(ucx, status, "no worker", reterr);
+	}
+	status = ucx->call.ucp_worker_get_efd(ucx->worker, &ucx->event_fd);
+	if (status != UCS_OK)
+		return tauti_ucx_fault(ucx, status, "no descriptor to sleep at",
+			reterr);
+	ucx->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	return ucx->wake_fd >= 0 ? TAUT_OK : taut_error_set(reterr, TAUT_EIO,
+		-1, "no eventfd: %s", strerror(errno));
+}
+
+/* All addresses, of *ret_bytes each. */
+static taut_status exchange(struct tauti_ucx *ucx, struct tauti_meet *meet,
+	const void *mine, uint32_t bytes, uint8_t **ret_all, size_t *ret_bytes,
+	struct taut_error *reterr)
+{
+	uint32_t *sizes = calloc(ucx->n_ranks, sizeof *sizes), most = 0;
+	uint8_t *all = NULL, *padded = NULL;
+	taut_status status = TAUT_ENOMEM;
+
+	if (sizes)
+		status = tauti_meet_gather(meet, &bytes, sizeof bytes, sizes,
+			reterr);
+	else
+		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	for (uint32_t i = 0; i < ucx->n_ranks && status == TAUT_OK; i++)
+		most = sizes[i] > most ? sizes[i] : most;
+	free(sizes);
+	if (status != TAUT_OK)
+		return status;
+	all = calloc(ucx->n_ranks, most);
+	padded = calloc(1, most);
+	if (all && padded) {
+		memcpy(padded, mine, bytes);
+		status = tauti_meet_gather(meet, padded, most, all, reterr);
+	} else {
+		status = taut_error_set(reterr, TAUT_ENOMEM, -1,
+			"out of memory");
+	}
+	free(padded);
+	if (status != TAUT_OK) {
+		free(all);
+		return status;
+	}
+	*ret_all = all;
+	*ret_bytes = most;
+	return TAUT_OK;
+}
+
+static taut_status connect_all(struct tauti_ucx *ucx, const uint8_t *addresses,
+	size_t bytes, struct taut_error *reterr)
+{
+	for (uint32_t i = 0; i < ucx->n_ranks; i++) {
+		struct tauti_ucx_peer *peer = &ucx->peers[i];
+		const ucp_ep_params_t params = {
+			.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+				UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+				UCP_EP_PARAM_FIELD_ERR_HANDLER,
+			.address = (const void *)(addresses + i * bytes),
+			.err_mode = UCP_ERR_HANDLING_MODE_PEER,
+			.err_handler = { tauti_ucx_on_broken, peer } };
+		ucs_status_t status;
+
+		peer->ucx = ucx;
+		if (i == ucx->rank)
+			continue;
+		status = ucx->call.ucp_ep_create(ucx->worker, &params,
+			&peer->endpoint);
+		if (status == UCS_OK)
+			continue;
+		peer->endpoint = NULL;
+		return taut_error_set(reterr, TAUT_EIO, -1,
+			"UCX: no way to rank %u: %s%s", i,
+			ucx->call.ucs_status_string(status),
+			getenv("UCX_TLS") ? " (UCX_TLS must leave it one that "
+			"tells of lost peers, as tcp)" : "");
+	}
+	return TAUT_OK;
+}
+
+static taut_status start_peers(struct tauti_ucx *ucx, struct tauti_meet *meet,
+	struct taut_error *reterr)
+{
+	ucp_address_t *mine = NULL;
+	uint8_t *all = NULL;
+	size_t bytes = 0;
+	taut_status status;
+	ucs_status_t got = ucx->call.ucp_worker_get_address(ucx->worker, &mine,
+		&bytes);
+
+	if (got != UCS_OK)
+		return tauti_ucx_fault(ucx, got, "no address", reterr);
+	status = exchange(ucx, meet, mine, (uint32_t)bytes, &all, &bytes, reterr);
+	ucx->call.ucp_worker_release_address(ucx->worker, mine);
+	if (status == TAUT_OK)
+		status = connect_all(ucx, all, bytes, reterr);
+	free(all);
+	return status;
+}
+
+taut_status tauti_ucx_create(struct tauti_meet *meet, uint32_t rank,
+	uint32_t n_ranks, struct tauti_engine *ret_engine,
+	struct taut_error *reterr)
+{
+	struct tauti_ucx *ucx = calloc(1, sizeof *ucx);
+	taut_status status;
+
+	if (!ucx)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	ucx->rank = rank;
+	ucx->n_ranks = n_ranks;
+	ucx->wake_fd = -1;
+	ucx->under_way.next = ucx->under_way.previous = &ucx->under_way;
+	ucx->peers = calloc(n_ranks, sizeof *ucx->peers);
+	status = ucx->peers ? tauti_ucx_load("libucp.so.0", &ucx->call, reterr) :
+		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	if (status == TAUT_OK)
+		status = start_context(ucx, reterr);
+	if (status == TAUT_OK)
+		status = start_worker(ucx, reterr);
+	if (status == TAUT_OK)
+		status = start_peers(ucx, meet, reterr);
+	if (status != TAUT_OK) {
+		tauti_ucx_destroy(ucx);
+		return status;
+	}
+	*ret_engine = (struct tauti_engine){ &tauti_ucx_engine, ucx };
+	return TAUT_OK;
+}
