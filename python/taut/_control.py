@@ -70,9 +70,11 @@ class Control:
     # --- forward passes ----------------------------------------------------------------
 
     def begin(self, sums):
+        """sums: the gradients of this forward pass are to be summed."""
         if self.sums.exchange is None:
             raise RuntimeError("the process group of this module is gone")
-        self.sums.begin(sums)
+        if torch.is_grad_enabled():
+            self.sums.begin(sums)
         if sums and not self.is_decided:
             self.gate.begin()
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():

@@ -84,16 +84,20 @@ class Sums:
     # --- of an iteration -------------------------------------------------------------
 
     def begin(self, sums):
-        """Before a forward pass whose backward passes are summed, or not."""
-        if self.seen and not self.is_complete and sums:
+        """Before a forward pass with gradients, whose backward passes are summed, or
+        not. One that is not summed leaves an iteration as it is whose backward() is
+        to come: that one is summed, as by PyTorch."""
+        if not sums:
+            self.armed = self.armed and not self.is_complete
+            return
+        if self.seen and not self.is_complete:
             raise RuntimeError(self.incomplete())
-        self.armed, self.has_callback = sums, False
-        if sums:
-            while not self.used_is_there:
-                self.collect(WAIT_SECONDS)
-            self.seen.clear()
-            self.is_complete, self.used_is_given = False, False
-            self.fires = [0] * len(self.records)
+        while not self.used_is_there:
+            self.collect(WAIT_SECONDS)
+        self.armed, self.has_callback = True, False
+        self.seen.clear()
+        self.is_complete, self.used_is_given = False, False
+        self.fires = [0] * len(self.records)
 
     def incomplete(self):
         missing = [r for r in self.records if r.task not in self.seen]
