@@ -73,19 +73,21 @@ class Control:
         """sums: the gradients of this forward pass are to be summed."""
         if self.sums.exchange is None:
             raise RuntimeError("the process group of this module is gone")
+        completed = self.sums.has_completed()
         if torch.is_grad_enabled():
             self.sums.begin(sums)
         if sums and not self.is_decided:
-            self.gate.begin()
+            self.gate.begin(completed)
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
-                self.decide()
+                self.sums.at_first = self.decide
 
     def forward_ended(self):
         if not self.is_decided:
             self.gate.forward_ended()
 
     def decide(self):
-        """On all ranks at the same place; nothing is under way."""
+        """On all ranks at the same place: the first gradient of a backward(), for a
+        forward pass may be one that this rank alone makes. Nothing is under way."""
         self.is_decided = True
         self.sums.wait_all()
         crosses, why = self.why_not is None, self.why_not

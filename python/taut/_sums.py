@@ -33,6 +33,7 @@ class Sums:
         self.learns = static  # fires of the first backward() are counted
         self.seen = set()  # tasks that were ready since the last forward
         self.armed = False
+        self.at_first = None  # called before the next gradient that is summed
         self.is_complete = True
         self.has_callback = False
         self.used_is_there, self.used_is_given = True, False
@@ -99,6 +100,10 @@ class Sums:
         self.is_complete, self.used_is_given = False, False
         self.fires = [0] * len(self.records)
 
+    def has_completed(self):
+        """The last iteration that was begun had all its gradients."""
+        return self.is_complete and bool(self.seen)
+
     def incomplete(self):
         missing = [r for r in self.records if r.task not in self.seen]
         frozen = [r.name for r in missing if not r.parameter.requires_grad]
@@ -122,6 +127,7 @@ class Sums:
             self.touched.add(record.task)
         if not self.armed:
             return
+        self.before_first()
         if self.careful:
             if self.used_is_given:
                 raise RuntimeError("one backward() in an iteration is summed with "
@@ -133,6 +139,11 @@ class Sums:
             self.again(record)
         self.give(record, self.dense(parameter))
         self.last_hook_ns = time.monotonic_ns()
+
+    def before_first(self):
+        call, self.at_first = self.at_first, None
+        if call:
+            call()
 
     def call_back(self, call):
         self.has_callback = True
@@ -198,6 +209,7 @@ class Sums:
             self.learns = False
         if self.used_is_given:
             return
+        self.before_first()
         for record in self.records:
             self.used[record.task] = int(record.task in self.touched)
         for record in reversed(self.records):

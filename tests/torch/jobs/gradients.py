@@ -218,5 +218,20 @@ def evaluates_in_no_sync():
     return job.result()
 
 
+@program
+def one_rank_validates():
+    """With gradients enabled, and no backward(), while the others wait."""
+    job = Job(ddp={"broadcast_buffers": False})
+
+    def validate():
+        if dist.get_rank() == 0:
+            job.seen.append(loss_of(job.model, 0, 1).item())
+        dist.barrier()
+
+    validate()
+    job.train(steps=2)  # PyTorch's class has a broadcast of its own in the second
+    return job.train(after=validate, steps=12).result()
+
+
 if __name__ == "__main__":
     main()
