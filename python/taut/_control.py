@@ -199,10 +199,22 @@ def _bound_text(bound):
 
 
 def close_all():
-    """Before the process group goes: all updates are made."""
+    """Before the process group goes: all updates are made that can be. What cannot
+    keeps no group from its end."""
     for control in list(_live):
-        control.finish()
-        control.close()
+        try:
+            control.finish()
+            control.close()
+        except (RuntimeError, OSError) as why:
+            _options.say("updates under way are lost: %s" % why)
+            _give_up(control)
+
+
+def _give_up(control):
+    try:
+        control.close(leaves=False)
+    except (RuntimeError, OSError):
+        pass  # the same that was told
 
 
 @atexit.register

@@ -1,9 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small job that knows nothing of Taut.
 
-    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise]
+    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise] [--catches]
 
---end: what rank 1 does after its last step but one. Prints a line of JSON."""
+--end: what rank 1 does after its last step but one. --catches: the
+others then leave the process group, and end well. Prints a line of JSON."""
 
 import argparse
 import json
@@ -24,6 +25,7 @@ def arguments():
     p.add_argument("--width", type=int, default=64)
     p.add_argument("--times", default="", help="F,B,C: what the gate measures, in ms")
     p.add_argument("--end", default="")
+    p.add_argument("--catches", action="store_true")
     p.add_argument("--status", type=int, default=0)
     return p.parse_args()
 
@@ -46,6 +48,16 @@ def end(how):
 
 def main():
     o = arguments()
+    try:
+        train(o)
+    except RuntimeError:
+        if not o.catches:
+            raise
+        dist.destroy_process_group()
+        print(json.dumps({"name": "left", "is_there": dist.is_initialized()}), flush=True)
+
+
+def train(o):
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     if o.times:
