@@ -42,6 +42,25 @@ class ByHand(unittest.TestCase):
             self.assertFalse(plain["crosses"])
 
 
+class Alike(unittest.TestCase):
+    def test_a_rank_has_no_engine(self):
+        """Then none has, and the job is PyTorch's."""
+        without = lines(end(start([PYTHON, SIMPLE], 2, environment(False))))
+        for lacks, engine, why in (
+            ("library", "auto", "rank 1: there is no libtaut: TAUT_LIB names it"),
+            ("engine", "coll", "rank 1: there is no memory for it"),
+            ("engine", "process-group", "rank 1: there is no memory for it"),
+            ("gate", "auto", "rank 1 has other options than rank 0, or another engine"),
+        ):
+            with self.subTest(lacks=lacks, engine=engine):
+                own = environment(True, TAUT_RUN_GATE="off", TAUT_RUN_ENGINE=engine)
+                ended = end(start([PYTHON, SIMPLE, "--lacks", lacks], 2, own), 30)
+                for seen, bare in zip(lines(ended), without):
+                    self.assertEqual(seen["simple"]["total"], bare["simple"]["total"])
+                line = "taut: DistributedDataParallel is PyTorch's own: " + why
+                self.assertEqual((ended[0][2].splitlines(), ended[1][2]), ([line], ""))
+
+
 class Gate(unittest.TestCase):
     def test_wrong_variable(self):
         own = environment(True, TAUT_RUN_GATE="maybe")
