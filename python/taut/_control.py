@@ -17,7 +17,7 @@ LEAVE_SECONDS = 2
 _live = []  # controls whose engines are not closed
 
 
-def make_engine(options, process_group):
+def engine_class(options):
     """ValueError: there is none."""
     from . import _lib, _sync
 
@@ -25,10 +25,48 @@ def make_engine(options, process_group):
     if options.engine == "coll" and not has_coll:
         raise ValueError("libtaut has no collectives")
     if has_coll and options.engine != "process-group":
-        return _sync.Engine(process_group)
+        return _sync.Engine
     if not _lib.has(*_group.NEEDS):
         raise ValueError("there is no libtaut: TAUT_LIB names it")
-    return _group.Engine(process_group)
+    return _group.Engine
+
+
+def make(module, named, process_group, careful, static):
+    """A Control on all ranks, or on all ranks a ValueError that says why there is
+    none: what one rank cannot do the others do not begin."""
+    why = plan = control = None
+    try:
+        options = _options.Options()
+        engine = engine_class(options)
+        plan = dict(vars(options), engine=engine.__module__)
+    except ValueError as error:
+        why = str(error)
+    _agree(process_group, why, plan)
+    try:
+        control = Control(module, named, process_group, options, engine, careful, static)
+    except (RuntimeError, OSError, ValueError) as error:
+        why = str(error)
+    try:
+        _agree(process_group, why, plan)
+    except ValueError:
+        if control:
+            control.close(leaves=False)
+        raise
+    return control
+
+
+def _agree(process_group, why, plan):
+    """ValueError on all ranks, if one has a reason or another plan."""
+    said = [None] * process_group.size()
+    dist.all_gather_object(said, (why, plan), group=process_group)
+    reasons = [(rank, why) for rank, (why, _) in enumerate(said) if why]
+    if reasons:
+        rank, why = reasons[0]
+        same = all(other == why for other, _ in said)
+        raise ValueError(why if same else "rank %d: %s" % (rank, why))
+    for rank, (_, other) in enumerate(said):
+        if other != said[0][1]:
+            raise ValueError("rank %d has other options than rank 0, or another engine" % rank)
 
 
 def why_not_cross(module):
@@ -42,15 +80,20 @@ def why_not_cross(module):
 
 
 class Control:
-    def __init__(self, module, named, process_group, options, careful, static):
+    def __init__(self, module, named, process_group, options, engine, careful, static):
         self.options, self.process_group = options, process_group
-        self.engine = make_engine(options, process_group)
+        self.engine = engine(process_group)
         self.sums = _sums.Sums(self.engine, named, careful, static)
         self.order, self.waiters = [], []
         self.why_not = why_not_cross(module)
         self.is_decided = False
         self.gate = _gate.Gate(self.sums)
-        self.sums.open(self.plain_limits(), [], False)
+        try:
+            self.sums.open(self.plain_limits(), [], False)
+        except BaseException:
+            self.sums.close()
+            self.engine.close()
+            raise
         self.sums.watch()
         self.watch_modules(module)
         _live.append(self)
@@ -70,20 +113,24 @@ class Control:
     # --- forward passes ----------------------------------------------------------------
 
     def begin(self, sums):
+        """sums: the gradients of this forward pass are to be summed."""
         if self.sums.exchange is None:
             raise RuntimeError("the process group of this module is gone")
-        self.sums.begin(sums)
+        completed = self.sums.has_completed()
+        if torch.is_grad_enabled():
+            self.sums.begin(sums)
         if sums and not self.is_decided:
-            self.gate.begin()
+            self.gate.begin(completed)
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
-                self.decide()
+                self.sums.at_first = self.decide
 
     def forward_ended(self):
         if not self.is_decided:
             self.gate.forward_ended()
 
     def decide(self):
-        """On all ranks at the same place; nothing is under way."""
+        """On all ranks at the same place: the first gradient of a backward(), for a
+        forward pass may be one that this rank alone makes. Nothing is under way."""
         self.is_decided = True
         self.sums.wait_all()
         crosses, why = self.why_not is None, self.why_not
@@ -195,10 +242,22 @@ def _bound_text(bound):
 
 
 def close_all():
-    """Before the process group goes: all updates are made."""
+    """Before the process group goes: all updates are made that can be. What cannot
+    keeps no group from its end."""
     for control in list(_live):
-        control.finish()
-        control.close()
+        try:
+            control.finish()
+            control.close()
+        except (RuntimeError, OSError) as why:
+            _options.say("updates under way are lost: %s" % why)
+            _give_up(control)
+
+
+def _give_up(control):
+    try:
+        control.close(leaves=False)
+    except (RuntimeError, OSError):
+        pass  # the same that was told
 
 
 @atexit.register

@@ -206,9 +206,14 @@ def _wrap(cls):
 # --- what else looks at optimizers -------------------------------------------------------
 
 
-def _get_state(optimizer):
+def _before_state(optimizer):
+    """Updates that are late are of the state as it is now."""
     if _late.get(id(optimizer)) and not _inside:
         finish_late(optimizer)
+
+
+def _get_state(optimizer):
+    _before_state(optimizer)
     try:
         return optimizer.__dict__["state"]
     except KeyError:
@@ -216,7 +221,20 @@ def _get_state(optimizer):
 
 
 def _set_state(optimizer, state):
+    _before_state(optimizer)
     optimizer.__dict__["state"] = state
+
+
+def _wrap_load(name):
+    """These put a state into the optimizer's dict past the property."""
+    load = getattr(Optimizer, name)
+
+    @functools.wraps(load)
+    def loaded(self, *args, **kwargs):
+        _before_state(self)
+        return load(self, *args, **kwargs)
+
+    setattr(Optimizer, name, loaded)
 
 
 def finish_late(optimizer):
@@ -267,6 +285,8 @@ def install():
 
     Optimizer._patch_step_function = _patch_step_function
     Optimizer.state = property(_get_state, _set_state)
+    for name in ("load_state_dict", "__setstate__"):
+        _wrap_load(name)
     _wrap_zero_grad(
         Optimizer, lambda self: (p for group in self.param_groups for p in group["params"])
     )

@@ -102,9 +102,8 @@ class DistributedDataParallel(Stock):
             )
         careful = self.find_unused_parameters or self.static_graph
         try:
-            control = _control.Control(
-                self.module, named, self.process_group, _options.Options(), careful,
-                self.static_graph,
+            control = _control.make(
+                self.module, named, self.process_group, careful, self.static_graph
             )
         except ValueError as why:
             self._taut_say(str(why))

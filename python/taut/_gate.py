@@ -24,13 +24,15 @@ class Gate:
         self.begun_ns = self.forward_ns = None
         self.busy_ns = 0
 
-    def begin(self):
-        """A forward pass begins; the step before it is over."""
+    def begin(self, completed):
+        """A forward pass begins. completed: the last one was of an iteration whose
+        gradients all were summed. Those alone count: a rank may have more passes
+        than the others, but as many of these."""
         busy = self.sums.exchange.busy_ns()
-        if self.begun_ns is not None and self.forward_ns is not None:
-            forward = self.forward_ns - self.begun_ns
-            backward = max(self.sums.last_hook_ns - self.forward_ns, 0)
-            self.steps.append((forward, backward, busy - self.busy_ns))
+        if completed:
+            ended = self.forward_ns or self.begun_ns
+            backward = max(self.sums.last_hook_ns - ended, 0)
+            self.steps.append((ended - self.begun_ns, backward, busy - self.busy_ns))
         self.busy_ns = busy
         self.forward_ns, self.begun_ns = None, time.monotonic_ns()
 

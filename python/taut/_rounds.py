@@ -11,6 +11,7 @@ import os
 import selectors
 import socket
 import struct
+import threading
 import time
 
 _HEAD = struct.Struct("<QI")  # round, words
@@ -129,12 +130,13 @@ class _Peer:
 
 class Rounds:
     """The other ranks, and a thread's place to wait for them. One thread uses
-    it, but for wake()."""
+    it, but for wake() and close(), after which wake() does nothing."""
 
     def __init__(self, peers):
         self.peers = [_Peer(rank, s) for rank, s in sorted(peers.items())]
         self.selector = selectors.DefaultSelector()
         self.wakes, self.waker = os.pipe()
+        self.lock = threading.Lock()  # of these two, -1 when closed
         os.set_blocking(self.wakes, False)
         os.set_blocking(self.waker, False)
         self.selector.register(self.wakes, selectors.EVENT_READ, None)
@@ -143,10 +145,13 @@ class Rounds:
         self.own = None  # round, words
 
     def wake(self):
-        try:
-            os.write(self.waker, b"w")
-        except BlockingIOError:
-            pass  # as many as fit are there already
+        with self.lock:
+            if self.waker < 0:
+                return
+            try:
+                os.write(self.waker, b"w")
+            except BlockingIOError:
+                pass  # as many as fit are there already
 
     def enter(self, number, words):
         message = _HEAD.pack(number, len(words)) + struct.pack("<%dQ" % len(words), *words)
@@ -260,8 +265,14 @@ class Rounds:
         return max((max(p.words) for p in self.peers if p.words), default=None)
 
     def close(self):
+        """More than once does nothing: the descriptors may be others' by then."""
+        with self.lock:
+            both = self.wakes, self.waker
+            self.wakes = self.waker = -1
+        if both[0] < 0:
+            return
         self.selector.close()
         for peer in self.peers:
             peer.socket.close()
-        os.close(self.wakes)
-        os.close(self.waker)
+        for descriptor in both:
+            os.close(descriptor)

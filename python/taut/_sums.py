@@ -33,6 +33,7 @@ class Sums:
         self.learns = static  # fires of the first backward() are counted
         self.seen = set()  # tasks that were ready since the last forward
         self.armed = False
+        self.at_first = None  # called before the next gradient that is summed
         self.is_complete = True
         self.has_callback = False
         self.used_is_there, self.used_is_given = True, False
@@ -84,16 +85,24 @@ class Sums:
     # --- of an iteration -------------------------------------------------------------
 
     def begin(self, sums):
-        """Before a forward pass whose backward passes are summed, or not."""
-        if self.seen and not self.is_complete and sums:
+        """Before a forward pass with gradients, whose backward passes are summed, or
+        not. One that is not summed leaves an iteration as it is whose backward() is
+        to come: that one is summed, as by PyTorch."""
+        if not sums:
+            self.armed = self.armed and not self.is_complete
+            return
+        if self.seen and not self.is_complete:
             raise RuntimeError(self.incomplete())
-        self.armed, self.has_callback = sums, False
-        if sums:
-            while not self.used_is_there:
-                self.collect(WAIT_SECONDS)
-            self.seen.clear()
-            self.is_complete, self.used_is_given = False, False
-            self.fires = [0] * len(self.records)
+        while not self.used_is_there:
+            self.collect(WAIT_SECONDS)
+        self.armed, self.has_callback = True, False
+        self.seen.clear()
+        self.is_complete, self.used_is_given = False, False
+        self.fires = [0] * len(self.records)
+
+    def has_completed(self):
+        """The last iteration that was begun had all its gradients."""
+        return self.is_complete and bool(self.seen)
 
     def incomplete(self):
         missing = [r for r in self.records if r.task not in self.seen]
@@ -118,6 +127,7 @@ class Sums:
             self.touched.add(record.task)
         if not self.armed:
             return
+        self.before_first()
         if self.careful:
             if self.used_is_given:
                 raise RuntimeError("one backward() in an iteration is summed with "
@@ -129,6 +139,11 @@ class Sums:
             self.again(record)
         self.give(record, self.dense(parameter))
         self.last_hook_ns = time.monotonic_ns()
+
+    def before_first(self):
+        call, self.at_first = self.at_first, None
+        if call:
+            call()
 
     def call_back(self, call):
         self.has_callback = True
@@ -194,6 +209,7 @@ class Sums:
             self.learns = False
         if self.used_is_given:
             return
+        self.before_first()
         for record in self.records:
             self.used[record.task] = int(record.task in self.touched)
         for record in reversed(self.records):

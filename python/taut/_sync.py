@@ -134,9 +134,14 @@ class Engine:
         said = [None, None]
         if self.rank == 0:
             host = _rounds.own_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))
-            said = ["%s:%d" % (host, _free_port()), os.urandom(32).hex()]
+            try:
+                said = ["%s:%d" % (host, _free_port()), os.urandom(32).hex()]
+            except OSError as why:
+                said = [None, str(why)]  # the others wait for something
         source = dist.get_global_rank(process_group, 0)
         dist.broadcast_object_list(said, src=source, group=process_group)
+        if said[0] is None:
+            raise OSError("rank 0 cannot be met: " + said[1])
         return said
 
     def exchange(self, limits):

@@ -10,6 +10,8 @@ the same for a job that knows nothing of it; the options are its environment's."
 
 import sys as _sys
 
+import torch as _  # first: under `taut run`, its import is what brings _taut._ddp
+
 if "_taut._ddp" in _sys.modules:  # a job of `taut run`
     _ddp = _sys.modules["_taut._ddp"]
     _pending = _sys.modules["_taut._pending"]

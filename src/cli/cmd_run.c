@@ -256,10 +256,11 @@ const struct verb verb_run = {
 	.about = "Runs COMMAND, a PyTorch job with DistributedDataParallel, "
 		"which needs no change: its gradients are summed by Taut while "
 		"it computes, and where it pays the next forward pass begins "
-		"before all are summed. The results are those of the job, and "
-		"so are its output and its exit status. What Taut does not do "
-		"is left to PyTorch, and the log says why. Each option is also "
-		"a variable of the environment: --piece is TAUT_RUN_PIECE.",
+		"before all are summed. Standard output and the exit status are "
+		"the job's; standard error has lines more, that begin with "
+		"'taut:'. What Taut does not do is left to PyTorch, and such a "
+		"line says why. Each option is also a variable of the "
+		"environment: --piece is TAUT_RUN_PIECE.",
 	.options = options,
 	.n_options = sizeof options / sizeof options[0],
 	.values_bytes = sizeof(struct values),

@@ -2,6 +2,7 @@
 """Rounds between the ranks of a process group (python/taut/_rounds.py): who is let
 in, the and of their words, who has left and who is gone."""
 
+import os
 import pathlib
 import socket
 import struct
@@ -143,6 +144,22 @@ class Rounds(unittest.TestCase):
         one.wake()
         self.assertIsNone(one.wait(None))
         self.close(one, two)
+
+    def test_closed_twice(self):
+        """The numbers of its descriptors are others' by then."""
+        one, two = meet(2)
+        one.close()
+        pipes = [os.pipe() for _ in range(4)]
+        one.wake()
+        one.leave(10)
+        one.close()
+        two.close()
+        for reads, writes in pipes:
+            os.set_blocking(reads, False)
+            with self.assertRaises(BlockingIOError):
+                os.read(reads, 1)
+            os.close(reads)
+            os.close(writes)
 
 
 if __name__ == "__main__":

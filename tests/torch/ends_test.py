@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Ranks that are killed, fail or leave: the others end with an error, soon."""
 
+import json
 import unittest
 
 from ranks import JOBS, PYTHON, end, environment, main, start
@@ -28,6 +29,15 @@ class Ends(unittest.TestCase):
         first, second = self.ends("exit", "on")
         self.assertEqual(second[0], 3)
         self.assertEqual(first[0], 1)
+
+    def test_the_others_leave_their_group(self):
+        """What cannot be summed any more is told, and keeps no group from its end."""
+        for engine in ("coll", "process-group"):
+            own = environment(True, TAUT_RUN_GATE="off", TAUT_RUN_ENGINE=engine)
+            command = [PYTHON, SIMPLE, "--steps", "6", "--end", "kill", "--catches"]
+            first, _ = end(start(command, 2, own), 40)
+            self.assertEqual(first[0], 0, first[2])
+            self.assertEqual(json.loads(first[1]), {"name": "left", "is_there": False})
 
 
 if __name__ == "__main__":

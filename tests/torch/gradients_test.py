@@ -2,7 +2,7 @@
 """Programs that look at gradients between backward() and the next forward pass, or
 change them, see what they see without Taut."""
 
-from ranks import Case, main
+from ranks import Case, main, programs
 
 
 class Gradients(Case):
@@ -12,6 +12,15 @@ class Gradients(Case):
         at_once.add("zero_grad_before_step")
         either = {"writes_gradients", "reads_one_gradient"}
         self.same_as_pytorch("gradients", on_time=at_once, either=either)
+
+    def test_measured(self):
+        """While the gate measures, and after it."""
+        name = "one_rank_validates"
+        without, _ = programs("gradients", name, taut=False)
+        own, log = programs("gradients", name, TAUT_RUN_GATE="on")
+        self.assertRegex(log, "cross(es)? the barrier: forward")
+        for rank in range(2):
+            self.assertEqual(own[rank][name]["seen"], without[rank][name]["seen"])
 
 
 if __name__ == "__main__":

@@ -1,30 +1,64 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the gate says of given times, Taut's class by hand, and a wrong variable."""
 
+import os
 import unittest
 
 from ranks import JOBS, PACKAGE, PYTHON, end, environment, lines, main, start
 
 SIMPLE = str(JOBS / "simple.py")
+TAUT = os.environ.get("TAUT", "")
 
 
 class ByHand(unittest.TestCase):
-    def test_by_hand(self):
+    def by_hand(self, command, own, engine):
         """Four layers, of which each iteration after the first is summed as the
-        scheduler says; PyTorch's own class stays where it is."""
-        own = environment(False)
-        own.update(PYTHONPATH=str(PACKAGE), TAUT_RUN_GATE="off", TAUT_RUN_PIECE="4096")
+        scheduler says. What PyTorch's own class was told, by rank."""
+        own.update(TAUT_RUN_GATE="off", TAUT_RUN_PIECE="4096", TAUT_RUN_ENGINE=engine)
+        ended = end(start([*command, PYTHON, str(JOBS / "by_hand.py")], 2, own))
+        plain = []
+        for seen in lines(ended):
+            seen = seen["by hand"]
+            counts = seen["counts"]
+            self.assertEqual(seen["kinds"], ["Parameter"])
+            self.assertTrue(counts["crosses"])
+            self.assertTrue(counts["engine"].startswith(engine))
+            # Weights of 16 KB are four pieces, biases one; in four iterations.
+            self.assertEqual(counts["pieces"], 4 * 4 * (4 + 1))
+            plain.append(seen["plain"])
+        return plain
+
+    def test_by_hand(self):
+        """PyTorch's own class stays where it is."""
         for engine in ("coll", "process-group"):
-            own["TAUT_RUN_ENGINE"] = engine
-            ended = end(start([PYTHON, str(JOBS / "by_hand.py")], 2, own))
-            for seen in lines(ended):
-                seen = seen["by hand"]
-                self.assertEqual((seen["kinds"], seen["plain"]), (["Parameter"], None))
-                counts = seen["counts"]
-                self.assertTrue(counts["crosses"])
-                self.assertTrue(counts["engine"].startswith(engine))
-                # Weights of 16 KB are four pieces, biases one; in four iterations.
-                self.assertEqual(counts["pieces"], 4 * 4 * (4 + 1))
+            own = dict(environment(False), PYTHONPATH=str(PACKAGE))
+            self.assertEqual(self.by_hand([], own, engine), [None, None])
+
+    @unittest.skipUnless(TAUT, "no TAUT: the command was not built")
+    def test_by_hand_under_run(self):
+        """The job imports taut.torch before torch; all of it is there once."""
+        own = dict(environment(False), PYTHONPATH=str(PACKAGE))
+        for plain in self.by_hand([TAUT, "run", "--"], own, "coll"):
+            self.assertFalse(plain["crosses"])
+
+
+class Alike(unittest.TestCase):
+    def test_a_rank_has_no_engine(self):
+        """Then none has, and the job is PyTorch's."""
+        without = lines(end(start([PYTHON, SIMPLE], 2, environment(False))))
+        for lacks, engine, why in (
+            ("library", "auto", "rank 1: there is no libtaut: TAUT_LIB names it"),
+            ("engine", "coll", "rank 1: there is no memory for it"),
+            ("engine", "process-group", "rank 1: there is no memory for it"),
+            ("gate", "auto", "rank 1 has other options than rank 0, or another engine"),
+        ):
+            with self.subTest(lacks=lacks, engine=engine):
+                own = environment(True, TAUT_RUN_GATE="off", TAUT_RUN_ENGINE=engine)
+                ended = end(start([PYTHON, SIMPLE, "--lacks", lacks], 2, own), 30)
+                for seen, bare in zip(lines(ended), without):
+                    self.assertEqual(seen["simple"]["total"], bare["simple"]["total"])
+                line = "taut: DistributedDataParallel is PyTorch's own: " + why
+                self.assertEqual((ended[0][2].splitlines(), ended[1][2]), ([line], ""))
 
 
 class Gate(unittest.TestCase):

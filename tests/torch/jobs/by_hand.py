@@ -21,7 +21,8 @@ def main():
     taut.torch.finish()
     kinds = sorted({type(p).__name__ for p in model.parameters()})
     counts = taut.torch.counts(model)
-    plain = taut.torch.counts(torch.nn.parallel.DistributedDataParallel(layers[0]))
+    other = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
+    plain = taut.torch.counts(other)
     print(json.dumps({"name": "by hand", "kinds": kinds, "counts": counts, "plain": plain}))
     dist.destroy_process_group()
 

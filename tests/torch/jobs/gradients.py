@@ -163,5 +163,75 @@ def accumulates_without_no_sync():
     return job.result()
 
 
+def _looks_before_backward(look, **ddp):
+    """Another forward pass between that of an iteration and its backward()."""
+    job = Job(ddp=dict(ddp, broadcast_buffers=False))
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, i)
+        look(job, i)
+        loss.backward()
+        job.step()
+    return job.result()
+
+
+def _evaluates(job, i):
+    with torch.no_grad():
+        job.seen.append(loss_of(job.model, i, 1).item())
+
+
+@program
+def evaluates_before_backward():
+    return _looks_before_backward(_evaluates)
+
+
+@program
+def evaluates_before_backward_unused():
+    return _looks_before_backward(_evaluates, find_unused_parameters=True)
+
+
+@program
+def no_sync_before_backward():
+    """Of a pass whose gradients nobody asks for."""
+
+    def look(job, i):
+        with job.model.no_sync():
+            job.seen.append(loss_of(job.model, i, 1).item())
+
+    return _looks_before_backward(look)
+
+
+@program
+def evaluates_in_no_sync():
+    """Gradients of passes in no_sync() stay the rank's own, whatever is evaluated."""
+    job = Job(ddp={"broadcast_buffers": False})
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        with job.model.no_sync():
+            loss = loss_of(job.model, i)
+            _evaluates(job, i)
+            loss.backward()
+        job.saw(*[p.grad for p in job.model.parameters()])
+        _evaluates(job, i)
+        job.backward(i, 2)
+        job.step()
+    return job.result()
+
+
+@program
+def one_rank_validates():
+    """With gradients enabled, and no backward(), while the others wait."""
+    job = Job(ddp={"broadcast_buffers": False})
+
+    def validate():
+        if dist.get_rank() == 0:
+            job.seen.append(loss_of(job.model, 0, 1).item())
+        dist.barrier()
+
+    validate()
+    job.train(steps=2)  # PyTorch's class has a broadcast of its own in the second
+    return job.train(after=validate, steps=12).result()
+
+
 if __name__ == "__main__":
     main()

@@ -1,6 +1,9 @@
 # SPDX-License-Identifier: Apache-2.0
 """Optimizers, and ways to use them."""
 
+import collections
+import copy
+
 import torch
 from base import STEPS, Job, batch, late, loss_of, main, program, programs
 from torch import nn
@@ -122,6 +125,43 @@ def two_models():
         two.optimizer.zero_grad()
     one.seen += two.result()["seen"]
     return one.result()
+
+
+def _goes_back(job, load):
+    """Right after a step(), to the state of an earlier one."""
+    job.train(steps=2)
+    model, state = copy.deepcopy([job.model.state_dict(), job.optimizer.state_dict()])
+    job.train(steps=3)
+    load(job, model, state)
+    return job.train(steps=2).result()
+
+
+@program
+def loads_state_alone():
+    return _goes_back(Job(Adam, lr=0.01), lambda job, m, s: job.optimizer.load_state_dict(s))
+
+
+@program
+def loads_state_first():
+    def load(job, model, state):
+        job.optimizer.load_state_dict(state)
+        job.model.load_state_dict(model)
+
+    return _goes_back(Job(SGD, momentum=0.9), load)
+
+
+@program
+def sets_state():
+    """By hand, and as a copy or a pickle does it."""
+
+    def load(job, model, state):
+        momenta = {p: {"momentum_buffer": torch.ones_like(p)} for p in job.model.parameters()}
+        job.train(steps=1)
+        job.optimizer.state = momenta
+        job.train(steps=1)
+        job.optimizer.__setstate__({"state": collections.defaultdict(dict)})
+
+    return _goes_back(Job(SGD, momentum=0.9), load)
 
 
 if __name__ == "__main__":

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small job that knows nothing of Taut.
 
-    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise]
+    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise] [--catches]
+              [--lacks library|engine|gate]
 
---end: what rank 1 does after its last step but one. Prints a line of JSON."""
+--end: what rank 1 does after its last step but one. --catches: the
+others then leave the process group, and end well. Prints a line of JSON."""
 
 import argparse
 import json
@@ -24,6 +26,8 @@ def arguments():
     p.add_argument("--width", type=int, default=64)
     p.add_argument("--times", default="", help="F,B,C: what the gate measures, in ms")
     p.add_argument("--end", default="")
+    p.add_argument("--catches", action="store_true")
+    p.add_argument("--lacks", default="", help="what rank 1 has not, or has otherwise")
     p.add_argument("--status", type=int, default=0)
     return p.parse_args()
 
@@ -32,7 +36,21 @@ def pretend(times):
     """That each step's forward, backward and communication took so many ms."""
     gate = sys.modules["_taut._gate"].Gate
     ns = [float(t) * 1e6 for t in times.split(",")]
-    gate.begin = lambda self: self.steps.append(ns)
+    gate.begin = lambda self, completed: self.steps.extend([ns] * completed)
+
+
+def lack(what):
+    if what == "library":
+        os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
+    if what == "gate":
+        os.environ["TAUT_RUN_GATE"] = "on"
+    if what == "engine":
+
+        def exchange(self, limits):
+            raise OSError("there is no memory for it")
+
+        for name in ("_taut._sync", "_taut._group"):
+            sys.modules[name].Engine.exchange = exchange
 
 
 def end(how):
@@ -46,10 +64,22 @@ def end(how):
 
 def main():
     o = arguments()
+    try:
+        train(o)
+    except RuntimeError:
+        if not o.catches:
+            raise
+        dist.destroy_process_group()
+        print(json.dumps({"name": "left", "is_there": dist.is_initialized()}), flush=True)
+
+
+def train(o):
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
     if o.times:
         pretend(o.times)
+    if o.lacks and dist.get_rank() == 1:
+        lack(o.lacks)
     torch.manual_seed(dist.get_rank())  # the constructor makes them equal
     layers = [nn.Linear(o.width, o.width) for _ in range(4)]
     model = DDP(nn.Sequential(*layers))
