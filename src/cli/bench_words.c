@@ -10,29 +10,6 @@
 
 /* --- sizes -------------------------------------------------------------------------*/
 
-/* Digits and a unit; false when there are none or it is too much. */
-static bool take_bytes(const char **at, uint64_t *ret_bytes)
-{
-	static const char units[] = "KMG";
-	uint64_t bytes = 0;
-	const char *unit;
-
-	if (!isdigit((unsigned char)**at))
-		return false;
-	for (; isdigit((unsigned char)**at); ++*at) {
-		bytes = bytes * 10 + (uint64_t)(**at - '0');
-		if (bytes > MOST_BYTES)
-			return false;
-	}
-	unit = **at ? strchr(units, toupper((unsigned char)**at)) : NULL;
-	if (unit) {
-		bytes <<= 10 * (unit - units + 1);
-		++*at;
-	}
-	*ret_bytes = bytes;
-	return bytes <= MOST_BYTES;
-}
-
 static bool add_size(struct bench_plan *plan, uint64_t bytes)
 {
 	if (plan->n_sizes == BENCH_MOST_SIZES)
@@ -46,19 +23,21 @@ static bool take_range(const char **at, struct bench_plan *plan)
 {
 	uint64_t from, to, factor = 4;
 
-	if (!take_bytes(at, &from))
+	if (!opt_bytes(at, MOST_BYTES, &from))
 		return false;
 	to = from;
-	if (**at == ':' && (++*at, !take_bytes(at, &to)))
+	if (**at == ':' && (++*at, !opt_bytes(at, MOST_BYTES, &to)))
 		return false;
-	if (**at == ':' && (++*at, !take_bytes(at, &factor)))
+	if (**at == ':' && (++*at, !opt_bytes(at, MOST_BYTES, &factor)))
 		return false;
 	if (from < 1 || to < from || factor < 2)
 		return false;
-	for (; from <= to; from *= factor)
+	for (;; from *= factor) {
 		if (!add_size(plan, from))
 			return false;
-	return true;
+		if (from > to / factor)
+			return true;
+	}
 }
 
 static int by_number(const void *a, const void *b)
@@ -94,7 +73,7 @@ bool bench_read_bytes(const char *option, const char *text,
 {
 	const char *at = text;
 
-	if (take_bytes(&at, ret_bytes) && !*at && *ret_bytes)
+	if (opt_bytes(&at, MOST_BYTES, ret_bytes) && !*at && *ret_bytes)
 		return true;
 	taut_error_set(err, TAUT_EINVAL, -1, "--%s: expected bytes like 4096, "
 		"64K or 4M, found '%s'", option, text);

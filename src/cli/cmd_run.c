@@ -104,22 +104,7 @@ static bool take_words(const struct values *values)
 /* 4096, 512K, 4M, 1G */
 static bool take_bytes(const char *text, uint64_t *ret_bytes)
 {
-	static const char units[] = "KMG";
-	const char *unit;
-	uint64_t bytes = 0;
-	const char *at = text;
-
-	for (; *at >= '0' && *at <= '9' && at - text < 12; at++)
-		bytes = bytes * 10 + (uint64_t)(*at - '0');
-	if (at == text)
-		return false;
-	unit = *at ? strchr(units, *at) : NULL;
-	if (unit) {
-		bytes <<= 10 * (unit - units + 1);
-		at++;
-	}
-	*ret_bytes = bytes;
-	return !*at;
+	return opt_bytes(&text, UINT64_C(1) << 40, ret_bytes) && !*text;
 }
 
 static taut_status set_sizes(const struct values *values,

@@ -360,3 +360,29 @@ void opt_help(const struct verb *verb, FILE *out)
 			verb->options[i].help);
 	put_option(out, 'h', "help", NULL, "this text");
 }
+
+bool opt_bytes(const char **at, uint64_t most, uint64_t *ret_bytes)
+{
+	static const char units[] = "KkMmGg";
+	uint64_t bytes = 0;
+	const char *unit;
+
+	if (**at < '0' || **at > '9')
+		return false;
+	for (; **at >= '0' && **at <= '9'; ++*at) {
+		bytes = bytes * 10 + (uint64_t)(**at - '0');
+		if (bytes > most)
+			return false;
+	}
+	unit = **at ? strchr(units, **at) : NULL;
+	if (unit) {
+		unsigned shift = 10 * (unsigned)((unit - units) / 2 + 1);
+
+		if (bytes > most >> shift)
+			return false;
+		bytes <<= shift;
+		++*at;
+	}
+	*ret_bytes = bytes;
+	return true;
+}

@@ -84,4 +84,9 @@ void opt_help(const struct verb *verb, FILE *out);
 const char *opt_nearest(
 	const char *text, const char *const *names, size_t n_names);
 
+/* Digits and perhaps a unit, K, M or G of 1024, in either case: 4096, 512K, 1g. *at
+ * then stands behind them. False: there are no digits, or it is more than `most`,
+ * which is below 2^59. */
+bool opt_bytes(const char **at, uint64_t most, uint64_t *ret_bytes);
+
 #endif /* TAUT_CLI_OPT_H */

@@ -312,9 +312,31 @@ static void test_a_command(void **state)
 	assert_int_equal(parse_as(&command, "-h run"), OPT_HELP);
 }
 
+static void test_bytes(void **state)
+{
+	const uint64_t most = UINT64_C(1) << 40;
+	const char *at = "512k:";
+	uint64_t bytes = 1;
+
+	(void)state;
+	assert_true(opt_bytes(&at, most, &bytes));
+	assert_int_equal(bytes, 512 << 10);
+	assert_string_equal(at, ":");
+	at = "1024G";
+	assert_true(opt_bytes(&at, most, &bytes));
+	assert_true(bytes == most);
+	at = "1025G";
+	assert_false(opt_bytes(&at, most, &bytes));
+	at = "999999999999G"; /* by the shift alone it would be less */
+	assert_false(opt_bytes(&at, most, &bytes));
+	at = "K";
+	assert_false(opt_bytes(&at, most, &bytes));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bytes),
 		cmocka_unit_test(test_values),
 		cmocka_unit_test(test_percent),
 		cmocka_unit_test(test_letters),
