@@ -6,6 +6,7 @@ import json
 import taut.torch
 import torch
 import torch.distributed as dist
+from base import leave
 
 
 def main():
@@ -24,7 +25,7 @@ def main():
     other = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
     plain = taut.torch.counts(other)
     print(json.dumps({"name": "by hand", "kinds": kinds, "counts": counts, "plain": plain}))
-    dist.destroy_process_group()
+    leave()
 
 
 if __name__ == "__main__":

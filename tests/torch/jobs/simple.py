@@ -16,6 +16,7 @@ import time
 
 import torch
 import torch.distributed as dist
+from base import leave
 from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
@@ -95,7 +96,7 @@ def train(o):
     seconds = time.perf_counter() - began
     total = sum(p.double().sum().item() for p in model.parameters())
     print(json.dumps({"name": "simple", "total": total, "seconds": seconds}), flush=True)
-    dist.destroy_process_group()
+    leave()
     sys.exit(o.status)
 
 
