@@ -5,6 +5,7 @@ Taut and without."""
 import json
 import os
 import pathlib
+import signal
 import socket
 import subprocess
 import sys
@@ -86,6 +87,16 @@ def end(processes, seconds=60):
     return ended
 
 
+def reference(command):
+    """The same with PyTorch alone. Its 2.13 ends one in some hundreds of such jobs
+    with "terminate called without an active exception" when all is done: once more,
+    then."""
+    ended = end(start(command, 2, environment(False)))
+    if any(status == -signal.SIGABRT for status, _, _ in ended):
+        ended = end(start(command, 2, environment(False)))
+    return ended
+
+
 def lines(ended):
     """By rank: the lines of JSON, by name."""
     for status, _, err in ended:
@@ -116,7 +127,7 @@ class Case(unittest.TestCase):
         come while one is waited for. The log of the last engine."""
         command = [PYTHON, str(JOBS / (job + ".py")), *names]
         own = {e: start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **LATE)) for e in engines}
-        without = lines(end(start(command, 2, environment(False))))
+        without = lines(reference(command))
         for engine, processes in own.items():
             ended = end(processes)
             self.check(engine, lines(ended), without, on_time, either)
