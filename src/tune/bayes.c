@@ -22,7 +22,7 @@ static const struct tauti_habits unknown = {
 	.length = { 0.6, 0.8 }, .choice = { 1, 0.8 },
 };
 static const struct tauti_habits predicted = {
-	.signal = { 0.06, 0.8 }, .noise = { 0.01, 0.7 },
+	.signal = { 0.1, 0.8 }, .noise = { 0.01, 0.7 },
 	.length = { 0.8, 0.8 }, .choice = { 1, 0.8 },
 };
 static const double offset = 1; /* of the mean, about which all is */
@@ -143,13 +143,35 @@ static taut_status believe(struct taut_tune *t, struct taut_error *err)
 
 /* --- before there is a model ----------------------------------------------------------*/
 
+static bool is_told(const struct taut_tune *t, uint32_t d, uint32_t value)
+{
+	for (size_t i = 0; i < t->told.count; i++)
+		if (taut_tune_value_of(t, t->told.data[i].point, d) == value)
+			return true;
+	return false;
+}
+
+/* How many of its names no measurement has. */
+static uint32_t n_new_names(const struct taut_tune *t, uint32_t point)
+{
+	uint32_t n = 0;
+
+	for (uint32_t d = 0; d < t->n_dimensions; d++)
+		n += t->is_choice[d] &&
+			!is_told(t, d, taut_tune_value_of(t, point, d));
+	return n;
+}
+
+/* The least predicted, with a name that was not measured: that of one name says
+ * nothing of how wrong the prediction is of another. TAUT_NONE: all were. */
 static uint32_t least_predicted(const struct taut_tune *t)
 {
 	uint32_t best = TAUT_NONE;
 
 	for (uint32_t i = 0; i < t->n_points; i++)
 		if (!t->n_told[i] && (best == TAUT_NONE ||
-			t->predicted[i] < t->predicted[best]))
+			t->predicted[i] < t->predicted[best]) &&
+			(!t->told.count || n_new_names(t, i)))
 			best = i;
 	return best;
 }
@@ -202,17 +224,18 @@ static uint32_t far_from_all(const struct taut_tune *t)
 static taut_status next(struct taut_tune *tune, uint32_t *ret_point,
 	struct taut_error *err)
 {
-	uint32_t first = tune->options.first ? tune->options.first :
-		tune->predicted ? 1 : FIRST;
+	uint32_t first = tune->options.first ? tune->options.first : FIRST;
 	double enough = tune->options.enough != 0 ? tune->options.enough :
 		usually_enough;
 	taut_status status;
 
-	if (tune->told.count < first) {
-		*ret_point = tune->predicted ? least_predicted(tune) :
-			far_from_all(tune);
+	*ret_point = TAUT_NONE;
+	if (tune->predicted)
+		*ret_point = least_predicted(tune);
+	else if (tune->told.count < first)
+		*ret_point = far_from_all(tune);
+	if (*ret_point != TAUT_NONE)
 		return TAUT_OK;
-	}
 	status = believe(tune, err);
 	if (status)
 		return status;
