@@ -67,8 +67,7 @@ TAUT_API uint32_t taut_settings_near(const struct taut_settings *settings,
 	const struct taut_setting *setting);
 
 /* The step at every point, in ns, with the n changes in front. Points that are laid
- * as the same changes (a credit below a piece, AUTO and the way that it is) are
- * replayed once; *ret_replayed, which may be NULL, says how many were. TAUT_EINVAL:
+ * as the same changes (AUTO and the way that it is) are replayed once; *ret_replayed, which may be NULL, says how many were. TAUT_EINVAL:
  * this recording has no gradients that could be exchanged otherwise. */
 TAUT_API TAUT_NODISCARD taut_status taut_settings_predict(
 	const struct taut_settings *settings, const struct taut_graph *graph,

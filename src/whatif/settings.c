@@ -222,8 +222,6 @@ static struct taut_setting laid_as(
 	struct taut_setting s = taut_settings_at(g->settings, point);
 	uint64_t message = s.piece_bytes ? s.piece_bytes : s.fuse_bytes;
 
-	if (s.credit_bytes < s.piece_bytes)
-		s.credit_bytes = s.piece_bytes;
 	if (s.way == TAUT_WAY_AUTO)
 		s.way = tauti_table_choice(
 			&g->table, TAUT_ALLREDUCE, message)->way;
