@@ -99,7 +99,7 @@ class Tuner:
                 said = [self.plan.send(samples), False]
             except StopIteration as end:
                 said = [end.value, True]
-            except RuntimeError as why:
+            except Exception as why:  # the others wait to hear something
                 _options.say("tune: %s" % why)
         group = self.control.process_group
         dist.broadcast_object_list(said, src=dist.get_global_rank(group, 0), group=group)
