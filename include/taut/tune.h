@@ -58,7 +58,7 @@ struct taut_tune_options { /* zero is every field's default */
 	uint64_t seed;   /* RANDOM; BAYES: of the first points, and of those that
 	                    are looked at where there are very many */
 	uint32_t budget; /* GRID: points; 0: all */
-	uint32_t first;  /* BAYES: points measured before the model is asked; 0: 4.
+	uint32_t first;  /* BAYES: points measured before the model is asked; 0: 5.
 	                    Where values were predicted: the best of all, and the
 	                    best of each name that it has not */
 	double enough;   /* BAYES: next() ends when no point is expected to give

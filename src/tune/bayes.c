@@ -7,7 +7,7 @@
 #include <math.h>
 
 enum {
-	FIRST = 4,      /* points before the model is asked */
+	FIRST = 5,      /* points before the model is asked */
 	EACH = 1 << 14, /* up to so many points, all are looked at */
 	SOME = 1 << 13, /* of more, so many and the neighbours of the best */
 };
@@ -151,13 +151,13 @@ static bool is_told(const struct taut_tune *t, uint32_t d, uint32_t value)
 	return false;
 }
 
-/* How many of its names no measurement has. */
-static uint32_t n_new_names(const struct taut_tune *t, uint32_t point)
+/* How many of its values, or of its names alone, no measurement has. */
+static uint32_t n_new(const struct taut_tune *t, uint32_t point, bool names)
 {
 	uint32_t n = 0;
 
 	for (uint32_t d = 0; d < t->n_dimensions; d++)
-		n += t->is_choice[d] &&
+		n += (t->is_choice[d] || !names) &&
 			!is_told(t, d, taut_tune_value_of(t, point, d));
 	return n;
 }
@@ -171,7 +171,7 @@ static uint32_t least_predicted(const struct taut_tune *t)
 	for (uint32_t i = 0; i < t->n_points; i++)
 		if (!t->n_told[i] && (best == TAUT_NONE ||
 			t->predicted[i] < t->predicted[best]) &&
-			(!t->told.count || n_new_names(t, i)))
+			(!t->told.count || n_new(t, i, true)))
 			best = i;
 	return best;
 }
@@ -197,18 +197,20 @@ static double nearest(const struct taut_tune *t, uint32_t point)
 	return least;
 }
 
-/* Of some points, the one that is farthest from all that were told: spread evenly,
- * and not at the corners alone. */
-static uint32_t far_from_all(const struct taut_tune *t)
+/* Of some points, one that has most values which were not told yet, so that a few of
+ * them see each value once (McKay, Beckman and Conover's Latin hypercube,
+ * Technometrics 21, 1979); of equal ones that which is farthest from the others. */
+static uint32_t new_to_all(const struct taut_tune *t)
 {
-	enum { DRAWN = 16 };
+	enum { DRAWN = 64 };
 	uint64_t any = tauti_tune_mix(t->options.seed + t->told.count);
 	uint32_t n = tauti_tune_n_untold(t), best = TAUT_NONE;
 	double most = -1;
 
 	for (int i = 0; i < DRAWN; i++) {
 		uint32_t point = tauti_tune_untold(t, (uint32_t)(any % n));
-		double by = nearest(t, point);
+		double by = n_new(t, point, false) +
+			fmin(nearest(t, point), 1e6) / 1e7;
 
 		if (by > most) {
 			most = by;
@@ -233,7 +235,7 @@ static taut_status next(struct taut_tune *tune, uint32_t *ret_point,
 	if (tune->predicted)
 		*ret_point = least_predicted(tune);
 	else if (tune->told.count < first)
-		*ret_point = far_from_all(tune);
+		*ret_point = new_to_all(tune);
 	if (*ret_point != TAUT_NONE)
 		return TAUT_OK;
 	status = believe(tune, err);
