@@ -165,7 +165,8 @@ def row_of(name, regrets, n_trials):
 def by_chance(truth):
     """How often one of TRIALS points without repetition is near: by formula."""
     good = sum(ns <= (1 + NEAR) * min(truth.values()) for ns in truth.values())
-    return 1 - math.comb(len(truth) - good, TRIALS) / math.comb(len(truth), TRIALS)
+    n = min(TRIALS, len(truth))
+    return 1 - math.comb(len(truth) - good, n) / math.comb(len(truth), n)
 
 
 def print_rows(title, truth, rows):
@@ -244,7 +245,7 @@ class Lab:
         path = os.path.join(folder, "found")
         steps, self.a.steps = self.a.steps, 8 * (TRIALS + 1)
         before = [self.a.taut, "run", "--gate", "off", "--tune", "--from", run, "--save", path, "--"]
-        said = self.jobs.run(self.a.model, self.mbit, before)[2]
+        said = self.jobs.run(self.a.model, self.mbit, before, limit_s=1200)[2]
         self.a.steps = steps
         with open(path, encoding="ascii") as file:
             words = dict(line.split() for line in file if not line.startswith("#"))
