@@ -59,7 +59,7 @@ class Jobs:
         self.a, self.net, self.python, self.folder = a, net, python, folder
         self.log = []
 
-    def run(self, model, mbit, before=(), **options):
+    def run(self, model, mbit, before=(), limit_s=180, **options):
         """Median step in ms over ranks and steps, bytes of gradients, what was said."""
         # No loader of its own: nothing but the exchange differs.
         base = {k: v for k, v in matrix.BASE[model].items() if k == "workers"}
@@ -67,7 +67,8 @@ class Jobs:
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
         told, said = runner.whole(
-            self.net, self.python, before, job, self.a.ranks, os.path.join(self.folder, "job"), extra
+            self.net, self.python, before, job, self.a.ranks, os.path.join(self.folder, "job"),
+            extra, limit_s,
         )
         ms = statistics.median(s for r in told for s in r["seconds"][WARM_STEPS:]) * 1e3
         self.log.append({"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms})

@@ -77,6 +77,14 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_next(struct taut_sync *sync,
 TAUT_API TAUT_NODISCARD taut_status taut_sync_tune(struct taut_sync *sync,
 	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
 	struct taut_error *reterr);
+/* How messages of pieces are carried from now on, as in taut_coll_call: AUTO and 0:
+ * by the communicator's table, which also holds for what has no such way (a half).
+ * At the same place of the program on every rank, with the same values. TAUT_EINVAL:
+ * something is not done; there is no such way; of `ordered` sums, one that is not in
+ * the order of the ranks. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_carry(struct taut_sync *sync,
+	enum taut_coll_way way, uint64_t pass_bytes, uint32_t passes_at_once,
+	struct taut_error *reterr);
 /* Any collective besides, as taut_comm_run(): parameters that are sent around at
  * the start, a loss that is summed. The same ones in the same order on all ranks;
  * tasks may be under way meanwhile, in any order against these. */

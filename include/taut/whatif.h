@@ -81,5 +81,18 @@ TAUT_API TAUT_NODISCARD taut_status taut_predict(
 	struct taut_prediction **ret_prediction, struct taut_error *reterr);
 TAUT_API void taut_prediction_destroy(struct taut_prediction *prediction);
 
+/* The step alone, of many stacks of changes: what only the recording says is found
+ * once, and no graph is kept. The same numbers as taut_predict() gives. All or none:
+ * the error is that of the first stack that has one. */
+struct taut_stack {
+	const char *const *changes;
+	size_t n;
+};
+TAUT_API TAUT_NODISCARD taut_status taut_predict_steps(
+	const struct taut_graph *graph, const struct taut_stack *stacks,
+	size_t n_stacks, const struct taut_whatif_options *options,
+	int64_t *ret_before_ns, int64_t *ret_after_ns,
+	struct taut_error *reterr);
+
 TAUT_END_DECLS
 #endif /* TAUT_WHATIF_H */

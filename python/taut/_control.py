@@ -87,6 +87,7 @@ class Control:
         self.order, self.waiters = [], []
         self.why_not = why_not_cross(module)
         self.is_decided = False
+        self.tuner = None
         self.gate = _gate.Gate(self.sums)
         try:
             self.sums.open(self.plain_limits(), [], False)
@@ -119,6 +120,8 @@ class Control:
         completed = self.sums.has_completed()
         if torch.is_grad_enabled():
             self.sums.begin(sums)
+        if sums and self.tuner:
+            self.tuner.begin(completed)
         if sums and not self.is_decided:
             self.gate.begin(completed)
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
@@ -146,6 +149,10 @@ class Control:
         if self.engine.rank == 0:
             how = "crosses the barrier" if crosses else "does not cross the barrier"
             _options.say("DistributedDataParallel %s%s" % (how, ": " + why if why else ""))
+        if self.options.tune == "on":
+            from . import _tune
+
+            self.tuner = _tune.make(self)
 
     def shared_order(self):
         """Tasks in the order of the forward pass, as rank 0 saw it."""

@@ -5,7 +5,7 @@ import collections
 import os
 import sys
 
-Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordered")
+Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordered way")
 
 NAMES = {
     "SCHEDULE": ("on", "off"),
@@ -14,6 +14,8 @@ NAMES = {
     "GATE": ("on", "off"),
     "HALVES": ("off", "on"),
     "ORDERED": ("off", "on"),
+    "TUNE": ("off", "on"),
+    "WAY": ("auto", "direct", "doubling", "halving", "ring", "tree", "hosts", "flat"),
 }
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
 
@@ -35,11 +37,19 @@ class Options:
             if not value.isdecimal():
                 raise ValueError("TAUT_RUN_%s: expected bytes, found '%s'" % (name, value))
             setattr(self, name.lower(), int(value))
+        if self.ordered == "on" and self.way not in ("auto", "direct", "flat"):
+            raise ValueError("TAUT_RUN_WAY: %s does not sum in the order of the ranks" % self.way)
 
     def limits(self, order):
         on = "on"
         return Limits(
-            order, self.piece, self.credit, self.fuse, self.halves == on, self.ordered == on
+            order,
+            self.piece,
+            self.credit,
+            self.fuse,
+            self.halves == on,
+            self.ordered == on,
+            self.way,
         )
 
 

@@ -9,7 +9,7 @@ import socket
 import torch
 import torch.distributed as dist
 
-from . import _lib, _rounds, _sched
+from . import _lib, _options, _rounds, _sched
 
 NEEDS = ("taut_comm_create", "taut_sync_create")
 TYPES = {  # enum taut_type
@@ -86,6 +86,8 @@ _TABLE = (
         + [ctypes.POINTER(_u32), _error],
     ),
     ("taut_sync_ready", ctypes.c_int, [_pointer, _u32, _pointer, _error]),
+    ("taut_sync_tune", ctypes.c_int, [_pointer, _u64, _u64, _u64, _error]),
+    ("taut_sync_carry", ctypes.c_int, [_pointer, ctypes.c_int, _u64, _u32, _error]),
     ("taut_sync_next", ctypes.c_int, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
     ("taut_sync_counts", None, [_pointer, ctypes.POINTER(_Counts)]),
 )
@@ -167,6 +169,7 @@ class Exchange:
         self._call(
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )
+        self.carry(limits.way)
         self.tensors = []  # of each task, kept while they are summed
         self.task = _u32()
 
@@ -199,6 +202,14 @@ class Exchange:
         task = self.task.value
         self.tensors[task] = None
         return task
+
+    def tune(self, piece, credit, fuse, way):
+        """Other limits; nothing is under way, and all ranks do the same."""
+        self._call("tune", self.sync, piece, credit, fuse)
+        self.carry(way)
+
+    def carry(self, way):
+        self._call("carry", self.sync, _options.NAMES["WAY"].index(way), 0, 0)
 
     def _counts(self):
         counts = _Counts()

@@ -6,12 +6,14 @@
 #include "cli/env.h"
 #include "cli/job.h"
 #include "cli/record.h"
+#include "cli/run_tune.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 
 struct values {
 	const char *order, *engine, *gate, *piece, *credit, *fuse;
 	bool schedule, no_schedule, halves, ordered;
+	struct run_tune tune;
 };
 
 static const struct opt options[] = {
@@ -44,6 +46,7 @@ static const struct opt options[] = {
 	{ "ordered", 0, OPT_FLAG, offsetof(struct values, ordered), NULL,
 		"sum in the order of the ranks: the same bits whatever the "
 		"pieces (engine coll)", 0, 0 },
+	RUN_TUNE_OPTIONS(struct values, tune),
 };
 
 /* --- options ------------------------------------------------------------------------*/
@@ -135,7 +138,8 @@ static taut_status set_sizes(const struct values *values,
 static const char *const handed_on[] = { "TAUT_RUN", "TAUT_RUN_SCHEDULE",
 	"TAUT_RUN_ORDER", "TAUT_RUN_ENGINE", "TAUT_RUN_GATE", "TAUT_RUN_HALVES",
 	"TAUT_RUN_ORDERED", "TAUT_RUN_PIECE", "TAUT_RUN_CREDIT",
-	"TAUT_RUN_FUSE", "TAUT_LIB", "TAUT_COLL_TABLE", "TAUT_ENGINE",
+	"TAUT_RUN_FUSE", "TAUT_RUN_WAY", "TAUT_RUN_TUNE",
+	"TAUT_RUN_TUNE_FROM", "TAUT_RUN_TUNE_SAVE", "TAUT_LIB", "TAUT_COLL_TABLE", "TAUT_ENGINE",
 	"PYTHONPATH" };
 
 static taut_status set_flag(const struct env_setting *s, bool given,
@@ -221,7 +225,9 @@ static int run(const struct verb_call *call)
 	}
 	if (!take_words(values))
 		return EXIT_USAGE;
-	status = set_sizes(values, &s, &is_wrong);
+	status = run_tune_set(&values->tune, &s, &is_wrong);
+	if (!status && !is_wrong)
+		status = set_sizes(values, &s, &is_wrong);
 	if (is_wrong)
 		return EXIT_USAGE;
 	if (!status)

@@ -11,12 +11,13 @@
 #include "cli/out.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
+#include "cli/whatif_tune.h"
 #include "report/whatif.h"
 
 struct values {
 	struct job_options job;
-	const char *html, *perfetto, *sweep, *csv;
-	bool list, json;
+	const char *html, *perfetto, *sweep, *csv, *save;
+	bool list, json, tune;
 	struct opt_percent runs_differ;
 	unsigned width;
 };
@@ -38,6 +39,13 @@ static const struct opt options[] = {
 		"above the last). Prints CSV", 0, 0 },
 	{ "csv", 0, OPT_TEXT, offsetof(struct values, csv), "FILE",
 		"write the CSV of a sweep to this file and print a table", 0, 0 },
+	{ "tune", 0, OPT_FLAG, offsetof(struct values, tune), NULL,
+		"replay every setting with which 'taut run' can exchange "
+		"gradients (piece, credit, fuse, way), behind the CHANGEs, and "
+		"print the best", 0, 0 },
+	{ "save", 0, OPT_TEXT, offsetof(struct values, save), "FILE",
+		"write the best setting of --tune to a file for taut run "
+		"--tuned", 0, 0 },
 	{ "runs-differ", 0, OPT_PERCENT,
 		offsetof(struct values, runs_differ), "PERCENT",
 		"how far a step of another run of this job is from this one's, "
@@ -282,11 +290,20 @@ static int check_options(const struct values *v)
 {
 	const struct { const char *name, *file; } files[] = {
 		{ "html", v->html }, { "perfetto", v->perfetto },
-		{ "csv", v->csv } };
+		{ "csv", v->csv }, { "save", v->save } };
 	struct taut_error err = { .message = "" };
 
 	if (v->csv && !v->sweep) {
 		term_complain("whatif: --csv is of a --sweep");
+		return EXIT_USAGE;
+	}
+	if (v->save && !v->tune) {
+		term_complain("whatif: --save is of a --tune");
+		return EXIT_USAGE;
+	}
+	if (v->tune && (v->sweep || v->html || v->perfetto)) {
+		term_complain("whatif: --tune has no --sweep, --html or "
+			"--perfetto");
 		return EXIT_USAGE;
 	}
 	if (v->perfetto && v->sweep) {
@@ -353,13 +370,14 @@ static int run(const struct verb_call *call)
 	if (status)
 		return status;
 	runs.n_operands = count_runs(call);
-	if (runs.n_operands == call->n_operands && !v->sweep) {
+	if (runs.n_operands == call->n_operands && !v->sweep && !v->tune) {
 		term_complain("whatif: expected a CHANGE behind the RUN; 'taut "
 			"whatif --list' shows all");
 		return EXIT_USAGE;
 	}
 	keep_freed_memory();
-	status = job_open(&job, &v->job, &runs);
+	status = v->tune ? job_open_graph(&job, &v->job, &runs) :
+		job_open(&job, &v->job, &runs);
 	if (status)
 		return status;
 
@@ -367,6 +385,14 @@ static int run(const struct verb_call *call)
 	const char *const *changes = call->operands + runs.n_operands;
 	size_t n = call->n_operands - runs.n_operands;
 
+	if (v->tune) {
+		const struct whatif_tune how = { output.text, v->json, v->save,
+			v->job.threads };
+
+		status = whatif_tune(&job, &how, changes, n);
+		job_close(&job);
+		return status;
+	}
 	status = job_status(v->sweep ?
 		sweep(&job, &output, &of, changes, n, &err) :
 		predict(&job, &output, changes, n, &err), &err);

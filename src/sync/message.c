@@ -305,6 +305,12 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 		.type = message->type, .reduction = TAUT_SUM,
 		.ordered = sync->options.ordered };
 
+	if (sync->way == TAUT_WAY_AUTO ||
+		taut_coll_has(message->verb, sync->way)) {
+		call.way = sync->way;
+		call.pass_bytes = sync->pass_bytes;
+		call.passes_at_once = sync->passes_at_once;
+	}
 	if (message->copied) {
 		gather(message);
 		call.output = message->staging;

@@ -141,6 +141,11 @@ struct taut_sync {
 	struct taut_sync_counts counts;
 	int64_t busy_since_ns; /* while n_busy */
 	uint32_t n_busy;       /* messages under way */
+	/* taut_sync_carry(). Written while no task is open, so that the thread,
+	 * which reads them while one is, needs no lock. */
+	enum taut_coll_way way;
+	uint64_t pass_bytes;
+	uint32_t passes_at_once;
 
 	/* The thread's. */
 	bool quitting;

@@ -296,6 +296,55 @@ static void test_tune(void **state)
 	ranks_destroy(&ranks);
 }
 
+/* Each way in turn, in passes and not: the same sums, the more messages the less is
+ * fused; halves take what they have. */
+static void carry_between(struct rank *rank)
+{
+	enum { COUNT = 3000 };
+	static const uint64_t passes[] = { 0, 1024 };
+	float *values = calloc(COUNT, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, COUNT, 0, 0);
+	uint32_t n = rank->all->n;
+
+	for (int k = 0; k < 2 * TAUT_WAYS; k++) {
+		RANK_OK(rank, taut_sync_carry(rank->sync,
+			(enum taut_coll_way)(k / 2), passes[k % 2], 2, why));
+		for (int i = 0; i < COUNT; i++)
+			values[i] = (float)(i % 512 + (int)rank->id);
+		ready(rank, task, values);
+		await(rank, task);
+		for (int i = 0; i < COUNT; i++)
+			RANK_CHECK(rank, values[i] ==
+				(float)(n * (i % 512) + n * (n - 1) / 2));
+	}
+	free(values);
+}
+
+static void test_carry(void **state)
+{
+	const struct taut_sync_options ways[] = { { .piece_bytes = 4096 },
+		{ .piece_bytes = 4096, .halves = true } };
+	struct taut_error err;
+	struct ranks ranks;
+	struct taut_sync *sync;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		ranks_create(&ranks, 3, &ways[i]);
+		ranks_each(&ranks, carry_between);
+		ranks_destroy(&ranks);
+	}
+	ranks_create(&ranks, 2, &PLAIN);
+	sync = ranks.rank[0].sync;
+	assert_int_equal(taut_sync_carry(sync, TAUT_WAYS, 0, 0, &err),
+		TAUT_EINVAL);
+	assert_int_equal(taut_sync_carry(sync, TAUT_WAY_RING, 0, 0, &err),
+		TAUT_EINVAL); /* not in the order of the ranks */
+	assert_int_equal(taut_sync_carry(sync, TAUT_WAY_DIRECT, 0, 0, &err),
+		TAUT_OK);
+	ranks_destroy(&ranks);
+}
+
 /* --- what is refused ---------------------------------------------------------------*/
 
 static void test_refused(void **state)
@@ -332,6 +381,8 @@ static void test_refused(void **state)
 	assert_int_equal(taut_sync_wait(sync, TAUT_NONE, 1000, &err),
 		TAUT_EAGAIN);
 	assert_int_equal(taut_sync_tune(sync, 1, 1, 1, &err), TAUT_EINVAL);
+	assert_int_equal(taut_sync_carry(sync, TAUT_WAY_AUTO, 0, 0, &err),
+		TAUT_EINVAL);
 	assert_int_equal(taut_sync_declare(sync, TAUT_FLOAT32, 1, 0, 0, &task,
 		&err), TAUT_EINVAL);
 	ranks_destroy(&ranks);
@@ -503,6 +554,7 @@ int main(void)
 		cmocka_unit_test(test_next),
 		cmocka_unit_test(test_run),
 		cmocka_unit_test(test_tune),
+		cmocka_unit_test(test_carry),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_match_options),

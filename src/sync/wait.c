@@ -312,6 +312,35 @@ taut_status taut_sync_tune(struct taut_sync *sync, uint64_t piece_bytes,
 	return submit(sync, &what, reterr);
 }
 
+static bool may_carry(const struct taut_sync *sync, enum taut_coll_way way)
+{
+	return way == TAUT_WAY_AUTO || (taut_coll_has(TAUT_ALLREDUCE, way) &&
+		(!sync->options.ordered || way == TAUT_WAY_DIRECT ||
+		way == TAUT_WAY_FLAT));
+}
+
+taut_status taut_sync_carry(struct taut_sync *sync, enum taut_coll_way way,
+	uint64_t pass_bytes, uint32_t passes_at_once,
+	struct taut_error *reterr)
+{
+	taut_status status = lock_live(sync, reterr);
+
+	if (!status && sync->n_open)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: ways "
+			"change between iterations, but %" PRIu32
+			" tasks are not done", sync->n_open);
+	if (!status && ((unsigned)way >= TAUT_WAYS || !may_carry(sync, way)))
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: these "
+			"sums have no way %d", (int)way);
+	if (!status) {
+		sync->way = way;
+		sync->pass_bytes = pass_bytes;
+		sync->passes_at_once = passes_at_once;
+	}
+	pthread_mutex_unlock(&sync->lock);
+	return status;
+}
+
 taut_status taut_sync_run(struct taut_sync *sync,
 	const struct taut_coll_call *call, struct taut_error *reterr)
 {

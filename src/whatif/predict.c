@@ -480,6 +480,117 @@ taut_status taut_predict(const struct taut_graph *graph,
 	return status;
 }
 
+/* --- many, their steps alone ---------------------------------------------------------- */
+
+enum { IN_TURN = 8 }; /* stacks that one edit is used for: its arena grows */
+
+struct many {
+	struct work k;
+	const struct taut_stack *stacks;
+	struct tauti_change **changes; /* by stack */
+	size_t n;
+	int64_t *after_ns;
+};
+
+static taut_status read_stacks(struct many *m)
+{
+	taut_status status = TAUT_OK;
+
+	m->changes = taut_arena_calloc(
+		m->k.out->arena, m->n + 1, sizeof *m->changes);
+	if (!m->changes)
+		return no_memory(m->k.err);
+	for (size_t i = 0; !status && i < m->n; i++) {
+		status = read_changes(
+			&m->k, m->stacks[i].changes, m->stacks[i].n);
+		m->changes[i] = m->k.changes;
+	}
+	m->k.n_changes = 0;
+	return status;
+}
+
+static taut_status step_of(struct tauti_predictor *p, int64_t *ret_ns,
+	struct taut_error *err)
+{
+	static const struct tauti_scenario as_believed = { TAUTI_DOUBT_NONE, 0,
+		0 };
+	struct tauti_outcome outcome;
+	taut_status status = tauti_scenario_run(
+		p, &as_believed, &outcome, err);
+
+	if (status)
+		return status;
+	*ret_ns = outcome.step_ns;
+	tauti_outcome_fini(&outcome);
+	return TAUT_OK;
+}
+
+/* The next few, with one edit. */
+static taut_status run_some(void *context, size_t some, struct taut_error *err)
+{
+	struct many *m = context;
+	size_t first = some * IN_TURN;
+	size_t end = first + IN_TURN < m->n ? first + IN_TURN : m->n;
+	const struct work *k = &m->k;
+	struct tauti_predictor p;
+	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
+		k->costs, &k->recorder, NULL, MOST_CHANGES, err);
+
+	if (status)
+		return status;
+	p.no_graph = true;
+	for (size_t i = first; !status && i < end; i++) {
+		p.changes = m->changes[i];
+		p.n_changes = m->stacks[i].n;
+		status = step_of(&p, &m->after_ns[i], err);
+	}
+	tauti_predictor_fini(&p);
+	return status;
+}
+
+static taut_status find_steps(struct many *m, int64_t *ret_before_ns)
+{
+	struct work *k = &m->k;
+	int64_t *after_ns = m->after_ns;
+	taut_status status = read_stacks(m);
+
+	if (!status)
+		status = prepare(k);
+	m->after_ns = taut_arena_calloc(
+		k->out->arena, m->n + 1, sizeof *m->after_ns);
+	if (!status && !m->after_ns)
+		status = no_memory(k->err);
+	if (!status)
+		status = taut_parallel_for((m->n + IN_TURN - 1) / IN_TURN,
+			k->options ? k->options->threads : 0, run_some, m,
+			k->err);
+	if (!status) {
+		*ret_before_ns = k->out->prediction.before_ns;
+		memcpy(after_ns, m->after_ns, m->n * sizeof *after_ns);
+	}
+	tauti_predictor_fini(&k->p);
+	taut_memory_destroy(k->memory);
+	taut_costs_destroy(k->costs);
+	tauti_job_destroy(k->job);
+	return status;
+}
+
+taut_status taut_predict_steps(const struct taut_graph *graph,
+	const struct taut_stack *stacks, size_t n_stacks,
+	const struct taut_whatif_options *options, int64_t *ret_before_ns,
+	int64_t *ret_after_ns, struct taut_error *reterr)
+{
+	struct owned out = { .arena = taut_arena_create() };
+	struct many m = { .k = { .graph = graph, .options = options,
+		.out = &out, .err = reterr }, .stacks = stacks, .n = n_stacks,
+		.after_ns = ret_after_ns };
+	taut_status status = out.arena ?
+		find_steps(&m, ret_before_ns) : no_memory(reterr);
+
+	taut_arena_destroy(out.arena);
+	return status;
+}
+
 void taut_prediction_destroy(struct taut_prediction *prediction)
 {
 	struct owned *owned = (struct owned *)prediction;

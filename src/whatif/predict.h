@@ -12,6 +12,8 @@ struct tauti_predictor {
 	const struct taut_costs *central; /* as measured */
 	struct tauti_recorder recorder; /* what is taken off of them */
 	uint32_t start; /* mark of the edit */
+	bool no_graph;  /* nobody looks at the built one: it may still need what
+	                   ran it */
 };
 
 /* One way in which it may turn out. */

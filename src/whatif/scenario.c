@@ -398,17 +398,18 @@ static taut_status replay_scheduled(struct tauti_predictor *p,
 {
 	struct tauti_engine *engine = NULL;
 	struct taut_arena *arena = taut_arena_create();
+	bool wanted = p->w.doubt == TAUTI_DOUBT_NONE && !p->no_graph;
 	int64_t step_ns;
 	taut_status status = arena ? tauti_schedule_engine(&p->w, out->graph,
 		out->op_of, arena, &engine, err) : no_memory(err);
 
 	if (!status)
 		status = replay_shared(p, became, engine, out, err);
-	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
+	if (!status && wanted)
 		status = tauti_schedule_keep(
 			&p->w, out->graph, out->op_of, &out->timeline, err);
 	step_ns = out->step_ns;
-	if (!status && p->w.doubt == TAUTI_DOUBT_NONE)
+	if (!status && wanted)
 		status = build_anew(p, became, out, err);
 	if (!status && out->step_ns != step_ns)
 		status = taut_error_set(err, TAUT_EMATCH, -1, "a schedule of "

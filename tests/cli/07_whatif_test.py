@@ -317,6 +317,43 @@ class Sweep(command.Case):
         self.assertIn("&lt;b&gt;&amp;run", html)
 
 
+class Tune(command.Case):
+    def test_settings(self):
+        """Every one is told, the least first; the best is predicted the same alone."""
+        found = json.loads(self.done("whatif", EXAMPLE, "link=0.5x", "--tune", "--json"))
+        settings = found["settings"]
+        steps = [s["after_ms"] for s in settings]
+        self.assertEqual(steps, sorted(steps))
+        self.assertEqual(sorted(s["point"] for s in settings), list(range(len(settings))))
+        self.assertLess(found["replayed"], len(settings))
+        best = next(s for s in settings if s["way"] == "ring")
+        alone = json.loads(
+            self.done(
+                "whatif", EXAMPLE, "link=0.5x", "bucket=%dB" % best["fuse_bytes"],
+                "algorithm=ring", "schedule=priority,partition=%dB,credit=%dB,barrier=cross"
+                % (best["piece_bytes"], best["credit_bytes"]),
+                "--json",
+            )
+        )
+        self.assertEqual(alone["after_ms"], best["after_ms"])
+
+    def test_text_and_file(self):
+        path = self.folder / "best"
+        text = self.done("whatif", EXAMPLE, "--tune", "--save", path)
+        self.assertRegex(text, r"A step of 556\.6 ms would take [\d.]+ ms with the best of")
+        self.assertEqual(re.findall(r"(?m)^(\w+) ", path.read_text()), ["piece", "credit", "fuse", "way"])
+        self.assertLessEqual(max(map(len, text.splitlines())), 100)
+
+    def test_refused(self):
+        for args, says in (
+            (["--save", "x"], "--save is of a --tune"),
+            (["--tune", "--html", "x"], "--tune has no"),
+        ):
+            result = command.taut("whatif", EXAMPLE, "link=2x", *args)
+            self.assertEqual(result.returncode, 2)
+            self.assertIn(says, result.stderr)
+
+
 def keys_of(value):
     """All keys of a JSON value, however deep."""
     if isinstance(value, dict):

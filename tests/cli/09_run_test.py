@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 
 import command
 
@@ -43,6 +44,31 @@ class Run(command.Case):
             "SCHEDULE": "off",
         })
 
+    def test_tune(self):
+        found = variables("--tune", "--save", "found", "--from", "examples/ddp-gloo-2host")
+        self.assertEqual(found["TAUT_RUN_TUNE"], "on")
+        self.assertEqual(found["TAUT_RUN_TUNE_SAVE"], os.path.join(os.getcwd(), "found"))
+        words = found["TAUT_RUN_TUNE_FROM"].split()
+        self.assertGreater(len(words), 100)
+        for word in words:
+            self.assertRegex(word, r"^\d+/\d+/\d+/\w+=\d+$")
+
+    def test_tuned(self):
+        """What the command says besides counts more."""
+        with tempfile.NamedTemporaryFile("w", suffix=".tuned") as file:
+            file.write("piece 2048\ncredit 1M\nfuse 0\nway ring\n")
+            file.flush()
+            found = variables("--tuned", file.name, "--piece", "4K", "--way", "direct")
+            self.assertEqual(
+                [found["TAUT_RUN_" + k] for k in ("PIECE", "CREDIT", "FUSE", "WAY")],
+                ["4096", "1048576", "0", "direct"],
+            )
+            file.write("piece 2048\n")
+            file.flush()
+            result = run("--tuned", file.name, "--", "true")
+            self.assertEqual(result.returncode, 1)
+            self.assertIn(":5: expected each name once", result.stderr)
+
     def test_what_the_user_has_set(self):
         found = variables("--gate", "off", TAUT_LIB="/mine.so", TAUT_RUN_GATE="on",
                           TAUT_RUN_FUSE="7", PYTHONPATH="/own")
@@ -70,6 +96,10 @@ class Run(command.Case):
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),
             (["--fuse", "1234567890123"], "--fuse: expected bytes"),
             (["--schedule", "--no-schedule"], "expected --schedule or --no-schedule"),
+            (["--way", "x"], "--way: expected auto, ring, direct"),
+            (["--tune", "--tuned", "x"], "expected --tune or --tuned"),
+            (["--from", "x"], "--from is of a --tune"),
+            (["--save", "x"], "--save is of a --tune"),
         ):
             result = run(*words, "--", "true")
             self.assertEqual(result.returncode, 2, words)
