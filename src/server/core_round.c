@@ -113,18 +113,29 @@ static bool is_there(const struct tauti_seat *seat)
 	return seat->push == TAUTI_THERE && !seat->first;
 }
 
-static void add_all(struct tauti_core *core, struct tauti_core_part *part)
+/* True: something was added. */
+static bool add_some(struct tauti_core *core, struct tauti_core_part *part)
 {
-	bool ordered = !core->options.unordered;
+	bool some = false;
 
 	for (uint32_t w = 0; w < core->options.n_workers; w++) {
 		struct tauti_seat *seat = &part->seats[w];
 
 		if (!tauti_takes_part(core, part, w) || seat->summed)
 			continue;
-		if ((!is_there(seat) || !add(core, part, w)) && ordered)
-			return;
+		if (is_there(seat) && add(core, part, w))
+			some = true;
+		else if (!core->options.unordered)
+			break;
 	}
+	return some;
+}
+
+/* What came right into the sum lets in those that landed meanwhile. */
+static void add_all(struct tauti_core *core, struct tauti_core_part *part)
+{
+	while (add_some(core, part))
+		;
 }
 
 static void end_round(struct tauti_core *core, struct tauti_core_part *part)

@@ -163,6 +163,7 @@ static void await_table(struct tauti_peer *peer, uint32_t n)
 	op = op_begin(peer, TAUTI_OP_TABLE, 0, 0, bytes);
 	if (!op)
 		return;
+	peer->awaits_table = true;
 	op_recv(op, tauti_tag_of(TAUTI_TAG_TABLE, 0, 0), peer->table, bytes);
 	all_began(op);
 }
@@ -212,14 +213,15 @@ static void recycle(struct tauti_peer *peer, struct tauti_op *op)
 	peer->unused = op;
 }
 
-/* Asks are handled in the order in which they were sent. */
+/* Asks are handled in the order in which they were sent, and those after a table
+ * when that is there. */
 static void take_asks(struct taut_server *server, struct tauti_peer *peer)
 {
 	for (;;) {
 		uint32_t i = peer->n_asked % TAUTI_ASKS_AHEAD;
 		struct tauti_op *op = peer->asks[i];
 
-		if (!op || peer->doomed)
+		if (!op || peer->doomed || peer->awaits_table)
 			return;
 		peer->asks[i] = NULL;
 		take_ask(server, peer, op->words);
@@ -251,6 +253,8 @@ static void take_op(struct taut_server *server, struct tauti_peer *peer,
 		return; /* which gives it back */
 	case TAUTI_OP_TABLE:
 		take_table(server, peer);
+		peer->awaits_table = false;
+		take_asks(server, peer);
 		break;
 	case TAUTI_OP_PUSH:
 		tell_event(server, op, TAUT_SERVER_DID_PUSH);

@@ -211,6 +211,23 @@ static void mark(struct taut_server *server, uint32_t worker)
 	pthread_mutex_unlock(&server->mutex);
 }
 
+/* What was told arrives before the connection closes: one that is closed with
+ * something unread takes it back. */
+static void hang_up(struct tauti_link *link, int64_t until_ns)
+{
+	struct tauti_frame frame;
+
+	if (link->fd < 0)
+		return;
+	tauti_links_flush(link, 1, until_ns);
+	link->allowed = UINT32_MAX & ~(tauti_kind_bit(TAUTI_GIVE) |
+		tauti_kind_bit(TAUTI_ALL));
+	for (int i = 0; i < 64; i++)
+		if (tauti_link_read(link, &frame) != TAUT_OK)
+			break;
+	tauti_link_close(link);
+}
+
 static void lose(struct taut_server *server, uint32_t worker)
 {
 	struct tauti_peer *peer = server->peers[worker];
@@ -218,8 +235,8 @@ static void lose(struct taut_server *server, uint32_t worker)
 	char from[sizeof peer->link.from];
 
 	memcpy(from, peer->link.from, sizeof from);
-	if (tauti_link_tell(&peer->link, worker, TAUT_EIO, why.message))
-		(void)tauti_link_write(&peer->link);
+	(void)tauti_link_tell(&peer->link, worker, TAUT_EIO, why.message);
+	hang_up(&peer->link, tauti_meet_now_ns());
 	part_with(server, worker);
 	tauti_core_lost(server->core, worker, from, why.message);
 	mark(server, worker);
@@ -231,9 +248,8 @@ static void let_go(struct taut_server *server, uint32_t worker)
 
 	tauti_core_left(server->core, worker);
 	mark(server, worker);
-	if (tauti_link_put(&peer->link, TAUTI_LEAVE, NULL, 0))
-		tauti_links_flush(&peer->link, 1,
-			tauti_meet_now_ns() + tell_ns);
+	(void)tauti_link_put(&peer->link, TAUTI_LEAVE, NULL, 0);
+	hang_up(&peer->link, tauti_meet_now_ns() + tell_ns);
 	part_with(server, worker);
 }
 
@@ -430,7 +446,7 @@ static void tell_all(struct taut_server *server, const struct taut_error *why)
 	for (uint32_t w = 0; w < server->options.n_workers; w++) {
 		if (!server->peers[w])
 			continue;
-		tauti_links_flush(&server->peers[w]->link, 1, until_ns);
+		hang_up(&server->peers[w]->link, until_ns);
 		part_with(server, w);
 	}
 }
