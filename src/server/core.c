@@ -122,8 +122,7 @@ const char *tauti_presence_text(enum tauti_presence presence)
 		[TAUTI_JOINED] = "is there already",
 		[TAUTI_DECLARED] = "is there already",
 		[TAUTI_LEFT] = "has left, and may not come back",
-		[TAUTI_GONE] = "was lost, and may not come back: the rounds of "
-			"the parts went on without it",
+		[TAUTI_GONE] = "was lost, and may not come back: rounds went on",
 	};
 
 	return texts[presence];

@@ -207,6 +207,58 @@ static void test_sums(void **state)
 	sums_with((struct taut_server_options){ .landing_bytes = 1 }, SERVERS);
 }
 
+/* --- orders that differ ---------------------------------------------------------------------- */
+
+/* Each begins with the key that the other one begins last, with a credit for one
+ * part: if a pull held it, both would wait for ever. */
+static void *cross(void *context)
+{
+	struct ranks_one *one = context;
+	struct job *job = ((void **)one->shared)[0];
+	struct outcome *outcome = (struct outcome *)
+		((void **)one->shared)[1] + one->rank;
+	const struct taut_server_worker_options options = { .worker = one->rank,
+		.n_workers = 2, .servers = job->servers, .secret = "sesame",
+		.part_bytes = 1 << 20, .credit_bytes = 1 };
+	struct taut_server_worker *worker = NULL;
+	uint32_t keys[2];
+
+	outcome->status = taut_server_join(&options, &worker, &outcome->why);
+	if (!outcome->status)
+		outcome->status = declare(worker, one->rank, &keys[0], &keys[1],
+			&outcome->why);
+	for (uint32_t i = 0; i < 2 && !outcome->status; i++)
+		outcome->status = taut_server_start(worker,
+			keys[(i + one->rank) % 2], TAUT_SERVER_PUSH_PULL,
+			(i + one->rank) % 2 ? outcome->b : outcome->a,
+			&outcome->why);
+	if (!outcome->status)
+		outcome->status = taut_server_wait(
+			worker, TAUT_NONE, 20 * second_ns, &outcome->why);
+	taut_server_leave(worker);
+	return NULL;
+}
+
+static void test_cross(void **state)
+{
+	/* Out of turn nothing lands. */
+	const struct taut_server_options options = { .n_workers = 2,
+		.landing_bytes = 1 };
+	struct ranks_one threads[2];
+	struct job job;
+	void *shared[] = { &job, outcomes };
+
+	(void)state;
+	memset(outcomes, 0, sizeof outcomes);
+	open_job(&job, &options, 1);
+	ranks_start(threads, 0, 2, cross, shared);
+	ranks_join(threads, 0, 2);
+	close_job(&job);
+	for (int w = 0; w < 2; w++)
+		assert_int_equal(outcomes[w].status, TAUT_OK);
+	assert_int_equal(job.ends[0], TAUT_OK);
+}
+
 /* --- an optimizer on the server ------------------------------------------------------------- */
 
 static void *train(void *context)
@@ -435,6 +487,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_cross),
 		cmocka_unit_test(test_optimizer),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_server_goes),

@@ -79,6 +79,7 @@ static struct taut_server_worker *make(
 	worker->n_workers = options->n_workers ? options->n_workers : 1;
 	worker->part_bytes = options->part_bytes ? options->part_bytes :
 		default_part_bytes;
+	worker->credit_bytes = options->credit_bytes;
 	worker->lost_after_ns = options->lost_after_ns ?
 		options->lost_after_ns : default_lost_after_ns;
 	worker->ended_at = &worker->ended;
@@ -89,23 +90,6 @@ static struct taut_server_worker *make(
 	pthread_cond_init(&worker->done, &attr);
 	pthread_condattr_destroy(&attr);
 	return worker;
-}
-
-static taut_status start_part(void *context,
-	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err);
-static void part_done(void *context, uint32_t part, uint32_t iteration,
-	taut_status status);
-
-static taut_status make_sched(struct taut_server_worker *worker,
-	uint64_t credit_bytes, struct taut_error *reterr)
-{
-	const struct taut_sched_options options = {
-		.order = TAUT_SCHED_ALONE, .credit_bytes = credit_bytes };
-	const struct taut_sched_engine engine = {
-		.start = start_part, .done = part_done };
-
-	return taut_sched_create(
-		&options, &engine, worker, &worker->sched, reterr);
 }
 
 taut_status taut_server_join(const struct taut_server_worker_options *options,
@@ -126,8 +110,6 @@ taut_status taut_server_join(const struct taut_server_worker_options *options,
 	else if (worker->wake_fd < 0)
 		status = taut_error_set(reterr, TAUT_EIO, -1,
 			"worker: no eventfd: %s", strerror(errno));
-	if (!status)
-		status = make_sched(worker, options->credit_bytes, reterr);
 	if (!status)
 		status = begin(worker, options, reterr);
 	if (status) {
@@ -253,7 +235,7 @@ static taut_status start_part(void *context,
 	pthread_mutex_lock(&worker->mutex);
 	for (size_t i = 0; i < n; i++)
 		worker->queue[(worker->queue_from + worker->queue_count++) %
-			worker->n_trips] = pieces[i];
+			(2 * worker->n_trips)] = pieces[i];
 	pthread_mutex_unlock(&worker->mutex);
 	tauti_worker_wake(worker);
 	return TAUT_OK;
@@ -272,19 +254,23 @@ static void key_done(struct taut_server_worker *worker, uint32_t i)
 	pthread_cond_broadcast(&worker->done);
 }
 
-static void part_done(void *context, uint32_t part, uint32_t iteration,
+static void task_done(void *context, uint32_t task, uint32_t iteration,
 	taut_status status)
 {
 	struct taut_server_worker *worker = context;
-	uint32_t i = worker->trips[part].place.key;
+	uint32_t i = worker->trips[task / 2].place.key;
 
 	(void)iteration;
-	(void)status;
+	if (status || task % 2 == 0) /* its pull comes */
+		return;
 	pthread_mutex_lock(&worker->mutex);
 	if (!--worker->keys[i].n_left)
 		key_done(worker, i);
 	pthread_mutex_unlock(&worker->mutex);
 }
+
+const struct taut_sched_engine tauti_worker_sched_engine = {
+	.start = start_part, .done = task_done };
 
 static taut_status take(struct taut_server_worker *worker, uint32_t i,
 	enum taut_server_verb verb, void *data, struct taut_error *reterr)
@@ -329,7 +315,8 @@ static taut_status ready(struct taut_server_worker *worker, uint32_t key,
 	taut_status status = TAUT_OK;
 
 	for (uint32_t i = 0; i < n && !status; i++)
-		status = taut_sched_ready(worker->sched, first + i, &why);
+		status = taut_sched_ready(
+			worker->sched, 2 * (first + i), &why);
 	if (!status)
 		return TAUT_OK;
 	tauti_worker_fail(worker, &why);
@@ -438,6 +425,7 @@ void taut_server_worker_counts(struct taut_server_worker *worker,
 {
 	pthread_mutex_lock(&worker->mutex);
 	*ret_counts = worker->counts;
+	if (worker->is_open)
+		taut_sched_counts(worker->sched, &ret_counts->sched);
 	pthread_mutex_unlock(&worker->mutex);
-	taut_sched_counts(worker->sched, &ret_counts->sched);
 }

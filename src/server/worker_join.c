@@ -137,16 +137,20 @@ void tauti_worker_disconnect(struct taut_server_worker *worker)
 
 static void on_done(struct taut_coll_request *request, taut_status status)
 {
-	struct tauti_trip *trip = ((struct tauti_trip_request *)request)->trip;
-	struct taut_server_worker *worker = trip->worker;
+	tauti_half_done(((struct tauti_trip_request *)request)->half, status);
+}
 
-	if (!trip->status)
-		trip->status = status;
-	if (--trip->pending)
+void tauti_half_done(struct tauti_half *half, taut_status status)
+{
+	struct taut_server_worker *worker = half->trip->worker;
+
+	if (!half->status)
+		half->status = status;
+	if (--half->pending)
 		return;
-	trip->next = NULL;
-	*worker->ended_at = trip;
-	worker->ended_at = &trip->next;
+	half->next = NULL;
+	*worker->ended_at = half;
+	worker->ended_at = &half->next;
 }
 
 static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
@@ -156,18 +160,39 @@ static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_trip *trip = &worker->trips[i];
 	uint64_t bytes = part->count * taut_type_bytes(key->key.type);
 	uint32_t task;
+	taut_status status;
 
 	*trip = (struct tauti_trip){ .place = *part, .part = i,
 		.type = key->key.type, .worker = worker,
 		.server = &worker->servers[part->server],
 		.hash = tauti_hash_mix(part->first, tauti_hash(
 			key->key.name, strlen(key->key.name))) };
-	for (int k = 0; k < 4; k++)
-		trip->requests[k] = (struct tauti_trip_request){
-			{ on_done }, trip };
+	for (int k = 0; k < 4; k++) {
+		struct tauti_half *half = &trip->halves[k / 2];
+
+		half->trip = trip;
+		half->requests[k % 2] = (struct tauti_trip_request){
+			{ on_done }, half };
+	}
 	key->n_parts++;
-	return taut_sched_declare(worker->sched, bytes, key->priority,
+	status = taut_sched_declare(worker->sched, bytes, key->priority,
 		TAUT_NONE, &task, reterr);
+	if (!status)
+		status = taut_sched_declare(worker->sched, 1, key->priority,
+			task, &task, reterr);
+	return status;
+}
+
+static taut_status make_sched(struct taut_server_worker *worker, size_t n_parts,
+	struct taut_error *reterr)
+{
+	struct taut_sched_options options = { .order = TAUT_SCHED_ALONE,
+		.credit_bytes = worker->credit_bytes };
+
+	if (options.credit_bytes && options.credit_bytes <= n_parts)
+		options.credit_bytes = n_parts + 1;
+	return taut_sched_create(&options, &tauti_worker_sched_engine, worker,
+		&worker->sched, reterr);
 }
 
 static taut_status place(struct taut_server_worker *worker,
@@ -188,8 +213,7 @@ static taut_status place(struct taut_server_worker *worker,
 	return status;
 }
 
-/* What was made of it before is made anew when it is tried again, but for what the
- * scheduler was told: that is the end. */
+/* Where the parts are, may be tried again; what fails then is the end. */
 taut_status tauti_worker_open(
 	struct taut_server_worker *worker, struct taut_error *reterr)
 {
@@ -204,11 +228,13 @@ taut_status tauti_worker_open(
 	if (status)
 		return status;
 	worker->trips = calloc(n, sizeof *worker->trips);
-	worker->queue = calloc(n, sizeof *worker->queue);
+	worker->queue = calloc(2 * n, sizeof *worker->queue);
 	worker->finished = calloc(worker->n_keys, sizeof *worker->finished);
 	worker->n_trips = n;
 	if (!worker->trips || !worker->queue || !worker->finished)
 		status = no_memory(&why);
+	if (!status)
+		status = make_sched(worker, n, &why);
 	for (size_t i = 0; i < n && !status; i++)
 		status = make_trip(worker, (uint32_t)i, &parts[i], &why);
 	free(parts);

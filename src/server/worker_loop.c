@@ -133,21 +133,21 @@ static void receive(struct tauti_trip *trip, int i, uint64_t tag, void *into,
 	struct tauti_engine *engine = &trip->server->engine;
 	struct taut_error err = { .message = "" };
 
-	trip->pending++;
+	trip->halves[1].pending++;
 	if (!engine->table->recv(engine->context, server_rank, tag, into, bytes,
-		&trip->requests[i].request, &err))
+		&trip->halves[1].requests[i].request, &err))
 		return;
-	trip->pending--;
+	trip->halves[1].pending--;
 	gone(trip->worker, trip->server, err.message);
 }
 
 static void send(struct tauti_trip *trip, int i, uint64_t tag,
 	const void *data, size_t bytes)
 {
-	trip->pending++;
+	trip->halves[0].pending++;
 	if (send_to(trip->worker, trip->server, tag, data, bytes,
-		&trip->requests[i].request))
-		trip->pending--;
+		&trip->halves[0].requests[i].request))
+		trip->halves[0].pending--;
 }
 
 static struct tauti_asked what_to_ask(
@@ -174,28 +174,39 @@ static void scale(const struct tauti_trip *trip,
 		tauti_scale(trip->type, data, key->factor, trip->place.count);
 }
 
-static void begin_trip(struct taut_server_worker *worker,
-	const struct taut_sched_piece *piece)
+static void begin_halves(struct tauti_trip *trip, uint64_t number)
 {
-	struct tauti_trip *trip = &worker->trips[piece->task];
+	for (int i = 0; i < 2; i++) {
+		struct tauti_half *half = &trip->halves[i];
+
+		half->pending = 1; /* so that it cannot end before all began */
+		half->status = TAUT_OK;
+		half->is_started = half->is_over = false;
+	}
+	trip->halves[0].number = number;
+	trip->halves[0].is_started = true;
+}
+
+/* Asks for both at once: what is pulled is sent as soon as it is there. */
+static void begin_push(struct taut_server_worker *worker,
+	struct tauti_trip *trip, uint64_t number)
+{
 	const struct tauti_worker_key *key = &worker->keys[trip->place.key];
 	size_t size = taut_type_bytes(trip->type);
 	uint8_t *data = key->data + trip->place.first * size;
 	size_t bytes = (size_t)trip->place.count * size;
 	struct tauti_asked asked = what_to_ask(trip, key->verb);
 
-	trip->number = piece->number;
 	trip->pulls = asked.ask & TAUTI_ASK_PULL;
-	trip->status = TAUT_OK;
-	trip->pending = 1;
+	begin_halves(trip, number);
 	if (!worker->n_under_way++)
 		worker->busy_from_ns = tauti_server_now_ns();
 	if (asked.ask & TAUTI_ASK_PUSH)
 		scale(trip, key, data);
 	if (trip->pulls) {
-		receive(trip, 2, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
+		receive(trip, 0, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
 			trip->answer, sizeof trip->answer);
-		receive(trip, 3, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
+		receive(trip, 1, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
 			data, bytes);
 	}
 	tauti_asked_write(&asked, trip->ask);
@@ -204,32 +215,8 @@ static void begin_trip(struct taut_server_worker *worker,
 	if (asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST))
 		send(trip, 1, tauti_tag_of(TAUTI_TAG_PUSH, trip->part,
 			trip->pushed), data, bytes);
-	trip->requests[0].request.done(&trip->requests[0].request, TAUT_OK);
-}
-
-/* What the scheduler has started since. */
-static void begin_trips(struct loop *loop)
-{
-	struct taut_server_worker *worker = loop->worker;
-
-	for (;;) {
-		struct taut_sched_piece piece;
-		bool some;
-
-		pthread_mutex_lock(&worker->mutex);
-		some = worker->queue_count && !worker->fault.code;
-		if (some) {
-			piece = worker->queue[worker->queue_from];
-			worker->queue_from = (worker->queue_from + 1) %
-				worker->n_trips;
-			worker->queue_count--;
-		}
-		pthread_mutex_unlock(&worker->mutex);
-		if (!some)
-			return;
-		declare(loop);
-		begin_trip(worker, &piece);
-	}
+	tauti_half_done(&trip->halves[0], TAUT_OK);
+	tauti_half_done(&trip->halves[1], TAUT_OK);
 }
 
 static void note(struct taut_server_worker *worker,
@@ -252,38 +239,94 @@ static void note(struct taut_server_worker *worker,
 	pthread_mutex_unlock(&worker->mutex);
 }
 
-static void end_trip(struct taut_server_worker *worker, struct tauti_trip *trip)
+/* When both the scheduler and the wire are that far. */
+static void finish_half(
+	struct taut_server_worker *worker, struct tauti_half *half)
 {
-	struct tauti_answer answer = { 0, 0, 0 };
 	struct taut_error err = { .message = "" };
+	struct tauti_answer answer = { 0, 0, 0 };
 
-	if (trip->status) {
-		gone(worker, trip->server, trip->status == TAUT_EMATCH ?
+	if (!half->is_started || !half->is_over)
+		return;
+	if (half == &half->trip->halves[1]) {
+		(void)!tauti_answer_read(half->trip->answer, &answer);
+		note(worker, half->trip, answer.contributors);
+	}
+	if (taut_sched_finished(worker->sched, half->number, &err))
+		tauti_worker_fail(worker, &err);
+}
+
+static void begin_piece(struct taut_server_worker *worker,
+	const struct taut_sched_piece *piece)
+{
+	struct tauti_trip *trip = &worker->trips[piece->task / 2];
+
+	if (piece->task % 2 == 0) {
+		begin_push(worker, trip, piece->number);
+		return;
+	}
+	trip->halves[1].number = piece->number;
+	trip->halves[1].is_started = true;
+	finish_half(worker, &trip->halves[1]);
+}
+
+/* What the scheduler has started since. */
+static void begin_pieces(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+
+	for (;;) {
+		struct taut_sched_piece piece = { .task = 0 };
+		bool some;
+
+		pthread_mutex_lock(&worker->mutex);
+		some = worker->queue_count && !worker->fault.code;
+		if (some) {
+			piece = worker->queue[worker->queue_from];
+			worker->queue_from = (worker->queue_from + 1) %
+				(2 * worker->n_trips);
+			worker->queue_count--;
+		}
+		pthread_mutex_unlock(&worker->mutex);
+		if (!some)
+			return;
+		declare(loop);
+		begin_piece(worker, &piece);
+	}
+}
+
+static void end_half(struct taut_server_worker *worker, struct tauti_half *half)
+{
+	struct tauti_trip *trip = half->trip;
+	bool pulled = half == &trip->halves[1] && trip->pulls;
+	struct tauti_answer answer;
+
+	if (half->status) {
+		gone(worker, trip->server, half->status == TAUT_EMATCH ?
 			"a message of it has another size than it should" :
 			"its connection broke");
 		return;
 	}
-	if (trip->pulls && (!tauti_answer_read(trip->answer, &answer) ||
+	if (pulled && (!tauti_answer_read(trip->answer, &answer) ||
 		answer.part != trip->part)) {
 		gone(worker, trip->server, "it answers what was not asked");
 		return;
 	}
-	note(worker, trip, answer.contributors);
-	if (taut_sched_finished(worker->sched, trip->number, &err))
-		tauti_worker_fail(worker, &err);
+	half->is_over = true;
+	finish_half(worker, half);
 }
 
 static bool settle(struct taut_server_worker *worker)
 {
-	struct tauti_trip *trip;
+	struct tauti_half *half;
 	bool some = false;
 
-	while ((trip = worker->ended)) {
-		worker->ended = trip->next;
+	while ((half = worker->ended)) {
+		worker->ended = half->next;
 		if (!worker->ended)
 			worker->ended_at = &worker->ended;
 		some = true;
-		end_trip(worker, trip);
+		end_half(worker, half);
 	}
 	return some;
 }
@@ -413,7 +456,7 @@ static void move(struct loop *loop)
 	struct taut_error err = { .message = "" };
 
 	do {
-		begin_trips(loop);
+		begin_pieces(loop);
 		for (uint32_t i = 0; i < worker->n_servers; i++) {
 			struct tauti_server_link *server = &worker->servers[i];
 
