@@ -169,7 +169,7 @@ struct taut_server_worker_options { /* zero is every other field's default */
 	const char *servers;    /* HOST:PORT,HOST:PORT: the same list for all */
 	const char *secret;     /* NULL: $TAUT_SECRET */
 	uint64_t part_bytes;    /* the same on all workers; 0: 4 MiB */
-	uint64_t credit_bytes;  /* under way at a time; 0: no limit */
+	uint64_t credit_bytes;  /* of pushes under way at a time; 0: no limit */
 	int64_t meet_within_ns; /* 0: 60 s */
 	int64_t lost_after_ns;  /* a server that says nothing; 0: 10 s */
 };

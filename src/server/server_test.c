@@ -5,7 +5,7 @@
 
 #include <taut/server.h>
 
-#include "coll/meet.h"
+#include "tests/support/alloc_fail.h"
 
 enum { WORKERS = 3, SERVERS = 2, ROUNDS = 5, COUNT_A = 3001, COUNT_B = 7 };
 static const int64_t second_ns = 1000000000;
@@ -209,8 +209,8 @@ static void test_sums(void **state)
 
 /* --- orders that differ ---------------------------------------------------------------------- */
 
-/* Each begins with the key that the other one begins last, with a credit for one
- * part: if a pull held it, both would wait for ever. */
+/* Each puts first the key that the other one puts last, with a credit for one part: if
+ * a pull held it, both would wait for ever. */
 static void *cross(void *context)
 {
 	struct ranks_one *one = context;
@@ -225,8 +225,11 @@ static void *cross(void *context)
 
 	outcome->status = taut_server_join(&options, &worker, &outcome->why);
 	if (!outcome->status)
-		outcome->status = declare(worker, one->rank, &keys[0], &keys[1],
-			&outcome->why);
+		outcome->status = taut_server_declare(worker, &key_a,
+			one->rank, 0, &keys[0], &outcome->why);
+	if (!outcome->status)
+		outcome->status = taut_server_declare(worker, &key_b,
+			1 - (int)one->rank, 0, &keys[1], &outcome->why);
 	for (uint32_t i = 0; i < 2 && !outcome->status; i++)
 		outcome->status = taut_server_start(worker,
 			keys[(i + one->rank) % 2], TAUT_SERVER_PUSH_PULL,
@@ -234,7 +237,7 @@ static void *cross(void *context)
 			&outcome->why);
 	if (!outcome->status)
 		outcome->status = taut_server_wait(
-			worker, TAUT_NONE, 20 * second_ns, &outcome->why);
+			worker, TAUT_NONE, 8 * second_ns, &outcome->why);
 	taut_server_leave(worker);
 	return NULL;
 }
@@ -468,6 +471,32 @@ static void test_refused(void **state)
 		close(fds[i]);
 }
 
+static void test_memory(void **state)
+{
+	struct taut_server_options options = { .n_workers = 2,
+		.secret = "sesame", .listen = "127.0.0.1:1" };
+	struct taut_server *server = NULL;
+	char listen[32];
+	taut_status status;
+
+	(void)state;
+	snprintf(listen, sizeof listen, "127.0.0.1:%u", ranks_free_port());
+	options.listen = listen;
+	for (long n = 0;; n++) {
+		alloc_fail_after(n);
+		status = taut_server_create(&options, &server, NULL);
+		if (status == TAUT_OK)
+			break;
+		assert_int_equal(status, TAUT_ENOMEM);
+		assert_null(server);
+	}
+	alloc_fail_never();
+	taut_server_destroy(server);
+	options.n_workers = 0;
+	assert_int_equal(taut_server_create(&options, &server, NULL),
+		TAUT_EINVAL);
+}
+
 static void test_missing(void **state)
 {
 	const struct taut_server_options options = { .n_workers = 1,
@@ -485,6 +514,7 @@ static void test_missing(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_cross),
