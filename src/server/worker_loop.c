@@ -429,7 +429,7 @@ static bool leave(struct loop *loop)
 	bool leaves, busy, all = true;
 
 	pthread_mutex_lock(&worker->mutex);
-	leaves = worker->leaves;
+	leaves = worker->leaves && !worker->fault.code;
 	busy = worker->n_busy > 0;
 	pthread_mutex_unlock(&worker->mutex);
 	if (!leaves)
