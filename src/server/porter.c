@@ -161,10 +161,4 @@ void tauti_porter_stop(struct taut_server *server)
 	(void)!write(server->porter_fd, &one, sizeof one);
 	pthread_join(server->porter, NULL);
 	server->has_porter = false;
-	while (server->arrived) {
-		struct tauti_peer *peer = server->arrived;
-
-		server->arrived = peer->next;
-		tauti_peer_destroy(peer);
-	}
 }

@@ -140,11 +140,22 @@ static void part_with(struct taut_server *server, uint32_t worker)
 	server->peers[worker] = NULL;
 }
 
+static void part_with_arrived(struct taut_server *server)
+{
+	while (server->arrived) {
+		struct tauti_peer *peer = server->arrived;
+
+		server->arrived = peer->next;
+		tauti_peer_destroy(peer);
+	}
+}
+
 void taut_server_destroy(struct taut_server *server)
 {
 	if (!server)
 		return;
 	tauti_porter_stop(server);
+	part_with_arrived(server);
 	for (uint32_t w = 0; server->peers && w < server->options.n_workers; w++)
 		part_with(server, w);
 	tauti_door_close(server->door);
@@ -439,6 +450,12 @@ static void tell_all(struct taut_server *server, const struct taut_error *why)
 {
 	int64_t until_ns = tauti_meet_now_ns() + tell_ns;
 
+	/* Those too that came in at the last moment; the porter is gone. */
+	for (struct tauti_peer *peer = server->arrived; peer; peer = peer->next)
+		if (tauti_link_tell(&peer->link, peer->worker, TAUT_EIO,
+			why->message))
+			hang_up(&peer->link, until_ns);
+	part_with_arrived(server);
 	for (uint32_t w = 0; w < server->options.n_workers; w++)
 		if (server->peers[w])
 			(void)tauti_link_tell(&server->peers[w]->link, w,

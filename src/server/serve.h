@@ -69,7 +69,7 @@ struct taut_server {
 	struct tauti_peer *arrived;
 };
 
-/* porter.c: the thread, and what it leaves when it ends. */
+/* porter.c: the thread; those that arrived stay in the list when it ends. */
 TAUT_NODISCARD taut_status tauti_porter_start(
 	struct taut_server *server, struct taut_error *reterr);
 void tauti_porter_stop(struct taut_server *server);
