@@ -446,6 +446,22 @@ static taut_status check_end(
 	return TAUT_OK;
 }
 
+/* Until the other side has closed too: it does so before its engine would see this
+ * one's go, which UCX 1.13 does not survive while it connects. */
+static void await_close(struct tauti_link *link, int64_t until_ns)
+{
+	struct tauti_frame frame;
+	taut_status status;
+
+	if (link->fd < 0)
+		return;
+	tauti_links_flush(link, 1, until_ns);
+	do
+		status = tauti_link_await(link, until_ns, &frame);
+	while (status == TAUT_OK);
+	tauti_link_close(link);
+}
+
 static void tell_all(struct taut_server *server, const struct taut_error *why)
 {
 	int64_t until_ns = tauti_meet_now_ns() + tell_ns;
@@ -454,7 +470,7 @@ static void tell_all(struct taut_server *server, const struct taut_error *why)
 	for (struct tauti_peer *peer = server->arrived; peer; peer = peer->next)
 		if (tauti_link_tell(&peer->link, peer->worker, TAUT_EIO,
 			why->message))
-			hang_up(&peer->link, until_ns);
+			await_close(&peer->link, until_ns);
 	part_with_arrived(server);
 	for (uint32_t w = 0; w < server->options.n_workers; w++)
 		if (server->peers[w])
@@ -463,7 +479,7 @@ static void tell_all(struct taut_server *server, const struct taut_error *why)
 	for (uint32_t w = 0; w < server->options.n_workers; w++) {
 		if (!server->peers[w])
 			continue;
-		hang_up(&server->peers[w]->link, until_ns);
+		await_close(&server->peers[w]->link, until_ns);
 		part_with(server, w);
 	}
 }
@@ -475,8 +491,9 @@ taut_status taut_server_run(struct taut_server *server, struct taut_error *reter
 
 	while (!status && !tauti_core_over(server->core)) {
 		take_arrived(server);
-		move(server);
+		/* A closed link is seen before an engine hears of it. */
 		look_after_links(server);
+		move(server);
 		if (!part_with_some(server)) {
 			status = check_end(server, &why);
 			if (!status)

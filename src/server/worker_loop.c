@@ -538,9 +538,12 @@ void *tauti_worker_loop(void *context)
 	if (!prepare(&loop))
 		no_memory(worker);
 	while (!tauti_worker_fault(worker, NULL)) {
+		/* A closed link is seen before an engine hears of it. */
+		look_after_links(worker);
+		if (tauti_worker_fault(worker, NULL))
+			break;
 		declare(&loop);
 		move(&loop);
-		look_after_links(worker);
 		if (leave(&loop))
 			break;
 		if (!tauti_worker_fault(worker, NULL))
