@@ -19,6 +19,7 @@ static const struct verb *const verbs[] = {
 	&verb_stragglers,
 	&verb_convert,
 	&verb_bench,
+	&verb_server,
 };
 enum { N_VERBS = sizeof verbs / sizeof verbs[0] };
 

@@ -13,6 +13,7 @@ extern const struct verb verb_diff;
 extern const struct verb verb_stragglers;
 extern const struct verb verb_convert;
 extern const struct verb verb_bench;
+extern const struct verb verb_server;
 
 #define ABOUT_RUN \
 	"A RUN is what taut record wrote, or a trace file or a folder of them, " \

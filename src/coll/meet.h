@@ -8,6 +8,7 @@
  *     meet_guest.c   the other ranks until then
  *     meet.c         gathering, leaving
  *     meet_watch.c   who is gone
+ *     meet_door.c    rank 0 that takes the others one by one
  *
  * On the wire a frame is 8 bytes and a body, numbers with the low byte first:
  *
@@ -244,5 +245,35 @@ bool tauti_meet_confess(struct tauti_meet *meet);
 /* meet_watch.c */
 void tauti_meet_ring(struct tauti_meet *meet); /* wakes the watcher; any thread */
 void tauti_meet_unwatch(struct tauti_meet *meet);
+
+/* --- meet_door.c ------------------------------------------------------------------
+ * For a server, whose workers come one by one: each is rank 1 .. of n_ranks in the
+ * hand-shake, and then shares with it a meeting of two, in which it is rank 1. A
+ * guest, for its part, calls tauti_meet_create() and then tauti_meet_make_pair().
+ * Threads: one at a time. */
+struct tauti_door;
+
+/* Listens when it returns. */
+TAUT_NODISCARD taut_status tauti_door_open(const char *address,
+	const char *secret, uint32_t n_ranks, struct tauti_door **ret_door,
+	struct taut_error *reterr);
+void tauti_door_close(struct tauti_door *door); /* NULL is fine */
+/* Waits for the next that proves itself, whose link is the caller's then: it waits
+ * for a START (of tauti_door_meet()), or a LOST that says why not. TAUT_EAGAIN:
+ * stop_fd became readable. */
+TAUT_NODISCARD taut_status tauti_door_take(struct tauti_door *door, int stop_fd,
+	struct tauti_link *ret_link, uint32_t *ret_rank);
+/* Connections that proved nothing, or another number of ranks. */
+uint64_t tauti_door_refused(const struct tauti_door *door);
+/* The meeting of two over that link, for tauti_meet_gather() and engines; its
+ * links[1] has it then. NULL: no memory, and the link is still the caller's. */
+struct tauti_meet *tauti_door_meet(const struct tauti_link *link,
+	int64_t within_ns, int64_t lost_after_ns);
+void tauti_meet_make_pair(struct tauti_meet *meet);
+/* The line of a LOST frame, without what would command a terminal. */
+void tauti_frame_line(const struct tauti_frame *frame, char *line, size_t size);
+/* A LOST frame. False: no room. */
+bool tauti_link_tell(struct tauti_link *link, uint32_t rank, taut_status code,
+	const char *line);
 
 #endif /* TAUT_COLL_MEET_H */

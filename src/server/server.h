@@ -1,0 +1,200 @@
+/* server.h - what the files of the parameter server share.
+ *
+ *     place.c    which server has which part
+ *     update.c   the arithmetic of a push
+ *     core.c  core_round.c  core_buffer.c
+ *                what is summed when, who waits for which round, what happens
+ *                when somebody is lost: no clock, no network, no thread
+ *     wire.c     what is said, as bytes
+ *     porter.c   lets workers in, one after the other
+ *     serve.c  guest.c
+ *                the network around the core
+ *     worker.c  worker_loop.c  worker_join.c
+ *                the other side */
+#ifndef TAUT_SERVER_SERVER_H
+#define TAUT_SERVER_SERVER_H
+
+#include <taut/server.h>
+
+enum {
+	TAUTI_PARTS_MOST = 1 << 20, /* of all servers; they fit in a tag */
+	TAUTI_SERVERS_MOST = 1024,
+	TAUTI_WORKERS_MOST = 4096,
+};
+
+/* --- update.c ------------------------------------------------------------------------- */
+struct tauti_update_state {
+	uint64_t step;
+	double power1, power2; /* beta1^step, beta2^step, by multiplication */
+	void *moments[2];      /* of the part's type and count */
+};
+uint32_t tauti_update_moments(const struct taut_server_update *update);
+/* One step; not of SUM. float32 and float64. */
+void tauti_update_apply(const struct taut_server_update *update,
+	enum taut_type type, struct tauti_update_state *state, void *value,
+	const void *gradient, uint64_t count);
+/* Types that have a factor; data *= factor, which is rounded to the type. */
+bool tauti_scales(enum taut_type type);
+void tauti_scale(enum taut_type type, void *data, double factor, uint64_t count);
+
+/* --- core.c ------------------------------------------------------------------------------
+ * Threads: one at a time. Callbacks only begin things: they call nothing here; what
+ *          they began ends with a later call.
+ * Faults:  a status of join, declare or ask is the worker's fault: the caller
+ *          tells it the line and calls lost(). When nobody can go on, fault()
+ *          has the line from then on, and nothing more is begun. */
+struct tauti_core;
+
+enum tauti_ask { /* bits of what a worker asks for */
+	TAUTI_ASK_PUSH = 1,
+	TAUTI_ASK_PULL = 2,
+	TAUTI_ASK_FIRST = 4, /* a push that is the value itself */
+};
+
+struct tauti_part_said { /* as a worker declares it */
+	uint32_t part;
+	enum taut_type type;
+	uint64_t count, hash; /* hash: of the key's name and the part's place */
+};
+
+struct tauti_core_calls {
+	/* Receive the push into this memory; then tauti_core_received(). */
+	void (*receive)(void *context, uint32_t worker, uint32_t part,
+		uint32_t round, void *into, size_t bytes);
+	/* Send this; then tauti_core_answered(). The memory does not change until
+	 * then. */
+	void (*answer)(void *context, uint32_t worker, uint32_t part,
+		uint32_t round, const void *data, size_t bytes,
+		uint32_t contributors);
+	/* Before and after a sum or an update. NULL: not wanted. */
+	void (*did)(void *context, enum taut_server_did did, uint32_t worker,
+		uint32_t part, uint32_t round, uint64_t bytes, bool begins);
+};
+
+/* Of options: n_workers, update, unordered, async, bounded, staleness, on_loss,
+ * memory_bytes, landing_bytes. */
+TAUT_NODISCARD taut_status tauti_core_create(
+	const struct taut_server_options *options,
+	const struct tauti_core_calls *calls, void *context,
+	struct tauti_core **ret_core, struct taut_error *reterr);
+/* Everything that was begun must be over. NULL is fine. */
+void tauti_core_destroy(struct tauti_core *core);
+
+enum tauti_presence { TAUTI_EXPECTED, TAUTI_JOINED, TAUTI_DECLARED, TAUTI_LEFT,
+	TAUTI_GONE };
+/* "is there already", ... */
+const char *tauti_presence_text(enum tauti_presence presence);
+
+/* TAUT_EMATCH: it has come before. */
+TAUT_NODISCARD taut_status tauti_core_join(struct tauti_core *core,
+	uint32_t worker, struct taut_error *reterr);
+/* n parts by rising number; the first worker's are the truth. TAUT_EMATCH: they
+ * are not those of another worker; TAUT_EINVAL: too much memory, or a type that
+ * the rule does not take; TAUT_EFORMAT: not a list of parts; TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_core_declare(struct tauti_core *core,
+	uint32_t worker, const struct tauti_part_said *said, size_t n,
+	struct taut_error *reterr);
+/* round: of a push, the worker's next of this part, from 1; of a pull alone its
+ * last. TAUT_EFORMAT: it may not ask for that now. */
+TAUT_NODISCARD taut_status tauti_core_ask(struct tauti_core *core,
+	uint32_t worker, uint32_t part, uint32_t ask, uint32_t round,
+	struct taut_error *reterr);
+void tauti_core_received(
+	struct tauti_core *core, uint32_t worker, uint32_t part);
+void tauti_core_answered(
+	struct tauti_core *core, uint32_t worker, uint32_t part);
+/* Nothing of the worker's is under way any more: its memory is free. why: "its
+ * connection closed". */
+void tauti_core_lost(struct tauti_core *core, uint32_t worker,
+	const char *where, const char *why);
+/* Whether nothing of the worker's has to be received or answered. */
+bool tauti_core_is_idle(const struct tauti_core *core, uint32_t worker);
+/* In peace, once it is idle. */
+void tauti_core_left(struct tauti_core *core, uint32_t worker);
+
+enum tauti_presence tauti_core_presence(
+	const struct tauti_core *core, uint32_t worker);
+/* TAUT_OK, or why nobody can go on. */
+taut_status tauti_core_fault(
+	const struct tauti_core *core, struct taut_error *reterr);
+/* All have come and are gone. */
+bool tauti_core_over(const struct tauti_core *core);
+/* The first worker that has not come, or TAUT_NONE. */
+uint32_t tauti_core_missing(const struct tauti_core *core);
+void tauti_core_counts(
+	const struct tauti_core *core, struct taut_server_counts *ret_counts);
+
+/* --- wire.c --------------------------------------------------------------------------------
+ * Over an engine of two ranks, the server 0 and the worker 1; numbers with the low
+ * byte first.
+ *
+ *     worker                                  server
+ *     ASK  declare n                     ->
+ *     TABLE n parts of 24 bytes          ->
+ *     ASK  verb part round               ->
+ *     PUSH bytes of the part             ->   where the verb has a push
+ *                                        <-   ANSWER part round contributors
+ *                                        <-   DATA bytes of the part
+ *
+ * An ASK names its length by what was declared, so every message has a size that
+ * the receiver knows before it comes. */
+enum {
+	TAUTI_ASK_BYTES = 16,
+	TAUTI_ANSWER_BYTES = 16,
+	TAUTI_SAID_BYTES = 24,
+	TAUTI_GREETING_BYTES = 32,
+	TAUTI_ASKS_AHEAD = 32, /* receives that a server has begun */
+	TAUTI_WIRE_VERSION = 1,
+};
+
+enum tauti_tag { TAUTI_TAG_ASK = 1, TAUTI_TAG_TABLE, TAUTI_TAG_PUSH,
+	TAUTI_TAG_ANSWER, TAUTI_TAG_DATA };
+
+/* Of 48 bits: what, which part, the low bits of a number that rises. */
+static inline uint64_t tauti_tag_of(
+	enum tauti_tag what, uint32_t part, uint32_t number)
+{
+	return (uint64_t)what << 44 | (uint64_t)part << 20 |
+		(number & 0xfffff);
+}
+
+/* part: of DECLARE how many, of LEAVE 0; round: 0 */
+enum { TAUTI_ASK_DECLARE = 0x80, TAUTI_ASK_LEAVE = 0x40 };
+struct tauti_asked {
+	uint32_t ask, part, round;
+};
+void tauti_asked_write(
+	const struct tauti_asked *asked, uint8_t bytes[TAUTI_ASK_BYTES]);
+/* False: not an ASK. Whether it may be asked now is the core's to say. */
+TAUT_NODISCARD bool tauti_asked_read(
+	const uint8_t bytes[TAUTI_ASK_BYTES], struct tauti_asked *ret_asked);
+
+struct tauti_answer {
+	uint32_t part, round, contributors;
+};
+void tauti_answer_write(
+	const struct tauti_answer *answer, uint8_t bytes[TAUTI_ANSWER_BYTES]);
+TAUT_NODISCARD bool tauti_answer_read(
+	const uint8_t bytes[TAUTI_ANSWER_BYTES], struct tauti_answer *ret_answer);
+
+void tauti_said_write(
+	const struct tauti_part_said *said, uint8_t bytes[TAUTI_SAID_BYTES]);
+/* False: no such type, or nothing in it. */
+TAUT_NODISCARD bool tauti_said_read(
+	const uint8_t bytes[TAUTI_SAID_BYTES], struct tauti_part_said *ret_said);
+
+/* What both sides must agree on before anything else. */
+struct tauti_greeting {
+	uint32_t version, index, n_servers, n_workers;
+};
+void tauti_greeting_write(const struct tauti_greeting *greeting,
+	uint8_t bytes[TAUTI_GREETING_BYTES]);
+/* TAUT_EMATCH, and a line that says what differs. */
+TAUT_NODISCARD taut_status tauti_greeting_check(
+	const struct tauti_greeting *own,
+	const uint8_t bytes[TAUTI_GREETING_BYTES], const char *who,
+	struct taut_error *reterr);
+
+int64_t tauti_server_now_ns(void);
+
+#endif /* TAUT_SERVER_SERVER_H */

@@ -1,0 +1,554 @@
+/* worker_loop.c - the thread of a worker; see worker.h. */
+#include "server/worker.h"
+
+#include <inttypes.h>
+#include <stdlib.h>
+#include <unistd.h>
+
+static const uint32_t server_rank = 0; /* in the engine of two */
+static const int64_t tell_ns = 500000000;
+
+/* What the thread knows besides. */
+struct loop {
+	struct taut_server_worker *worker;
+	uint8_t **tables; /* what each server is told; until the end */
+	struct taut_coll_request *told; /* 2 a server, and 1 for the goodbye */
+	uint8_t (*asks)[2][TAUTI_ASK_BYTES];
+	bool has_declared, says_goodbye;
+	int64_t goodbye_ns;
+};
+
+static void gone(struct taut_server_worker *worker,
+	const struct tauti_server_link *server, const char *why)
+{
+	struct taut_error line;
+
+	taut_error_set(&line, TAUT_EIO, -1, "server %u (%.200s) is gone: "
+		"%.200s", (unsigned)(server - worker->servers), server->name,
+		why);
+	tauti_worker_fail(worker, &line);
+}
+
+/* --- messages --------------------------------------------------------------------------------- */
+
+static taut_status send_to(struct taut_server_worker *worker,
+	struct tauti_server_link *server, uint64_t tag, const void *data,
+	size_t bytes, struct taut_coll_request *request)
+{
+	struct taut_error err = { .message = "" };
+	taut_status status = server->engine.table->send(server->engine.context,
+		&server_rank, 1, tag, data, bytes, request, &err);
+
+	if (status)
+		gone(worker, server, err.message);
+	return status;
+}
+
+static taut_status ask(struct taut_server_worker *worker,
+	struct tauti_server_link *server, const struct tauti_asked *asked,
+	uint8_t words[TAUTI_ASK_BYTES], struct taut_coll_request *request)
+{
+	tauti_asked_write(asked, words);
+	return send_to(worker, server, tauti_tag_of(TAUTI_TAG_ASK, 0,
+		server->n_asked++), words, TAUTI_ASK_BYTES, request);
+}
+
+static void forget(struct taut_coll_request *request, taut_status status)
+{
+	(void)request; /* a fault is the link's or the engine's to tell */
+	(void)status;
+}
+
+static void no_memory(struct taut_server_worker *worker)
+{
+	struct taut_error line;
+
+	taut_error_set(&line, TAUT_ENOMEM, -1, "worker: out of memory");
+	tauti_worker_fail(worker, &line);
+}
+
+/* --- declaring ---------------------------------------------------------------------------------- */
+
+static uint32_t count_parts(
+	const struct taut_server_worker *worker, uint32_t server)
+{
+	uint32_t n = 0;
+
+	for (size_t i = 0; i < worker->n_trips; i++)
+		n += worker->trips[i].place.server == server;
+	return n;
+}
+
+static void declare_to(struct loop *loop, uint32_t i)
+{
+	struct taut_server_worker *worker = loop->worker;
+	const struct tauti_asked asked = { TAUTI_ASK_DECLARE,
+		count_parts(worker, i), 0 };
+	uint8_t *at = malloc((size_t)asked.part * TAUTI_SAID_BYTES + 1);
+
+	if (!at) {
+		no_memory(worker);
+		return;
+	}
+	loop->tables[i] = at;
+	for (size_t k = 0; k < worker->n_trips; k++) {
+		const struct tauti_trip *trip = &worker->trips[k];
+		const struct tauti_part_said said = { trip->part, trip->type,
+			trip->place.count, trip->hash };
+
+		if (trip->place.server != i)
+			continue;
+		tauti_said_write(&said, at);
+		at += TAUTI_SAID_BYTES;
+	}
+	if (!ask(worker, &worker->servers[i], &asked, loop->asks[i][0],
+		&loop->told[3 * i]))
+		(void)send_to(worker, &worker->servers[i],
+			tauti_tag_of(TAUTI_TAG_TABLE, 0, 0), loop->tables[i],
+			(size_t)asked.part * TAUTI_SAID_BYTES,
+			&loop->told[3 * i + 1]);
+}
+
+/* Once there is something to declare, and before it is asked for. */
+static void declare(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+	bool is_open;
+
+	pthread_mutex_lock(&worker->mutex);
+	is_open = worker->is_open;
+	pthread_mutex_unlock(&worker->mutex);
+	if (!is_open || loop->has_declared)
+		return;
+	loop->has_declared = true;
+	for (uint32_t i = 0; i < worker->n_servers; i++)
+		declare_to(loop, i);
+}
+
+/* --- trips ------------------------------------------------------------------------------------------ */
+
+static void receive(struct tauti_trip *trip, int i, uint64_t tag, void *into,
+	size_t bytes)
+{
+	struct tauti_engine *engine = &trip->server->engine;
+	struct taut_error err = { .message = "" };
+
+	trip->halves[1].pending++;
+	if (!engine->table->recv(engine->context, server_rank, tag, into, bytes,
+		&trip->halves[1].requests[i].request, &err))
+		return;
+	trip->halves[1].pending--;
+	gone(trip->worker, trip->server, err.message);
+}
+
+static void send(struct tauti_trip *trip, int i, uint64_t tag,
+	const void *data, size_t bytes)
+{
+	trip->halves[0].pending++;
+	if (send_to(trip->worker, trip->server, tag, data, bytes,
+		&trip->halves[0].requests[i].request))
+		trip->halves[0].pending--;
+}
+
+static struct tauti_asked what_to_ask(
+	struct tauti_trip *trip, enum taut_server_verb verb)
+{
+	struct tauti_asked asked = { 0, trip->part, 0 };
+
+	if (verb == TAUT_SERVER_PUSH || verb == TAUT_SERVER_PUSH_PULL)
+		asked.ask = TAUTI_ASK_PUSH;
+	if (verb == TAUT_SERVER_FIRST && trip->worker->worker == 0)
+		asked.ask = TAUTI_ASK_FIRST;
+	if (verb != TAUT_SERVER_PUSH)
+		asked.ask |= TAUTI_ASK_PULL;
+	trip->pushed += asked.ask & TAUTI_ASK_PUSH;
+	asked.round = trip->pushed;
+	return asked;
+}
+
+static void scale(const struct tauti_trip *trip,
+	const struct tauti_worker_key *key, uint8_t *data)
+{
+	if (tauti_scales(trip->type) && (key->factor > 0 || key->factor < 0) &&
+		(key->factor > 1 || key->factor < 1))
+		tauti_scale(trip->type, data, key->factor, trip->place.count);
+}
+
+static void begin_halves(struct tauti_trip *trip, uint64_t number)
+{
+	for (int i = 0; i < 2; i++) {
+		struct tauti_half *half = &trip->halves[i];
+
+		half->pending = 1; /* so that it cannot end before all began */
+		half->status = TAUT_OK;
+		half->is_started = half->is_over = false;
+	}
+	trip->halves[0].number = number;
+	trip->halves[0].is_started = true;
+}
+
+/* Asks for both at once: what is pulled is sent as soon as it is there. */
+static void begin_push(struct taut_server_worker *worker,
+	struct tauti_trip *trip, uint64_t number)
+{
+	const struct tauti_worker_key *key = &worker->keys[trip->place.key];
+	size_t size = taut_type_bytes(trip->type);
+	uint8_t *data = key->data + trip->place.first * size;
+	size_t bytes = (size_t)trip->place.count * size;
+	struct tauti_asked asked = what_to_ask(trip, key->verb);
+
+	trip->pulls = asked.ask & TAUTI_ASK_PULL;
+	begin_halves(trip, number);
+	if (!worker->n_under_way++)
+		worker->busy_from_ns = tauti_server_now_ns();
+	if (asked.ask & TAUTI_ASK_PUSH)
+		scale(trip, key, data);
+	if (trip->pulls) {
+		receive(trip, 0, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
+			trip->answer, sizeof trip->answer);
+		receive(trip, 1, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
+			data, bytes);
+	}
+	tauti_asked_write(&asked, trip->ask);
+	send(trip, 0, tauti_tag_of(TAUTI_TAG_ASK, 0, trip->server->n_asked++),
+		trip->ask, sizeof trip->ask);
+	if (asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST))
+		send(trip, 1, tauti_tag_of(TAUTI_TAG_PUSH, trip->part,
+			trip->pushed), data, bytes);
+	tauti_half_done(&trip->halves[0], TAUT_OK);
+	tauti_half_done(&trip->halves[1], TAUT_OK);
+}
+
+static void note(struct taut_server_worker *worker,
+	const struct tauti_trip *trip, uint32_t contributors)
+{
+	struct tauti_worker_key *key = &worker->keys[trip->place.key];
+	uint64_t bytes = trip->place.count * taut_type_bytes(trip->type);
+	bool pushed = key->verb == TAUT_SERVER_PUSH ||
+		key->verb == TAUT_SERVER_PUSH_PULL ||
+		(key->verb == TAUT_SERVER_FIRST && !worker->worker);
+
+	pthread_mutex_lock(&worker->mutex);
+	if (trip->pulls && contributors < key->contributors)
+		key->contributors = contributors;
+	worker->counts.pushed_bytes += pushed ? bytes : 0;
+	worker->counts.pulled_bytes += trip->pulls ? bytes : 0;
+	if (!--worker->n_under_way)
+		worker->counts.busy_ns += tauti_server_now_ns() -
+			worker->busy_from_ns;
+	pthread_mutex_unlock(&worker->mutex);
+}
+
+/* When both the scheduler and the wire are that far. */
+static void finish_half(
+	struct taut_server_worker *worker, struct tauti_half *half)
+{
+	struct taut_error err = { .message = "" };
+	struct tauti_answer answer = { 0, 0, 0 };
+
+	if (!half->is_started || !half->is_over)
+		return;
+	if (half == &half->trip->halves[1]) {
+		(void)!tauti_answer_read(half->trip->answer, &answer);
+		note(worker, half->trip, answer.contributors);
+	}
+	if (taut_sched_finished(worker->sched, half->number, &err))
+		tauti_worker_fail(worker, &err);
+}
+
+static void begin_piece(struct taut_server_worker *worker,
+	const struct taut_sched_piece *piece)
+{
+	struct tauti_trip *trip = &worker->trips[piece->task / 2];
+
+	if (piece->task % 2 == 0) {
+		begin_push(worker, trip, piece->number);
+		return;
+	}
+	trip->halves[1].number = piece->number;
+	trip->halves[1].is_started = true;
+	finish_half(worker, &trip->halves[1]);
+}
+
+/* What the scheduler has started since. */
+static void begin_pieces(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+
+	for (;;) {
+		struct taut_sched_piece piece = { .task = 0 };
+		bool some;
+
+		pthread_mutex_lock(&worker->mutex);
+		some = worker->queue_count && !worker->fault.code;
+		if (some) {
+			piece = worker->queue[worker->queue_from];
+			worker->queue_from = (worker->queue_from + 1) %
+				(2 * worker->n_trips);
+			worker->queue_count--;
+		}
+		pthread_mutex_unlock(&worker->mutex);
+		if (!some)
+			return;
+		declare(loop);
+		begin_piece(worker, &piece);
+	}
+}
+
+static void end_half(struct taut_server_worker *worker, struct tauti_half *half)
+{
+	struct tauti_trip *trip = half->trip;
+	bool pulled = half == &trip->halves[1] && trip->pulls;
+	struct tauti_answer answer;
+
+	if (half->status) {
+		gone(worker, trip->server, half->status == TAUT_EMATCH ?
+			"a message of it has another size than it should" :
+			"its connection broke");
+		return;
+	}
+	if (pulled && (!tauti_answer_read(trip->answer, &answer) ||
+		answer.part != trip->part)) {
+		gone(worker, trip->server, "it answers what was not asked");
+		return;
+	}
+	half->is_over = true;
+	finish_half(worker, half);
+}
+
+static bool settle(struct taut_server_worker *worker)
+{
+	struct tauti_half *half;
+	bool some = false;
+
+	while ((half = worker->ended)) {
+		worker->ended = half->next;
+		if (!worker->ended)
+			worker->ended_at = &worker->ended;
+		some = true;
+		end_half(worker, half);
+	}
+	return some;
+}
+
+/* --- links ------------------------------------------------------------------------------------------- */
+
+static void listen_to(struct taut_server_worker *worker,
+	struct tauti_server_link *server)
+{
+	struct tauti_frame frame;
+	taut_status status = TAUT_OK;
+	struct taut_error line;
+	char text[400];
+
+	while (status == TAUT_OK && !server->has_left) {
+		status = tauti_link_read(&server->link, &frame);
+		if (status == TAUT_OK && frame.kind == TAUTI_LOST) {
+			tauti_frame_line(&frame, text, sizeof text);
+			taut_error_set(&line, TAUT_EIO, -1, "%s", text);
+			tauti_worker_fail(worker, &line);
+			return;
+		}
+		if (status == TAUT_OK) {
+			server->has_left = frame.kind == TAUTI_LEAVE;
+			server->link.watched = true;
+		} else if (status != TAUT_EAGAIN) {
+			gone(worker, server,
+				tauti_link_why(&server->link, status));
+		}
+	}
+	(void)tauti_link_write(&server->link);
+}
+
+static void look_after_links(struct taut_server_worker *worker)
+{
+	int64_t now_ns;
+
+	for (uint32_t i = 0; i < worker->n_servers; i++)
+		listen_to(worker, &worker->servers[i]);
+	now_ns = tauti_server_now_ns();
+	for (uint32_t i = 0; i < worker->n_servers; i++) {
+		struct tauti_server_link *server = &worker->servers[i];
+		int64_t silent_ns = now_ns - server->link.heard_ns;
+		struct taut_error text;
+
+		if (server->has_left || silent_ns < worker->lost_after_ns)
+			continue;
+		taut_error_set(&text, TAUT_OK, -1, "it says nothing for %.3g s",
+			(double)silent_ns / 1e9);
+		gone(worker, server, text.message);
+	}
+	if (now_ns < worker->beat_ns)
+		return;
+	worker->beat_ns = now_ns + worker->lost_after_ns / 4;
+	for (uint32_t i = 0; i < worker->n_servers; i++) {
+		struct tauti_link *link = &worker->servers[i].link;
+
+		if (!worker->servers[i].has_left && tauti_link_idle(link) &&
+			tauti_link_put(link, TAUTI_BEAT, NULL, 0))
+			(void)tauti_link_write(link);
+	}
+}
+
+/* --- the end ------------------------------------------------------------------------------------------- */
+
+static void tell_all(struct taut_server_worker *worker)
+{
+	int64_t until_ns = tauti_meet_now_ns() + tell_ns;
+	struct taut_error why;
+
+	if (!tauti_worker_fault(worker, &why))
+		return;
+	for (uint32_t i = 0; i < worker->n_servers; i++) {
+		struct tauti_link *link = &worker->servers[i].link;
+
+		if (!worker->servers[i].has_left && tauti_link_tell(
+			link, worker->worker, TAUT_EIO, why.message))
+			tauti_links_flush(link, 1, until_ns);
+		tauti_link_close(link);
+	}
+}
+
+static void say_goodbye(struct loop *loop)
+{
+	static const struct tauti_asked asked = { TAUTI_ASK_LEAVE, 0, 0 };
+	struct taut_server_worker *worker = loop->worker;
+
+	loop->says_goodbye = true;
+	loop->goodbye_ns = tauti_server_now_ns();
+	for (uint32_t i = 0; i < worker->n_servers; i++)
+		(void)ask(worker, &worker->servers[i], &asked, loop->asks[i][1],
+			&loop->told[3 * i + 2]);
+}
+
+/* True: it is over. */
+static bool leave(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+	struct taut_error line;
+	bool leaves, busy, all = true;
+
+	pthread_mutex_lock(&worker->mutex);
+	leaves = worker->leaves && !worker->fault.code;
+	busy = worker->n_busy > 0;
+	pthread_mutex_unlock(&worker->mutex);
+	if (!leaves)
+		return false;
+	if (busy) {
+		taut_error_set(&line, TAUT_EIO, -1, "worker %" PRIu32 " left "
+			"in the middle of a round", worker->worker);
+		tauti_worker_fail(worker, &line);
+		return false;
+	}
+	if (!loop->says_goodbye)
+		say_goodbye(loop);
+	for (uint32_t i = 0; i < worker->n_servers; i++)
+		all &= worker->servers[i].has_left;
+	return all || tauti_server_now_ns() - loop->goodbye_ns >=
+		worker->lost_after_ns;
+}
+
+/* --- turns ------------------------------------------------------------------------------------------------ */
+
+static void move(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+	struct taut_error err = { .message = "" };
+
+	do {
+		begin_pieces(loop);
+		for (uint32_t i = 0; i < worker->n_servers; i++) {
+			struct tauti_server_link *server = &worker->servers[i];
+
+			if (!server->has_left && server->engine.table->progress(
+				server->engine.context, &err))
+				gone(worker, server, err.message);
+		}
+	} while (settle(worker));
+}
+
+static void sleep_some(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+	int64_t timeout_ns = worker->beat_ns - tauti_server_now_ns();
+	struct taut_error err = { .message = "" };
+	uint64_t count;
+	size_t n = 0;
+
+	worker->polls[n++] = (struct pollfd){ .fd = worker->wake_fd,
+		.events = POLLIN };
+	for (uint32_t i = 0; i < worker->n_servers; i++) {
+		struct tauti_server_link *server = &worker->servers[i];
+		struct tauti_engine *engine = &server->engine;
+
+		if (server->has_left)
+			continue;
+		if (engine->table->arm(engine->context, &err) || worker->ended)
+			timeout_ns = 0; /* a fault is seen in the next turn */
+		worker->polls[n++] = (struct pollfd){ .events = POLLIN,
+			.fd = engine->table->fd(engine->context) };
+		worker->polls[n++] = (struct pollfd){ .fd = server->link.fd,
+			.events = (short)(POLLIN |
+				(tauti_link_idle(&server->link) ? 0 : POLLOUT)) };
+	}
+	pthread_mutex_lock(&worker->mutex);
+	worker->counts.sleeps += timeout_ns > 0;
+	pthread_mutex_unlock(&worker->mutex);
+	tauti_poll(worker->polls, n, timeout_ns);
+	(void)!read(worker->wake_fd, &count, sizeof count);
+}
+
+static bool prepare(struct loop *loop)
+{
+	uint32_t n = loop->worker->n_servers;
+
+	loop->tables = calloc(n, sizeof *loop->tables);
+	loop->told = calloc(3 * (size_t)n, sizeof *loop->told);
+	loop->asks = calloc(n, sizeof *loop->asks);
+	for (uint32_t i = 0; loop->told && i < 3 * n; i++)
+		loop->told[i].done = forget;
+	return loop->tables && loop->told && loop->asks;
+}
+
+/* Engines first: what they read is freed after them. */
+static void finish(struct loop *loop)
+{
+	struct taut_server_worker *worker = loop->worker;
+
+	tell_all(worker);
+	for (uint32_t i = 0; i < worker->n_servers; i++) {
+		struct tauti_engine *engine = &worker->servers[i].engine;
+
+		engine->table->destroy(engine->context);
+		engine->table = NULL;
+		if (loop->tables)
+			free(loop->tables[i]);
+		tauti_link_close(&worker->servers[i].link);
+	}
+	free(loop->tables);
+	free(loop->told);
+	free(loop->asks);
+}
+
+void *tauti_worker_loop(void *context)
+{
+	struct loop loop = { .worker = context };
+	struct taut_server_worker *worker = context;
+
+	if (!prepare(&loop))
+		no_memory(worker);
+	while (!tauti_worker_fault(worker, NULL)) {
+		/* A closed link is seen before an engine hears of it. */
+		look_after_links(worker);
+		if (tauti_worker_fault(worker, NULL))
+			break;
+		declare(&loop);
+		move(&loop);
+		if (leave(&loop))
+			break;
+		if (!tauti_worker_fault(worker, NULL))
+			sleep_some(&loop);
+	}
+	finish(&loop);
+	return NULL;
+}
