@@ -38,17 +38,46 @@ TAUT_NODISCARD taut_status tauti_meet_create(
 TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
 	const void *mine, size_t bytes, void *ret_all,
 	struct taut_error *reterr);
-/* From now on a thread looks after the others. When one is gone (its connection
- * closes, or it says nothing for lost_after_ns) all others are told: lost() is
- * called at most once, on that thread, with the line that names the rank. */
+enum { TAUTI_REACHED = 16 }; /* numbers that say how far a rank took part */
+
+/* Whether this rank waits for others in what all of those took part in that have
+ * left: no more; not yet; now; now, and for one that has left, too. */
+enum tauti_need {
+	TAUTI_NEEDS_NOTHING, TAUTI_NEEDS_LATER, TAUTI_NEEDS_NOW,
+	TAUTI_NEEDS_LEFT,
+};
+
+/* What the watching thread asks and tells. */
+struct tauti_watch {
+	/* At most once: a rank is gone; the line names it. */
+	void (*lost)(void *context, const struct taut_error *why);
+	/* Once for each rank that has left in peace, with what it said then; all
+	 * ranks hear it in one order. NULL: it does not matter. */
+	void (*left)(void *context, uint32_t rank, const uint32_t *reached);
+	/* NULL: nothing. What it answers changes: tauti_meet_ring(). */
+	enum tauti_need (*needs)(void *context);
+	void *context;
+};
+
+/* From now on a thread looks after the others, by way of rank 0. When one is gone
+ * (its connection closes, or it says nothing for lost_after_ns) all others are
+ * told, and when one leaves.
+ * Rank 0 may leave too. Then it stays in tauti_meet_destroy(), and watches, until
+ * none of the others needs anybody, for lost_after_ns at most. Who needs somebody
+ * for so long when rank 0 has gone, or one that has left, takes all for lost. */
 TAUT_NODISCARD taut_status tauti_meet_watch(struct tauti_meet *meet,
-	void (*lost)(void *context, const struct taut_error *why),
-	void *context, struct taut_error *reterr);
+	const struct tauti_watch *watch, struct taut_error *reterr);
 /* This rank cannot go on: lost() of all others is called with this line. Before
  * tauti_meet_destroy(), on any thread but the watching one; waits for nobody. */
 void tauti_meet_fail(struct tauti_meet *meet, const struct taut_error *why);
-/* Leaves in peace: the others are not told that it is lost. When it returns,
- * lost() is not called any more. NULL is fine. */
+/* Leaves in peace: left() of all others is called with these numbers. The first
+ * counts. As tauti_meet_fail(); tauti_meet_destroy() follows, maybe later. */
+void tauti_meet_leave(
+	struct tauti_meet *meet, const uint32_t reached[TAUTI_REACHED]);
+/* Has the watching thread look; any thread. Nothing when there is none. */
+void tauti_meet_ring(struct tauti_meet *meet);
+/* Leaves in peace, with nothing reached, unless it did. When it returns no
+ * function of the watch is called any more. NULL is fine. */
 void tauti_meet_destroy(struct tauti_meet *meet);
 
 /* --- engines ------------------------------------------------------------------------*/

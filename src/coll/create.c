@@ -15,7 +15,7 @@ struct hello {
 	uint64_t want;
 };
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -198,12 +198,32 @@ static void lost(void *context, const struct taut_error *why)
 	tauti_hub_lose(context, why);
 }
 
+static void left(void *context, uint32_t rank, const uint32_t *reached)
+{
+	tauti_hub_left(context, rank, reached);
+}
+
+static enum tauti_need needs(void *context)
+{
+	return tauti_hub_needs(context);
+}
+
 static void tell_others(void *context, const struct taut_error *why)
 {
 	tauti_meet_fail(context, why);
 }
 
-static void leave(void *context)
+static void leave(void *context, const uint32_t *passes)
+{
+	tauti_meet_leave(context, passes);
+}
+
+static void look(void *context)
+{
+	tauti_meet_ring(context);
+}
+
+static void close_meet(void *context)
 {
 	tauti_meet_destroy(context);
 }
@@ -223,14 +243,16 @@ static taut_status make_comm(struct making *making,
 		return status;
 	making->engine.table = NULL;
 	if (making->meet) {
-		status = tauti_meet_watch(
-			making->meet, lost, comm->hub, reterr);
+		const struct tauti_watch watch = { lost, left, needs,
+			comm->hub };
+
+		status = tauti_meet_watch(making->meet, &watch, reterr);
 		if (status) {
 			taut_comm_destroy(comm);
 			return status;
 		}
 		comm->hub->watcher = (struct tauti_watcher){ making->meet,
-			tell_others, leave };
+			tell_others, leave, look, close_meet };
 		making->meet = NULL;
 	}
 	*ret_comm = comm;

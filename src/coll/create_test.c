@@ -1,11 +1,12 @@
 /* Communicators of processes: each engine, on one host and on made-up others; ranks
- * that are killed, stopped, or give up; ranks that do not belong together. */
+ * that are killed, stopped, give up, or leave; ranks that do not belong together. */
 #include "tests/support/ranks.h"
 
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "coll/comm.h"
 #include "coll/oracle.h"
 
 static const int64_t second_ns = 1000000000;
@@ -304,6 +305,104 @@ static void test_stopped(void **state)
 	assert_int_equal(waitpid(ones[1].pid, &status, 0), ones[1].pid);
 }
 
+/* --- ranks that leave ------------------------------------------------------------------*/
+
+/* Nothing ends beyond what it took part in. */
+static int leaves(struct one *one, struct taut_comm *comm)
+{
+	char line[40];
+	struct taut_error err = { .offset = -1 };
+
+	if (run_until_lost(one, comm, &err, 30)) {
+		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
+		return 1;
+	}
+	snprintf(line, sizeof line, "rank %u has left", one->victim);
+	return one->options.rank == one->victim ? 0 : hears(one, comm, line);
+}
+
+static void test_leaves(void **state)
+{
+	(void)state;
+	for (uint32_t victim = 0; victim < 3; victim++)
+		run_ranks(3, "shm", 0, victim, leaves);
+	run_ranks(2, "shm", 0, 0, leaves);
+	run_ranks(3, "ucx", 0, 0, leaves);
+	run_ranks(3, "ucx", 0, 2, leaves);
+	run_ranks(4, "auto", 2, 1, leaves);
+}
+
+static void await_left(const struct taut_comm *comm)
+{
+	while (!atomic_load(&comm->hub->left))
+		usleep(1000);
+}
+
+/* What it took part in ends, also when that begins after it has left. */
+static int still_ends(struct one *one, struct taut_comm *comm)
+{
+	uint32_t rank = one->options.rank, victim = one->victim;
+	float data[100];
+	struct taut_coll_call call = { .verb = TAUT_BROADCAST, .output = data,
+		.count = 100, .root = victim, .way = TAUT_WAY_FLAT };
+	struct taut_error err = { .offset = -1 };
+	char line[40];
+
+	EXPECT(!taut_comm_barrier(comm, NULL));
+	if (rank != victim)
+		await_left(comm);
+	for (int i = 0; i < 5; i++) {
+		for (int k = 0; k < 100; k++)
+			data[k] = rank == victim ? (float)(i + k) : 0;
+		if (taut_comm_run(comm, &call, &err))
+			fprintf(stderr, "rank %u: %s\n", rank, err.message);
+		for (int k = 0; k < 100; k++)
+			EXPECT(data[k] == (float)(i + k));
+	}
+	snprintf(line, sizeof line, "rank %u has left", victim);
+	return rank == victim ? 0 : hears(one, comm, line);
+}
+
+static void test_still_ends(void **state)
+{
+	(void)state;
+	run_ranks(3, "shm", 0, 1, still_ends);
+	run_ranks(3, "shm", 0, 0, still_ends);
+	run_ranks(3, "ucx", 0, 1, still_ends);
+	run_ranks(3, "ucx", 0, 0, still_ends);
+	run_ranks(4, "auto", 2, 0, still_ends);
+}
+
+/* Rank 0 leaves; rank 2 needs a block of rank 1, which is killed. */
+static int killed_later(struct one *one, struct taut_comm *comm)
+{
+	float data[300] = { 0 };
+	struct taut_coll_call call = { .verb = TAUT_BROADCAST, .output = data,
+		.count = 300, .root = 0, .way = TAUT_WAY_DIRECT };
+	struct taut_error err = { .offset = -1 };
+	int64_t began_ns = ranks_now_ns();
+
+	EXPECT(!taut_comm_barrier(comm, NULL));
+	if (one->options.rank == 0)
+		return taut_comm_run(comm, &call, &err) != TAUT_OK;
+	await_left(comm);
+	if (one->options.rank == one->victim)
+		raise(SIGKILL);
+	EXPECT(taut_comm_run(comm, &call, &err) == TAUT_EIO);
+	if (!strstr(err.message, "rank 1"))
+		fprintf(stderr, "%s\n", err.message);
+	EXPECT(strstr(err.message, "rank 1"));
+	EXPECT(ranks_now_ns() - began_ns < 20 * second_ns);
+	return 0;
+}
+
+static void test_killed_later(void **state)
+{
+	(void)state;
+	run_ranks(3, "shm", 0, 1, killed_later);
+	run_ranks(3, "ucx", 0, 1, killed_later);
+}
+
 /* --- ranks that do not belong together -------------------------------------------------*/
 
 static void expect_refused(struct taut_comm_options *options,
@@ -402,6 +501,9 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_still_ends),
+		cmocka_unit_test(test_killed_later),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_unlike),
 	};

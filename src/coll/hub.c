@@ -45,23 +45,33 @@ void tauti_hub_give_block(struct tauti_hub *hub, struct tauti_block *block)
 
 /* --- what is under way -----------------------------------------------------------------*/
 
+/* Other threads read it; this one alone writes, so it needs no locked addition. */
+static void count_under_way(struct tauti_hub *hub, uint32_t more)
+{
+	atomic_store_explicit(&hub->n_under_way, more + atomic_load_explicit(
+		&hub->n_under_way, memory_order_relaxed), memory_order_release);
+}
+
 void tauti_hub_list(struct tauti_hub *hub, struct tauti_run *run)
 {
 	run->older = hub->newest;
 	run->newer = NULL;
 	*(hub->newest ? &hub->newest->newer : &hub->oldest) = run;
 	hub->newest = run;
+	count_under_way(hub, 1);
 }
 
 void tauti_hub_unlist(struct tauti_hub *hub, struct tauti_run *run)
 {
 	*(run->older ? &run->older->newer : &hub->oldest) = run->newer;
 	*(run->newer ? &run->newer->older : &hub->newest) = run->older;
+	count_under_way(hub, (uint32_t)-1);
 }
 
 uint64_t tauti_hub_next_tag(const struct tauti_hub *hub, uint32_t channel)
 {
-	return ((uint64_t)channel << TAUTI_PASS_BITS | hub->passes[channel])
+	return ((uint64_t)channel << TAUTI_PASS_BITS | atomic_load_explicit(
+		&hub->passes[channel], memory_order_relaxed))
 		<< TAUTI_MESSAGE_BITS;
 }
 
@@ -91,7 +101,9 @@ static void drop_engine(struct tauti_hub *hub)
 static void tear_down(struct tauti_hub *hub)
 {
 	hub->torn = true;
-	if (hub->watcher.fail && !atomic_load(&hub->lost))
+	if (hub->stranded)
+		tauti_hub_leave(hub);
+	else if (hub->watcher.fail && !atomic_load(&hub->lost))
 		hub->watcher.fail(hub->watcher.context, &hub->failure);
 	drop_engine(hub);
 	hub->first = hub->last = NULL;
@@ -173,6 +185,7 @@ static taut_status status_of(
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr)
 {
 	look_for_lost(hub);
+	tauti_hub_look_for_left(hub);
 	if (hub->failed)
 		tauti_hub_drain(hub);
 	return status_of(hub, reterr);
@@ -186,7 +199,18 @@ static void note_engine(struct tauti_hub *hub, taut_status status,
 			hub->rank, hub->engine.table->name,
 			taut_status_name(status));
 	why->code = status;
+	tauti_hub_explain_left(hub, why);
 	tauti_hub_note(hub, why);
+}
+
+/* Ends what is done, and then sees whether the rest can end. */
+static taut_status settle(struct tauti_hub *hub, struct taut_error *reterr)
+{
+	tauti_hub_drain(hub);
+	tauti_hub_look_for_left(hub);
+	if (hub->failed)
+		tauti_hub_drain(hub);
+	return status_of(hub, reterr);
 }
 
 taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
@@ -200,8 +224,7 @@ taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
 	look_for_lost(hub);
 	if (status)
 		note_engine(hub, status, &why);
-	tauti_hub_drain(hub);
-	return status_of(hub, reterr);
+	return settle(hub, reterr);
 }
 
 taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
@@ -217,8 +240,7 @@ taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
 	look_for_lost(hub);
 	if (status)
 		note_engine(hub, status, &why);
-	tauti_hub_drain(hub);
-	return status_of(hub, reterr);
+	return settle(hub, reterr);
 }
 
 /* --- life ------------------------------------------------------------------------------*/
@@ -301,6 +323,8 @@ taut_status tauti_hub_create(const struct tauti_hub_options *options,
 			"communicator: out of memory");
 	pthread_mutex_init(&hub->lock, NULL);
 	atomic_init(&hub->lost, false);
+	atomic_init(&hub->left, false);
+	atomic_init(&hub->waits_for_left, false);
 	status = fill(hub, options, reterr);
 	if (status) {
 		free_hub(hub);
@@ -314,8 +338,10 @@ void tauti_hub_destroy(struct tauti_hub *hub)
 {
 	if (!hub)
 		return;
-	if (hub->watcher.leave)
-		hub->watcher.leave(hub->watcher.context);
-	drop_engine(hub);
+	if (!hub->failed)
+		tauti_hub_leave(hub);
+	drop_engine(hub); /* what it has to send is what others wait for */
+	if (hub->watcher.close)
+		hub->watcher.close(hub->watcher.context);
 	free_hub(hub);
 }

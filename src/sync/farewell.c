@@ -222,4 +222,6 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	fill(sync, kind, why ? why->code : TAUT_OK);
 	if (!insist(sync) && first) /* who left in peace cannot answer */
 		await(sync, kind);
+	else /* and the communicator may know that it has left */
+		(void)taut_comm_progress(sync->comm, NULL);
 }
