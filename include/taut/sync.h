@@ -10,7 +10,8 @@
  *          gradients from ready until done; after a failure, until destroy. When
  *          that finds something under way, the communicator ends with it.
  * Threads: any, all at once, but destroy. One more is made; it sleeps while
- *          nothing moves. After fork() the child's copy does nothing.
+ *          nothing moves. After fork() the child's copy does nothing: each call
+ *          is TAUT_EIO, destroy and fail return.
  * Errors:  the first failure ends all: every task that is under way ends with it,
  *          and every later call gives it, with the line that names the rank.
  *          A rank that fails, or leaves with tasks under way, says so, and all

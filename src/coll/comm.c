@@ -113,6 +113,8 @@ taut_status taut_comm_create_inproc(uint32_t n_ranks,
 taut_status taut_comm_twin(struct taut_comm *comm, struct taut_comm **ret_twin,
 	struct taut_error *reterr)
 {
+	if (tauti_origin_is_copy(&comm->hub->origin))
+		return tauti_hub_check(comm->hub, reterr);
 	return tauti_comm_add(comm->hub, ret_twin, reterr);
 }
 
@@ -130,7 +132,9 @@ void taut_comm_destroy(struct taut_comm *comm)
 	struct tauti_hub *hub;
 	struct taut_error why;
 
-	if (!comm)
+	/* Of a child's copy nothing is freed: another thread may have been at
+	 * work in it as the process forked. */
+	if (!comm || tauti_origin_is_copy(&comm->hub->origin))
 		return;
 	hub = comm->hub;
 	if (has_calls(comm)) {
@@ -310,7 +314,8 @@ bool taut_comm_asked(struct taut_comm *comm)
 	const struct tauti_hub *hub = comm->hub;
 	uint64_t all = (UINT64_C(1) << TAUT_COLL_TAG_BITS) - 1;
 
-	return !hub->failed && hub->engine.table->arrived(hub->engine.context,
+	return !tauti_origin_is_copy(&hub->origin) && !hub->failed &&
+		hub->engine.table->arrived(hub->engine.context,
 		tauti_hub_next_tag(hub, comm->channel),
 		all & ~(uint64_t)(TAUT_COLL_MESSAGES - 1));
 }

@@ -147,6 +147,8 @@ void tauti_hub_lose(struct tauti_hub *hub, const struct taut_error *why)
 
 void tauti_hub_wake(struct tauti_hub *hub)
 {
+	if (tauti_origin_is_copy(&hub->origin))
+		return;
 	pthread_mutex_lock(&hub->lock);
 	if (hub->wakeable)
 		hub->engine.table->wake(hub->engine.context);
@@ -172,6 +174,15 @@ static void look_for_lost(struct tauti_hub *hub)
 	tauti_hub_note(hub, &why);
 }
 
+/* In a child's copy nothing is touched but what never changes. */
+static taut_status is_copy(
+	const struct tauti_hub *hub, struct taut_error *reterr)
+{
+	return taut_error_set(reterr, TAUT_EIO, -1, "rank %u: this process was "
+		"forked from that of the communicator, and has no part in it",
+		hub->rank);
+}
+
 static taut_status status_of(
 	const struct tauti_hub *hub, struct taut_error *reterr)
 {
@@ -184,6 +195,8 @@ static taut_status status_of(
 
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr)
 {
+	if (tauti_origin_is_copy(&hub->origin))
+		return is_copy(hub, reterr);
 	look_for_lost(hub);
 	tauti_hub_look_for_left(hub);
 	if (hub->failed)
@@ -218,6 +231,8 @@ taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
 	struct taut_error why = { .offset = -1 };
 	taut_status status;
 
+	if (tauti_origin_is_copy(&hub->origin))
+		return is_copy(hub, reterr);
 	if (hub->failed)
 		return status_of(hub, reterr);
 	status = hub->engine.table->progress(hub->engine.context, &why);
@@ -308,6 +323,7 @@ static void free_hub(struct tauti_hub *hub)
 	tauti_plans_fini(&hub->plans);
 	tauti_table_fini(&hub->table);
 	pthread_mutex_destroy(&hub->lock);
+	tauti_origin_fini(&hub->origin);
 	free(hub->host_of);
 	free(hub);
 }
@@ -321,6 +337,7 @@ taut_status tauti_hub_create(const struct tauti_hub_options *options,
 	if (!hub)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"communicator: out of memory");
+	tauti_origin_init(&hub->origin);
 	pthread_mutex_init(&hub->lock, NULL);
 	atomic_init(&hub->lost, false);
 	atomic_init(&hub->left, false);

@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/origin.h"
 #include "coll/coll.h"
 #include "coll/table.h"
 
@@ -167,6 +168,7 @@ enum {
 };
 
 struct tauti_hub {
+	struct tauti_origin origin;
 	struct tauti_engine engine; /* table: NULL: destroyed */
 	bool owned;                 /* the engine */
 	char engine_name[32];       /* also when it is destroyed */
@@ -230,7 +232,7 @@ void tauti_hub_wake(struct tauti_hub *hub); /* any thread */
 /* The first counts. What is under way ends when the queue is left: at once,
  * unless this is called from inside it. */
 void tauti_hub_fail(struct tauti_hub *hub, const struct taut_error *why);
-/* TAUT_OK, or what it failed with. */
+/* TAUT_OK, or what it failed with; TAUT_EIO in a child's copy. */
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr);
 taut_status tauti_hub_progress(
 	struct tauti_hub *hub, struct taut_error *reterr);

@@ -223,5 +223,5 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	if (!insist(sync) && first) /* who left in peace cannot answer */
 		await(sync, kind);
 	else /* and the communicator may know that it has left */
-		(void)taut_comm_progress(sync->comm, NULL);
+		(void)!taut_comm_progress(sync->comm, NULL);
 }

@@ -24,10 +24,10 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include <taut/sync.h>
 
+#include "base/origin.h"
 #include "base/vec.h"
 
 struct tauti_task_of_sync {
@@ -120,7 +120,7 @@ struct taut_sync {
 	struct taut_sched *sched;
 	struct taut_sync_options options;
 	uint32_t rank, n_ranks;
-	pid_t process;
+	struct tauti_origin origin;
 	pthread_t thread;
 
 	pthread_mutex_t lock; /* of what follows */
@@ -160,6 +160,9 @@ static inline uint32_t tauti_sync_task(
 }
 
 int64_t tauti_sync_now_ns(void);
+/* TAUT_EIO in a child's copy, of which nothing is touched; TAUT_OK else. */
+taut_status tauti_sync_check_origin(
+	const struct taut_sync *sync, struct taut_error *reterr);
 /* Why a collective ended so: the communicator's line, or one that is made up. */
 taut_status tauti_sync_comm_failed(
 	struct taut_sync *sync, taut_status status, struct taut_error *err);
