@@ -74,7 +74,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_next(struct taut_sync *sync,
 	int64_t timeout_ns, uint32_t *ret_task, struct taut_error *reterr);
 
 /* --- between iterations ---------------------------------------------------------------
- * As taut_sched_tune(): at the same place of the program on every rank. */
+ * As taut_sched_tune(): at the same place of the program on every rank. Where ranks
+ * have other limits then, they end with TAUT_EMATCH before anything is summed. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_tune(struct taut_sync *sync,
 	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
 	struct taut_error *reterr);

@@ -27,8 +27,11 @@ static struct inbox look(struct taut_sync *sync, bool *ret_match)
 	inbox.requests = sync->first_request;
 	sync->first_request = sync->last_request = NULL;
 	inbox.give_up = sync->give_up;
-	*ret_match = sync->frozen &&
-		sync->round.match == TAUTI_MATCH_NOT_ASKED;
+	*ret_match = (sync->frozen &&
+		sync->round.match == TAUTI_MATCH_NOT_ASKED) ||
+		(sync->round.match == TAUTI_MATCH_TUNED &&
+			sync->first_ready != TAUT_NONE &&
+			!sync->round.wants_limits);
 	if (sync->round.match == TAUTI_MATCHED) {
 		inbox.ready = sync->first_ready;
 		sync->first_ready = sync->last_ready = TAUT_NONE;
@@ -95,6 +98,7 @@ static void tune(struct taut_sync *sync, struct tauti_request *request)
 		sync->options.piece_bytes = request->piece_bytes;
 		sync->options.credit_bytes = request->credit_bytes;
 		sync->options.fuse_bytes = request->fuse_bytes;
+		tauti_round_tuned(sync);
 	}
 	tauti_sync_answer(sync, request, status, &why);
 }

@@ -325,9 +325,13 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 static taut_status send_together(struct taut_sync *sync,
 	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err)
 {
-	struct tauti_message *message = take(sync);
-	taut_status status = TAUT_ENOMEM;
+	struct tauti_message *message;
+	taut_status status = tauti_round_may_begin(sync, err);
 
+	if (status)
+		return status;
+	status = TAUT_ENOMEM;
+	message = take(sync);
 	if (!message || !add_pieces(message, pieces, n))
 		goto no_memory;
 	message->copied = !is_contiguous(message);
