@@ -8,6 +8,7 @@
  *     table.c rows.c      what is chosen
  *     meet.c  ...         how ranks find each other, and see that one is gone
  *     host.c              which ranks are on one host
+ *     cores.c             whether those can all run at once
  *     engines/            inproc, shm, ucx, mixed: the files of one begin alike
  */
 #ifndef TAUT_COLL_COLL_H
@@ -89,10 +90,10 @@ struct tauti_engine {
 /* One process, a thread a rank: ret_engines has n_ranks places. */
 TAUT_NODISCARD taut_status tauti_inproc_create(uint32_t n_ranks,
 	struct tauti_engine *ret_engines, struct taut_error *reterr);
-/* The ranks of this host, by memory that they share. host_of: by rank. All ranks
- * call it, also those that are alone on theirs. */
+/* The ranks of this host, by memory that they share. host_of: by rank. spins: they
+ * can all run at once. All ranks call it, also those that are alone on theirs. */
 TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
-	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of,
+	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of, bool spins,
 	struct tauti_engine *ret_engine, struct taut_error *reterr);
 /* All ranks by UCX, which is looked for at run time. TAUT_EIO: it is not there. */
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
@@ -109,5 +110,30 @@ TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
  * memory and are one host to their user: the kernel's boot, host name, namespace of
  * network, user, and what is mounted at /dev/shm. */
 uint64_t tauti_host_id(void);
+/* How many differ; host_of NULL: all are on one. */
+uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks);
+/* Ranks on the host of this one, itself among them. */
+uint32_t tauti_hosts_beside(
+	const uint32_t *host_of, uint32_t n_ranks, uint32_t rank);
+
+/* --- cores.c ---------------------------------------------------------------------------
+ * Who looks for news without sleeping takes a core from another rank, where there
+ * are too few for all. This alone says whether there are: create.c asks it, and
+ * tells the hub and the engine of shared memory. */
+enum { TAUTI_CORE_WORDS = 16 };
+
+struct tauti_cores { /* bytes that ranks send each other */
+	uint64_t may_use[TAUTI_CORE_WORDS]; /* a bit for each core */
+	uint64_t limit; /* thousandths of a core that its control group grants
+	                   to all in it; 0: no limit */
+	uint64_t group; /* which one that is */
+};
+
+void tauti_cores_tell(struct tauti_cores *ret_cores); /* of this process */
+/* Whether n_ranks can run at once on all cores that these n processes of one host
+ * may use, within their limits. */
+bool tauti_cores_enough(
+	const struct tauti_cores *cores, uint32_t n, uint32_t n_ranks);
+bool tauti_cores_enough_here(uint32_t n_ranks); /* this process alone */
 
 #endif /* TAUT_COLL_COLL_H */

@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- scratch ---------------------------------------------------------------------------*/
 
@@ -260,37 +259,12 @@ taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
 
 /* --- life ------------------------------------------------------------------------------*/
 
-/* Hosts that differ, and ranks on this one. */
-static void count_hosts(struct tauti_hub *hub, uint32_t *ret_beside)
-{
-	uint32_t beside = 0;
-
-	hub->n_hosts = hub->host_of ? 0 : 1;
-	for (uint32_t i = 0; hub->host_of && i < hub->n_ranks; i++) {
-		uint32_t k = 0;
-
-		while (hub->host_of[k] != hub->host_of[i])
-			k++;
-		hub->n_hosts += k == i;
-		beside += hub->host_of[i] == hub->host_of[hub->rank];
-	}
-	*ret_beside = hub->host_of ? beside : hub->n_ranks;
-}
-
-/* Looking for news costs another rank its core when there are too few. */
-static int64_t spin_for(uint32_t n_ranks_here)
-{
-	enum { SPIN_NS = 100 * 1000 }; /* a few sleeps, with what wakes them */
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return cores >= (long)n_ranks_here ? SPIN_NS : 0;
-}
+enum { SPIN_NS = 100 * 1000 }; /* a few sleeps, with what wakes them */
 
 static taut_status fill(struct tauti_hub *hub,
 	const struct tauti_hub_options *options, struct taut_error *reterr)
 {
 	size_t bytes = options->n_ranks * sizeof(uint32_t);
-	uint32_t beside;
 
 	hub->engine = options->engine;
 	snprintf(hub->engine_name, sizeof hub->engine_name, "%s",
@@ -306,8 +280,8 @@ static taut_status fill(struct tauti_hub *hub,
 				"communicator: out of memory");
 		memcpy(hub->host_of, options->host_of, bytes);
 	}
-	count_hosts(hub, &beside);
-	hub->spin_ns = spin_for(beside);
+	hub->n_hosts = tauti_hosts_count(hub->host_of, hub->n_ranks);
+	hub->spin_ns = options->spins ? SPIN_NS : 0;
 	return tauti_table_init(&hub->table, hub->n_ranks, hub->n_hosts,
 		options->rows, options->n_rows, reterr);
 }

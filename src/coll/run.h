@@ -207,6 +207,7 @@ struct tauti_hub {
 struct tauti_hub_options {
 	struct tauti_engine engine;
 	bool owned;
+	bool spins; /* there is a core for each rank of this host */
 	uint32_t rank, n_ranks;
 	const uint32_t *host_of; /* copied */
 	const struct taut_coll_choice *rows; /* copied; before what is built in */

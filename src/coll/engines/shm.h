@@ -41,6 +41,7 @@ struct tauti_shm_world {
 	const uint32_t *host_of;
 	tauti_shm_gather_fn gather;
 	void *context;
+	bool spins; /* there is a core for every rank of the host */
 };
 
 /* All ranks call it, and all of a host's succeed or none. base is NULL for a rank

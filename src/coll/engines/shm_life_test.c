@@ -210,7 +210,8 @@ static taut_status lone_gather(void *context, const void *mine, size_t bytes,
 static void test_no_memory(void **state)
 {
 	static const uint32_t host_of[] = { 0 };
-	struct tauti_shm_world world = { 0, 1, host_of, lone_gather, NULL };
+	struct tauti_shm_world world = { 0, 1, host_of, lone_gather, NULL,
+		false };
 	struct tauti_engine engine = { 0 };
 	taut_status status = TAUT_ENOMEM;
 
@@ -242,7 +243,8 @@ static void test_foreign_hello(void **state)
 {
 	static const uint32_t host_of[2];
 	static unsigned char hellos[2][512];
-	struct tauti_shm_world world = { 1, 2, host_of, foreign_gather, hellos };
+	struct tauti_shm_world world = { 1, 2, host_of, foreign_gather, hellos,
+		false };
 	struct tauti_engine engine;
 	struct taut_error err;
 

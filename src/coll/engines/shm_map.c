@@ -9,7 +9,6 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -24,7 +23,6 @@
 enum {
 	RANDOM_BYTES = 16,
 	NAME_BYTES = 40, /* more than PREFIX and two for each random byte */
-	CPU_WORDS = CPU_SETSIZE / 64,
 	PREPARED_BYTES = 64 << 20, /* pages are looked up before they are used */
 };
 
@@ -32,7 +30,6 @@ enum {
 struct hello {
 	int32_t error; /* errno of the rank that makes the file */
 	uint32_t n_slots;
-	uint64_t cores[CPU_WORDS]; /* that it may use */
 	char name[NAME_BYTES];
 };
 
@@ -168,42 +165,11 @@ static taut_status faulty(uint32_t rank, int error, struct taut_error *err)
 		strerror(error));
 }
 
-static void tell_cores(struct hello *mine)
-{
-	uint32_t n_cores = taut_cores();
-	cpu_set_t set;
-	bool told;
-
-	CPU_ZERO(&set);
-	told = sched_getaffinity(0, sizeof set, &set) == 0;
-	/* A machine may have more than the set holds: then so many. */
-	for (uint32_t i = 0; i < CPU_SETSIZE; i++)
-		if (told ? CPU_ISSET(i, &set) : i < n_cores)
-			mine->cores[i / 64] |= UINT64_C(1) << i % 64;
-}
-
-/* Whether there are as many cores as ranks, of those that one of them may use. */
-static bool cores_for_all(const struct making *it)
-{
-	uint32_t n = 0;
-
-	for (uint32_t word = 0; word < CPU_WORDS; word++) {
-		uint64_t all = 0;
-
-		for (uint32_t i = 0; i < it->world->n_ranks; i++)
-			if (is_here(it, i))
-				all |= it->hellos[i].cores[word];
-		n += (uint32_t)__builtin_popcountll(all);
-	}
-	return n >= it->n_here;
-}
-
 static taut_status greet(struct making *it, struct taut_error *err)
 {
 	struct hello mine = { 0 }, *first = &it->hellos[it->first];
 	taut_status status;
 
-	tell_cores(&mine);
 	if (is_first(it) && it->n_here > 1)
 		mine.error = make_file(it, &mine);
 	/* The others wait for what this says, also when it is bad. */
@@ -266,8 +232,7 @@ static taut_status make(struct making *it, struct taut_error *err)
 		status = join(it, err);
 	if (is_first(it) && it->fd >= 0)
 		shm_unlink(it->hellos[it->first].name);
-	if (status == TAUT_OK)
-		it->map.spins = cores_for_all(it);
+	it->map.spins = it->world->spins;
 	return status;
 }
 

@@ -51,7 +51,8 @@ static inline void *run_rank(void *context)
 	struct rank *it = context;
 	struct gather_rank me = { it->job->gather, it->rank };
 	struct tauti_shm_world world = { it->rank, it->job->n_ranks,
-		it->job->host_of, gather_all, &me };
+		it->job->host_of, gather_all, &me,
+		tauti_cores_enough_here(it->job->n_ranks) };
 
 	it->status = tauti_shm_create_by(&world, &it->engine, &it->err);
 	if (it->status == TAUT_OK && it->job->work)
