@@ -164,11 +164,10 @@ static struct tauti_meet *meet_alloc(const struct tauti_meet_options *options)
 	n = tauti_meet_end(meet);
 	meet->links = calloc(n, sizeof *meet->links);
 	meet->polls = calloc(n + 1, sizeof *meet->polls);
-	meet->left = calloc(n, sizeof *meet->left);
 	meet->where = strdup(options->address ? options->address : "");
 	for (size_t i = 0; meet->links && i < n; i++)
 		meet->links[i].fd = -1;
-	if (meet->links && meet->polls && meet->left && meet->where)
+	if (meet->links && meet->polls && meet->where)
 		return meet;
 	meet_free(meet);
 	return NULL;

@@ -37,6 +37,7 @@
 
 #include <pthread.h>
 
+#include "base/now.h"
 #include "coll/coll.h"
 
 enum {
@@ -73,7 +74,10 @@ static inline uint32_t tauti_get32(const uint8_t *from)
 		(uint32_t)from[3] << 24;
 }
 
-int64_t tauti_meet_now_ns(void);
+static inline int64_t tauti_meet_now_ns(void)
+{
+	return tauti_now_ns();
+}
 
 /* --- meet_link.c ------------------------------------------------------------------
  * One connection. Zero with fd -1 is none. */

@@ -7,13 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int64_t tauti_meet_now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 /* What a body may have; GIVE and ALL have the size of bulk_in. */
 static const struct {
 	uint16_t least, most;

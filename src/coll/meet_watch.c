@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -215,6 +216,9 @@ taut_status tauti_meet_watch(struct tauti_meet *meet,
 	meet->watch = *watch;
 	for (uint32_t i = tauti_meet_first(meet); i < tauti_meet_end(meet); i++)
 		meet->links[i].allowed = allowed_of(meet);
+	meet->left = calloc(meet->n_ranks, sizeof *meet->left);
+	if (!meet->left)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 	forgive(meet, tauti_meet_now_ns());
 	beat(meet); /* who stands still after this is not being set up */
 	meet->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);

@@ -187,10 +187,10 @@ static taut_status sleep_in(struct taut_sync *sync, bool *ret_long,
 	sync->counts.sleeps++;
 	limit_ns = sync->n_open && tauti_round_may_ask(sync) ? IDLE_NS : -1;
 	pthread_mutex_unlock(&sync->lock);
-	begin_ns = tauti_sync_now_ns();
+	begin_ns = tauti_now_ns();
 	status = taut_comm_wait(sync->comm, limit_ns, err);
 	*ret_long = limit_ns > 0 &&
-		tauti_sync_now_ns() - begin_ns >= limit_ns;
+		tauti_now_ns() - begin_ns >= limit_ns;
 	pthread_mutex_lock(&sync->lock);
 	sync->sleeping = false;
 	pthread_mutex_unlock(&sync->lock);

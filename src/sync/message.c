@@ -81,7 +81,7 @@ static void count_begun(struct taut_sync *sync)
 	pthread_mutex_lock(&sync->lock);
 	sync->counts.messages++;
 	if (!sync->n_busy++)
-		sync->busy_since_ns = tauti_sync_now_ns();
+		sync->busy_since_ns = tauti_now_ns();
 	pthread_mutex_unlock(&sync->lock);
 }
 
@@ -95,7 +95,7 @@ static void count_ended(
 	pthread_mutex_lock(&sync->lock);
 	if (!--sync->n_busy)
 		sync->counts.busy_ns +=
-			tauti_sync_now_ns() - sync->busy_since_ns;
+			tauti_now_ns() - sync->busy_since_ns;
 	if (message->verb != TAUT_ALLGATHER)
 		sync->counts.bytes += bytes;
 	if (message->copied && message->verb == TAUT_ALLREDUCE)

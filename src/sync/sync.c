@@ -12,13 +12,6 @@ static taut_status no_memory(struct taut_error *reterr)
 	return taut_error_set(reterr, TAUT_ENOMEM, -1, "sync: out of memory");
 }
 
-int64_t tauti_sync_now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 taut_status tauti_sync_check_origin(
 	const struct taut_sync *sync, struct taut_error *reterr)
 {
@@ -271,7 +264,7 @@ void taut_sync_counts(
 	*ret_counts = sync->counts;
 	if (sync->n_busy)
 		ret_counts->busy_ns +=
-			tauti_sync_now_ns() - sync->busy_since_ns;
+			tauti_now_ns() - sync->busy_since_ns;
 	pthread_mutex_unlock(&sync->lock);
 	taut_sched_counts(sync->sched, &ret_counts->sched);
 }

@@ -27,6 +27,7 @@
 
 #include <taut/sync.h>
 
+#include "base/now.h"
 #include "base/origin.h"
 #include "base/vec.h"
 
@@ -167,7 +168,6 @@ static inline uint32_t tauti_sync_task(
 	return sync->options.halves ? scheduled / 2 : scheduled;
 }
 
-int64_t tauti_sync_now_ns(void);
 /* TAUT_EIO in a child's copy, of which nothing is touched; TAUT_OK else. */
 taut_status tauti_sync_check_origin(
 	const struct taut_sync *sync, struct taut_error *reterr);

@@ -41,7 +41,7 @@ struct limit {
 static struct limit limit_of(int64_t timeout_ns)
 {
 	const int64_t second_ns = 1000000000;
-	int64_t now_ns = tauti_sync_now_ns(), at_ns;
+	int64_t now_ns = tauti_now_ns(), at_ns;
 
 	if (timeout_ns < 0 || timeout_ns > INT64_MAX - now_ns)
 		return (struct limit){ .endless = true };
@@ -165,7 +165,7 @@ static bool await_task(
 	struct taut_sync *sync, uint32_t task, int64_t timeout_ns)
 {
 	struct limit limit = limit_of(timeout_ns);
-	int64_t begin_ns = tauti_sync_now_ns();
+	int64_t begin_ns = tauti_now_ns();
 	uint32_t *n_waiters = task == TAUT_NONE
 		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
 	bool in_time = true;
@@ -174,7 +174,7 @@ static bool await_task(
 	while (in_time && !sync->failed && is_under_way(sync, task))
 		in_time = sleep_until(sync, &sync->task_done, &limit);
 	--*n_waiters;
-	sync->counts.waited_ns += tauti_sync_now_ns() - begin_ns;
+	sync->counts.waited_ns += tauti_now_ns() - begin_ns;
 	return in_time || sync->failed || !is_under_way(sync, task);
 }
 
