@@ -2,6 +2,7 @@
  * that are killed, stopped, give up, or leave; ranks that do not belong together. */
 #include "tests/support/ranks.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
@@ -16,6 +17,7 @@ struct one {
 	char meet[40];
 	uint32_t per_host; /* ranks; 0: all on one */
 	uint32_t victim;   /* the rank that something happens to */
+	bool without_comm; /* the body makes its own */
 	pid_t pid;
 };
 
@@ -45,14 +47,15 @@ static bool move_host(uint32_t number)
 
 static int run_one(struct one *one, body run)
 {
-	struct taut_comm *comm;
+	struct taut_comm *comm = NULL;
 	struct taut_error err = { .offset = -1 };
 	int failed;
 
 	alarm(100);
 	if (one->per_host && !move_host(one->options.rank / one->per_host))
 		return UNIT_SKIP;
-	if (taut_comm_create(&one->options, &comm, &err)) {
+	if (!one->without_comm &&
+		taut_comm_create(&one->options, &comm, &err)) {
 		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
 		return 2;
 	}
@@ -109,6 +112,18 @@ static bool run_ranks(uint32_t n, const char *engine, uint32_t per_host,
 
 	start(ones, n, &like, run);
 	return finish(ones, n);
+}
+
+static void run_without(
+	uint32_t n, const char *engine, uint32_t per_host, body run)
+{
+	const struct one like = { .options = { .engine = engine,
+		.meet_within_ns = 60 * second_ns }, .per_host = per_host,
+		.victim = TAUT_NONE, .without_comm = true };
+	struct one ones[RANKS_MOST];
+
+	start(ones, n, &like, run);
+	(void)finish(ones, n);
 }
 
 /* --- sums ------------------------------------------------------------------------------*/
@@ -403,6 +418,53 @@ static void test_killed_later(void **state)
 	run_ranks(3, "ucx", 0, 1, killed_later);
 }
 
+/* --- again and again ---------------------------------------------------------------------*/
+
+static int count_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	int n = 0;
+
+	while (folder && readdir(folder))
+		n++;
+	if (folder)
+		closedir(folder);
+	return n;
+}
+
+/* One after another at the same port: nothing stays of any. */
+static int again(struct one *one, struct taut_comm *comm)
+{
+	int n_fds = 0, n_threads = 0;
+
+	for (int i = 0; i < 5; i++) {
+		struct taut_error err = { .offset = -1 };
+
+		if (i == 2) { /* what a library keeps is there by now */
+			n_fds = count_entries("/proc/self/fd");
+			n_threads = count_entries("/proc/self/task");
+		}
+		if (taut_comm_create(&one->options, &comm, &err)) {
+			fprintf(stderr, "rank %u: %s\n", one->options.rank,
+				err.message);
+			return 1;
+		}
+		EXPECT(!taut_comm_barrier(comm, NULL));
+		taut_comm_destroy(comm);
+	}
+	EXPECT(count_entries("/proc/self/fd") == n_fds);
+	EXPECT(count_entries("/proc/self/task") == n_threads);
+	return 0;
+}
+
+static void test_again(void **state)
+{
+	(void)state;
+	run_without(3, "shm", 0, again);
+	run_without(2, "ucx", 0, again);
+	run_without(4, "auto", 2, again);
+}
+
 /* --- ranks that do not belong together -------------------------------------------------*/
 
 static void expect_refused(struct taut_comm_options *options,
@@ -504,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_still_ends),
 		cmocka_unit_test(test_killed_later),
+		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_unlike),
 	};

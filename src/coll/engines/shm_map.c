@@ -12,17 +12,15 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define PREFIX "/taut-"
-
 enum {
-	RANDOM_BYTES = 16,
-	NAME_BYTES = 40, /* more than PREFIX and two for each random byte */
+	NAME_BYTES = 40, /* more than the prefix and two for each random byte */
 	PREPARED_BYTES = 64 << 20, /* pages are looked up before they are used */
 };
 
@@ -73,12 +71,12 @@ static void count_here(struct making *it)
 
 static int name_it(char *name)
 {
-	unsigned char bytes[RANDOM_BYTES];
-	int at = snprintf(name, NAME_BYTES, PREFIX);
+	unsigned char bytes[TAUTI_SHM_RANDOM_BYTES];
+	int at = snprintf(name, NAME_BYTES, TAUTI_SHM_PREFIX);
 
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		return EIO;
-	for (int i = 0; i < RANDOM_BYTES; i++)
+	for (int i = 0; i < TAUTI_SHM_RANDOM_BYTES; i++)
 		at += snprintf(name + at, (size_t)(NAME_BYTES - at), "%02x",
 			bytes[i]);
 	return 0;
@@ -107,9 +105,11 @@ static int make_file(struct making *it, struct hello *mine)
 
 	if (error)
 		return error;
+	tauti_shm_remove_stale();
 	it->fd = shm_open(mine->name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (it->fd < 0)
 		return errno;
+	(void)flock(it->fd, LOCK_SH | LOCK_NB); /* see shm_stale.c */
 	mine->n_slots = slots_for(it->fd, it->n_here);
 	layout = tauti_shm_lay(it->n_here, mine->n_slots, TAUTI_SHM_SLOT_BYTES);
 	return ftruncate(it->fd, (off_t)layout.total_bytes) ? errno : 0;
@@ -184,7 +184,7 @@ static taut_status greet(struct making *it, struct taut_error *err)
 		if (it->hellos[i].error)
 			return faulty(i, it->hellos[i].error, err);
 	if (it->n_here > 1 && (first->name[NAME_BYTES - 1] ||
-			strncmp(first->name, PREFIX, strlen(PREFIX)) != 0 ||
+			strncmp(first->name, TAUTI_SHM_PREFIX, strlen(TAUTI_SHM_PREFIX)) != 0 ||
 			strchr(first->name + 1, '/') || first->n_slots == 0 ||
 			first->n_slots > TAUTI_SHM_MOST_SLOTS))
 		return taut_error_set(err, TAUT_EFORMAT, -1, "shared memory: "
