@@ -64,7 +64,7 @@ static void test_sums(void **state)
 	options[3].fuse_bytes = 4096;
 	options[3].halves = true;
 	for (int i = 0; i < 4; i++)
-		for (uint32_t n = 1; n <= RANKS_MOST; n++) {
+		for (uint32_t n = 1; n <= SYNC_RANKS; n++) {
 			ranks_create(&ranks, n, &options[i]);
 			ranks_each(&ranks, sum_a_few);
 			ranks_destroy(&ranks);
