@@ -18,6 +18,7 @@ struct one {
 	uint32_t per_host; /* ranks; 0: all on one */
 	uint32_t victim;   /* the rank that something happens to */
 	bool without_comm; /* the body makes its own */
+	uint64_t seed;
 	pid_t pid;
 };
 
@@ -388,6 +389,108 @@ static void test_still_ends(void **state)
 	run_ranks(4, "auto", 2, 0, still_ends);
 }
 
+/* Each rank begins a number of calls of its own, several at once on two channels.
+ * Exactly those end in which all took part. */
+enum { CALLS = 24, AT_ONCE = 4, NUMBERS = 600 };
+
+struct flight {
+	struct taut_comm *comms[2];
+	uint32_t n_begun, n_under_way, n_well, n_ill;
+	uint32_t values[CALLS][NUMBERS];
+};
+
+static void land(void *context, taut_status status)
+{
+	struct flight *flight = context;
+
+	flight->n_under_way--;
+	*(status ? &flight->n_ill : &flight->n_well) += 1;
+}
+
+static uint32_t calls_of(uint64_t seed, uint32_t rank)
+{
+	uint64_t z = (seed * 31 + rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)((z ^ z >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) %
+		CALLS;
+}
+
+static taut_status begin_next(struct flight *flight, uint64_t seed,
+	struct taut_error *err)
+{
+	uint32_t i = flight->n_begun;
+	struct taut_coll_call call = { .type = TAUT_UINT64,
+		.output = flight->values[i], .count = NUMBERS / 2,
+		.way = (seed + i) % 3 ? TAUT_WAY_RING : TAUT_WAY_FLAT,
+		.pass_bytes = i % 4 ? 0 : 800, .passes_at_once = 2 };
+	taut_status status;
+
+	flight->n_under_way++;
+	status = taut_comm_start(flight->comms[i % 2], &call, land, flight, err);
+	if (status)
+		flight->n_under_way--;
+	else
+		flight->n_begun++;
+	return status;
+}
+
+static int in_flight(struct one *one, struct taut_comm *comm)
+{
+	uint32_t n = one->options.n_ranks, mine, least = CALLS;
+	struct flight *flight = calloc(1, sizeof *flight);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	EXPECT(flight && !taut_comm_twin(comm, &flight->comms[1], NULL));
+	flight->comms[0] = comm;
+	mine = calls_of(one->seed, one->options.rank);
+	for (uint32_t r = 0; r < n; r++)
+		if (calls_of(one->seed, r) < least)
+			least = calls_of(one->seed, r);
+	while (!status && (flight->n_under_way || flight->n_begun < mine)) {
+		if (flight->n_begun < mine && flight->n_under_way < AT_ONCE)
+			status = begin_next(flight, one->seed, &err);
+		else
+			status = taut_comm_wait(comm, -1, &err);
+		if (!status)
+			status = taut_comm_progress(comm, &err);
+	}
+	if (flight->n_well != (mine < least ? mine : least) ||
+		(status && !strstr(err.message, " has left")))
+		fprintf(stderr, "seed %lu: rank %u: %u of %u, %u well: %s\n",
+			(unsigned long)one->seed, one->options.rank, mine, least,
+			flight->n_well, err.message);
+	EXPECT(flight->n_well == (mine < least ? mine : least));
+	EXPECT(!flight->n_under_way);
+	EXPECT((status != TAUT_OK) == (mine > least));
+	EXPECT(!status || strstr(err.message, " has left"));
+	taut_comm_destroy(flight->comms[1]);
+	free(flight);
+	return 0;
+}
+
+static void run_worlds(uint32_t n_ranks, const char *engine, uint64_t n)
+{
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		const struct one like = { .options = { .engine = engine,
+			.lost_after_ns = 10 * second_ns }, .seed = seed,
+			.victim = TAUT_NONE };
+		struct one ones[RANKS_MOST];
+
+		start(ones, n_ranks, &like, in_flight);
+		finish(ones, n_ranks);
+	}
+}
+
+static void test_in_flight(void **state)
+{
+	(void)state;
+	run_worlds(2, "shm", 10);
+	run_worlds(3, "shm", 20);
+	run_worlds(4, "shm", 10);
+	run_worlds(3, "ucx", 5);
+}
+
 /* Rank 0 leaves; rank 2 needs a block of rank 1, which is killed. */
 static int killed_later(struct one *one, struct taut_comm *comm)
 {
@@ -566,6 +669,7 @@ int main(void)
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_still_ends),
 		cmocka_unit_test(test_killed_later),
+		cmocka_unit_test(test_in_flight),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_unlike),
