@@ -254,17 +254,18 @@ taut_status tauti_round_may_begin(
 static taut_status compare_limits(
 	struct taut_sync *sync, struct taut_error *err)
 {
-	static const char *const names[LIMIT_PAIRS] = { "messages (with "
-		"tunes times 2^40) when limits changed", "piece_bytes",
-		"credit_bytes", "fuse_bytes" };
+	const uint64_t at_mask = (UINT64_C(1) << AT_BITS) - 1;
+	static const char *const names[LIMIT_PAIRS] = { "messages before",
+		"piece_bytes", "credit_bytes", "fuse_bytes" };
 	const struct tauti_round *round = &sync->round;
 
 	for (size_t i = 0; i < LIMIT_PAIRS; i++)
 		if (pair_differs(round, i))
 			return taut_error_set(err, TAUT_EMATCH, -1, "sync: "
-				"ranks do not match: %s: %" PRIu64 " here, and "
-				"not on every rank, since limits changed",
-				names[i], round->compared[2 * i]);
+				"ranks do not match: new limits: %s: %" PRIu64
+				" here, and not on every rank", names[i],
+				i ? round->compared[2 * i] :
+				round->compared[0] & at_mask);
 	return TAUT_OK;
 }
 

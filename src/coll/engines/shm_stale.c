@@ -19,7 +19,7 @@ static const time_t least_age_s = 60;
 
 static bool is_name(const char *name)
 {
-	const char *prefix = TAUTI_SHM_PREFIX + 1; /* without the slash */
+	const char *prefix = &TAUTI_SHM_PREFIX[1]; /* without the slash */
 	size_t n = strlen(prefix);
 
 	return strncmp(name, prefix, n) == 0 &&
