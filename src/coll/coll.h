@@ -72,7 +72,8 @@ TAUT_NODISCARD taut_status tauti_meet_watch(struct tauti_meet *meet,
  * tauti_meet_destroy(), on any thread but the watching one; waits for nobody. */
 void tauti_meet_fail(struct tauti_meet *meet, const struct taut_error *why);
 /* Leaves in peace: left() of all others is called with these numbers. The first
- * counts. As tauti_meet_fail(); tauti_meet_destroy() follows, maybe later. */
+ * counts. tauti_meet_destroy() follows, maybe later. Returns when all were told, a
+ * second later at most: who sees then that an engine is gone knows why. */
 void tauti_meet_leave(
 	struct tauti_meet *meet, const uint32_t reached[TAUTI_REACHED]);
 /* Has the watching thread look; any thread. Nothing when there is none. */

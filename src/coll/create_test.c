@@ -469,8 +469,11 @@ static int in_flight(struct one *one, struct taut_comm *comm)
 	return 0;
 }
 
+/* TAUT_WORLDS=N runs as many of each. */
 static void run_worlds(uint32_t n_ranks, const char *engine, uint64_t n)
 {
+	if (getenv("TAUT_WORLDS"))
+		n = strtoull(getenv("TAUT_WORLDS"), NULL, 10);
 	for (uint64_t seed = 1; seed <= n; seed++) {
 		const struct one like = { .options = { .engine = engine,
 			.lost_after_ns = 10 * second_ns }, .seed = seed,

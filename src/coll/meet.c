@@ -143,6 +143,8 @@ static void meet_free(struct tauti_meet *meet)
 	free(meet->polls);
 	free(meet->where);
 	pthread_mutex_destroy(&meet->mutex);
+	if (meet->stop_fd >= 0)
+		pthread_cond_destroy(&meet->heard);
 	free(meet);
 }
 

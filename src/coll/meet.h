@@ -221,6 +221,8 @@ struct tauti_meet {
 	struct taut_error fault;  /* code TAUT_OK: none; else all is over */
 
 	pthread_mutex_t mutex;      /* of what follows */
+	pthread_cond_t heard;        /* left_heard has changed */
+	bool left_heard;             /* all know, or never will, that it leaves */
 	struct taut_error own_fault; /* of tauti_meet_fail() */
 	struct tauti_left own_left;  /* of tauti_meet_leave() */
 	bool leaves, stops;          /* stops: set before the last ring */
@@ -232,7 +234,7 @@ struct tauti_meet {
 	/* The watching thread's. */
 	struct tauti_left *left; /* rank 0's: in the order in which it heard */
 	uint32_t n_left;
-	bool said_leave;
+	bool said_leave, told_heard;
 	int64_t stay_until_ns;   /* rank 0, when it leaves */
 	bool any_left, host_left; /* others have; rank 0 has */
 	uint32_t left_last;       /* of them */
@@ -272,6 +274,8 @@ bool tauti_meet_confess(struct tauti_meet *meet);
 void tauti_meet_unwatch(struct tauti_meet *meet);
 
 /* --- meet_left.c: the watching thread's -----------------------------------------------*/
+/* Lets tauti_meet_leave() return, when all know, or the watch is over. */
+void tauti_left_heard(struct tauti_meet *meet, bool over);
 /* Says that this rank leaves, when it does; tells what there is to tell. */
 void tauti_left_say(struct tauti_meet *meet);
 /* LEAVE, LEFT or SETTLED of a peer. False: nonsense. */

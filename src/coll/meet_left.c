@@ -5,8 +5,10 @@
 #include "coll/meet.h"
 
 #include <string.h>
+#include <time.h>
 
 enum { LEFT_BYTES = 4 + 4 * TAUTI_REACHED };
+static const int64_t heard_ns = 1000000000;
 
 static void pack(uint8_t *to, const uint32_t *reached)
 {
@@ -44,12 +46,40 @@ static void tell_all(struct tauti_meet *meet)
 	for (uint32_t i = 1; i < meet->n_ranks; i++) {
 		struct tauti_link *link = &meet->links[i];
 
-		while (link->fd >= 0 && link->told < meet->n_left &&
-			say_left(link, &meet->left[link->told])) {
+		while (link->fd >= 0 && link->told < meet->n_left) {
+			const struct tauti_left *left =
+				&meet->left[link->told];
+
+			if (left->rank != i && !say_left(link, left))
+				break;
 			link->told++;
 			(void)tauti_link_write(link);
 		}
 	}
+}
+
+/* The others know, or will when they look. */
+static bool is_heard(const struct tauti_meet *meet)
+{
+	if (meet->rank != 0)
+		return meet->said_leave && meet->links[0].fd < 0;
+	for (uint32_t i = 1; i < meet->n_ranks; i++)
+		if (meet->links[i].fd >= 0 &&
+			(meet->links[i].told < meet->n_left ||
+				!tauti_link_idle(&meet->links[i])))
+			return false;
+	return meet->said_leave;
+}
+
+void tauti_left_heard(struct tauti_meet *meet, bool over)
+{
+	if (meet->told_heard || (!over && !is_heard(meet)))
+		return;
+	meet->told_heard = true;
+	pthread_mutex_lock(&meet->mutex);
+	meet->left_heard = true;
+	pthread_cond_broadcast(&meet->heard);
+	pthread_mutex_unlock(&meet->mutex);
 }
 
 static void say_leave(struct tauti_meet *meet, const struct tauti_left *own)
@@ -82,14 +112,17 @@ void tauti_left_say(struct tauti_meet *meet)
 		say_leave(meet, &own);
 	if (meet->rank == 0)
 		tell_all(meet);
+	tauti_left_heard(meet, false);
 }
 
 /* --- hearing it ------------------------------------------------------------------------*/
 
 static void hear(struct tauti_meet *meet, const struct tauti_left *left)
 {
-	if (meet->rank == 0)
+	if (meet->rank == 0) {
 		list(meet, left);
+		tell_all(meet);
+	}
 	meet->any_left = true;
 	meet->left_last = left->rank;
 	if (left->rank == 0)
@@ -115,9 +148,10 @@ bool tauti_left_take(struct tauti_meet *meet, uint32_t peer,
 	} else {
 		if (frame->bytes == 4 * TAUTI_REACHED)
 			unpack(left.reached, frame->body);
-		tauti_link_close(&meet->links[peer]);
 	}
 	hear(meet, &left);
+	if (frame->kind == TAUTI_LEAVE) /* which is how it knows */
+		tauti_link_close(&meet->links[peer]);
 	return true;
 }
 
@@ -176,6 +210,19 @@ bool tauti_left_may_go(const struct tauti_meet *meet, int64_t now_ns)
 	return true;
 }
 
+static void await_heard(struct tauti_meet *meet)
+{
+	int64_t until_ns = tauti_meet_now_ns() + heard_ns;
+	struct timespec until = { .tv_sec = until_ns / 1000000000,
+		.tv_nsec = until_ns % 1000000000 };
+
+	pthread_mutex_lock(&meet->mutex);
+	while (meet->watching && !meet->left_heard)
+		if (pthread_cond_timedwait(&meet->heard, &meet->mutex, &until))
+			break;
+	pthread_mutex_unlock(&meet->mutex);
+}
+
 void tauti_meet_leave(
 	struct tauti_meet *meet, const uint32_t reached[TAUTI_REACHED])
 {
@@ -188,4 +235,5 @@ void tauti_meet_leave(
 	}
 	pthread_mutex_unlock(&meet->mutex);
 	tauti_meet_ring(meet);
+	await_heard(meet);
 }

@@ -167,16 +167,18 @@ static void *watch_all(void *context)
 		}
 		if (look(meet) != TAUT_EAGAIN) {
 			meet->watch.lost(meet->watch.context, &meet->fault);
-			return NULL;
+			break;
 		}
 		if (is_over(meet))
-			return NULL;
+			break;
 		due_ns = next_ns(meet, beat_ns);
 		sleep_until(meet, due_ns);
 		now_ns = tauti_meet_now_ns();
 		if (now_ns - due_ns > quarter_ns)
 			forgive(meet, now_ns);
 	} while (true);
+	tauti_left_heard(meet, true);
+	return NULL;
 }
 
 /* Signals are the caller's threads' business. */
@@ -201,6 +203,16 @@ static uint32_t allowed_of(const struct tauti_meet *meet)
 		meet->rank == 0 ? TAUTI_SETTLED : TAUTI_LEFT);
 }
 
+static void init_heard(struct tauti_meet *meet)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&meet->heard, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 taut_status tauti_meet_watch(struct tauti_meet *meet,
 	const struct tauti_watch *watch, struct taut_error *reterr)
 {
@@ -222,6 +234,8 @@ taut_status tauti_meet_watch(struct tauti_meet *meet,
 	forgive(meet, tauti_meet_now_ns());
 	beat(meet); /* who stands still after this is not being set up */
 	meet->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (meet->stop_fd >= 0)
+		init_heard(meet);
 	error = meet->stop_fd < 0 ? EMFILE : start_thread(meet);
 	if (error)
 		return taut_error_set(reterr, TAUT_EIO, -1,
