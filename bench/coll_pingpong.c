@@ -127,7 +127,8 @@ static void run(const char *engine, size_t bytes, uint32_t rank,
 	pair->bytes = bytes;
 	check(tauti_meet_create(&options, &meet, &err), &err);
 	check(strcmp(engine, "ucx") ?
-		tauti_shm_create(meet, rank, 2, hosts, &pair->engine, &err) :
+		tauti_shm_create(meet, rank, 2, hosts, true, &pair->engine,
+			&err) :
 		tauti_ucx_create(meet, rank, 2, &pair->engine, &err), &err);
 	measure(pair);
 	pair->engine.table->destroy(pair->engine.context);

@@ -200,7 +200,8 @@ static int run(struct gather *gather, uint32_t rank, int n)
 {
 	static const uint32_t host_of[2];
 	struct gather_rank me = { gather, rank };
-	struct tauti_shm_world world = { rank, 2, host_of, gather_all, &me };
+	struct tauti_shm_world world = { rank, 2, host_of, gather_all, &me,
+		true };
 	struct tauti_engine it;
 	struct taut_error err;
 	char *data = malloc(FAR_BYTES);

@@ -221,7 +221,8 @@ enum { TAUT_COLL_TAG_BITS = 48 }; /* that an engine must carry */
  * be under way.
  * Threads: one at a time in all communicators of one engine, but for
  *          taut_comm_wake(). done() is called from inside these calls, and may
- *          start others, but not progress, wait or destroy.
+ *          start others, but not progress, wait or destroy. After fork() the
+ *          child's copy does nothing: each call is TAUT_EIO, destroy returns.
  * Errors:  when a peer is gone, or a message is not what it should be, everything
  *          under way ends with that status and every later call gives it, with the
  *          line that names the rank, within options.lost_after_ns. A rank that
@@ -263,7 +264,11 @@ TAUT_API TAUT_NODISCARD taut_status taut_comm_create_over(
  * destroyed before the one that they come from. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_twin(struct taut_comm *comm,
 	struct taut_comm **ret_twin, struct taut_error *reterr);
-/* What is under way ends with TAUT_EIO. NULL is fine. */
+/* What is under way ends with TAUT_EIO. With the last of the communicator and its
+ * twins this rank leaves: on each other one all ends that this rank took part in;
+ * then what is beyond it, and all else, with TAUT_EIO and "rank 2 has left". Rank
+ * 0, by which ranks hear of each other, waits for the others to have ended that,
+ * lost_after_ns at most. NULL is fine. */
 TAUT_API void taut_comm_destroy(struct taut_comm *comm);
 
 TAUT_API uint32_t taut_comm_rank(const struct taut_comm *comm);

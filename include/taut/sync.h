@@ -10,7 +10,8 @@
  *          gradients from ready until done; after a failure, until destroy. When
  *          that finds something under way, the communicator ends with it.
  * Threads: any, all at once, but destroy. One more is made; it sleeps while
- *          nothing moves. After fork() the child's copy does nothing.
+ *          nothing moves. After fork() the child's copy does nothing: each call
+ *          is TAUT_EIO, destroy and fail return.
  * Errors:  the first failure ends all: every task that is under way ends with it,
  *          and every later call gives it, with the line that names the rank.
  *          A rank that fails, or leaves with tasks under way, says so, and all
@@ -73,7 +74,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_next(struct taut_sync *sync,
 	int64_t timeout_ns, uint32_t *ret_task, struct taut_error *reterr);
 
 /* --- between iterations ---------------------------------------------------------------
- * As taut_sched_tune(): at the same place of the program on every rank. */
+ * As taut_sched_tune(): at the same place of the program on every rank. Where ranks
+ * have other limits then, they end with TAUT_EMATCH before anything is summed. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_tune(struct taut_sync *sync,
 	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
 	struct taut_error *reterr);

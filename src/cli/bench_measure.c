@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "cli/bench.h"
 
 enum {
@@ -16,13 +17,6 @@ enum {
 	LEAST_SAMPLES = 5,
 	SIZE_NS = 300000000,      /* for one size */
 };
-
-static int64_t now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
 
 void bench_tell(const struct bench_rank *rank, const char *what,
 	uint64_t done, uint64_t total)
@@ -63,11 +57,11 @@ static taut_status time_calls(struct bench_rank *rank,
 	struct taut_error *err)
 {
 	taut_status status = taut_comm_barrier(rank->comm, err);
-	int64_t begin = now_ns();
+	int64_t begin = tauti_now_ns();
 
 	for (uint32_t i = 0; !status && i < n; i++)
 		status = taut_comm_run(rank->comm, call, err);
-	*ret_ns = now_ns() - begin;
+	*ret_ns = tauti_now_ns() - begin;
 	return status;
 }
 

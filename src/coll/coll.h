@@ -8,6 +8,7 @@
  *     table.c rows.c      what is chosen
  *     meet.c  ...         how ranks find each other, and see that one is gone
  *     host.c              which ranks are on one host
+ *     cores.c             whether those can all run at once
  *     engines/            inproc, shm, ucx, mixed: the files of one begin alike
  */
 #ifndef TAUT_COLL_COLL_H
@@ -38,17 +39,47 @@ TAUT_NODISCARD taut_status tauti_meet_create(
 TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
 	const void *mine, size_t bytes, void *ret_all,
 	struct taut_error *reterr);
-/* From now on a thread looks after the others. When one is gone (its connection
- * closes, or it says nothing for lost_after_ns) all others are told: lost() is
- * called at most once, on that thread, with the line that names the rank. */
+enum { TAUTI_REACHED = 16 }; /* numbers that say how far a rank took part */
+
+/* Whether this rank waits for others in what all of those took part in that have
+ * left: no more; not yet; now; now, and for one that has left, too. */
+enum tauti_need {
+	TAUTI_NEEDS_NOTHING, TAUTI_NEEDS_LATER, TAUTI_NEEDS_NOW,
+	TAUTI_NEEDS_LEFT,
+};
+
+/* What the watching thread asks and tells. */
+struct tauti_watch {
+	/* At most once: a rank is gone; the line names it. */
+	void (*lost)(void *context, const struct taut_error *why);
+	/* Once for each rank that has left in peace, with what it said then; all
+	 * ranks hear it in one order. NULL: it does not matter. */
+	void (*left)(void *context, uint32_t rank, const uint32_t *reached);
+	/* NULL: nothing. What it answers changes: tauti_meet_ring(). */
+	enum tauti_need (*needs)(void *context);
+	void *context;
+};
+
+/* From now on a thread looks after the others, by way of rank 0. When one is gone
+ * (its connection closes, or it says nothing for lost_after_ns) all others are
+ * told, and when one leaves.
+ * Rank 0 may leave too. Then it stays in tauti_meet_destroy(), and watches, until
+ * none of the others needs anybody, for lost_after_ns at most. Who needs somebody
+ * for so long when rank 0 has gone, or one that has left, takes all for lost. */
 TAUT_NODISCARD taut_status tauti_meet_watch(struct tauti_meet *meet,
-	void (*lost)(void *context, const struct taut_error *why),
-	void *context, struct taut_error *reterr);
+	const struct tauti_watch *watch, struct taut_error *reterr);
 /* This rank cannot go on: lost() of all others is called with this line. Before
  * tauti_meet_destroy(), on any thread but the watching one; waits for nobody. */
 void tauti_meet_fail(struct tauti_meet *meet, const struct taut_error *why);
-/* Leaves in peace: the others are not told that it is lost. When it returns,
- * lost() is not called any more. NULL is fine. */
+/* Leaves in peace: left() of all others is called with these numbers. The first
+ * counts. tauti_meet_destroy() follows, maybe later. Returns when all were told, a
+ * second later at most: who sees then that an engine is gone knows why. */
+void tauti_meet_leave(
+	struct tauti_meet *meet, const uint32_t reached[TAUTI_REACHED]);
+/* Has the watching thread look; any thread. Nothing when there is none. */
+void tauti_meet_ring(struct tauti_meet *meet);
+/* Leaves in peace, with nothing reached, unless it did. When it returns no
+ * function of the watch is called any more. NULL is fine. */
 void tauti_meet_destroy(struct tauti_meet *meet);
 
 /* --- engines ------------------------------------------------------------------------*/
@@ -60,10 +91,10 @@ struct tauti_engine {
 /* One process, a thread a rank: ret_engines has n_ranks places. */
 TAUT_NODISCARD taut_status tauti_inproc_create(uint32_t n_ranks,
 	struct tauti_engine *ret_engines, struct taut_error *reterr);
-/* The ranks of this host, by memory that they share. host_of: by rank. All ranks
- * call it, also those that are alone on theirs. */
+/* The ranks of this host, by memory that they share. host_of: by rank. spins: they
+ * can all run at once. All ranks call it, also those that are alone on theirs. */
 TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
-	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of,
+	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of, bool spins,
 	struct tauti_engine *ret_engine, struct taut_error *reterr);
 /* All ranks by UCX, which is looked for at run time. TAUT_EIO: it is not there. */
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
@@ -80,5 +111,30 @@ TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
  * memory and are one host to their user: the kernel's boot, host name, namespace of
  * network, user, and what is mounted at /dev/shm. */
 uint64_t tauti_host_id(void);
+/* How many differ; host_of NULL: all are on one. */
+uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks);
+/* Ranks on the host of this one, itself among them. */
+uint32_t tauti_hosts_beside(
+	const uint32_t *host_of, uint32_t n_ranks, uint32_t rank);
+
+/* --- cores.c ---------------------------------------------------------------------------
+ * Who looks for news without sleeping takes a core from another rank, where there
+ * are too few for all. This alone says whether there are: create.c asks it, and
+ * tells the hub and the engine of shared memory. */
+enum { TAUTI_CORE_WORDS = 16 };
+
+struct tauti_cores { /* bytes that ranks send each other */
+	uint64_t may_use[TAUTI_CORE_WORDS]; /* a bit for each core */
+	uint64_t limit; /* thousandths of a core that its control group grants
+	                   to all in it; 0: no limit */
+	uint64_t group; /* which one that is */
+};
+
+void tauti_cores_tell(struct tauti_cores *ret_cores); /* of this process */
+/* Whether n_ranks can run at once on all cores that these n processes of one host
+ * may use, within their limits. */
+bool tauti_cores_enough(
+	const struct tauti_cores *cores, uint32_t n, uint32_t n_ranks);
+bool tauti_cores_enough_here(uint32_t n_ranks); /* this process alone */
 
 #endif /* TAUT_COLL_COLL_H */

@@ -52,13 +52,15 @@ taut_status taut_comm_create_over(const struct taut_coll_engine *engine,
 	void *context, uint32_t rank, uint32_t n_ranks, const uint32_t *host_of,
 	struct taut_comm **ret_comm, struct taut_error *reterr)
 {
-	const struct tauti_hub_options options = { .engine = { engine, context },
+	struct tauti_hub_options options = { .engine = { engine, context },
 		.rank = rank, .n_ranks = n_ranks, .host_of = host_of };
 
 	if (rank >= n_ranks || n_ranks > TAUT_COLL_RANKS)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "communicator: "
 			"rank %" PRIu32 " of %" PRIu32 ": there are 1 to %d",
 			rank, n_ranks, TAUT_COLL_RANKS);
+	options.spins = tauti_cores_enough_here(
+		tauti_hosts_beside(host_of, n_ranks, rank));
 	return tauti_comm_make(&options, ret_comm, reterr);
 }
 
@@ -72,10 +74,12 @@ static void destroy_engines(struct tauti_engine *engines, uint32_t first,
 static taut_status make_inproc(struct tauti_engine *engines, uint32_t n_ranks,
 	struct taut_comm **ret_comms, struct taut_error *reterr)
 {
+	bool spins = tauti_cores_enough_here(n_ranks);
+
 	for (uint32_t i = 0; i < n_ranks; i++) {
 		const struct tauti_hub_options options = {
-			.engine = engines[i], .owned = true, .rank = i,
-			.n_ranks = n_ranks };
+			.engine = engines[i], .owned = true, .spins = spins,
+			.rank = i, .n_ranks = n_ranks };
 		taut_status status =
 			tauti_comm_make(&options, &ret_comms[i], reterr);
 
@@ -113,6 +117,8 @@ taut_status taut_comm_create_inproc(uint32_t n_ranks,
 taut_status taut_comm_twin(struct taut_comm *comm, struct taut_comm **ret_twin,
 	struct taut_error *reterr)
 {
+	if (tauti_origin_is_copy(&comm->hub->origin))
+		return tauti_hub_check(comm->hub, reterr);
 	return tauti_comm_add(comm->hub, ret_twin, reterr);
 }
 
@@ -130,7 +136,9 @@ void taut_comm_destroy(struct taut_comm *comm)
 	struct tauti_hub *hub;
 	struct taut_error why;
 
-	if (!comm)
+	/* Of a child's copy nothing is freed: another thread may have been at
+	 * work in it as the process forked. */
+	if (!comm || tauti_origin_is_copy(&comm->hub->origin))
 		return;
 	hub = comm->hub;
 	if (has_calls(comm)) {
@@ -310,7 +318,8 @@ bool taut_comm_asked(struct taut_comm *comm)
 	const struct tauti_hub *hub = comm->hub;
 	uint64_t all = (UINT64_C(1) << TAUT_COLL_TAG_BITS) - 1;
 
-	return !hub->failed && hub->engine.table->arrived(hub->engine.context,
+	return !tauti_origin_is_copy(&hub->origin) && !hub->failed &&
+		hub->engine.table->arrived(hub->engine.context,
 		tauti_hub_next_tag(hub, comm->channel),
 		all & ~(uint64_t)(TAUT_COLL_MESSAGES - 1));
 }

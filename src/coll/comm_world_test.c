@@ -456,7 +456,7 @@ static void begin_rank(struct world *world, uint32_t id)
 			world->n_ranks, world->host_of, &rank->comms[0], NULL),
 			TAUT_OK);
 	rank->comms[0]->hub->watcher =
-		(struct tauti_watcher){ rank, tell_others, NULL };
+		(struct tauti_watcher){ .context = rank, .fail = tell_others };
 	for (uint32_t c = 1; c < world->n_channels; c++)
 		assert_int_equal(taut_comm_twin(
 			rank->comms[0], &rank->comms[c], NULL), TAUT_OK);

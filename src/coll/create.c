@@ -13,9 +13,10 @@ struct hello {
 	uint64_t host, rows; /* the host's id; a hash of the table's file */
 	uint64_t version;    /* of what ranks say to each other */
 	uint64_t want;
+	struct tauti_cores cores;
 };
 
-enum { VERSION = 1 };
+enum { VERSION = 2 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -26,6 +27,7 @@ struct making {
 	struct hello *hellos; /* by rank */
 	uint32_t *host_of;
 	uint32_t n_hosts;
+	bool spins; /* there is a core for each rank of this host */
 	struct tauti_engine engine;
 };
 
@@ -113,17 +115,33 @@ static void number_hosts(struct making *making)
 		while (making->hellos[k].host != making->hellos[i].host)
 			k++;
 		making->host_of[i] = k;
-		making->n_hosts += k == i;
 	}
+	making->n_hosts = tauti_hosts_count(making->host_of, making->n_ranks);
+}
+
+static taut_status count_cores(struct making *making, struct taut_error *reterr)
+{
+	struct tauti_cores *cores = calloc(making->n_ranks, sizeof *cores);
+	uint32_t n = 0;
+
+	if (!cores)
+		return no_memory(reterr);
+	for (uint32_t i = 0; i < making->n_ranks; i++)
+		if (making->host_of[i] == making->host_of[making->rank])
+			cores[n++] = making->hellos[i].cores;
+	making->spins = tauti_cores_enough(cores, n, n);
+	free(cores);
+	return TAUT_OK;
 }
 
 static taut_status say_hello(struct making *making, struct taut_error *reterr)
 {
-	const struct hello mine = { tauti_host_id(),
-		tauti_rows_hash(making->rows.data, making->rows.count), VERSION,
-		making->want };
+	struct hello mine = { .host = tauti_host_id(),
+		.rows = tauti_rows_hash(making->rows.data, making->rows.count),
+		.version = VERSION, .want = making->want };
 	taut_status status;
 
+	tauti_cores_tell(&mine.cores);
 	making->hellos = calloc(making->n_ranks, sizeof *making->hellos);
 	making->host_of = calloc(making->n_ranks, sizeof *making->host_of);
 	if (!making->hellos || !making->host_of)
@@ -132,9 +150,10 @@ static taut_status say_hello(struct making *making, struct taut_error *reterr)
 		making->meet, &mine, sizeof mine, making->hellos, reterr);
 	if (!status)
 		status = compare(making->hellos, making->n_ranks, reterr);
-	if (!status)
-		number_hosts(making);
-	return status;
+	if (status)
+		return status;
+	number_hosts(making);
+	return count_cores(making, reterr);
 }
 
 /* --- engines ---------------------------------------------------------------------------*/
@@ -150,7 +169,7 @@ static taut_status open_shm(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
 	return tauti_shm_create(making->meet, making->rank, making->n_ranks,
-		making->host_of, ret_engine, reterr);
+		making->host_of, making->spins, ret_engine, reterr);
 }
 
 static taut_status open_ucx(struct making *making,
@@ -198,12 +217,32 @@ static void lost(void *context, const struct taut_error *why)
 	tauti_hub_lose(context, why);
 }
 
+static void left(void *context, uint32_t rank, const uint32_t *reached)
+{
+	tauti_hub_left(context, rank, reached);
+}
+
+static enum tauti_need needs(void *context)
+{
+	return tauti_hub_needs(context);
+}
+
 static void tell_others(void *context, const struct taut_error *why)
 {
 	tauti_meet_fail(context, why);
 }
 
-static void leave(void *context)
+static void leave(void *context, const uint32_t *passes)
+{
+	tauti_meet_leave(context, passes);
+}
+
+static void look(void *context)
+{
+	tauti_meet_ring(context);
+}
+
+static void close_meet(void *context)
 {
 	tauti_meet_destroy(context);
 }
@@ -213,7 +252,8 @@ static taut_status make_comm(struct making *making,
 	struct taut_comm **ret_comm, struct taut_error *reterr)
 {
 	const struct tauti_hub_options options = { .engine = making->engine,
-		.owned = true, .rank = making->rank, .n_ranks = making->n_ranks,
+		.owned = true, .spins = making->spins, .rank = making->rank,
+		.n_ranks = making->n_ranks,
 		.host_of = making->host_of, .rows = making->rows.data,
 		.n_rows = making->rows.count };
 	struct taut_comm *comm;
@@ -223,14 +263,16 @@ static taut_status make_comm(struct making *making,
 		return status;
 	making->engine.table = NULL;
 	if (making->meet) {
-		status = tauti_meet_watch(
-			making->meet, lost, comm->hub, reterr);
+		const struct tauti_watch watch = { lost, left, needs,
+			comm->hub };
+
+		status = tauti_meet_watch(making->meet, &watch, reterr);
 		if (status) {
 			taut_comm_destroy(comm);
 			return status;
 		}
 		comm->hub->watcher = (struct tauti_watcher){ making->meet,
-			tell_others, leave };
+			tell_others, leave, look, close_meet };
 		making->meet = NULL;
 	}
 	*ret_comm = comm;

@@ -1,11 +1,13 @@
 /* Communicators of processes: each engine, on one host and on made-up others; ranks
- * that are killed, stopped, or give up; ranks that do not belong together. */
+ * that are killed, stopped, give up, or leave; ranks that do not belong together. */
 #include "tests/support/ranks.h"
 
+#include <dirent.h>
 #include <sched.h>
 #include <signal.h>
 #include <sys/wait.h>
 
+#include "coll/comm.h"
 #include "coll/oracle.h"
 
 static const int64_t second_ns = 1000000000;
@@ -15,6 +17,8 @@ struct one {
 	char meet[40];
 	uint32_t per_host; /* ranks; 0: all on one */
 	uint32_t victim;   /* the rank that something happens to */
+	bool without_comm; /* the body makes its own */
+	uint64_t seed;
 	pid_t pid;
 };
 
@@ -44,14 +48,15 @@ static bool move_host(uint32_t number)
 
 static int run_one(struct one *one, body run)
 {
-	struct taut_comm *comm;
+	struct taut_comm *comm = NULL;
 	struct taut_error err = { .offset = -1 };
 	int failed;
 
 	alarm(100);
 	if (one->per_host && !move_host(one->options.rank / one->per_host))
 		return UNIT_SKIP;
-	if (taut_comm_create(&one->options, &comm, &err)) {
+	if (!one->without_comm &&
+		taut_comm_create(&one->options, &comm, &err)) {
 		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
 		return 2;
 	}
@@ -108,6 +113,18 @@ static bool run_ranks(uint32_t n, const char *engine, uint32_t per_host,
 
 	start(ones, n, &like, run);
 	return finish(ones, n);
+}
+
+static void run_without(
+	uint32_t n, const char *engine, uint32_t per_host, body run)
+{
+	const struct one like = { .options = { .engine = engine,
+		.meet_within_ns = 60 * second_ns }, .per_host = per_host,
+		.victim = TAUT_NONE, .without_comm = true };
+	struct one ones[RANKS_MOST];
+
+	start(ones, n, &like, run);
+	(void)finish(ones, n);
 }
 
 /* --- sums ------------------------------------------------------------------------------*/
@@ -304,6 +321,261 @@ static void test_stopped(void **state)
 	assert_int_equal(waitpid(ones[1].pid, &status, 0), ones[1].pid);
 }
 
+/* --- ranks that leave ------------------------------------------------------------------*/
+
+/* Nothing ends beyond what it took part in. */
+static int leaves(struct one *one, struct taut_comm *comm)
+{
+	char line[40];
+	struct taut_error err = { .offset = -1 };
+
+	if (run_until_lost(one, comm, &err, 30)) {
+		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
+		return 1;
+	}
+	snprintf(line, sizeof line, "rank %u has left", one->victim);
+	return one->options.rank == one->victim ? 0 : hears(one, comm, line);
+}
+
+static void test_leaves(void **state)
+{
+	(void)state;
+	for (uint32_t victim = 0; victim < 3; victim++)
+		run_ranks(3, "shm", 0, victim, leaves);
+	run_ranks(2, "shm", 0, 0, leaves);
+	run_ranks(3, "ucx", 0, 0, leaves);
+	run_ranks(3, "ucx", 0, 2, leaves);
+	run_ranks(4, "auto", 2, 1, leaves);
+}
+
+static void await_left(const struct taut_comm *comm)
+{
+	while (!atomic_load(&comm->hub->left))
+		usleep(1000);
+}
+
+/* What it took part in ends, also when that begins after it has left. */
+static int still_ends(struct one *one, struct taut_comm *comm)
+{
+	uint32_t rank = one->options.rank, victim = one->victim;
+	float data[100];
+	struct taut_coll_call call = { .verb = TAUT_BROADCAST, .output = data,
+		.count = 100, .root = victim, .way = TAUT_WAY_FLAT };
+	struct taut_error err = { .offset = -1 };
+	char line[40];
+
+	EXPECT(!taut_comm_barrier(comm, NULL));
+	if (rank != victim)
+		await_left(comm);
+	for (int i = 0; i < 5; i++) {
+		for (int k = 0; k < 100; k++)
+			data[k] = rank == victim ? (float)(i + k) : 0;
+		if (taut_comm_run(comm, &call, &err))
+			fprintf(stderr, "rank %u: %s\n", rank, err.message);
+		for (int k = 0; k < 100; k++)
+			EXPECT(data[k] == (float)(i + k));
+	}
+	snprintf(line, sizeof line, "rank %u has left", victim);
+	return rank == victim ? 0 : hears(one, comm, line);
+}
+
+static void test_still_ends(void **state)
+{
+	(void)state;
+	run_ranks(3, "shm", 0, 1, still_ends);
+	run_ranks(3, "shm", 0, 0, still_ends);
+	run_ranks(3, "ucx", 0, 1, still_ends);
+	run_ranks(3, "ucx", 0, 0, still_ends);
+	run_ranks(4, "auto", 2, 0, still_ends);
+}
+
+/* Each rank begins a number of calls of its own, several at once on two channels.
+ * Exactly those end in which all took part. */
+enum { CALLS = 24, AT_ONCE = 4, NUMBERS = 600 };
+
+struct flight {
+	struct taut_comm *comms[2];
+	uint32_t n_begun, n_under_way, n_well, n_ill;
+	uint32_t values[CALLS][NUMBERS];
+};
+
+static void land(void *context, taut_status status)
+{
+	struct flight *flight = context;
+
+	flight->n_under_way--;
+	*(status ? &flight->n_ill : &flight->n_well) += 1;
+}
+
+static uint32_t calls_of(uint64_t seed, uint32_t rank)
+{
+	uint64_t z = (seed * 31 + rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return (uint32_t)((z ^ z >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) %
+		CALLS;
+}
+
+static taut_status begin_next(struct flight *flight, uint64_t seed,
+	struct taut_error *err)
+{
+	uint32_t i = flight->n_begun;
+	struct taut_coll_call call = { .type = TAUT_UINT64,
+		.output = flight->values[i], .count = NUMBERS / 2,
+		.way = (seed + i) % 3 ? TAUT_WAY_RING : TAUT_WAY_FLAT,
+		.pass_bytes = i % 4 ? 0 : 800, .passes_at_once = 2 };
+	taut_status status;
+
+	flight->n_under_way++;
+	status = taut_comm_start(flight->comms[i % 2], &call, land, flight, err);
+	if (status)
+		flight->n_under_way--;
+	else
+		flight->n_begun++;
+	return status;
+}
+
+static int in_flight(struct one *one, struct taut_comm *comm)
+{
+	uint32_t n = one->options.n_ranks, mine, least = CALLS;
+	struct flight *flight = calloc(1, sizeof *flight);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	EXPECT(flight && !taut_comm_twin(comm, &flight->comms[1], NULL));
+	flight->comms[0] = comm;
+	mine = calls_of(one->seed, one->options.rank);
+	for (uint32_t r = 0; r < n; r++)
+		if (calls_of(one->seed, r) < least)
+			least = calls_of(one->seed, r);
+	while (!status && (flight->n_under_way || flight->n_begun < mine)) {
+		if (flight->n_begun < mine && flight->n_under_way < AT_ONCE)
+			status = begin_next(flight, one->seed, &err);
+		else
+			status = taut_comm_wait(comm, -1, &err);
+		if (!status)
+			status = taut_comm_progress(comm, &err);
+	}
+	if (flight->n_well != (mine < least ? mine : least) ||
+		(status && !strstr(err.message, " has left")))
+		fprintf(stderr, "seed %lu: rank %u: %u of %u, %u well: %s\n",
+			(unsigned long)one->seed, one->options.rank, mine, least,
+			flight->n_well, err.message);
+	EXPECT(flight->n_well == (mine < least ? mine : least));
+	EXPECT(!flight->n_under_way);
+	EXPECT((status != TAUT_OK) == (mine > least));
+	EXPECT(!status || strstr(err.message, " has left"));
+	taut_comm_destroy(flight->comms[1]);
+	free(flight);
+	return 0;
+}
+
+/* TAUT_WORLDS=N runs as many of each. */
+static void run_worlds(uint32_t n_ranks, const char *engine, uint64_t n)
+{
+	if (getenv("TAUT_WORLDS"))
+		n = strtoull(getenv("TAUT_WORLDS"), NULL, 10);
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		const struct one like = { .options = { .engine = engine,
+			.lost_after_ns = 10 * second_ns }, .seed = seed,
+			.victim = TAUT_NONE };
+		struct one ones[RANKS_MOST];
+
+		start(ones, n_ranks, &like, in_flight);
+		finish(ones, n_ranks);
+	}
+}
+
+static void test_in_flight(void **state)
+{
+	(void)state;
+	run_worlds(2, "shm", 10);
+	run_worlds(3, "shm", 20);
+	run_worlds(4, "shm", 10);
+	run_worlds(3, "ucx", 5);
+}
+
+/* Rank 0 leaves; rank 2 needs a block of rank 1, which is killed. */
+static int killed_later(struct one *one, struct taut_comm *comm)
+{
+	float data[300] = { 0 };
+	struct taut_coll_call call = { .verb = TAUT_BROADCAST, .output = data,
+		.count = 300, .root = 0, .way = TAUT_WAY_DIRECT };
+	struct taut_error err = { .offset = -1 };
+	int64_t began_ns = ranks_now_ns();
+	taut_status status = taut_comm_barrier(comm, &err);
+
+	if (one->options.rank == 0) {
+		EXPECT(!status);
+		return taut_comm_run(comm, &call, &err) != TAUT_OK;
+	}
+	if (one->options.rank == one->victim) {
+		await_left(comm);
+		raise(SIGKILL);
+	}
+	if (!status) /* it may hear of rank 1 before all of the barrier */
+		status = taut_comm_run(comm, &call, &err);
+	EXPECT(status == TAUT_EIO);
+	if (!strstr(err.message, "rank 1"))
+		fprintf(stderr, "%s\n", err.message);
+	EXPECT(strstr(err.message, "rank 1"));
+	EXPECT(ranks_now_ns() - began_ns < 20 * second_ns);
+	return 0;
+}
+
+static void test_killed_later(void **state)
+{
+	(void)state;
+	run_ranks(3, "shm", 0, 1, killed_later);
+	run_ranks(3, "ucx", 0, 1, killed_later);
+}
+
+/* --- again and again ---------------------------------------------------------------------*/
+
+static int count_entries(const char *path)
+{
+	DIR *folder = opendir(path);
+	int n = 0;
+
+	while (folder && readdir(folder))
+		n++;
+	if (folder)
+		closedir(folder);
+	return n;
+}
+
+/* One after another at the same port: nothing stays of any. */
+static int again(struct one *one, struct taut_comm *comm)
+{
+	int n_fds = 0, n_threads = 0;
+
+	for (int i = 0; i < 5; i++) {
+		struct taut_error err = { .offset = -1 };
+
+		if (i == 2) { /* what a library keeps is there by now */
+			n_fds = count_entries("/proc/self/fd");
+			n_threads = count_entries("/proc/self/task");
+		}
+		if (taut_comm_create(&one->options, &comm, &err)) {
+			fprintf(stderr, "rank %u: %s\n", one->options.rank,
+				err.message);
+			return 1;
+		}
+		EXPECT(!taut_comm_barrier(comm, NULL));
+		taut_comm_destroy(comm);
+	}
+	EXPECT(count_entries("/proc/self/fd") == n_fds);
+	EXPECT(count_entries("/proc/self/task") == n_threads);
+	return 0;
+}
+
+static void test_again(void **state)
+{
+	(void)state;
+	run_without(3, "shm", 0, again);
+	run_without(2, "ucx", 0, again);
+	run_without(4, "auto", 2, again);
+}
+
 /* --- ranks that do not belong together -------------------------------------------------*/
 
 static void expect_refused(struct taut_comm_options *options,
@@ -402,6 +674,11 @@ int main(void)
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_stopped),
+		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_still_ends),
+		cmocka_unit_test(test_killed_later),
+		cmocka_unit_test(test_in_flight),
+		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_unlike),
 	};

@@ -29,6 +29,30 @@ static void read_boot(struct host *host)
 	fclose(file);
 }
 
+uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks)
+{
+	uint32_t n = host_of ? 0 : 1;
+
+	for (uint32_t i = 0; host_of && i < n_ranks; i++) {
+		uint32_t k = 0;
+
+		while (host_of[k] != host_of[i])
+			k++;
+		n += k == i;
+	}
+	return n;
+}
+
+uint32_t tauti_hosts_beside(
+	const uint32_t *host_of, uint32_t n_ranks, uint32_t rank)
+{
+	uint32_t n = host_of ? 0 : n_ranks;
+
+	for (uint32_t i = 0; host_of && i < n_ranks; i++)
+		n += host_of[i] == host_of[rank];
+	return n;
+}
+
 uint64_t tauti_host_id(void)
 {
 	struct host host = { .user = geteuid() };

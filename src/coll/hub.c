@@ -4,7 +4,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
 
 /* --- scratch ---------------------------------------------------------------------------*/
 
@@ -45,23 +44,33 @@ void tauti_hub_give_block(struct tauti_hub *hub, struct tauti_block *block)
 
 /* --- what is under way -----------------------------------------------------------------*/
 
+/* Other threads read it; this one alone writes, so it needs no locked addition. */
+static void count_under_way(struct tauti_hub *hub, uint32_t more)
+{
+	atomic_store_explicit(&hub->n_under_way, more + atomic_load_explicit(
+		&hub->n_under_way, memory_order_relaxed), memory_order_release);
+}
+
 void tauti_hub_list(struct tauti_hub *hub, struct tauti_run *run)
 {
 	run->older = hub->newest;
 	run->newer = NULL;
 	*(hub->newest ? &hub->newest->newer : &hub->oldest) = run;
 	hub->newest = run;
+	count_under_way(hub, 1);
 }
 
 void tauti_hub_unlist(struct tauti_hub *hub, struct tauti_run *run)
 {
 	*(run->older ? &run->older->newer : &hub->oldest) = run->newer;
 	*(run->newer ? &run->newer->older : &hub->newest) = run->older;
+	count_under_way(hub, (uint32_t)-1);
 }
 
 uint64_t tauti_hub_next_tag(const struct tauti_hub *hub, uint32_t channel)
 {
-	return ((uint64_t)channel << TAUTI_PASS_BITS | hub->passes[channel])
+	return ((uint64_t)channel << TAUTI_PASS_BITS | atomic_load_explicit(
+		&hub->passes[channel], memory_order_relaxed))
 		<< TAUTI_MESSAGE_BITS;
 }
 
@@ -91,7 +100,9 @@ static void drop_engine(struct tauti_hub *hub)
 static void tear_down(struct tauti_hub *hub)
 {
 	hub->torn = true;
-	if (hub->watcher.fail && !atomic_load(&hub->lost))
+	if (hub->stranded)
+		tauti_hub_leave(hub);
+	else if (hub->watcher.fail && !atomic_load(&hub->lost))
 		hub->watcher.fail(hub->watcher.context, &hub->failure);
 	drop_engine(hub);
 	hub->first = hub->last = NULL;
@@ -135,6 +146,8 @@ void tauti_hub_lose(struct tauti_hub *hub, const struct taut_error *why)
 
 void tauti_hub_wake(struct tauti_hub *hub)
 {
+	if (tauti_origin_is_copy(&hub->origin))
+		return;
 	pthread_mutex_lock(&hub->lock);
 	if (hub->wakeable)
 		hub->engine.table->wake(hub->engine.context);
@@ -160,6 +173,15 @@ static void look_for_lost(struct tauti_hub *hub)
 	tauti_hub_note(hub, &why);
 }
 
+/* In a child's copy nothing is touched but what never changes. */
+static taut_status is_copy(
+	const struct tauti_hub *hub, struct taut_error *reterr)
+{
+	return taut_error_set(reterr, TAUT_EIO, -1, "rank %u: this process was "
+		"forked from that of the communicator, and has no part in it",
+		hub->rank);
+}
+
 static taut_status status_of(
 	const struct tauti_hub *hub, struct taut_error *reterr)
 {
@@ -172,7 +194,10 @@ static taut_status status_of(
 
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr)
 {
+	if (tauti_origin_is_copy(&hub->origin))
+		return is_copy(hub, reterr);
 	look_for_lost(hub);
+	tauti_hub_look_for_left(hub);
 	if (hub->failed)
 		tauti_hub_drain(hub);
 	return status_of(hub, reterr);
@@ -186,7 +211,18 @@ static void note_engine(struct tauti_hub *hub, taut_status status,
 			hub->rank, hub->engine.table->name,
 			taut_status_name(status));
 	why->code = status;
+	tauti_hub_explain_left(hub, why);
 	tauti_hub_note(hub, why);
+}
+
+/* Ends what is done, and then sees whether the rest can end. */
+static taut_status settle(struct tauti_hub *hub, struct taut_error *reterr)
+{
+	tauti_hub_drain(hub);
+	tauti_hub_look_for_left(hub);
+	if (hub->failed)
+		tauti_hub_drain(hub);
+	return status_of(hub, reterr);
 }
 
 taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
@@ -194,14 +230,15 @@ taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
 	struct taut_error why = { .offset = -1 };
 	taut_status status;
 
+	if (tauti_origin_is_copy(&hub->origin))
+		return is_copy(hub, reterr);
 	if (hub->failed)
 		return status_of(hub, reterr);
 	status = hub->engine.table->progress(hub->engine.context, &why);
 	look_for_lost(hub);
 	if (status)
 		note_engine(hub, status, &why);
-	tauti_hub_drain(hub);
-	return status_of(hub, reterr);
+	return settle(hub, reterr);
 }
 
 taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
@@ -217,43 +254,17 @@ taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
 	look_for_lost(hub);
 	if (status)
 		note_engine(hub, status, &why);
-	tauti_hub_drain(hub);
-	return status_of(hub, reterr);
+	return settle(hub, reterr);
 }
 
 /* --- life ------------------------------------------------------------------------------*/
 
-/* Hosts that differ, and ranks on this one. */
-static void count_hosts(struct tauti_hub *hub, uint32_t *ret_beside)
-{
-	uint32_t beside = 0;
-
-	hub->n_hosts = hub->host_of ? 0 : 1;
-	for (uint32_t i = 0; hub->host_of && i < hub->n_ranks; i++) {
-		uint32_t k = 0;
-
-		while (hub->host_of[k] != hub->host_of[i])
-			k++;
-		hub->n_hosts += k == i;
-		beside += hub->host_of[i] == hub->host_of[hub->rank];
-	}
-	*ret_beside = hub->host_of ? beside : hub->n_ranks;
-}
-
-/* Looking for news costs another rank its core when there are too few. */
-static int64_t spin_for(uint32_t n_ranks_here)
-{
-	enum { SPIN_NS = 100 * 1000 }; /* a few sleeps, with what wakes them */
-	long cores = sysconf(_SC_NPROCESSORS_ONLN);
-
-	return cores >= (long)n_ranks_here ? SPIN_NS : 0;
-}
+enum { SPIN_NS = 100 * 1000 }; /* a few sleeps, with what wakes them */
 
 static taut_status fill(struct tauti_hub *hub,
 	const struct tauti_hub_options *options, struct taut_error *reterr)
 {
 	size_t bytes = options->n_ranks * sizeof(uint32_t);
-	uint32_t beside;
 
 	hub->engine = options->engine;
 	snprintf(hub->engine_name, sizeof hub->engine_name, "%s",
@@ -269,8 +280,8 @@ static taut_status fill(struct tauti_hub *hub,
 				"communicator: out of memory");
 		memcpy(hub->host_of, options->host_of, bytes);
 	}
-	count_hosts(hub, &beside);
-	hub->spin_ns = spin_for(beside);
+	hub->n_hosts = tauti_hosts_count(hub->host_of, hub->n_ranks);
+	hub->spin_ns = options->spins ? SPIN_NS : 0;
 	return tauti_table_init(&hub->table, hub->n_ranks, hub->n_hosts,
 		options->rows, options->n_rows, reterr);
 }
@@ -286,6 +297,7 @@ static void free_hub(struct tauti_hub *hub)
 	tauti_plans_fini(&hub->plans);
 	tauti_table_fini(&hub->table);
 	pthread_mutex_destroy(&hub->lock);
+	tauti_origin_fini(&hub->origin);
 	free(hub->host_of);
 	free(hub);
 }
@@ -299,8 +311,11 @@ taut_status tauti_hub_create(const struct tauti_hub_options *options,
 	if (!hub)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"communicator: out of memory");
+	tauti_origin_init(&hub->origin);
 	pthread_mutex_init(&hub->lock, NULL);
 	atomic_init(&hub->lost, false);
+	atomic_init(&hub->left, false);
+	atomic_init(&hub->waits_for_left, false);
 	status = fill(hub, options, reterr);
 	if (status) {
 		free_hub(hub);
@@ -314,8 +329,10 @@ void tauti_hub_destroy(struct tauti_hub *hub)
 {
 	if (!hub)
 		return;
-	if (hub->watcher.leave)
-		hub->watcher.leave(hub->watcher.context);
-	drop_engine(hub);
+	if (!hub->failed)
+		tauti_hub_leave(hub);
+	drop_engine(hub); /* what it has to send is what others wait for */
+	if (hub->watcher.close)
+		hub->watcher.close(hub->watcher.context);
 	free_hub(hub);
 }

@@ -48,6 +48,16 @@ static inline uint64_t tauti_hub_later_tag(uint64_t tag, uint64_t later)
 		passes);
 }
 
+/* --- left.c ----------------------------------------------------------------------------*/
+/* Whether it can never end, as a rank has left without it. */
+bool tauti_hub_dooms(struct tauti_hub *hub, const struct tauti_run *run);
+/* Notes a failure when nothing is under way but such. */
+void tauti_hub_look_for_left(struct tauti_hub *hub);
+/* Of a failure after a rank has left: the line says so. */
+void tauti_hub_explain_left(struct tauti_hub *hub, struct taut_error *why);
+/* Tells the others how far this rank took part. */
+void tauti_hub_leave(struct tauti_hub *hub);
+
 /* --- run.c -----------------------------------------------------------------------------*/
 void tauti_run_settle(struct tauti_op *op);
 void tauti_run_abandon(struct tauti_run *run, taut_status status);

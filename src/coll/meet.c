@@ -12,7 +12,7 @@
 static const int64_t default_within_ns = 60000000000;
 static const int64_t default_lost_after_ns = 10000000000;
 static const int64_t tell_ns = 1000000000;   /* to tell that one is lost */
-static const int64_t leave_ns = 200000000;   /* to see that others saw it */
+static const int64_t leave_ns = 2000000000;  /* to see that others saw it */
 
 /* --- faults ------------------------------------------------------------------------*/
 
@@ -139,9 +139,12 @@ static void meet_free(struct tauti_meet *meet)
 	for (uint32_t i = 0; meet->links && i < tauti_meet_end(meet); i++)
 		tauti_link_close(&meet->links[i]);
 	free(meet->links);
+	free(meet->left);
 	free(meet->polls);
 	free(meet->where);
 	pthread_mutex_destroy(&meet->mutex);
+	if (meet->stop_fd >= 0)
+		pthread_cond_destroy(&meet->heard);
 	free(meet);
 }
 
@@ -395,12 +398,14 @@ static void leave(struct tauti_meet *meet)
 	uint32_t first = tauti_meet_first(meet), end = tauti_meet_end(meet);
 
 	for (uint32_t i = first; i < end; i++)
-		if (tauti_link_put(&meet->links[i], TAUTI_LEAVE, NULL, 0)) {
+		if (meet->said_leave ||
+			tauti_link_put(&meet->links[i], TAUTI_LEAVE, NULL, 0))
 			(void)tauti_link_write(&meet->links[i]);
+	for (uint32_t i = first; i < end; i++) {
+		if (meet->links[i].fd >= 0 && tauti_link_idle(&meet->links[i]))
 			shutdown(meet->links[i].fd, SHUT_WR);
-		}
-	for (uint32_t i = first; i < end; i++)
 		meet->links[i].out_from = meet->links[i].out_end = 0;
+	}
 	if (meet->stop_fd >= 0) /* it watched, so the others answer */
 		linger(meet, tauti_meet_now_ns() + leave_ns);
 }
@@ -410,6 +415,8 @@ void tauti_meet_destroy(struct tauti_meet *meet)
 	if (!meet)
 		return;
 	if (meet->n_ranks > 1) {
+		if (meet->watching)
+			tauti_meet_leave(meet, (uint32_t[TAUTI_REACHED]){ 0 });
 		tauti_meet_unwatch(meet);
 		if (!meet->fault.code)
 			leave(meet);

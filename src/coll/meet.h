@@ -9,6 +9,7 @@
  *     meet.c         gathering, leaving
  *     meet_watch.c   who is gone
  *     meet_door.c    rank 0 that takes the others one by one
+ *     meet_left.c    who has left in peace
  *
  * On the wire a frame is 8 bytes and a body, numbers with the low byte first:
  *
@@ -22,8 +23,14 @@
  *                                      <-    START, when all are there
  *     GIVE bytes                       ->
  *                                      <-    ALL bytes of all
- *     BEAT, LEAVE, LOST rank code line <-->  the same
+ *     BEAT, LOST rank code line      <-->   the same
+ *     LEAVE reached                  ->
+ *                                    <-     LEFT rank reached
+ *     SETTLED                        ->              once rank 0 has left
  *
+ * Before they watch, LEAVE goes both ways, and has no body. Who has left closes
+ * its connection when rank 0 did; rank 0, which has no other way to say that it
+ * leaves than LEFT, when all the others have settled or left.
  * A proof is HMAC-SHA256 under the secret of all that was said before it. Rank r
  * proves first, so that whoever finds the port learns nothing of the secret. */
 #ifndef TAUT_COLL_MEET_H
@@ -31,6 +38,7 @@
 
 #include <pthread.h>
 
+#include "base/now.h"
 #include "coll/coll.h"
 
 enum {
@@ -46,7 +54,7 @@ enum {
 enum tauti_frame_kind {
 	TAUTI_HELLO = 1, TAUTI_CHALLENGE, TAUTI_ANSWER, TAUTI_WELCOME,
 	TAUTI_REFUSAL, TAUTI_START, TAUTI_GIVE, TAUTI_ALL, TAUTI_BEAT,
-	TAUTI_LEAVE, TAUTI_LOST,
+	TAUTI_LEAVE, TAUTI_LOST, TAUTI_LEFT, TAUTI_SETTLED,
 	TAUTI_FRAME_KINDS
 };
 
@@ -67,7 +75,10 @@ static inline uint32_t tauti_get32(const uint8_t *from)
 		(uint32_t)from[3] << 24;
 }
 
-int64_t tauti_meet_now_ns(void);
+static inline int64_t tauti_meet_now_ns(void)
+{
+	return tauti_now_ns();
+}
 
 /* --- meet_link.c ------------------------------------------------------------------
  * One connection. Zero with fd -1 is none. */
@@ -82,6 +93,8 @@ struct tauti_link {
 	int error;        /* errno of what broke it; 0: the other side closed */
 	uint8_t version;  /* of the other side, once a head came */
 	bool watched;     /* it has begun to beat */
+	bool settled;     /* of a rank that needs nobody after rank 0 left */
+	uint32_t told;    /* ranks that have left, of which it knows */
 	size_t have;      /* bytes of the frame that is coming */
 	size_t out_from, out_end;
 	uint8_t head[TAUTI_FRAME_HEAD];
@@ -196,6 +209,10 @@ TAUT_NODISCARD taut_status tauti_address_connect(const char *text,
 void tauti_socket_prepare(int fd);
 
 /* --- the meeting ------------------------------------------------------------------*/
+struct tauti_left { /* one that left in peace */
+	uint32_t rank, reached[TAUTI_REACHED];
+};
+
 struct tauti_meet {
 	uint32_t rank, n_ranks;
 	int64_t within_ns, lost_after_ns;
@@ -204,14 +221,26 @@ struct tauti_meet {
 	struct pollfd *polls;     /* one a link, and one more */
 	struct taut_error fault;  /* code TAUT_OK: none; else all is over */
 
-	pthread_mutex_t mutex;      /* of own_fault */
+	pthread_mutex_t mutex;      /* of what follows */
+	pthread_cond_t heard;        /* left_heard has changed */
+	bool left_heard;             /* all know, or never will, that it leaves */
 	struct taut_error own_fault; /* of tauti_meet_fail() */
+	struct tauti_left own_left;  /* of tauti_meet_leave() */
+	bool leaves, stops;          /* stops: set before the last ring */
 
 	pthread_t watcher;
-	bool watching, stops; /* stops: set before the last ring */
-	int stop_fd;          /* an eventfd: own_fault or stops changed */
-	void (*lost)(void *context, const struct taut_error *why);
-	void *context;
+	bool watching;
+	int stop_fd;          /* an eventfd: any of these changed */
+	struct tauti_watch watch;
+	/* The watching thread's. */
+	struct tauti_left *left; /* rank 0's: in the order in which it heard */
+	uint32_t n_left;
+	bool said_leave, told_heard;
+	int64_t stay_until_ns;   /* rank 0, when it leaves */
+	bool any_left, host_left; /* others have; rank 0 has */
+	uint32_t left_last;       /* of them */
+	bool said_settled;
+	int64_t stuck_since_ns;   /* it needs who will not come, or 0 */
 };
 
 /* The links that a rank has: of rank 0 to 1 .., of another to 0 alone. */
@@ -242,8 +271,7 @@ taut_status tauti_meet_told(struct tauti_meet *meet,
 void tauti_meet_tell(struct tauti_meet *meet, uint32_t rank);
 /* Tells own_fault, where there is one and no other before it. */
 bool tauti_meet_confess(struct tauti_meet *meet);
-/* meet_watch.c */
-void tauti_meet_ring(struct tauti_meet *meet); /* wakes the watcher; any thread */
+/* meet_watch.c: waits for the end of the watch. */
 void tauti_meet_unwatch(struct tauti_meet *meet);
 
 /* --- meet_door.c ------------------------------------------------------------------
@@ -275,5 +303,22 @@ void tauti_frame_line(const struct tauti_frame *frame, char *line, size_t size);
 /* A LOST frame. False: no room. */
 bool tauti_link_tell(struct tauti_link *link, uint32_t rank, taut_status code,
 	const char *line);
+
+/* --- meet_left.c: the watching thread's -----------------------------------------------*/
+/* Lets tauti_meet_leave() return, when all know, or the watch is over. */
+void tauti_left_heard(struct tauti_meet *meet, bool over);
+/* Says that this rank leaves, when it does; tells what there is to tell. */
+void tauti_left_say(struct tauti_meet *meet);
+/* LEAVE, LEFT or SETTLED of a peer. False: nonsense. */
+TAUT_NODISCARD bool tauti_left_take(struct tauti_meet *meet, uint32_t peer,
+	const struct tauti_frame *frame);
+/* After a rank has left: TAUT_EAGAIN, or that what this rank needs does not
+ * come. */
+TAUT_NODISCARD taut_status tauti_left_look(
+	struct tauti_meet *meet, int64_t now_ns);
+/* Whether this rank's connection to rank 0 may close now. */
+bool tauti_left_expects_close(const struct tauti_meet *meet);
+/* A rank that leaves: whether it needs to stay no more. */
+bool tauti_left_may_go(const struct tauti_meet *meet, int64_t now_ns);
 
 #endif /* TAUT_COLL_MEET_H */

@@ -7,11 +7,6 @@
 static const int64_t hello_ns = 10000000000; /* one hand-shake */
 static const int64_t pause_least_ns = 20000000, pause_most_ns = 500000000;
 
-static int64_t earlier(int64_t a_ns, int64_t b_ns)
-{
-	return a_ns < b_ns ? a_ns : b_ns;
-}
-
 /* Welcome; now until all are there. */
 static taut_status await_start(struct tauti_meet *meet, int64_t until_ns,
 	struct taut_error *reterr)
@@ -52,7 +47,7 @@ static taut_status try_once(struct tauti_meet *meet,
 	tauti_link_open(link, fd);
 	snprintf(link->from, sizeof link->from, "%s", meet->where);
 	status = tauti_hello(link, options,
-		earlier(until_ns, tauti_meet_now_ns() + hello_ns), reterr);
+		tauti_earlier_ns(until_ns, tauti_meet_now_ns() + hello_ns), reterr);
 	if (status == TAUT_OK)
 		status = await_start(meet, until_ns, reterr);
 	if (status != TAUT_OK)
@@ -72,9 +67,9 @@ taut_status tauti_meet_guest(struct tauti_meet *meet,
 		status = try_once(meet, options, until_ns, &why);
 		if (status != TAUT_EAGAIN)
 			break;
-		tauti_poll(NULL, 0, earlier(pause_ns,
+		tauti_poll(NULL, 0, tauti_earlier_ns(pause_ns,
 			until_ns - tauti_meet_now_ns()));
-		pause_ns = earlier(2 * pause_ns, pause_most_ns);
+		pause_ns = tauti_earlier_ns(2 * pause_ns, pause_most_ns);
 	} while (tauti_meet_now_ns() < until_ns);
 	if (status == TAUT_EAGAIN)
 		return taut_error_set(reterr, TAUT_EIO, -1,

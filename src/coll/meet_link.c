@@ -7,13 +7,6 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-int64_t tauti_meet_now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 /* What a body may have; GIVE and ALL have the size of bulk_in. */
 static const struct {
 	uint16_t least, most;
@@ -22,7 +15,9 @@ static const struct {
 	[TAUTI_CHALLENGE] = { TAUTI_NONCE_BYTES, TAUTI_NONCE_BYTES },
 	[TAUTI_ANSWER] = { TAUTI_PROOF_BYTES, TAUTI_PROOF_BYTES },
 	[TAUTI_WELCOME] = { 8 + TAUTI_PROOF_BYTES, 8 + TAUTI_PROOF_BYTES },
+	[TAUTI_LEAVE] = { 0, 4 * TAUTI_REACHED },
 	[TAUTI_LOST] = { 9, TAUTI_BODY_MOST },
+	[TAUTI_LEFT] = { 4 + 4 * TAUTI_REACHED, 4 + 4 * TAUTI_REACHED },
 };
 
 void tauti_link_open(struct tauti_link *link, int fd)

@@ -1,4 +1,4 @@
-/* meet_watch.c - who is gone; see coll.h and meet.h.
+/* meet_watch.c - who is gone; see coll.h and meet.h. meet_left.c has who left.
  *
  * Everybody beats four times in lost_after_ns. Who beats no more is lost when
  * that time is over since its last beat, which is no later than that time after
@@ -9,6 +9,7 @@
 #include <poll.h>
 #include <signal.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -46,13 +47,19 @@ static taut_status listen_to(struct tauti_meet *meet, uint32_t peer)
 		status = tauti_link_read(link, &frame);
 		if (status == TAUT_EAGAIN)
 			return status;
+		if (status == TAUT_EIO && tauti_left_expects_close(meet)) {
+			tauti_link_close(link);
+			break;
+		}
 		if (status != TAUT_OK)
 			return tauti_meet_lose(meet, peer, TAUT_EIO,
 				tauti_link_why(link, status));
 		if (frame.kind == TAUTI_LOST)
 			return tauti_meet_told(meet, &frame);
-		if (frame.kind == TAUTI_LEAVE)
-			tauti_link_close(link);
+		if (frame.kind != TAUTI_BEAT &&
+			!tauti_left_take(meet, peer, &frame))
+			return tauti_meet_lose(meet, peer, TAUT_EIO,
+				tauti_link_why(link, TAUT_EFORMAT));
 		link->watched = true;
 	}
 	return TAUT_EAGAIN;
@@ -85,6 +92,8 @@ static taut_status look(struct tauti_meet *meet)
 	now_ns = tauti_meet_now_ns();
 	for (uint32_t i = first; i < end && status == TAUT_EAGAIN; i++)
 		status = check_silence(meet, i, now_ns);
+	if (status == TAUT_EAGAIN)
+		status = tauti_left_look(meet, now_ns);
 	return status;
 }
 
@@ -121,7 +130,7 @@ static void sleep_until(struct tauti_meet *meet, int64_t at_ns)
 			(void)tauti_link_write(&meet->links[i]);
 }
 
-/* Whether the watch is over: this rank leaves, or told that it cannot go on. */
+/* Whether the watch is over: this rank has left, or told that it cannot go on. */
 static bool is_over(struct tauti_meet *meet)
 {
 	uint64_t count;
@@ -131,7 +140,10 @@ static bool is_over(struct tauti_meet *meet)
 	pthread_mutex_lock(&meet->mutex);
 	stops = meet->stops;
 	pthread_mutex_unlock(&meet->mutex);
-	return tauti_meet_confess(meet) || stops;
+	if (tauti_meet_confess(meet))
+		return true;
+	tauti_left_say(meet);
+	return stops && tauti_left_may_go(meet, tauti_meet_now_ns());
 }
 
 /* This process stood still for a while: nobody can be blamed for that time. */
@@ -141,7 +153,7 @@ static void forgive(struct tauti_meet *meet, int64_t now_ns)
 		meet->links[i].heard_ns = now_ns;
 }
 
-static void *watch(void *context)
+static void *watch_all(void *context)
 {
 	struct tauti_meet *meet = context;
 	int64_t quarter_ns = meet->lost_after_ns / 4;
@@ -154,17 +166,19 @@ static void *watch(void *context)
 			beat_ns = now_ns + quarter_ns;
 		}
 		if (look(meet) != TAUT_EAGAIN) {
-			meet->lost(meet->context, &meet->fault);
-			return NULL;
+			meet->watch.lost(meet->watch.context, &meet->fault);
+			break;
 		}
+		if (is_over(meet))
+			break;
 		due_ns = next_ns(meet, beat_ns);
 		sleep_until(meet, due_ns);
-		if (is_over(meet))
-			return NULL;
 		now_ns = tauti_meet_now_ns();
 		if (now_ns - due_ns > quarter_ns)
 			forgive(meet, now_ns);
 	} while (true);
+	tauti_left_heard(meet, true);
+	return NULL;
 }
 
 /* Signals are the caller's threads' business. */
@@ -175,14 +189,32 @@ static int start_thread(struct tauti_meet *meet)
 
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
-	error = pthread_create(&meet->watcher, NULL, watch, meet);
+	error = pthread_create(&meet->watcher, NULL, watch_all, meet);
 	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	return error;
 }
 
+static uint32_t allowed_of(const struct tauti_meet *meet)
+{
+	uint32_t of_all = tauti_kind_bit(TAUTI_BEAT) |
+		tauti_kind_bit(TAUTI_LEAVE) | tauti_kind_bit(TAUTI_LOST);
+
+	return of_all | tauti_kind_bit(
+		meet->rank == 0 ? TAUTI_SETTLED : TAUTI_LEFT);
+}
+
+static void init_heard(struct tauti_meet *meet)
+{
+	pthread_condattr_t attributes;
+
+	pthread_condattr_init(&attributes);
+	pthread_condattr_setclock(&attributes, CLOCK_MONOTONIC);
+	pthread_cond_init(&meet->heard, &attributes);
+	pthread_condattr_destroy(&attributes);
+}
+
 taut_status tauti_meet_watch(struct tauti_meet *meet,
-	void (*lost)(void *context, const struct taut_error *why),
-	void *context, struct taut_error *reterr)
+	const struct tauti_watch *watch, struct taut_error *reterr)
 {
 	int error;
 
@@ -193,14 +225,17 @@ taut_status tauti_meet_watch(struct tauti_meet *meet,
 			*reterr = meet->fault;
 		return meet->fault.code;
 	}
-	meet->lost = lost;
-	meet->context = context;
+	meet->watch = *watch;
 	for (uint32_t i = tauti_meet_first(meet); i < tauti_meet_end(meet); i++)
-		meet->links[i].allowed = tauti_kind_bit(TAUTI_BEAT) |
-			tauti_kind_bit(TAUTI_LEAVE) | tauti_kind_bit(TAUTI_LOST);
+		meet->links[i].allowed = allowed_of(meet);
+	meet->left = calloc(meet->n_ranks, sizeof *meet->left);
+	if (!meet->left)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 	forgive(meet, tauti_meet_now_ns());
 	beat(meet); /* who stands still after this is not being set up */
 	meet->stop_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	if (meet->stop_fd >= 0)
+		init_heard(meet);
 	error = meet->stop_fd < 0 ? EMFILE : start_thread(meet);
 	if (error)
 		return taut_error_set(reterr, TAUT_EIO, -1,
@@ -214,7 +249,7 @@ void tauti_meet_ring(struct tauti_meet *meet)
 {
 	uint64_t one = 1;
 
-	while (write(meet->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
+	while (meet->watching && write(meet->stop_fd, &one, sizeof one) < 0 && errno == EINTR)
 		;
 }
 

@@ -10,7 +10,9 @@ static const int64_t second_ns = 1000000000;
 
 /* What the ranks, which are processes, tell the test. */
 struct told {
-	_Atomic int watching, lost;
+	_Atomic int watching, lost, need;
+	_Atomic int n_left, left[RANKS_MOST]; /* in order */
+	uint32_t reached;
 	int64_t lost_ns; /* when */
 	char line[512];
 };
@@ -33,6 +35,21 @@ static void lost(void *context, const struct taut_error *why)
 	told->lost++;
 }
 
+static void left(void *context, uint32_t rank, const uint32_t *reached)
+{
+	struct told *told = context;
+
+	told->reached = reached[TAUTI_REACHED - 1];
+	told->left[told->n_left++] = (int)rank;
+}
+
+static enum tauti_need needs(void *context)
+{
+	struct told *told = context;
+
+	return (enum tauti_need)told->need;
+}
+
 static void child(struct world *world, uint32_t rank)
 {
 	struct tauti_meet_options options = { rank, world->n_ranks,
@@ -40,12 +57,14 @@ static void child(struct world *world, uint32_t rank)
 		world->lost_after_ns };
 	struct taut_error why = { .code = TAUT_EMATCH, .message =
 		"rank 1 cannot go on" };
+	const struct tauti_watch watch = { lost, left, needs,
+		&world->told[rank] };
 	struct tauti_meet *meet = NULL;
 	uint8_t mine = (uint8_t)rank, all[RANKS_MOST];
 
 	if (tauti_meet_create(&options, &meet, &why) ||
 		tauti_meet_gather(meet, &mine, 1, all, &why) ||
-		tauti_meet_watch(meet, lost, &world->told[rank], &why)) {
+		tauti_meet_watch(meet, &watch, &why)) {
 		fprintf(stderr, "rank %u: %s\n", rank, why.message);
 		_exit(1);
 	}
@@ -54,6 +73,9 @@ static void child(struct world *world, uint32_t rank)
 		usleep(1000);
 	if (world->orders[rank] == 2)
 		tauti_meet_fail(meet, &why);
+	if (world->orders[rank] == 1)
+		tauti_meet_leave(meet, (uint32_t[TAUTI_REACHED]){
+			[TAUTI_REACHED - 1] = 100 + rank });
 	if (world->orders[rank] != 3)
 		tauti_meet_destroy(meet);
 	_exit(0);
@@ -209,6 +231,90 @@ static void test_leaves(void **state)
 	}
 }
 
+static void await_left(struct told *told, int n_left)
+{
+	int64_t since_ns = ranks_now_ns();
+
+	while (told->n_left < n_left && ranks_now_ns() < since_ns + 20 * second_ns)
+		usleep(1000);
+	assert_int_equal(told->n_left, n_left);
+}
+
+/* All others hear of each, with what it said, in one order. */
+static void test_left(void **state)
+{
+	struct world world;
+
+	(void)state;
+	world_init(&world, 4, 20 * second_ns);
+	world.orders[2] = 1;
+	for (uint32_t i = 0; i < 4; i++)
+		if (i != 2)
+			await_left(&world.told[i], 1);
+	assert_int_equal(world.told[3].reached, 102);
+	world.told[1].need = world.told[3].need = TAUTI_NEEDS_NOW;
+	world.orders[0] = 1;
+	for (uint32_t i = 1; i < 4; i += 2) {
+		await_left(&world.told[i], 2);
+		assert_int_equal(world.told[i].left[0], 2);
+		assert_int_equal(world.told[i].left[1], 0);
+		assert_int_equal(world.told[i].reached, 100);
+	}
+	/* Rank 0 stays as long as one of both needs the other. */
+	world.orders[1] = 1;
+	await_left(&world.told[3], 3);
+	assert_int_equal(world.told[3].left[2], 1);
+	assert_int_equal(waitpid(world.pids[0], NULL, WNOHANG), 0);
+	world.orders[3] = 1;
+	assert_int_equal(exit_of(&world, 0), 0);
+	assert_int_equal(world.told[3].lost, 0);
+	world_fini(&world);
+}
+
+/* Rank 0 has left; those that need each other are watched all the same. */
+static void test_host_left_then_killed(void **state)
+{
+	struct world world;
+	int64_t since_ns;
+
+	(void)state;
+	world_init(&world, 4, 20 * second_ns);
+	for (uint32_t i = 1; i < 4; i++)
+		world.told[i].need = TAUTI_NEEDS_NOW;
+	world.orders[0] = 1;
+	for (uint32_t i = 1; i < 4; i++)
+		await_left(&world.told[i], 1);
+	since_ns = ranks_now_ns();
+	kill(world.pids[2], SIGKILL);
+	world.told[0].lost = 1; /* it is not asked */
+	strcpy(world.told[0].line, "rank 2 (127.0.0.1) is lost");
+	all_learn(&world, 2, since_ns, second_ns, "rank 2 (127.0.0.1) is lost");
+	world_fini(&world);
+}
+
+/* Rank 0 does not stay for ever, nor does who waits without it. */
+static void test_host_gone(void **state)
+{
+	struct world world;
+	int64_t since_ns;
+
+	(void)state;
+	world_init(&world, 3, second_ns);
+	world.told[1].need = TAUTI_NEEDS_NOW;
+	world.told[2].need = TAUTI_NEEDS_LATER;
+	since_ns = ranks_now_ns();
+	world.orders[0] = 1;
+	assert_int_equal(exit_of(&world, 0), 0);
+	assert_true(ranks_now_ns() - since_ns >= second_ns);
+	while (!world.told[1].lost && ranks_now_ns() < since_ns + 20 * second_ns)
+		usleep(1000);
+	assert_int_equal(world.told[1].lost, 1);
+	if (!strstr(world.told[1].line, "rank 0 has left"))
+		fail_msg("%s", world.told[1].line);
+	assert_int_equal(world.told[2].lost, 0);
+	world_fini(&world);
+}
+
 /* One left in peace, and then one is killed. */
 static void test_leaves_then_killed(void **state)
 {
@@ -285,11 +391,12 @@ static void *meet_pair(void *context)
 	struct tauti_meet_options options = { one->rank, 2, pair->where, "s",
 		20 * second_ns, 20 * second_ns };
 	struct taut_error *err = &pair->error[one->rank];
+	const struct tauti_watch watch = { .lost = lost_one,
+		.context = &pair->lost[one->rank] };
 
 	if (tauti_meet_create(&options, &pair->meets[one->rank], err))
 		return NULL;
-	if (tauti_meet_watch(pair->meets[one->rank], lost_one,
-		&pair->lost[one->rank], err))
+	if (tauti_meet_watch(pair->meets[one->rank], &watch, err))
 		return NULL;
 	return NULL;
 }
@@ -359,6 +466,9 @@ int main(void)
 		cmocka_unit_test(test_stopped),
 		cmocka_unit_test(test_quiet),
 		cmocka_unit_test(test_leaves),
+		cmocka_unit_test(test_left),
+		cmocka_unit_test(test_host_left_then_killed),
+		cmocka_unit_test(test_host_gone),
 		cmocka_unit_test(test_leaves_then_killed),
 		cmocka_unit_test(test_exits),
 		cmocka_unit_test(test_fails),

@@ -9,6 +9,7 @@
 
 #include <string.h>
 
+#include "base/half.h"
 #include "coll/reduce.h"
 
 /* Of any alignment, and of whatever type the memory is. */
@@ -125,77 +126,25 @@ FLOAT_OPERATIONS(64, double, UINT64_C(0x7ff8000000000000))
 FLOAT_LOOPS(32)
 FLOAT_LOOPS(64)
 
-/* --- bfloat16: the upper half of a float32 --------------------------------------------*/
-
-static inline uint32_t of_bfloat(uint16_t x)
-{
-	return (uint32_t)x << 16;
-}
-
-/* x is a number, or the settled NaN, which no rounding changes. */
-static inline uint16_t to_bfloat(uint32_t x)
-{
-	return (uint16_t)((x + 0x7fff + (x >> 16 & 1)) >> 16);
-}
+/* --- bfloat16 ---------------------------------------------------------------------------*/
 
 #define BFLOAT_LOOP(name) \
 	LOOP(bfloat_##name, loose_u16, \
-		to_bfloat(f##name##_32(of_bfloat(x), of_bfloat(y))))
+		tauti_to_bfloat(f##name##_32( \
+			tauti_of_bfloat(x), tauti_of_bfloat(y))))
 
 BFLOAT_LOOP(sum)
 BFLOAT_LOOP(product)
 
-/* --- float16: 5 bits of exponent, 10 of fraction ---------------------------------------*/
+/* --- float16 ----------------------------------------------------------------------------*/
 
-static inline uint32_t bits_32(float value)
-{
-	uint32_t x;
+#define HALF_LOOP(name, operator) \
+	LOOP(half_##name, loose_u16, tauti_to_half( \
+		tauti_float_of(tauti_of_half(x)) operator \
+		tauti_float_of(tauti_of_half(y)), 0x7e00))
 
-	memcpy(&x, &value, sizeof x);
-	return x;
-}
-
-/* a where x < y, else b; neither x nor y is below zero. By its sign, for of a
- * comparison compilers make a branch where what is chosen may trap. */
-static inline int32_t where_less(int32_t x, int32_t y, int32_t a, int32_t b)
-{
-	int32_t mask = (x - y) >> 31;
-
-	return (a & mask) | (b & ~mask);
-}
-
-/* Exact. */
-static inline uint32_t of_half(uint16_t h)
-{
-	int32_t x = (int32_t)(h & 0x7fff) << 13;
-	/* A denormal is its fraction above that of 2^-14, without the 2^-14. */
-	int32_t small = (int32_t)bits_32(
-		real_32((uint32_t)x + 0x38800000) - 0x1p-14f);
-	int32_t wide = x + (112 << 23); /* 127 - 15 */
-
-	/* Infinity and NaN have the highest exponent here and there. */
-	wide = where_less(x, 31 << 23, wide, wide | 0x7f800000);
-	wide = where_less(x, 1 << 23, small, wide);
-	return (uint32_t)wide | (uint32_t)(h & 0x8000) << 16;
-}
-
-static inline uint16_t to_half(float value)
-{
-	uint32_t x = bits_32(value);
-	int32_t size = (int32_t)(x & 0x7fffffff);
-	/* Added to 0.5, whose last place is that of a denormal half. */
-	int32_t small = (int32_t)bits_32(
-		real_32((uint32_t)size) + 0.5f) - 0x3f000000;
-	int32_t half = (size + 0xfff + (size >> 13 & 1) - (112 << 23)) >> 13;
-
-	half = where_less(size, 0x38800000, small, half);  /* below 2^-14 */
-	half = where_less(size, 0x47800000, half, 0x7c00); /* 2^16 and more */
-	half |= (int32_t)(x >> 16 & 0x8000);
-	return (uint16_t)where_less(0x7f800000, size, 0x7e00, half); /* NaN */
-}
-
-LOOP(half_sum, loose_u16, to_half(real_32(of_half(x)) + real_32(of_half(y))))
-LOOP(half_product, loose_u16, to_half(real_32(of_half(x)) * real_32(of_half(y))))
+HALF_LOOP(sum, +)
+HALF_LOOP(product, *)
 
 /* --- the least and most of 16 bits: floats are ordered as their sizes are ---------------*/
 

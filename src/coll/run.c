@@ -316,10 +316,16 @@ static void begin_run(struct tauti_run *run)
 
 	run->next_pass = 0;
 	run->n_busy = n_slots;
-	tauti_hub_list(hub, run);
 	/* The last one may end the run. */
 	for (uint32_t i = 0; i < n_slots && !hub->failed; i++)
 		advance(&run->slots[i]);
+}
+
+/* After the run is listed: see tauti_hub_needs(). */
+static void count_passes(struct tauti_hub *hub, uint32_t channel, uint32_t n)
+{
+	n += atomic_load_explicit(&hub->passes[channel], memory_order_relaxed);
+	atomic_store_explicit(&hub->passes[channel], n, memory_order_release);
 }
 
 taut_status tauti_run_start(struct tauti_hub *hub, uint32_t channel,
@@ -346,8 +352,10 @@ taut_status tauti_run_start(struct tauti_hub *hub, uint32_t channel,
 	run->done = done;
 	run->context = context;
 	run->tag = tauti_hub_next_tag(hub, channel);
-	hub->passes[channel] += (uint32_t)plan->cut.n_passes;
-	begin_run(run);
+	tauti_hub_list(hub, run);
+	count_passes(hub, channel, (uint32_t)plan->cut.n_passes);
+	if (!tauti_hub_dooms(hub, run))
+		begin_run(run);
 	tauti_hub_drain(hub);
 	return TAUT_OK;
 }

@@ -23,6 +23,7 @@
 #include <pthread.h>
 #include <stdatomic.h>
 
+#include "base/origin.h"
 #include "coll/coll.h"
 #include "coll/table.h"
 
@@ -143,12 +144,21 @@ struct tauti_run {
 
 /* --- hub.c -------------------------------------------------------------------------*/
 
-/* Who looks after the peers: told when this rank fails, and when it leaves, after
- * which it calls tauti_hub_lose() no more. Either may be NULL. */
+/* Who looks after the peers. Any may be NULL. */
 struct tauti_watcher {
 	void *context;
 	void (*fail)(void *context, const struct taut_error *why);
-	void (*leave)(void *context);
+	/* This rank begins nothing more: by channel, the passes it has begun. */
+	void (*leave)(void *context, const uint32_t *passes);
+	/* tauti_hub_needs() is TAUTI_NEEDS_NOTHING, after tauti_hub_left(). */
+	void (*settled)(void *context);
+	/* May wait for others. When it returns, it calls nothing of the hub any
+	 * more. */
+	void (*close)(void *context);
+};
+
+struct tauti_reached { /* by those that have left */
+	uint32_t passes, rank; /* the fewest, and whose they are */
 };
 
 enum {
@@ -158,6 +168,7 @@ enum {
 };
 
 struct tauti_hub {
+	struct tauti_origin origin;
 	struct tauti_engine engine; /* table: NULL: destroyed */
 	bool owned;                 /* the engine */
 	char engine_name[32];       /* also when it is destroyed */
@@ -170,7 +181,8 @@ struct tauti_hub {
 	uint32_t n_comms, channels; /* channels: a bit for each that is in use */
 	/* Of each channel, the passes of all calls that were begun on it: the
 	 * number of a pass, which no two under way share. */
-	uint32_t passes[TAUTI_CHANNELS];
+	_Atomic uint32_t passes[TAUTI_CHANNELS];
+	_Atomic uint32_t n_under_way; /* written, as passes, by one thread */
 
 	struct tauti_plans plans;
 	struct tauti_block *blocks; /* scratch that nobody uses */
@@ -178,17 +190,24 @@ struct tauti_hub {
 	struct tauti_op *first, *last; /* done, and not looked at yet */
 	bool draining;
 	bool failed, torn;
+	bool stranded;     /* failed as a rank has left */
+	bool told_settled;
 	struct taut_error failure;
 
 	pthread_mutex_t lock; /* of what follows */
 	bool wakeable;        /* the engine is there */
 	struct taut_error lost_why;
 	atomic_bool lost;
+	struct tauti_reached reached[TAUTI_CHANNELS];
+	uint32_t left_first; /* of those that left */
+	atomic_bool left;    /* any has */
+	atomic_bool waits_for_left; /* something under way */
 };
 
 struct tauti_hub_options {
 	struct tauti_engine engine;
 	bool owned;
+	bool spins; /* there is a core for each rank of this host */
 	uint32_t rank, n_ranks;
 	const uint32_t *host_of; /* copied */
 	const struct taut_coll_choice *rows; /* copied; before what is built in */
@@ -204,11 +223,17 @@ void tauti_hub_destroy(struct tauti_hub *hub);
 
 /* A peer is gone. Any thread; the first one counts. */
 void tauti_hub_lose(struct tauti_hub *hub, const struct taut_error *why);
+/* A peer has left in peace, with so many passes begun on each channel. Any
+ * thread. */
+void tauti_hub_left(
+	struct tauti_hub *hub, uint32_t rank, const uint32_t *passes);
+/* Of what those took part in that have left; any thread. */
+enum tauti_need tauti_hub_needs(struct tauti_hub *hub);
 void tauti_hub_wake(struct tauti_hub *hub); /* any thread */
 /* The first counts. What is under way ends when the queue is left: at once,
  * unless this is called from inside it. */
 void tauti_hub_fail(struct tauti_hub *hub, const struct taut_error *why);
-/* TAUT_OK, or what it failed with. */
+/* TAUT_OK, or what it failed with; TAUT_EIO in a child's copy. */
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr);
 taut_status tauti_hub_progress(
 	struct tauti_hub *hub, struct taut_error *reterr);

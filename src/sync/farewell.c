@@ -178,14 +178,14 @@ static bool is_settled(const struct taut_sync *sync, enum kind kind)
 
 static void await(struct taut_sync *sync, enum kind kind)
 {
-	int64_t until_ns = tauti_sync_now_ns() + WAIT_NS, left_ns = WAIT_NS;
+	int64_t until_ns = tauti_now_ns() + WAIT_NS, left_ns = WAIT_NS;
 	taut_status status = taut_comm_progress(sync->comm, NULL);
 
 	while (!status && !is_settled(sync, kind) && left_ns > 0) {
 		status = taut_comm_wait(sync->comm, left_ns, NULL);
 		if (!status)
 			status = taut_comm_progress(sync->comm, NULL);
-		left_ns = until_ns - tauti_sync_now_ns();
+		left_ns = until_ns - tauti_now_ns();
 	}
 }
 
@@ -193,10 +193,10 @@ static void await(struct taut_sync *sync, enum kind kind)
 static taut_status insist(struct taut_sync *sync)
 {
 	const int64_t moment_ns = 10000000;
-	int64_t until_ns = tauti_sync_now_ns() + WAIT_NS;
+	int64_t until_ns = tauti_now_ns() + WAIT_NS;
 	taut_status status = begin(sync, NULL);
 
-	while (status == TAUT_ENOMEM && tauti_sync_now_ns() < until_ns) {
+	while (status == TAUT_ENOMEM && tauti_now_ns() < until_ns) {
 		if (taut_comm_wait(sync->comm, moment_ns, NULL) ||
 			taut_comm_progress(sync->comm, NULL))
 			return TAUT_EIO; /* it was the communicator's end */
@@ -222,4 +222,6 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	fill(sync, kind, why ? why->code : TAUT_OK);
 	if (!insist(sync) && first) /* who left in peace cannot answer */
 		await(sync, kind);
+	else /* and the communicator may know that it has left */
+		(void)!taut_comm_progress(sync->comm, NULL);
 }

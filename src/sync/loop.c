@@ -27,8 +27,11 @@ static struct inbox look(struct taut_sync *sync, bool *ret_match)
 	inbox.requests = sync->first_request;
 	sync->first_request = sync->last_request = NULL;
 	inbox.give_up = sync->give_up;
-	*ret_match = sync->frozen &&
-		sync->round.match == TAUTI_MATCH_NOT_ASKED;
+	*ret_match = (sync->frozen &&
+		sync->round.match == TAUTI_MATCH_NOT_ASKED) ||
+		(sync->round.match == TAUTI_MATCH_TUNED &&
+			sync->first_ready != TAUT_NONE &&
+			!sync->round.wants_limits);
 	if (sync->round.match == TAUTI_MATCHED) {
 		inbox.ready = sync->first_ready;
 		sync->first_ready = sync->last_ready = TAUT_NONE;
@@ -95,6 +98,7 @@ static void tune(struct taut_sync *sync, struct tauti_request *request)
 		sync->options.piece_bytes = request->piece_bytes;
 		sync->options.credit_bytes = request->credit_bytes;
 		sync->options.fuse_bytes = request->fuse_bytes;
+		tauti_round_tuned(sync);
 	}
 	tauti_sync_answer(sync, request, status, &why);
 }
@@ -183,10 +187,10 @@ static taut_status sleep_in(struct taut_sync *sync, bool *ret_long,
 	sync->counts.sleeps++;
 	limit_ns = sync->n_open && tauti_round_may_ask(sync) ? IDLE_NS : -1;
 	pthread_mutex_unlock(&sync->lock);
-	begin_ns = tauti_sync_now_ns();
+	begin_ns = tauti_now_ns();
 	status = taut_comm_wait(sync->comm, limit_ns, err);
 	*ret_long = limit_ns > 0 &&
-		tauti_sync_now_ns() - begin_ns >= limit_ns;
+		tauti_now_ns() - begin_ns >= limit_ns;
 	pthread_mutex_lock(&sync->lock);
 	sync->sleeping = false;
 	pthread_mutex_unlock(&sync->lock);

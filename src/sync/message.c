@@ -81,7 +81,7 @@ static void count_begun(struct taut_sync *sync)
 	pthread_mutex_lock(&sync->lock);
 	sync->counts.messages++;
 	if (!sync->n_busy++)
-		sync->busy_since_ns = tauti_sync_now_ns();
+		sync->busy_since_ns = tauti_now_ns();
 	pthread_mutex_unlock(&sync->lock);
 }
 
@@ -95,7 +95,7 @@ static void count_ended(
 	pthread_mutex_lock(&sync->lock);
 	if (!--sync->n_busy)
 		sync->counts.busy_ns +=
-			tauti_sync_now_ns() - sync->busy_since_ns;
+			tauti_now_ns() - sync->busy_since_ns;
 	if (message->verb != TAUT_ALLGATHER)
 		sync->counts.bytes += bytes;
 	if (message->copied && message->verb == TAUT_ALLREDUCE)
@@ -331,9 +331,13 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 static taut_status send_together(struct taut_sync *sync,
 	const struct taut_sched_piece *pieces, size_t n, struct taut_error *err)
 {
-	struct tauti_message *message = take(sync);
-	taut_status status = TAUT_ENOMEM;
+	struct tauti_message *message;
+	taut_status status = tauti_round_may_begin(sync, err);
 
+	if (status)
+		return status;
+	status = TAUT_ENOMEM;
+	message = take(sync);
 	if (!message || !add_pieces(message, pieces, n))
 		goto no_memory;
 	message->copied = !is_contiguous(message);

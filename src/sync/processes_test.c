@@ -29,13 +29,6 @@ struct job {
 	float *values[TASKS];
 };
 
-static int64_t now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 #define EXPECT(job, condition) \
 	do { \
 		if (condition) \
@@ -119,7 +112,7 @@ static int live(struct job *job)
 	char name[16];
 
 	for (uint32_t i = 1; i <= ITERATIONS; i++) {
-		int64_t begin_ns = now_ns();
+		int64_t begin_ns = ranks_now_ns();
 
 		if (job->leaves && job->rank == job->victim && i == KILLED_AT)
 			return 0;
@@ -136,7 +129,7 @@ static int live(struct job *job)
 		EXPECT(job, job->victim != TAUT_NONE);
 		EXPECT(job, i == KILLED_AT || i == KILLED_AT - 1);
 		EXPECT(job, err.code == TAUT_EIO && strstr(err.message, name));
-		EXPECT(job, now_ns() - begin_ns < 20 * second_ns);
+		EXPECT(job, ranks_now_ns() - begin_ns < 20 * second_ns);
 		return 0;
 	}
 	EXPECT(job, job->victim == TAUT_NONE);

@@ -10,7 +10,7 @@
 #ifndef TAUT_SYNC_RANKS_H
 #define TAUT_SYNC_RANKS_H
 
-#include "tests/support/unit.h"
+#include "tests/support/ranks.h"
 
 #include <math.h>
 #include <pthread.h>
@@ -22,7 +22,7 @@
 
 #include <taut/sync.h>
 
-enum { RANKS_MOST = 4 };
+enum { SYNC_RANKS = 4 };
 
 struct ranks;
 
@@ -36,7 +36,7 @@ struct rank {
 
 struct ranks {
 	uint32_t n;
-	struct rank rank[RANKS_MOST];
+	struct rank rank[SYNC_RANKS];
 	void *context; /* the test's */
 	atomic_uint faults;
 };
@@ -64,7 +64,7 @@ struct ranks {
 static inline void ranks_create(struct ranks *ranks, uint32_t n,
 	const struct taut_sync_options *options)
 {
-	struct taut_comm *comms[RANKS_MOST];
+	struct taut_comm *comms[SYNC_RANKS];
 
 	memset(ranks, 0, sizeof *ranks);
 	ranks->n = n;
@@ -82,7 +82,9 @@ static inline void ranks_create(struct ranks *ranks, uint32_t n,
 
 static inline void *ranks_run_body(void *context)
 {
-	struct rank *rank = context;
+	const struct ranks_one *one = context;
+	struct ranks *ranks = one->shared;
+	struct rank *rank = &ranks->rank[one->rank];
 
 	rank->body(rank);
 	return NULL;
@@ -91,15 +93,12 @@ static inline void *ranks_run_body(void *context)
 static inline void ranks_each(
 	struct ranks *ranks, void (*body)(struct rank *rank))
 {
-	pthread_t threads[RANKS_MOST];
+	struct ranks_one ones[SYNC_RANKS];
 
-	for (uint32_t i = 0; i < ranks->n; i++) {
-		ranks->rank[i].body = body;
-		assert_int_equal(pthread_create(&threads[i], NULL,
-			ranks_run_body, &ranks->rank[i]), 0);
-	}
 	for (uint32_t i = 0; i < ranks->n; i++)
-		pthread_join(threads[i], NULL);
+		ranks->rank[i].body = body;
+	ranks_start(ones, 0, ranks->n, ranks_run_body, ranks);
+	ranks_join(ones, 0, ranks->n);
 	assert_int_equal(atomic_load(&ranks->faults), 0);
 }
 

@@ -5,7 +5,14 @@
  *
  * The first collective compares what was declared, and a second one finds what
  * differs, as the scheduler does with its tasks. It knows of no types and factors,
- * and compares nothing without rounds (DECLARED). */
+ * and compares nothing without rounds (DECLARED).
+ *
+ * Limits that change later it compares in its rounds. Without those a rank that has
+ * new ones (it is one tune ahead) holds its next tasks back and asks by a round, in
+ * which each says how many tunes it has behind it, how many messages it had begun,
+ * and its limits; the others answer at once. Who is behind goes on with what the
+ * others have ended, and asks in turn when it has tuned. One that begins a message
+ * beyond that has not tuned where the others did. */
 #include "sync/sync.h"
 
 #include <inttypes.h>
@@ -47,7 +54,8 @@ static taut_status begin(struct taut_sync *sync, struct taut_error *err)
 {
 	struct tauti_round *round = &sync->round;
 	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
-		.type = TAUT_UINT64, .reduction = TAUT_BIT_AND,
+		.type = TAUT_UINT64,
+		.reduction = round->of_limits ? TAUT_MIN : TAUT_BIT_AND,
 		.output = round->words, .count = round->n_words,
 		.way = TAUT_WAY_FLAT };
 
@@ -127,6 +135,10 @@ taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err)
 	struct tauti_round *round = &sync->round;
 	taut_status status;
 
+	if (round->match == TAUTI_MATCH_TUNED) {
+		round->wants_limits = true;
+		return TAUT_OK;
+	}
 	round->match = TAUTI_MATCHED;
 	if (sync->n_ranks == 1)
 		return TAUT_OK;
@@ -190,6 +202,117 @@ static taut_status find(const struct taut_sync *sync, struct taut_error *err)
 		taut_type_name(task->type), task->priority, task->factor);
 }
 
+/* --- whether they have the same limits since ------------------------------------------
+ * To the least: of a number and its complement the least and the most of all. */
+
+enum { LIMIT_PAIRS = 4, AT_BITS = 40 };
+
+void tauti_round_tuned(struct taut_sync *sync)
+{
+	struct tauti_round *round = &sync->round;
+
+	if (sync->n_ranks == 1 || round->match == TAUTI_MATCH_NOT_ASKED ||
+		sync->options.order != TAUT_SCHED_DECLARED)
+		return;
+	round->n_tuned++;
+	round->behind = false;
+	round->match = TAUTI_MATCH_TUNED;
+}
+
+static taut_status begin_limits(struct taut_sync *sync, struct taut_error *err)
+{
+	const struct taut_sync_options *options = &sync->options;
+	struct tauti_round *round = &sync->round;
+	taut_status status = reserve(round, 2 * LIMIT_PAIRS, err);
+
+	if (status)
+		return status;
+	put_pair(round->words, 0, round->n_tuned << AT_BITS | sync->n_messages);
+	put_pair(round->words, 1, options->piece_bytes);
+	put_pair(round->words, 2, options->credit_bytes);
+	put_pair(round->words, 3, options->fuse_bytes);
+	round->of_limits = true;
+	return begin_match(sync, err);
+}
+
+static taut_status not_tuned(uint64_t at, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_EMATCH, -1, "sync: ranks do not match: "
+		"some have new limits after %" PRIu64 " messages, and not "
+		"every rank", at);
+}
+
+taut_status tauti_round_may_begin(
+	const struct taut_sync *sync, struct taut_error *err)
+{
+	const struct tauti_round *round = &sync->round;
+
+	return round->behind && sync->n_messages >= round->others_at ?
+		not_tuned(round->others_at, err) : TAUT_OK;
+}
+
+static taut_status compare_limits(
+	struct taut_sync *sync, struct taut_error *err)
+{
+	const uint64_t at_mask = (UINT64_C(1) << AT_BITS) - 1;
+	static const char *const names[LIMIT_PAIRS] = { "messages before",
+		"piece_bytes", "credit_bytes", "fuse_bytes" };
+	const struct tauti_round *round = &sync->round;
+
+	for (size_t i = 0; i < LIMIT_PAIRS; i++)
+		if (pair_differs(round, i))
+			return taut_error_set(err, TAUT_EMATCH, -1, "sync: "
+				"ranks do not match: new limits: %s: %" PRIu64
+				" here, and not on every rank", names[i],
+				i ? round->compared[2 * i] :
+				round->compared[0] & at_mask);
+	return TAUT_OK;
+}
+
+static taut_status take_limits(struct taut_sync *sync, struct taut_error *err)
+{
+	const uint64_t at_mask = (UINT64_C(1) << AT_BITS) - 1;
+	struct tauti_round *round = &sync->round;
+	uint64_t least = round->words[0], most = ~round->words[1];
+	uint64_t mine = round->compared[0] >> AT_BITS;
+	taut_status status = TAUT_OK;
+
+	round->of_limits = false;
+	if (least >> AT_BITS == most >> AT_BITS)
+		status = compare_limits(sync, err);
+	else if ((least & at_mask) > (most & at_mask))
+		status = not_tuned(most & at_mask, err);
+	if (status || round->n_tuned != mine) /* else it has tuned since */
+		return status;
+	round->wants_limits = false;
+	if (least >> AT_BITS == most >> AT_BITS) {
+		round->match = TAUTI_MATCHED;
+	} else if (mine == most >> AT_BITS) {
+		round->match = TAUTI_MATCH_AHEAD;
+	} else {
+		round->behind = true;
+		round->others_at = most & at_mask;
+		if (sync->n_messages > round->others_at)
+			return not_tuned(round->others_at, err);
+	}
+	return TAUT_OK;
+}
+
+/* A rank that is asked before it ever compared tasks is asked for those. */
+static taut_status move_limits(
+	struct taut_sync *sync, bool *moved, struct taut_error *err)
+{
+	const struct tauti_round *round = &sync->round;
+
+	if (round->under_way || round->match < TAUTI_MATCHED ||
+		sync->n_ranks == 1 ||
+		sync->options.order != TAUT_SCHED_DECLARED ||
+		(!round->wants_limits && !taut_comm_asked(sync->round_comm)))
+		return TAUT_OK;
+	*moved = true;
+	return begin_limits(sync, err);
+}
+
 /* --- what is heard -----------------------------------------------------------------*/
 
 static taut_status take_answer(struct taut_sync *sync, struct taut_error *err)
@@ -198,6 +321,8 @@ static taut_status take_answer(struct taut_sync *sync, struct taut_error *err)
 
 	if (round->status)
 		return tauti_sync_comm_failed(sync, round->status, err);
+	if (round->of_limits)
+		return take_limits(sync, err);
 	switch (round->match) {
 	case TAUTI_MATCH_ASKED:
 		return compare(sync, err);
@@ -248,5 +373,7 @@ taut_status tauti_round_move(
 		round->over = round->under_way = false;
 		status = take_answer(sync, err);
 	}
+	if (!status)
+		status = move_limits(sync, moved, err);
 	return status ? status : hear_asked(sync, moved, err);
 }

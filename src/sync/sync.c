@@ -6,18 +6,20 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 static taut_status no_memory(struct taut_error *reterr)
 {
 	return taut_error_set(reterr, TAUT_ENOMEM, -1, "sync: out of memory");
 }
 
-int64_t tauti_sync_now_ns(void)
+taut_status tauti_sync_check_origin(
+	const struct taut_sync *sync, struct taut_error *reterr)
 {
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
+	if (!tauti_origin_is_copy(&sync->origin))
+		return TAUT_OK;
+	return taut_error_set(reterr, TAUT_EIO, -1, "sync: rank %" PRIu32 ": "
+		"this process was forked from the one that made it, and has no "
+		"part in it", sync->rank);
 }
 
 taut_status tauti_sync_comm_failed(
@@ -126,6 +128,7 @@ static void free_all(struct taut_sync *sync)
 	pthread_cond_destroy(&sync->any_done);
 	pthread_cond_destroy(&sync->request_over);
 	pthread_mutex_destroy(&sync->lock);
+	tauti_origin_fini(&sync->origin);
 	free(sync);
 }
 
@@ -147,7 +150,7 @@ taut_status taut_sync_create(struct taut_comm *comm,
 	sync->options = *options;
 	sync->rank = taut_comm_rank(comm);
 	sync->n_ranks = taut_comm_size(comm);
-	sync->process = getpid();
+	tauti_origin_init(&sync->origin);
 	sync->first_ready = sync->last_ready = TAUT_NONE;
 	sync->first_done = sync->last_done = TAUT_NONE;
 	init_locks(sync);
@@ -168,7 +171,7 @@ void taut_sync_destroy(struct taut_sync *sync)
 {
 	bool wake;
 
-	if (!sync || sync->process != getpid())
+	if (!sync || tauti_origin_is_copy(&sync->origin))
 		return;
 	pthread_mutex_lock(&sync->lock);
 	sync->quit = true;
@@ -229,8 +232,10 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 	struct tauti_task_of_sync task = { .type = type, .count = count,
 		.priority = priority, .factor = factor,
 		.next_ready = TAUT_NONE, .next_done = TAUT_NONE };
-	taut_status status;
+	taut_status status = tauti_sync_check_origin(sync, reterr);
 
+	if (status)
+		return status;
 	pthread_mutex_lock(&sync->lock);
 	status = check_task(sync, type, count, factor, reterr);
 	if (sync->failed) {
@@ -251,11 +256,15 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 void taut_sync_counts(
 	struct taut_sync *sync, struct taut_sync_counts *ret_counts)
 {
+	if (tauti_sync_check_origin(sync, NULL)) {
+		memset(ret_counts, 0, sizeof *ret_counts);
+		return;
+	}
 	pthread_mutex_lock(&sync->lock);
 	*ret_counts = sync->counts;
 	if (sync->n_busy)
 		ret_counts->busy_ns +=
-			tauti_sync_now_ns() - sync->busy_since_ns;
+			tauti_now_ns() - sync->busy_since_ns;
 	pthread_mutex_unlock(&sync->lock);
 	taut_sched_counts(sync->sched, &ret_counts->sched);
 }

@@ -24,10 +24,11 @@
 
 #include <pthread.h>
 #include <stdbool.h>
-#include <sys/types.h>
 
 #include <taut/sync.h>
 
+#include "base/now.h"
+#include "base/origin.h"
 #include "base/vec.h"
 
 struct tauti_task_of_sync {
@@ -87,6 +88,9 @@ enum tauti_match { /* do all ranks have the same tasks? */
 	TAUTI_MATCH_ASKED,
 	TAUTI_MATCH_FIND, /* no: which one differs */
 	TAUTI_MATCHED,
+	/* Without rounds of the scheduler (DECLARED), and the same limits? */
+	TAUTI_MATCH_TUNED, /* there are new ones here */
+	TAUTI_MATCH_AHEAD, /* and not yet on every rank */
 };
 
 struct tauti_round { /* the thread's */
@@ -100,6 +104,11 @@ struct tauti_round { /* the thread's */
 	size_t n_words, capacity;
 	enum tauti_match match;
 	uint64_t *compared; /* what this rank sent to be compared */
+	bool wants_limits;  /* has a task that waits for its limits */
+	bool of_limits;     /* the one under way */
+	uint64_t n_tuned;   /* since tasks were compared */
+	bool behind;        /* others have other limits since message others_at */
+	uint64_t others_at;
 };
 
 enum { TAUTI_FAREWELL_WORDS = 4 };
@@ -120,7 +129,7 @@ struct taut_sync {
 	struct taut_sched *sched;
 	struct taut_sync_options options;
 	uint32_t rank, n_ranks;
-	pid_t process;
+	struct tauti_origin origin;
 	pthread_t thread;
 
 	pthread_mutex_t lock; /* of what follows */
@@ -164,7 +173,9 @@ static inline uint32_t tauti_sync_task(
 	return sync->options.halves ? scheduled / 2 : scheduled;
 }
 
-int64_t tauti_sync_now_ns(void);
+/* TAUT_EIO in a child's copy, of which nothing is touched; TAUT_OK else. */
+taut_status tauti_sync_check_origin(
+	const struct taut_sync *sync, struct taut_error *reterr);
 /* Why a collective ended so: the communicator's line, or one that is made up. */
 taut_status tauti_sync_comm_failed(
 	struct taut_sync *sync, taut_status status, struct taut_error *err);
@@ -194,10 +205,15 @@ void tauti_message_free_all(struct taut_sync *sync);
 /* The scheduler's agree(). */
 taut_status tauti_round_agree(void *sync, uint64_t round,
 	const uint64_t *words, size_t n, struct taut_error *err);
-/* Begins to compare what was declared; once. */
+/* Begins to compare what was declared, once, or what was tuned. */
 taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err);
 taut_status tauti_round_move(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
+/* There are new limits. */
+void tauti_round_tuned(struct taut_sync *sync);
+/* Whether one more message may begin: not under limits that others have changed. */
+taut_status tauti_round_may_begin(
+	const struct taut_sync *sync, struct taut_error *err);
 /* Enters a round for no reason; where there are rounds, and nothing is under way. */
 bool tauti_round_may_ask(const struct taut_sync *sync);
 taut_status tauti_round_ask(struct taut_sync *sync, struct taut_error *err);

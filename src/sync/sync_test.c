@@ -1,6 +1,8 @@
 /* What taut/sync.h says, call by call, with two or three ranks in one process. */
 #include "sync/ranks.h"
 
+#include <sched.h>
+
 #ifdef __SSE2__
 #include <xmmintrin.h>
 #endif
@@ -62,7 +64,7 @@ static void test_sums(void **state)
 	options[3].fuse_bytes = 4096;
 	options[3].halves = true;
 	for (int i = 0; i < 4; i++)
-		for (uint32_t n = 1; n <= RANKS_MOST; n++) {
+		for (uint32_t n = 1; n <= SYNC_RANKS; n++) {
 			ranks_create(&ranks, n, &options[i]);
 			ranks_each(&ranks, sum_a_few);
 			ranks_destroy(&ranks);
@@ -463,6 +465,100 @@ static void test_match_options(void **state)
 	ranks_destroy(&ranks);
 }
 
+/* Limits that change later: two iterations, then rank 1 has others. */
+static void tune_otherwise(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+
+	for (uint64_t k = 0; k < 2; k++) {
+		RANK_OK(rank, taut_sync_tune(
+			rank->sync, 8192 << k, 1 << 16, 0, why));
+		ready(rank, task, values);
+		await(rank, task);
+	}
+	RANK_OK(rank, taut_sync_tune(rank->sync, rank->id == 1 ? 4096 : 8192,
+		1 << 16, 0, why));
+	ranks_try_ready(rank, task, values);
+	expect_line(rank, TAUT_EMATCH, "ranks do not match: ");
+	free(values);
+}
+
+/* One does not change them at all: it says so, and the others, whatever they are at,
+ * name it or find out with it. */
+static void tune_not(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	for (uint64_t k = 0; k < 3 && !status; k++) {
+		if (k == 2 && rank->id != 2)
+			status = taut_sync_tune(
+				rank->sync, 4096, 8192, 0, &err);
+		if (!status)
+			status = taut_sync_ready(
+				rank->sync, task, values, &err);
+		if (!status)
+			status = taut_sync_wait(rank->sync, task, -1, &err);
+	}
+	RANK_CHECK(rank, status == TAUT_EMATCH || (status == TAUT_EIO &&
+		rank->id != 2 && strstr(err.message, "rank 2 has failed")));
+	free(values);
+}
+
+/* Each rank in its own time, with iterations between and without. */
+static void tune_often(struct rank *rank)
+{
+	uint64_t random = rank->id + 1;
+	float values[3][600];
+	uint32_t tasks[3];
+
+	for (int i = 0; i < 3; i++)
+		tasks[i] = declare(rank, TAUT_FLOAT32, 200 * (unsigned)(i + 1),
+			0, 0.5);
+	for (uint64_t k = 0; k < 60; k++) {
+		if (k % 4 != 3)
+			RANK_OK(rank, taut_sync_tune(rank->sync, 64 << k % 5,
+				512 << k % 3, k % 2 * 900, why));
+		if (k % 7 == 6)
+			continue;
+		for (int i = 0; i < 3; i++) {
+			for (int j = 0; j < 600; j++)
+				values[i][j] = (float)(k + (unsigned)j);
+			for (uint64_t n = ranks_below(&random, 3); n; n--)
+				sched_yield();
+			ready(rank, tasks[i], values[i]);
+		}
+		await(rank, TAUT_NONE);
+		for (int i = 0; i < 3; i++)
+			RANK_CHECK(rank, values[i][200 * i] == (float)(k +
+				200 * (unsigned)i) * (float)rank->all->n / 2);
+	}
+}
+
+static void test_match_tuned(void **state)
+{
+	struct taut_sync_options options = PLAIN;
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		options.order = i % 2 ? TAUT_SCHED_AGREED : TAUT_SCHED_DECLARED;
+		options.halves = i / 2;
+		ranks_create(&ranks, 3, &options);
+		ranks_each(&ranks, tune_otherwise);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 3, &options);
+		ranks_each(&ranks, tune_not);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 2 + (unsigned)i % 3, &options);
+		ranks_each(&ranks, tune_often);
+		ranks_destroy(&ranks);
+	}
+}
+
 /* --- ranks that end ----------------------------------------------------------------*/
 
 /* Rank 1 has its part of the iterations before, and leaves. */
@@ -558,6 +654,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_match_options),
+		cmocka_unit_test(test_match_tuned),
 		cmocka_unit_test(test_ends),
 	};
 

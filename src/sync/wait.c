@@ -41,7 +41,7 @@ struct limit {
 static struct limit limit_of(int64_t timeout_ns)
 {
 	const int64_t second_ns = 1000000000;
-	int64_t now_ns = tauti_sync_now_ns(), at_ns;
+	int64_t now_ns = tauti_now_ns(), at_ns;
 
 	if (timeout_ns < 0 || timeout_ns > INT64_MAX - now_ns)
 		return (struct limit){ .endless = true };
@@ -105,8 +105,11 @@ static void make_ready(struct taut_sync *sync, uint32_t task, void *data)
 taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
 	struct taut_error *reterr)
 {
-	taut_status status = lock_live(sync, reterr);
+	taut_status status = tauti_sync_check_origin(sync, reterr);
 
+	if (status)
+		return status;
+	status = lock_live(sync, reterr);
 	if (!status)
 		status = check_ready(sync, task, data, reterr);
 	if (status) {
@@ -162,7 +165,7 @@ static bool await_task(
 	struct taut_sync *sync, uint32_t task, int64_t timeout_ns)
 {
 	struct limit limit = limit_of(timeout_ns);
-	int64_t begin_ns = tauti_sync_now_ns();
+	int64_t begin_ns = tauti_now_ns();
 	uint32_t *n_waiters = task == TAUT_NONE
 		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
 	bool in_time = true;
@@ -171,15 +174,18 @@ static bool await_task(
 	while (in_time && !sync->failed && is_under_way(sync, task))
 		in_time = sleep_until(sync, &sync->task_done, &limit);
 	--*n_waiters;
-	sync->counts.waited_ns += tauti_sync_now_ns() - begin_ns;
+	sync->counts.waited_ns += tauti_now_ns() - begin_ns;
 	return in_time || sync->failed || !is_under_way(sync, task);
 }
 
 taut_status taut_sync_wait(struct taut_sync *sync, uint32_t task,
 	int64_t timeout_ns, struct taut_error *reterr)
 {
-	taut_status status = lock_live(sync, reterr);
+	taut_status status = tauti_sync_check_origin(sync, reterr);
 
+	if (status)
+		return status;
+	status = lock_live(sync, reterr);
 	if (!status && task != TAUT_NONE && task >= sync->tasks.count)
 		status = taut_error_set(reterr, TAUT_EINVAL, -1,
 			"sync: there is no task %" PRIu32, task);
@@ -219,9 +225,11 @@ taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
 	uint32_t *ret_task, struct taut_error *reterr)
 {
 	struct limit limit = limit_of(timeout_ns);
-	taut_status status;
+	taut_status status = tauti_sync_check_origin(sync, reterr);
 	bool in_time = true;
 
+	if (status)
+		return status;
 	pthread_mutex_lock(&sync->lock);
 	sync->n_next_waiters++;
 	while (in_time && !sync->failed && sync->first_done == TAUT_NONE)
@@ -283,9 +291,12 @@ static taut_status ask(struct taut_sync *sync, struct tauti_request *request,
 static taut_status submit(struct taut_sync *sync,
 	const struct tauti_request *what, struct taut_error *reterr)
 {
-	struct tauti_request *request = malloc(sizeof *request);
-	taut_status status;
+	taut_status status = tauti_sync_check_origin(sync, reterr);
+	struct tauti_request *request;
 
+	if (status)
+		return status;
+	request = malloc(sizeof *request);
 	if (!request)
 		return taut_error_set(
 			reterr, TAUT_ENOMEM, -1, "sync: out of memory");
@@ -387,6 +398,8 @@ void taut_sync_fail(
 {
 	struct taut_error err;
 
+	if (tauti_sync_check_origin(sync, NULL))
+		return;
 	taut_error_set(&err, status ? status : TAUT_EIO, -1, "%s", why);
 	pthread_mutex_lock(&sync->lock);
 	end(sync, &err);

@@ -381,7 +381,7 @@ static void make_world(struct world *world, uint64_t seed, bool dying)
 	world->n_iterations = 2 + (uint32_t)ranks_below(&random, 8);
 	world->way = (uint32_t)ranks_below(&random, 3);
 	world->tunes_at = (uint32_t)ranks_below(&random, 12);
-	world->ranks.n = 2 + (uint32_t)ranks_below(&random, RANKS_MOST - 1);
+	world->ranks.n = 2 + (uint32_t)ranks_below(&random, SYNC_RANKS - 1);
 	make_tasks(world, &random);
 	if (!dying)
 		return;

@@ -1,7 +1,7 @@
 /* meet.c - what comes over the sockets of a meeting: the first byte says to whom.
  *
  * Rank 0 before a guest has proven itself, rank 0 after (a gather, then the watch),
- * and another rank that greets rank 0. Everything that is read ends up inside the
+ * another rank that greets rank 0, and one that watches it. Everything that is read ends up inside the
  * buffers it is meant for, and no loop goes on without bytes. */
 #include <stdint.h>
 #include <stdlib.h>
@@ -48,11 +48,24 @@ static void as_guest(const uint8_t *data, size_t size)
 	close(other);
 }
 
+static void left(void *context, uint32_t rank, const uint32_t *reached)
+{
+	uint32_t *sum = context;
+
+	if (rank >= 2)
+		abort();
+	for (int i = 0; i < TAUTI_REACHED; i++)
+		*sum += reached[i];
+}
+
 /* One that rank 0 knows: what it gives is gathered, then it is watched. */
 static void as_rank(const uint8_t *data, size_t size)
 {
 	struct tauti_link links[2] = { { .fd = -1 }, { .fd = -1 } };
-	struct tauti_meet meet = { .n_ranks = 2, .links = links };
+	struct tauti_left list[2];
+	uint32_t sum = 0;
+	struct tauti_meet meet = { .n_ranks = 2, .links = links,
+		.left = list, .watch = { .left = left, .context = &sum } };
 	struct tauti_frame frame;
 	uint8_t *bulk = malloc(GATHERED);
 	int other, fd = other_side(data, size, &other);
@@ -62,7 +75,7 @@ static void as_rank(const uint8_t *data, size_t size)
 	tauti_link_open(&links[1], fd);
 	links[1].allowed = tauti_kind_bit(TAUTI_GIVE) |
 		tauti_kind_bit(TAUTI_BEAT) | tauti_kind_bit(TAUTI_LEAVE) |
-		tauti_kind_bit(TAUTI_LOST);
+		tauti_kind_bit(TAUTI_LOST) | tauti_kind_bit(TAUTI_SETTLED);
 	links[1].bulk_in = bulk;
 	links[1].bulk_in_bytes = GATHERED;
 	for (int i = 0; i < FRAMES; i++) {
@@ -70,6 +83,9 @@ static void as_rank(const uint8_t *data, size_t size)
 			break;
 		if (frame.kind == TAUTI_LOST)
 			tauti_meet_told(&meet, &frame);
+		else if (frame.kind != TAUTI_GIVE && frame.kind != TAUTI_BEAT &&
+			!tauti_left_take(&meet, 1, &frame))
+			abort();
 	}
 	for (const char *c = meet.fault.message; *c; c++)
 		if ((unsigned char)*c < ' ')
@@ -77,6 +93,32 @@ static void as_rank(const uint8_t *data, size_t size)
 	tauti_link_close(&links[1]);
 	close(other);
 	free(bulk);
+}
+
+/* Rank 0, as rank 1 watches it. */
+static void as_watched(const uint8_t *data, size_t size)
+{
+	struct tauti_link link;
+	uint32_t sum = 0;
+	struct tauti_meet meet = { .rank = 1, .n_ranks = 2, .links = &link,
+		.watch = { .left = left, .context = &sum } };
+	struct tauti_frame frame;
+	int other, fd = other_side(data, size, &other);
+
+	tauti_link_open(&link, fd);
+	link.allowed = tauti_kind_bit(TAUTI_BEAT) | tauti_kind_bit(TAUTI_LEAVE) |
+		tauti_kind_bit(TAUTI_LOST) | tauti_kind_bit(TAUTI_LEFT);
+	for (int i = 0; i < FRAMES; i++) {
+		if (tauti_link_read(&link, &frame) != TAUT_OK)
+			break;
+		if (frame.kind == TAUTI_LOST)
+			tauti_meet_told(&meet, &frame);
+		else if (frame.kind != TAUTI_BEAT &&
+			!tauti_left_take(&meet, 0, &frame))
+			break;
+	}
+	tauti_link_close(&link);
+	close(other);
 }
 
 static void as_rank_0(const uint8_t *data, size_t size)
@@ -97,11 +139,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size < 1 || size > MOST)
 		return 0;
-	if (data[0] % 3 == 0)
+	if (data[0] % 4 == 0)
 		as_guest(data + 1, size - 1);
-	else if (data[0] % 3 == 1)
+	else if (data[0] % 4 == 1)
 		as_rank(data + 1, size - 1);
-	else
+	else if (data[0] % 4 == 2)
 		as_rank_0(data + 1, size - 1);
+	else
+		as_watched(data + 1, size - 1);
 	return 0;
 }

@@ -13,8 +13,9 @@
 #include <string.h>
 #include <sys/socket.h>
 #include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
+
+#include "base/now.h"
 
 enum { RANKS_MOST = 16 };
 
@@ -60,10 +61,7 @@ static inline void ranks_join(struct ranks_one *ones, uint32_t first,
 
 static inline int64_t ranks_now_ns(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
+	return tauti_now_ns();
 }
 
 #if defined(__SANITIZE_THREAD__)

@@ -20,7 +20,8 @@ static taut_status make(void *engines, uint32_t rank,
 
 	if (status == TAUT_OK)
 		status = tauti_shm_create(it->meets[rank], rank, it->n_ranks,
-			host_of, &near, err);
+			host_of, tauti_cores_enough_here(it->n_ranks), &near,
+			err);
 	if (status == TAUT_OK)
 		status = tauti_ucx_create(it->meets[rank], rank, it->n_ranks,
 			&far, err);

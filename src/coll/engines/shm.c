@@ -185,11 +185,11 @@ static taut_status gather(void *context, const void *mine, size_t bytes,
 }
 
 taut_status tauti_shm_create(struct tauti_meet *meet, uint32_t rank,
-	uint32_t n_ranks, const uint32_t *host_of,
+	uint32_t n_ranks, const uint32_t *host_of, bool spins,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
 	const struct tauti_shm_world world = { rank, n_ranks, host_of, gather,
-		meet };
+		meet, spins };
 
 	return tauti_shm_create_by(&world, ret_engine, reterr);
 }

@@ -1,6 +1,7 @@
 /* shm.h - what the files of the shared memory's engine share.
  *
  *     shm_map.c     makes the mapping, with the other ranks of the host
+ *     shm_stale.c   removes what a killed rank left before there was one
  *     shm_fifo.c    one FIFO: puts a message in, looks at the next one
  *     shm_send.c    slots, and messages for which there is no room yet
  *     shm_recv.c    what comes, and who has asked for it
@@ -23,6 +24,9 @@
 #include "coll/engines/shm_layout.h"
 
 /* --- the mapping --------------------------------------------------------------------*/
+#define TAUTI_SHM_PREFIX "/taut-" /* of its name; then hexadecimal digits */
+enum { TAUTI_SHM_RANDOM_BYTES = 16 };
+
 struct tauti_shm_map {
 	void *base;
 	struct tauti_shm_layout layout;
@@ -41,15 +45,20 @@ struct tauti_shm_world {
 	const uint32_t *host_of;
 	tauti_shm_gather_fn gather;
 	void *context;
+	bool spins; /* there is a core for every rank of the host */
 };
 
-/* All ranks call it, and all of a host's succeed or none. base is NULL for a rank
- * that is alone on its host. TAUT_EIO: no memory to share; the line says whose.
- * TAUT_EFORMAT: a rank told nonsense. */
+/* All ranks call it. Memory that one of them cannot share ends it on all, of every
+ * host, with TAUT_EIO and the line that says whose. Any other failure (TAUT_ENOMEM;
+ * TAUT_EFORMAT: a rank told nonsense; gather()'s) is this rank's alone: the others
+ * hear of it as of any rank that is lost. base is NULL for a rank that is alone on
+ * its host. */
 TAUT_NODISCARD taut_status tauti_shm_map_create(
 	const struct tauti_shm_world *world, struct tauti_shm_map *ret_map,
 	struct taut_error *reterr);
 void tauti_shm_map_destroy(struct tauti_shm_map *map);
+/* shm_stale.c */
+void tauti_shm_remove_stale(void);
 
 /* --- one FIFO ----------------------------------------------------------------------*/
 struct tauti_shm_out { /* this rank writes */

@@ -11,7 +11,8 @@ static taut_status make(void *engines, uint32_t rank,
 	static const uint32_t one_host[CONTRACT_RANKS];
 	struct gather_rank me = { engines, rank };
 	struct tauti_shm_world world = { rank, me.gather->n_ranks, one_host,
-		gather_all, &me };
+		gather_all, &me,
+		tauti_cores_enough_here(me.gather->n_ranks) };
 
 	return tauti_shm_create_by(&world, ret_engine, err);
 }

@@ -3,8 +3,12 @@
 #include "coll/engines/shm_ranks.h"
 
 #include <errno.h>
+#include <fcntl.h>
 #include <signal.h>
 #include <stdio.h>
+#include <sys/file.h>
+#include <sys/mman.h>
+#include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -210,7 +214,8 @@ static taut_status lone_gather(void *context, const void *mine, size_t bytes,
 static void test_no_memory(void **state)
 {
 	static const uint32_t host_of[] = { 0 };
-	struct tauti_shm_world world = { 0, 1, host_of, lone_gather, NULL };
+	struct tauti_shm_world world = { 0, 1, host_of, lone_gather, NULL,
+		false };
 	struct tauti_engine engine = { 0 };
 	taut_status status = TAUT_ENOMEM;
 
@@ -242,7 +247,8 @@ static void test_foreign_hello(void **state)
 {
 	static const uint32_t host_of[2];
 	static unsigned char hellos[2][512];
-	struct tauti_shm_world world = { 1, 2, host_of, foreign_gather, hellos };
+	struct tauti_shm_world world = { 1, 2, host_of, foreign_gather, hellos,
+		false };
 	struct tauti_engine engine;
 	struct taut_error err;
 
@@ -279,6 +285,61 @@ static void test_no_name_left(void **state)
 	end(&job);
 }
 
+/* A file of the name that ours have, made an hour ago. */
+static int leave_file(const char *name, bool locked)
+{
+	struct timespec hour_ago[2];
+	int fd = shm_open(name, O_RDWR | O_CREAT | O_EXCL, 0600);
+
+	assert_true(fd >= 0);
+	assert_int_equal(ftruncate(fd, 4096), 0);
+	clock_gettime(CLOCK_REALTIME, &hour_ago[0]);
+	hour_ago[0].tv_sec -= 3600;
+	hour_ago[1] = hour_ago[0];
+	assert_int_equal(futimens(fd, hour_ago), 0);
+	if (locked)
+		assert_int_equal(flock(fd, LOCK_SH), 0);
+	return fd;
+}
+
+static bool is_there(const char *name)
+{
+	int fd = shm_open(name, O_RDONLY, 0);
+
+	if (fd >= 0)
+		close(fd);
+	return fd >= 0;
+}
+
+/* What a killed rank left goes; what a living one makes just now, or has nothing to
+ * do with us, stays. */
+static void test_stale(void **state)
+{
+	static const char *const kinds[] = { "a", "b", "c", "" };
+	char names[4][48];
+	struct job job;
+	int fds[4];
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		snprintf(names[i], sizeof names[i], "/taut-%s%031x",
+			kinds[i], (unsigned)getpid());
+		fds[i] = leave_file(names[i], i == 1);
+	}
+	assert_int_equal(futimens(fds[2], NULL), 0); /* it is new */
+	close(fds[0]);
+	close(fds[2]);
+	close(fds[3]);
+	make(&job, 2);
+	end(&job);
+	assert_false(is_there(names[0]));
+	for (int i = 1; i < 4; i++) {
+		assert_true(is_there(names[i]));
+		shm_unlink(names[i]);
+	}
+	close(fds[1]);
+}
+
 static void test_host_id(void **state)
 {
 	uint64_t mine = tauti_host_id();
@@ -303,6 +364,7 @@ int main(void)
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_foreign_hello),
 		cmocka_unit_test(test_no_name_left),
+		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_host_id),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

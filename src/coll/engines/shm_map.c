@@ -9,22 +9,18 @@
 
 #include <errno.h>
 #include <fcntl.h>
-#include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
 
-#define PREFIX "/taut-"
-
 enum {
-	RANDOM_BYTES = 16,
-	NAME_BYTES = 40, /* more than PREFIX and two for each random byte */
-	CPU_WORDS = CPU_SETSIZE / 64,
+	NAME_BYTES = 40, /* more than the prefix and two for each random byte */
 	PREPARED_BYTES = 64 << 20, /* pages are looked up before they are used */
 };
 
@@ -32,7 +28,6 @@ enum {
 struct hello {
 	int32_t error; /* errno of the rank that makes the file */
 	uint32_t n_slots;
-	uint64_t cores[CPU_WORDS]; /* that it may use */
 	char name[NAME_BYTES];
 };
 
@@ -76,12 +71,12 @@ static void count_here(struct making *it)
 
 static int name_it(char *name)
 {
-	unsigned char bytes[RANDOM_BYTES];
-	int at = snprintf(name, NAME_BYTES, PREFIX);
+	unsigned char bytes[TAUTI_SHM_RANDOM_BYTES];
+	int at = snprintf(name, NAME_BYTES, TAUTI_SHM_PREFIX);
 
 	if (getrandom(bytes, sizeof bytes, 0) != (ssize_t)sizeof bytes)
 		return EIO;
-	for (int i = 0; i < RANDOM_BYTES; i++)
+	for (int i = 0; i < TAUTI_SHM_RANDOM_BYTES; i++)
 		at += snprintf(name + at, (size_t)(NAME_BYTES - at), "%02x",
 			bytes[i]);
 	return 0;
@@ -110,9 +105,11 @@ static int make_file(struct making *it, struct hello *mine)
 
 	if (error)
 		return error;
+	tauti_shm_remove_stale();
 	it->fd = shm_open(mine->name, O_RDWR | O_CREAT | O_EXCL, 0600);
 	if (it->fd < 0)
 		return errno;
+	(void)flock(it->fd, LOCK_SH | LOCK_NB); /* see shm_stale.c */
 	mine->n_slots = slots_for(it->fd, it->n_here);
 	layout = tauti_shm_lay(it->n_here, mine->n_slots, TAUTI_SHM_SLOT_BYTES);
 	return ftruncate(it->fd, (off_t)layout.total_bytes) ? errno : 0;
@@ -168,42 +165,11 @@ static taut_status faulty(uint32_t rank, int error, struct taut_error *err)
 		strerror(error));
 }
 
-static void tell_cores(struct hello *mine)
-{
-	uint32_t n_cores = taut_cores();
-	cpu_set_t set;
-	bool told;
-
-	CPU_ZERO(&set);
-	told = sched_getaffinity(0, sizeof set, &set) == 0;
-	/* A machine may have more than the set holds: then so many. */
-	for (uint32_t i = 0; i < CPU_SETSIZE; i++)
-		if (told ? CPU_ISSET(i, &set) : i < n_cores)
-			mine->cores[i / 64] |= UINT64_C(1) << i % 64;
-}
-
-/* Whether there are as many cores as ranks, of those that one of them may use. */
-static bool cores_for_all(const struct making *it)
-{
-	uint32_t n = 0;
-
-	for (uint32_t word = 0; word < CPU_WORDS; word++) {
-		uint64_t all = 0;
-
-		for (uint32_t i = 0; i < it->world->n_ranks; i++)
-			if (is_here(it, i))
-				all |= it->hellos[i].cores[word];
-		n += (uint32_t)__builtin_popcountll(all);
-	}
-	return n >= it->n_here;
-}
-
 static taut_status greet(struct making *it, struct taut_error *err)
 {
 	struct hello mine = { 0 }, *first = &it->hellos[it->first];
 	taut_status status;
 
-	tell_cores(&mine);
 	if (is_first(it) && it->n_here > 1)
 		mine.error = make_file(it, &mine);
 	/* The others wait for what this says, also when it is bad. */
@@ -218,7 +184,7 @@ static taut_status greet(struct making *it, struct taut_error *err)
 		if (it->hellos[i].error)
 			return faulty(i, it->hellos[i].error, err);
 	if (it->n_here > 1 && (first->name[NAME_BYTES - 1] ||
-			strncmp(first->name, PREFIX, strlen(PREFIX)) != 0 ||
+			strncmp(first->name, TAUTI_SHM_PREFIX, strlen(TAUTI_SHM_PREFIX)) != 0 ||
 			strchr(first->name + 1, '/') || first->n_slots == 0 ||
 			first->n_slots > TAUTI_SHM_MOST_SLOTS))
 		return taut_error_set(err, TAUT_EFORMAT, -1, "shared memory: "
@@ -266,8 +232,7 @@ static taut_status make(struct making *it, struct taut_error *err)
 		status = join(it, err);
 	if (is_first(it) && it->fd >= 0)
 		shm_unlink(it->hellos[it->first].name);
-	if (status == TAUT_OK)
-		it->map.spins = cores_for_all(it);
+	it->map.spins = it->world->spins;
 	return status;
 }
 

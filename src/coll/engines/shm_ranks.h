@@ -3,14 +3,13 @@
 #ifndef TAUT_COLL_ENGINES_SHM_RANKS_H
 #define TAUT_COLL_ENGINES_SHM_RANKS_H
 
-#include "tests/support/unit.h"
-
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdlib.h>
 
 #include "coll/engines/shm.h"
 #include "tests/support/gather.h"
+#include "tests/support/ranks.h"
 
 enum { BIG = TAUTI_SHM_SLOT_BYTES, SHORT = TAUTI_SHM_SHORT_BYTES };
 
@@ -46,16 +45,24 @@ struct job {
 	struct rank ranks[GATHER_RANKS];
 };
 
-static inline void *run_rank(void *context)
+static inline void run_rank(struct rank *it)
 {
-	struct rank *it = context;
 	struct gather_rank me = { it->job->gather, it->rank };
 	struct tauti_shm_world world = { it->rank, it->job->n_ranks,
-		it->job->host_of, gather_all, &me };
+		it->job->host_of, gather_all, &me,
+		tauti_cores_enough_here(it->job->n_ranks) };
 
 	it->status = tauti_shm_create_by(&world, &it->engine, &it->err);
 	if (it->status == TAUT_OK && it->job->work)
 		it->job->work(it);
+}
+
+static inline void *run_one(void *context)
+{
+	const struct ranks_one *one = context;
+	struct job *job = one->shared;
+
+	run_rank(&job->ranks[one->rank]);
 	return NULL;
 }
 
@@ -74,13 +81,10 @@ static inline void begin(struct job *job, uint32_t n_ranks, const uint32_t *host
 
 static inline void run_threads(struct job *job)
 {
-	pthread_t threads[GATHER_RANKS];
+	struct ranks_one ones[GATHER_RANKS];
 
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		assert_int_equal(pthread_create(&threads[i], NULL, run_rank,
-			&job->ranks[i]), 0);
-	for (uint32_t i = 0; i < job->n_ranks; i++)
-		pthread_join(threads[i], NULL);
+	ranks_start(ones, 0, job->n_ranks, run_one, job);
+	ranks_join(ones, 0, job->n_ranks);
 }
 
 static inline void end(struct job *job)

@@ -14,6 +14,8 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "base/now.h"
+
 enum { LOOKS_A_TIME = 64 };
 
 static int membarrier(int command)
@@ -33,14 +35,6 @@ static void pause_core(void)
 #elif defined(__aarch64__)
 	__asm__ volatile("isb");
 #endif
-}
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return now.tv_sec * INT64_C(1000000000) + now.tv_nsec;
 }
 
 /* --- waking -------------------------------------------------------------------------*/
@@ -102,7 +96,7 @@ static bool look_for(struct tauti_shm *it, int64_t spin_ns)
 				return true;
 			pause_core();
 		}
-		at_ns = now_ns();
+		at_ns = tauti_now_ns();
 		if (begin_ns < 0)
 			begin_ns = at_ns;
 		if (at_ns - begin_ns >= spin_ns)

@@ -151,13 +151,6 @@ static bool is_stuck(const struct tauti_ucx *ucx, struct taut_error *err)
 	return true;
 }
 
-int64_t tauti_ucx_now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 static void see_lost(struct tauti_ucx *ucx)
 {
 	struct taut_error why;
@@ -168,8 +161,8 @@ static void see_lost(struct tauti_ucx *ucx)
 		ucx->lost_some = false;
 		ucx->fault_at_ns = 0;
 	} else if (!ucx->fault_at_ns) {
-		ucx->fault_at_ns = tauti_ucx_now_ns() + doubt_ns;
-	} else if (tauti_ucx_now_ns() >= ucx->fault_at_ns) {
+		ucx->fault_at_ns = tauti_now_ns() + doubt_ns;
+	} else if (tauti_now_ns() >= ucx->fault_at_ns) {
 		ucx->fault = why;
 	}
 }
@@ -336,7 +329,7 @@ static taut_status ucx_wait(void *engine, int64_t timeout_ns,
 	else if (status != TAUT_OK)
 		return status;
 	if (ucx->fault_at_ns)
-		timeout_ns = earlier(timeout_ns, ucx->fault_at_ns - tauti_ucx_now_ns());
+		timeout_ns = earlier(timeout_ns, ucx->fault_at_ns - tauti_now_ns());
 	if (timeout_ns) {
 		timeout.tv_sec = timeout_ns / 1000000000;
 		timeout.tv_nsec = timeout_ns % 1000000000;

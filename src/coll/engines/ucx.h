@@ -11,6 +11,7 @@
 #ifndef TAUT_COLL_UCX_H
 #define TAUT_COLL_UCX_H
 
+#include "base/now.h"
 #include "coll/coll.h"
 #include "coll/engines/ucx_load.h"
 
@@ -62,7 +63,6 @@ taut_status tauti_ucx_fault(const struct tauti_ucx *ucx, ucs_status_t status,
 void tauti_ucx_on_broken(void *context, ucp_ep_h endpoint, ucs_status_t status);
 /* Ends what UCX did not, when it is no more, and gives the memory back. */
 void tauti_ucx_end_rest(struct tauti_ucx *ucx);
-int64_t tauti_ucx_now_ns(void);
 void tauti_ucx_destroy(void *engine);
 
 #endif /* TAUT_COLL_UCX_H */

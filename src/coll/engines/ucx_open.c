@@ -32,7 +32,7 @@ static void *close_one(struct tauti_ucx *ucx, struct tauti_ucx_peer *peer,
  * endpoints are closed one and all, and what is in them flows out meanwhile. */
 static void close_all(struct tauti_ucx *ucx, uint32_t flags)
 {
-	int64_t until_ns = tauti_ucx_now_ns() + close_ns;
+	int64_t until_ns = tauti_now_ns() + close_ns;
 	void **handles = calloc(ucx->n_ranks, sizeof *handles);
 	uint32_t left = 0;
 
@@ -45,7 +45,7 @@ static void close_all(struct tauti_ucx *ucx, uint32_t flags)
 		else if (handle)
 			ucx->call.ucp_request_free(handle);
 	}
-	while (left && tauti_ucx_now_ns() < until_ns) {
+	while (left && tauti_now_ns() < until_ns) {
 		if (!ucx->call.ucp_worker_progress(ucx->worker))
 			poll(NULL, 0, 1);
 		while (left && ucx->call.ucp_request_check_status(
