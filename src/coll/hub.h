@@ -48,8 +48,17 @@ static inline uint64_t tauti_hub_later_tag(uint64_t tag, uint64_t later)
 		passes);
 }
 
+/* No line yet. An initializer would write all 500 bytes, for every message and
+ * every look for news. */
+static inline void tauti_error_clear(struct taut_error *err)
+{
+	err->code = TAUT_OK;
+	err->offset = -1;
+	err->message[0] = '\0';
+}
+
 /* --- run.c -----------------------------------------------------------------------------*/
-void tauti_run_settle(struct tauti_op *op);
+void tauti_run_settle(struct tauti_hub *hub, struct tauti_op *op);
 void tauti_run_abandon(struct tauti_run *run, taut_status status);
 
 #endif /* TAUT_COLL_HUB_H */
