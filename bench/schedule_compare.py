@@ -67,6 +67,7 @@ class Row:
         self.mbit = None
         self.measured_ms = []
         self.told = {}
+        self.failed = False  # it is not tried again
 
     def command(self, taut, halves):
         """What stands before the job."""
@@ -102,13 +103,16 @@ def arguments():
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
     p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
-    p.add_argument("--models", default="vgg,gpt")
+    p.add_argument("--models", default="vgg,resnet,gpt")
     p.add_argument("--times", default="0.5,1,2", help="C as multiples of f + b")
     p.add_argument("--settings", default=",".join(SETTINGS), help="at the middle rate")
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--turns", type=int, default=3)
     p.add_argument("--steps", type=int, default=12, help="that count, of each run")
     p.add_argument("--minutes", type=float, default=18, help="then no run begins any more")
+    p.add_argument(
+        "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
+    )
     p.add_argument("--halves", action="store_true", help="measure in two halves")
     p.add_argument("--json", metavar="FILE", help="all that was measured and predicted")
     p.add_argument("--keep", metavar="DIR", help="the recordings, else thrown away")
@@ -187,15 +191,16 @@ class Bench:
         """False: time is up."""
         middle = self.a.times[len(self.a.times) // 2]
         at_middle = [row for row in rows if row.times == middle]
-        for step in (lambda: self.record(at_middle[0], number), *(
-            lambda row=row: self.measure(row, number) for row in rows
-        )):
+        for do, row in [(self.record, at_middle[0]), *((self.measure, row) for row in rows)]:
             if time.monotonic() > self.end:
                 return False
+            if row.failed:
+                continue
             try:
-                step()
+                do(row, number)
             except runner.Failed as fault:
-                accuracy.say(f"{rows[0].model}: {fault}")
+                row.failed = True
+                accuracy.say(f"{row.model}, {row.name}: {str(fault)[-300:]}")
         return True
 
     def predict(self, row):
@@ -294,9 +299,11 @@ def main():
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: sys.exit(1))
     try:
-        with cluster.Cluster(range(a.ranks)) as net, tempfile.TemporaryDirectory() as folder:
+        with cluster.Cluster(range(a.ranks), weight=a.weight) as net, tempfile.TemporaryDirectory() as folder:
+            if a.keep:
+                os.makedirs(a.keep, exist_ok=True)
             rows = measure_all(a, net, python, a.keep or folder)
-    except cluster.Unavailable as fault:
+    except (cluster.Unavailable, runner.Failed) as fault:
         sys.exit(f"schedule_compare: {fault}")
     text = page(a, rows)
     print(text)
