@@ -468,7 +468,8 @@ def losses(outcomes, sizes):
 
 def settings_lines(outcomes):
     lines = []
-    for name, tried in (("Open MPI", OPENMPI), ("MPICH", MPICH)):
+    of_openmpi = OPENMPI if any(o.kind == "host" for o in outcomes) else OPENMPI_LAB
+    for name, tried in (("Open MPI", of_openmpi), ("MPICH", MPICH)):
         used = sorted({s for o in outcomes for s in o.times.get(name, {})})
         failed = sorted({s for o in outcomes for s in o.failed.get(name, {})})
         lines.append(

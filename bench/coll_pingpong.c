@@ -28,6 +28,7 @@ enum {
 	ROUNDS = 21, TURNS = 2000, BATCHES = 5, IN_FLIGHT = 4,
 	MOST_BYTES = 1 << 20, FAR_BYTES = 64 << 20, LEAST_FAR = 1024,
 	MOST_SIZES = 32,
+	LOOKS = 512, /* for news, some microseconds, before it gives way */
 };
 
 struct message {
@@ -85,9 +86,12 @@ static void until_over(struct pair *pair, const struct message *message)
 	struct taut_error err;
 
 	err.message[0] = '\0';
-	while (!message->over)
+	for (unsigned looks = 1; !message->over; looks++) {
 		check(pair->engine.table->progress(
 			pair->engine.context, &err), &err);
+		if (looks % LOOKS == 0) /* as a communicator does */
+			sched_yield();
+	}
 	check(message->status, &err);
 }
 
