@@ -508,14 +508,6 @@ def replay_error(a, bases):
     return f"mean {statistics.mean(means):.3f} %, largest {worst:.3f} %"
 
 
-def write_doc(text):
-    with open(DOC, encoding="utf-8") as file:
-        before, _, rest = file.read().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    with open(DOC, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
-
-
 # --- all of it ---------------------------------------------------------------------
 
 
@@ -575,7 +567,7 @@ def main():
     text = f"{machine['text']}, {machine['day']}\n\n{summary(a, rows)}\n\n{table(rows)}"
     print(text)
     if a.write:
-        write_doc(text)
+        common.write_between(DOC, BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -11,10 +11,13 @@ Every setting of an MPI library that is tried is named; at each size the library
 counts with the best of them: first all are tried briefly, then those, three at most,
 that were best at some size are measured in the turns. Gloo is PyTorch's process group, as a job has it:
 set TAUT_TORCH_PYTHON. Beside small messages stands what the engine's own
-messages cost: lg n halves of a round trip (build/bench/coll_pingpong).
+messages of that size cost: lg n halves of a round trip (build/bench/coll_pingpong),
+measured in each turn too.
 
-Whole: about 15 minutes on a quiet machine. --quick: 3. --write puts the tables into
-docs/performance.md."""
+One host: about 15 minutes on a quiet machine. --quick: 3. Between hosts:
+`--places lab,shaped --ranks 2,3,4 --minutes 12`; each place then has an equal share of the
+minutes, and turns end, after the first, when it is spent. --write puts the tables
+into docs/performance.md."""
 
 import argparse
 import json
@@ -27,6 +30,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import time
 
 import common
 from measure import machine_lines
@@ -36,10 +40,11 @@ import cluster
 import runner
 
 DOC = os.path.join(common.ROOT, "docs", "performance.md")
-BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
+PLACES_OF_DOC = {"table": ("host",), "between": ("lab", "shaped")}  # by the comments there
 PAYLOAD = 1448 / 1514  # of an Ethernet frame of TCP over IPv4 with timestamps
 LARGEST_TRIAL = 16 << 20
 MOST_KEPT = 3
+SMALL = 1024  # bytes: up to here the engine's own messages stand beside
 LIMIT_S = 90  # of one process
 PORTS = iter(range(31000, 32000))
 
@@ -67,17 +72,16 @@ class Failed(Exception):
 
 
 def sizes_of(text):
-    """"4:256M:4" as bytes."""
+    """"4:256M:4,32M" as bytes, in order."""
     units = {"K": 1 << 10, "M": 1 << 20, "G": 1 << 30}
-    numbers = [
-        int(part.rstrip("KMG")) * units.get(part[-1], 1) for part in text.split(":")
-    ]
-    first, last, factor = (*numbers, 4)[:3] if len(numbers) == 2 else numbers
-    sizes = []
-    while first <= last:
-        sizes.append(first)
-        first *= factor
-    return sizes
+    sizes = set()
+    for word in text.split(","):
+        numbers = [int(part.rstrip("KMG")) * units.get(part[-1], 1) for part in word.split(":")]
+        first, last, factor = (*numbers, *(numbers[0], 4)[len(numbers) - 1 :])[:3]
+        while first <= last:
+            sizes.add(first)
+            first *= factor
+    return sorted(sizes)
 
 
 def short(size):
@@ -313,13 +317,20 @@ def worth(place, name, run, settings, sizes):
     return most[:MOST_KEPT], failed
 
 
+def kind_of(place):
+    if isinstance(place, Host):
+        return "host"
+    return "shaped" if place.mbit else "lab"
+
+
 class Outcome:
     def __init__(self, place):
         self.ranks, self.mbit = place.ranks, getattr(place, "mbit", None)
-        self.kind = "host" if isinstance(place, Host) else "shaped" if self.mbit else "lab"
+        self.kind = kind_of(place)
         self.times = {}  # name: {setting: {bytes: [us of each turn]}}
         self.failed = {}
-        self.half_trip_us = None
+        self.trips = {}  # bytes: [us of half a round trip, of each turn]
+        self.turns = 0
         self.load = os.getloadavg()[0]
 
     def median(self, name, size):
@@ -331,27 +342,40 @@ class Outcome:
         ]
         return min(of_settings, default=(math.nan, ""))
 
+    def half_trip_us(self, size):
+        return statistics.median(self.trips[size]) if self.trips.get(size) else None
+
     def best_peer(self, size):
         peers = [(self.median(n, size)[0], n) for n in self.times if n != "Taut"]
         return min((p for p in peers if p[0] == p[0]), default=(math.nan, "none"))
 
 
-def half_trip(place):
-    """Microseconds of a message of 8 bytes over the engine alone."""
+def half_trips(place, sizes):
+    """{bytes: microseconds of a message} over the engine alone."""
     program = place.options.pingpong
     engine = "shm" if isinstance(place, Host) else "ucx"
+    words = [program, engine, ",".join(str(s) for s in sizes if s <= SMALL)]
     env = {**plain_environment(), "TAUT_SECRET": secrets.token_hex(16)}
     if isinstance(place, Host):
-        out = finish([place.start(0, [program, engine, "8"], env)])
+        out = finish([place.start(0, words, env)])
     else:
         meet = f"{place.address(0)}:{next(PORTS)}"
-        both = [[program, engine, "8", str(rank), meet] for rank in range(2)]
-        out = finish([place.start(rank, both[rank], env) for rank in range(2)])
-    return float(out.split()[1])
+        out = finish([place.start(rank, [*words, str(rank), meet], env) for rank in range(2)])
+    rows = [line.split() for line in out.splitlines()]
+    return {int(row[0]): float(row[1]) for row in rows if row and row[0].isdigit()}
 
 
-def compare(place, sizes):
-    outcome = Outcome(place)
+def note_trips(place, sizes, outcome):
+    try:
+        for size, us in half_trips(place, sizes).items():
+            outcome.trips.setdefault(size, []).append(us)
+    except Failed as fault:
+        say(f"  round trips: {fault}")
+
+
+def compare(place, sizes, end):
+    """end: time.monotonic() after which no turn but the first begins; None: never."""
+    outcome, turn_s = Outcome(place), 0
     say(f"{outcome.kind}, {place.ranks} ranks")
     chosen = []
     for name, run, settings in peers_of(place):
@@ -364,7 +388,11 @@ def compare(place, sizes):
         chosen += [(name, run, setting) for setting in kept]
         outcome.times[name] = {s: {size: [] for size in sizes} for s in kept}
     for turn in range(place.options.turns):
+        if turn and end and time.monotonic() + turn_s > end:
+            say("  time is up")
+            break
         say(f"  turn {turn + 1} of {place.options.turns}: {len(chosen)} programs")
+        begin = time.monotonic()
         for name, run, setting in chosen:
             try:
                 found = run(place, sizes, place.options.budget_ms, setting)
@@ -374,10 +402,9 @@ def compare(place, sizes):
                 continue
             for size, us in found.items():
                 outcome.times[name][setting][size].append(us)
-    try:
-        outcome.half_trip_us = half_trip(place)
-    except (Failed, IndexError) as fault:
-        say(f"  round trips: {fault}")
+        note_trips(place, sizes, outcome)
+        outcome.turns += 1
+        turn_s = time.monotonic() - begin
     return outcome
 
 
@@ -399,9 +426,9 @@ def limit_us(outcome, size):
 def last_column(outcome, size, ours):
     if outcome.kind == "shaped" and size >= 1 << 16:
         return f"{limit_us(outcome, size) / ours:.1%} of the link"
-    if outcome.half_trip_us and size <= 1024:
-        chain = math.log2(outcome.ranks) * outcome.half_trip_us
-        return f"{ours / chain:.2f}x lg n messages"
+    trip = outcome.half_trip_us(size)
+    if trip:
+        return f"{ours / (math.log2(outcome.ranks) * trip):.2f}x lg n messages of {trip:.2f} us"
     return ""
 
 
@@ -410,8 +437,8 @@ def table(outcome, sizes):
     place = "one host" if outcome.kind == "host" else "namespaces, unshaped"
     if outcome.mbit:
         place = f"namespaces, {outcome.mbit:g} Mbit/s"
-    trip = f"; half a round trip {outcome.half_trip_us:.2f} us" if outcome.half_trip_us else ""
-    lines = [f"**{outcome.ranks} ranks, {place}**{trip}; load {outcome.load:.1f}", ""]
+    head = f"**{outcome.ranks} ranks, {place}**; {outcome.turns} turns; load {outcome.load:.1f}"
+    lines = [head, ""]
     lines.append("| size | " + " | ".join(f"{n}, us" for n in names) + " | best peer / Taut | |")
     lines.append("|---" * (len(names) + 3) + "|")
     for size in sizes:
@@ -441,7 +468,8 @@ def losses(outcomes, sizes):
 
 def settings_lines(outcomes):
     lines = []
-    for name, tried in (("Open MPI", OPENMPI), ("MPICH", MPICH)):
+    of_openmpi = OPENMPI if any(o.kind == "host" for o in outcomes) else OPENMPI_LAB
+    for name, tried in (("Open MPI", of_openmpi), ("MPICH", MPICH)):
         used = sorted({s for o in outcomes for s in o.times.get(name, {})})
         failed = sorted({s for o in outcomes for s in o.failed.get(name, {})})
         lines.append(
@@ -454,7 +482,7 @@ def settings_lines(outcomes):
 
 def page(options, outcomes, sizes):
     parts = [
-        f"`bench/coll_compare.py`, {options.turns} turns.",
+        f"`bench/coll_compare.py`, {options.turns} turns at most.",
         machine_lines(),
         losses(outcomes, sizes),
         settings_lines(outcomes),
@@ -463,12 +491,14 @@ def page(options, outcomes, sizes):
     return "\n\n".join(parts)
 
 
-def write_doc(text):
-    with open(DOC, encoding="utf-8") as file:
-        before, _, rest = file.read().partition(BEGIN)
-    _, _, after = rest.partition(END)
-    with open(DOC, "w", encoding="utf-8") as file:
-        file.write(f"{before}{BEGIN}\n{text}\n{END}{after}")
+def write_doc(options, outcomes, sizes):
+    """What is of one host and what is of several have places of their own."""
+    for name, kinds in PLACES_OF_DOC.items():
+        of_it = [outcome for outcome in outcomes if outcome.kind in kinds]
+        if of_it:
+            text = page(options, of_it, sizes)
+            marks = (f"<!-- {name}: begin -->", f"<!-- {name}: end -->")
+            common.write_between(DOC, *marks, text)
 
 
 # --- all of it --------------------------------------------------------------------------------
@@ -501,15 +531,17 @@ def places(options):
 
 def measure_all(options, sizes):
     outcomes = []
-    for make in places(options):
+    all_places = list(places(options))
+    begin, share_s = time.monotonic(), options.minutes * 60 / len(all_places)
+    for number, make in enumerate(all_places):
+        end = begin + share_s * (number + 1) if share_s else None
         try:
             place = make()
         except cluster.Unavailable as fault:
             say(f"no namespaces: {fault}")
             continue
         try:
-            outcomes.append(compare(place, sizes["shaped" if getattr(place, "mbit", None) else
-                "host" if isinstance(place, Host) else "lab"]))
+            outcomes.append(compare(place, sizes[kind_of(place)], end))
         finally:
             place.close()
     return outcomes
@@ -526,8 +558,10 @@ def parsed():
     p.add_argument(
         "--ranks", type=lambda t: [int(n) for n in t.split(",")], help="default: 2,4"
     )
-    p.add_argument("--sizes", help="on the host and over unshaped links (default: 4:256M:4)")
-    p.add_argument("--shaped-sizes", help="default: 4:16M:4")
+    p.add_argument("--sizes", help="on the host (default: 4:256M:4,32M)")
+    p.add_argument("--lab-sizes", help="over unshaped links (default: 4:64M:16,16M,32M,256M)")
+    p.add_argument("--shaped-sizes", help="default: 4:4M:16,16M,32M")
+    p.add_argument("--minutes", type=float, default=0, help="all of it; 0: as long as it takes")
     p.add_argument("--mbit", type=float, default=1000, help="of shaped links")
     p.add_argument("--peers", type=split, default=["Open MPI", "MPICH", "Gloo"])
     p.add_argument("--turns", type=int, help="default: 3")
@@ -540,8 +574,9 @@ def parsed():
     options.budget_ms, options.trial_ms = 60 if quick else 100, 30
     options.turns = options.turns or (1 if quick else 3)
     options.ranks = options.ranks or [2, 4]
-    options.sizes = options.sizes or ("4:64M:16" if quick else "4:256M:4")
-    options.shaped_sizes = options.shaped_sizes or ("4:4M:16" if quick else "4:16M:4")
+    options.sizes = options.sizes or ("4:64M:16" if quick else "4:256M:4,32M")
+    options.lab_sizes = options.lab_sizes or ("4:4M:16" if quick else "4:64M:16,16M,32M,256M")
+    options.shaped_sizes = options.shaped_sizes or ("4:4M:16" if quick else "4:4M:16,16M,32M")
     options.taut = os.path.abspath(common.taut_of(options))
     options.pingpong = os.path.abspath(options.pingpong)
     options.python = runner.find_python()
@@ -557,8 +592,8 @@ def main():
         signal.signal(name, lambda *_: sys.exit(1))
     if not options.python:
         say("no interpreter with PyTorch: set TAUT_TORCH_PYTHON; Gloo is left out")
-    every = sizes_of(options.sizes)
-    sizes = {"host": every, "lab": every, "shaped": sizes_of(options.shaped_sizes)}
+    of_places = {"host": options.sizes, "lab": options.lab_sizes, "shaped": options.shaped_sizes}
+    sizes = {kind: sizes_of(text) for kind, text in of_places.items()}
     with tempfile.TemporaryDirectory() as folder:
         compiled(options, folder)
         outcomes = measure_all(options, sizes)
@@ -568,7 +603,7 @@ def main():
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump([vars(outcome) for outcome in outcomes], file, indent=1)
     if options.write:
-        write_doc(text)
+        write_doc(options, outcomes, sizes)
     return 0 if outcomes else 1
 
 

@@ -1,12 +1,20 @@
-/* coll_pingpong.c - what one message costs: half of a round trip over an engine
- * alone, without collectives.
+/* coll_pingpong.c - what an engine itself gives between two ranks, without
+ * collectives.
  *
- *     coll_pingpong shm|ucx [BYTES]                     two processes, made here
- *     coll_pingpong shm|ucx BYTES RANK HOST:PORT        one of two, on any hosts
+ *     coll_pingpong shm|ucx [BYTES,...]                     both made here
+ *     coll_pingpong shm|ucx BYTES,... RANK HOST:PORT        one of two, on any hosts
  *
- * Microseconds, median of ROUNDS rounds of TURNS round trips each; default 8 bytes.
- * The secret is $TAUT_SECRET, and where both are made here any. An all-reduce of n
- * ranks needs lg n messages one after another. */
+ * A line for each size, default 4 B to the longest message:
+ *
+ *     bytes   half of a round trip in us: median, best and worst of ROUNDS rounds;
+ *             from 1 KiB on GB/s (10^9) of messages in one direction, IN_FLIGHT at
+ *             once, received and reduced into memory that holds FAR_BYTES of them,
+ *             so that it is no cache that they go to; -: the engine reduces nothing
+ *
+ * The ranks watch each other as those of a communicator do. Where both are made
+ * here each is bound to a core of its own; a line on standard error says when that
+ * cannot be. The secret is $TAUT_SECRET, and where both are made here any. An
+ * all-reduce of n ranks needs lg n messages one after another. */
 #include <sched.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -16,7 +24,12 @@
 
 #include "coll/coll.h"
 
-enum { ROUNDS = 21, TURNS = 2000, MOST_BYTES = 1 << 20 };
+enum {
+	ROUNDS = 21, TURNS = 2000, BATCHES = 5, IN_FLIGHT = 4,
+	MOST_BYTES = 1 << 20, FAR_BYTES = 64 << 20, LEAST_FAR = 1024,
+	MOST_SIZES = 32,
+	LOOKS = 512, /* for news, some microseconds, before it gives way */
+};
 
 struct message {
 	struct taut_coll_request request; /* first: done() gets it */
@@ -24,12 +37,15 @@ struct message {
 	taut_status status;
 };
 
+struct sizes {
+	size_t bytes[MOST_SIZES], n;
+};
+
 struct pair {
 	struct tauti_engine engine;
 	uint32_t rank, peer;
-	size_t bytes;
 	uint64_t tag;
-	char out[MOST_BYTES], in[MOST_BYTES];
+	char *memory; /* FAR_BYTES */
 };
 
 static void check(taut_status status, const struct taut_error *err)
@@ -38,7 +54,7 @@ static void check(taut_status status, const struct taut_error *err)
 		return;
 	fprintf(stderr, "coll_pingpong: %s\n", err->message[0] ?
 		err->message : taut_status_name(status));
-	exit(1);
+	_exit(1);
 }
 
 static int64_t now_ns(void)
@@ -47,6 +63,15 @@ static int64_t now_ns(void)
 
 	return clock.now_ns(clock.state);
 }
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* --- messages ----------------------------------------------------------------------*/
 
 static void done(struct taut_coll_request *request, taut_status status)
 {
@@ -58,57 +83,168 @@ static void done(struct taut_coll_request *request, taut_status status)
 
 static void until_over(struct pair *pair, const struct message *message)
 {
-	struct taut_error err = { .message = "" };
+	struct taut_error err;
 
-	while (!message->over)
+	err.message[0] = '\0';
+	for (unsigned looks = 1; !message->over; looks++) {
 		check(pair->engine.table->progress(
 			pair->engine.context, &err), &err);
+		if (looks % LOOKS == 0) /* as a communicator does */
+			sched_yield();
+	}
 	check(message->status, &err);
 }
 
-static void turn(struct pair *pair)
-{
-	const struct taut_coll_engine *table = pair->engine.table;
-	struct message in = { .request.done = done };
-	struct message out = { .request.done = done };
-	struct taut_error err = { .message = "" };
+typedef void begin_fn(struct pair *pair, struct message *message, uint64_t tag,
+	char *at, size_t bytes);
 
-	check(table->recv(pair->engine.context, pair->peer, pair->tag,
-		pair->in, pair->bytes, &in.request, &err), &err);
+static void begin_send(struct pair *pair, struct message *message, uint64_t tag,
+	char *at, size_t bytes)
+{
+	struct taut_error err;
+
+	err.message[0] = '\0';
+	*message = (struct message){ .request.done = done };
+	check(pair->engine.table->send(pair->engine.context, &pair->peer, 1,
+		tag, at, bytes, &message->request, &err), &err);
+}
+
+static void begin_recv(struct pair *pair, struct message *message, uint64_t tag,
+	char *at, size_t bytes)
+{
+	struct taut_error err;
+
+	err.message[0] = '\0';
+	*message = (struct message){ .request.done = done };
+	check(pair->engine.table->recv(pair->engine.context, pair->peer, tag,
+		at, bytes, &message->request, &err), &err);
+}
+
+static void begin_reduce(struct pair *pair, struct message *message,
+	uint64_t tag, char *at, size_t bytes)
+{
+	struct taut_error err;
+
+	err.message[0] = '\0';
+	*message = (struct message){ .request.done = done };
+	check(pair->engine.table->recv_reduce(pair->engine.context, pair->peer,
+		tag, TAUT_FLOAT32, TAUT_SUM, at, at, bytes / 4,
+		&message->request, &err), &err);
+}
+
+/* --- there and back ----------------------------------------------------------------*/
+
+static void turn(struct pair *pair, size_t bytes)
+{
+	struct message in, out;
+
+	begin_recv(pair, &in, pair->tag, pair->memory + MOST_BYTES, bytes);
 	if (pair->rank == 1)
 		until_over(pair, &in);
-	check(table->send(pair->engine.context, &pair->peer, 1, pair->tag,
-		pair->out, pair->bytes, &out.request, &err), &err);
+	begin_send(pair, &out, pair->tag, pair->memory, bytes);
 	until_over(pair, &in);
 	until_over(pair, &out);
 	pair->tag++;
 }
 
-static int by_size(const void *a, const void *b)
+static void half_trips(struct pair *pair, size_t bytes, double *us)
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return (x > y) - (x < y);
-}
-
-static void measure(struct pair *pair)
-{
-	double us[ROUNDS];
+	int turns = bytes > 16384 ? TURNS / 20 : TURNS;
 
 	for (int round = -1; round < ROUNDS; round++) {
 		int64_t begin = now_ns();
 
-		for (int i = 0; i < TURNS; i++)
-			turn(pair);
+		for (int i = 0; i < turns; i++)
+			turn(pair, bytes);
 		us[round < 0 ? 0 : round] =
-			(double)(now_ns() - begin) / TURNS / 2e3;
+			(double)(now_ns() - begin) / turns / 2e3;
 	}
 	qsort(us, ROUNDS, sizeof *us, by_size);
-	if (pair->rank == 0)
-		printf("%zu %.3f\n", pair->bytes, us[ROUNDS / 2]);
 }
 
-static void run(const char *engine, size_t bytes, uint32_t rank,
+/* --- one direction -----------------------------------------------------------------*/
+
+static double one_way(struct pair *pair, size_t bytes, begin_fn *begin_one)
+{
+	struct message flights[IN_FLIGHT], last;
+	size_t n = FAR_BYTES / bytes;
+	int64_t begin = now_ns();
+
+	for (size_t i = 0; i < n + IN_FLIGHT; i++) {
+		struct message *flight = &flights[i % IN_FLIGHT];
+
+		if (i >= IN_FLIGHT)
+			until_over(pair, flight);
+		if (i < n)
+			(pair->rank ? begin_one : begin_send)(pair, flight,
+				pair->tag + i, pair->memory + i * bytes, bytes);
+	}
+	pair->tag += n;
+	(pair->rank ? begin_send : begin_recv)(
+		pair, &last, pair->tag++, pair->memory, 1);
+	until_over(pair, &last);
+	return (double)(n * bytes) / (double)(now_ns() - begin);
+}
+
+static double best_way(struct pair *pair, size_t bytes, begin_fn *begin_one)
+{
+	double best = 0;
+
+	for (int i = 0; i < BATCHES; i++) {
+		double got = one_way(pair, bytes, begin_one);
+
+		best = got > best ? got : best;
+	}
+	return best;
+}
+
+/* --- a size ------------------------------------------------------------------------*/
+
+static void measure(struct pair *pair, size_t bytes)
+{
+	bool reduces = pair->engine.table->recv_reduce != NULL;
+	double us[ROUNDS], received = 0, reduced = 0;
+
+	half_trips(pair, bytes, us);
+	if (bytes >= LEAST_FAR)
+		received = best_way(pair, bytes, begin_recv);
+	if (bytes >= LEAST_FAR && reduces)
+		reduced = best_way(pair, bytes, begin_reduce);
+	if (pair->rank)
+		return;
+	printf("%9zu  %9.3f  %9.3f  %9.3f", bytes, us[ROUNDS / 2], us[0],
+		us[ROUNDS - 1]);
+	if (received > 0)
+		printf("  %8.2f", received);
+	if (reduced > 0)
+		printf("  %8.2f", reduced);
+	printf(received > 0 && !reduces ? "         -\n" : "\n");
+	fflush(stdout);
+}
+
+static void measure_all(struct pair *pair, const struct sizes *sizes)
+{
+	uint64_t most = pair->engine.table->max_message_bytes;
+
+	if (!most || most > MOST_BYTES)
+		most = MOST_BYTES;
+	if (pair->rank == 0)
+		printf("    bytes  half trip       best      worst us"
+			"  received   reduced GB/s\n");
+	for (size_t i = 0; i < sizes->n; i++)
+		if (sizes->bytes[i] <= most)
+			measure(pair, sizes->bytes[i]);
+}
+
+/* --- two ranks ---------------------------------------------------------------------*/
+
+static void lost(void *context, const struct taut_error *why)
+{
+	(void)context;
+	check(TAUT_EIO, why);
+}
+
+static void run(const char *engine, const struct sizes *sizes, uint32_t rank,
 	const char *address, const char *secret)
 {
 	const uint32_t hosts[2] = { 0, 0 };
@@ -116,37 +252,42 @@ static void run(const char *engine, size_t bytes, uint32_t rank,
 		.address = address, .secret = secret,
 		.within_ns = INT64_C(30000000000),
 		.lost_after_ns = INT64_C(10000000000) };
-	struct pair *pair = calloc(1, sizeof *pair);
+	struct pair pair = { .rank = rank, .peer = 1 - rank,
+		.memory = malloc(FAR_BYTES) };
 	struct taut_error err = { .message = "" };
 	struct tauti_meet *meet;
 
-	if (!pair)
+	if (!pair.memory)
 		check(TAUT_ENOMEM, &err);
-	pair->rank = rank;
-	pair->peer = 1 - rank;
-	pair->bytes = bytes;
+	memset(pair.memory, 0, FAR_BYTES);
 	check(tauti_meet_create(&options, &meet, &err), &err);
 	check(strcmp(engine, "ucx") ?
-		tauti_shm_create(meet, rank, 2, hosts, true, &pair->engine,
+		tauti_shm_create(meet, rank, 2, hosts, true, &pair.engine,
 			&err) :
-		tauti_ucx_create(meet, rank, 2, &pair->engine, &err), &err);
-	measure(pair);
-	pair->engine.table->destroy(pair->engine.context);
+		tauti_ucx_create(meet, rank, 2, &pair.engine, &err), &err);
+	check(tauti_meet_watch(meet, lost, NULL, &err), &err);
+	measure_all(&pair, sizes);
 	tauti_meet_destroy(meet);
-	free(pair);
+	pair.engine.table->destroy(pair.engine.context);
+	free(pair.memory);
 }
 
-static void pin(int core)
+/* The first core that it may use, or the second. */
+static bool bind_to_core(uint32_t rank)
 {
-	cpu_set_t one;
+	cpu_set_t all, one;
+	uint32_t n = 0;
 
+	if (sched_getaffinity(0, sizeof all, &all) || CPU_COUNT(&all) < 2)
+		return false;
 	CPU_ZERO(&one);
-	CPU_SET(core, &one);
-	(void)!sched_setaffinity(0, sizeof one, &one);
+	for (int i = 0; i < CPU_SETSIZE; i++)
+		if (CPU_ISSET(i, &all) && n++ == rank)
+			CPU_SET(i, &one);
+	return !sched_setaffinity(0, sizeof one, &one);
 }
 
-/* Both here. */
-static int run_both(const char *engine, size_t bytes)
+static int run_both(const char *engine, const struct sizes *sizes)
 {
 	char address[32];
 	int status = 0;
@@ -157,26 +298,49 @@ static int run_both(const char *engine, size_t bytes)
 	child = fork();
 	if (child < 0)
 		return 1;
-	pin(child ? 0 : 1);
-	run(engine, bytes, child ? 0 : 1, address, "both here");
+	if (!bind_to_core(child == 0))
+		fprintf(stderr, "coll_pingpong: rank %d is bound to no core of "
+			"its own\n", child == 0);
+	run(engine, sizes, child == 0, address, "both here");
 	if (child)
 		waitpid(child, &status, 0);
 	return status != 0;
 }
 
+/* --- words -------------------------------------------------------------------------*/
+
+static bool read_sizes(const char *text, struct sizes *sizes)
+{
+	char *end;
+
+	for (;; text = end + 1) {
+		size_t bytes = strtoul(text, &end, 10);
+
+		if (end == text || (*end && *end != ',') || bytes < 1 ||
+			bytes > MOST_BYTES || sizes->n == MOST_SIZES)
+			return false;
+		sizes->bytes[sizes->n++] = bytes;
+		if (!*end)
+			return true;
+	}
+}
+
+static const char usual[] = "4,8,16,64,256,1024,2048,4096,16384,65536,262144";
+
 int main(int argc, char **argv)
 {
-	size_t bytes = argc > 2 ? strtoul(argv[2], NULL, 10) : 8;
+	struct sizes sizes = { .n = 0 };
 
 	if (argc < 2 || (strcmp(argv[1], "shm") && strcmp(argv[1], "ucx")) ||
-		bytes < 1 || bytes > MOST_BYTES || argc == 4 || argc > 5) {
-		fprintf(stderr, "usage: coll_pingpong shm|ucx [BYTES [RANK "
+		!read_sizes(argc > 2 ? argv[2] : usual, &sizes) ||
+		argc == 4 || argc > 5) {
+		fprintf(stderr, "usage: coll_pingpong shm|ucx [BYTES,... [RANK "
 			"HOST:PORT]]\n");
 		return 2;
 	}
 	if (argc < 5)
-		return run_both(argv[1], bytes);
-	run(argv[1], bytes, argv[3][0] == '1', argv[4],
+		return run_both(argv[1], &sizes);
+	run(argv[1], &sizes, argv[3][0] == '1', argv[4],
 		getenv("TAUT_SECRET"));
 	return 0;
 }

@@ -63,3 +63,14 @@ def multiplied(run, times, folder, plain=False):
     if done.returncode != 0:
         sys.exit(done.stderr.strip() or "multiply.py failed")
     return folder, done.stdout.strip()
+
+
+def write_between(path, begin, end, text):
+    """Puts the text between two lines of a page, which must have them."""
+    with open(path, encoding="utf-8") as file:
+        before, found_begin, rest = file.read().partition(begin)
+    _, found_end, after = rest.partition(end)
+    if not found_begin or not found_end:
+        sys.exit(f"{os.path.basename(sys.argv[0])}: {path} has no place for it: {begin}")
+    with open(path, "w", encoding="utf-8") as file:
+        file.write(f"{before}{begin}\n{text}\n{end}{after}")

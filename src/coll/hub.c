@@ -119,7 +119,7 @@ void tauti_hub_drain(struct tauti_hub *hub)
 		struct tauti_op *op = hub->first;
 
 		hub->first = op->next;
-		tauti_run_settle(op);
+		tauti_run_settle(hub, op);
 	}
 	if (hub->failed && !hub->torn)
 		tear_down(hub);
@@ -227,13 +227,14 @@ static taut_status settle(struct tauti_hub *hub, struct taut_error *reterr)
 
 taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
 {
-	struct taut_error why = { .offset = -1 };
+	struct taut_error why;
 	taut_status status;
 
 	if (tauti_origin_is_copy(&hub->origin))
 		return is_copy(hub, reterr);
 	if (hub->failed)
 		return status_of(hub, reterr);
+	tauti_error_clear(&why);
 	status = hub->engine.table->progress(hub->engine.context, &why);
 	look_for_lost(hub);
 	if (status)

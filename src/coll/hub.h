@@ -48,6 +48,15 @@ static inline uint64_t tauti_hub_later_tag(uint64_t tag, uint64_t later)
 		passes);
 }
 
+/* No line yet. An initializer would write all 500 bytes, for every message and
+ * every look for news. */
+static inline void tauti_error_clear(struct taut_error *err)
+{
+	err->code = TAUT_OK;
+	err->offset = -1;
+	err->message[0] = '\0';
+}
+
 /* --- left.c ----------------------------------------------------------------------------*/
 /* Whether it can never end, as a rank has left without it. */
 bool tauti_hub_dooms(struct tauti_hub *hub, const struct tauti_run *run);
@@ -59,7 +68,7 @@ void tauti_hub_explain_left(struct tauti_hub *hub, struct taut_error *why);
 void tauti_hub_leave(struct tauti_hub *hub);
 
 /* --- run.c -----------------------------------------------------------------------------*/
-void tauti_run_settle(struct tauti_op *op);
+void tauti_run_settle(struct tauti_hub *hub, struct tauti_op *op);
 void tauti_run_abandon(struct tauti_run *run, taut_status status);
 
 #endif /* TAUT_COLL_HUB_H */

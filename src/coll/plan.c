@@ -75,8 +75,8 @@ static struct tauti_program *allocate_program(
 	const struct taut_coll_schedule *schedule)
 {
 	size_t steps = schedule->n_steps * sizeof(struct tauti_step);
-	size_t numbers = ((size_t)schedule->n_waits + schedule->n_peers) *
-		sizeof(uint32_t);
+	size_t numbers = ((size_t)schedule->n_waits + schedule->n_peers +
+		schedule->n_steps) * sizeof(uint32_t);
 	struct tauti_program *program =
 		calloc(1, sizeof *program + steps + numbers);
 
@@ -86,6 +86,7 @@ static struct tauti_program *allocate_program(
 	program->steps = (struct tauti_step *)(program + 1);
 	program->heirs = (uint32_t *)(program->steps + schedule->n_steps);
 	program->peers = program->heirs + schedule->n_waits;
+	program->firsts = program->peers + schedule->n_peers;
 	return program;
 }
 
@@ -156,6 +157,9 @@ static struct tauti_program *make_program(const struct tauti_hub *hub,
 			place_in_call(key, hub->n_ranks, of_pass,
 				schedule->steps[i].first),
 			key->type_bytes, hub->engine.table->recv_reduce);
+	for (uint32_t i = 0; i < schedule->n_steps; i++)
+		if (program->steps[i].early || !program->steps[i].n_waits)
+			program->firsts[program->n_firsts++] = i;
 	if (schedule->n_peers)
 		memcpy(program->peers, schedule->peers,
 			schedule->n_peers * sizeof(uint32_t));
@@ -286,10 +290,12 @@ static void forget_one(struct tauti_plans *plans)
 	plan = *at;
 	*at = plan->next;
 	plans->count--;
+	if (plans->last == plan)
+		plans->last = NULL;
 	free_plan(plan);
 }
 
-taut_status tauti_plan_get(struct tauti_hub *hub,
+static taut_status find_or_make(struct tauti_hub *hub,
 	const struct tauti_plan_key *key, struct tauti_plan **ret_plan,
 	struct taut_error *reterr)
 {
@@ -310,8 +316,27 @@ taut_status tauti_plan_get(struct tauti_hub *hub,
 		*bucket = plan;
 		plans->count++;
 	}
-	plan->used = ++plans->uses;
 	*ret_plan = plan;
+	return TAUT_OK;
+}
+
+/* Calls of one shape often come one after another. */
+taut_status tauti_plan_get(struct tauti_hub *hub,
+	const struct tauti_plan_key *key, struct tauti_plan **ret_plan,
+	struct taut_error *reterr)
+{
+	struct tauti_plans *plans = &hub->plans;
+
+	if (!plans->last || !same_key(&plans->last->key, key)) {
+		struct tauti_plan *plan;
+		taut_status status = find_or_make(hub, key, &plan, reterr);
+
+		if (status)
+			return status;
+		plans->last = plan;
+	}
+	plans->last->used = ++plans->uses;
+	*ret_plan = plans->last;
 	return TAUT_OK;
 }
 
@@ -328,5 +353,6 @@ void tauti_plans_fini(struct tauti_plans *plans)
 		}
 		plans->buckets[i] = NULL;
 	}
+	plans->last = NULL;
 	plans->count = 0;
 }

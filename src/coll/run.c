@@ -6,11 +6,6 @@
 
 /* --- steps -----------------------------------------------------------------------------*/
 
-static struct tauti_step *step_of(const struct tauti_op *op)
-{
-	return &op->slot->program->steps[op - op->slot->ops];
-}
-
 static void *from_of(const struct tauti_op *op, const struct tauti_step *step)
 {
 	return op->slot->base[step->from] + step->from_at;
@@ -29,7 +24,7 @@ static void *beside_of(const struct tauti_op *op, const struct tauti_step *step)
 static void fail_step(struct tauti_op *op, taut_status status,
 	const struct taut_error *why)
 {
-	const struct tauti_step *step = step_of(op);
+	const struct tauti_step *step = op->step;
 	struct tauti_hub *hub = op->slot->run->hub;
 	const char *verb = taut_coll_verb_name(op->slot->run->call.verb);
 	uint32_t peer = op->slot->program->peers[step->first_peer];
@@ -105,9 +100,10 @@ static taut_status ask_engine(struct tauti_op *op,
 static void begin_message(struct tauti_op *op, const struct tauti_step *step)
 {
 	struct tauti_run *run = op->slot->run;
-	struct taut_error err = { .offset = -1 };
+	struct taut_error err;
 	taut_status status;
 
+	tauti_error_clear(&err);
 	run->n_held++;
 	status = ask_engine(op, step, &err);
 	if (status) {
@@ -136,11 +132,11 @@ static void copy_here(struct tauti_op *op, const struct tauti_step *step)
 /* All that it waits for is done; of an early step also what comes is there. What is
  * done here goes through the queue as what the engine does, so that a long chain
  * of such steps takes no deep stack. */
-static void begin_step(struct tauti_op *op)
+static void begin_step(struct tauti_hub *hub, struct tauti_op *op)
 {
-	const struct tauti_step *step = step_of(op);
+	const struct tauti_step *step = op->step;
 
-	if (op->slot->run->hub->failed)
+	if (hub->failed)
 		return;
 	if (step->early || step->kind == TAUT_STEP_REDUCE)
 		reduce_here(op, step);
@@ -150,10 +146,30 @@ static void begin_step(struct tauti_op *op)
 		begin_message(op, step);
 		return;
 	}
-	tauti_hub_queue(op->slot->run->hub, op);
+	tauti_hub_queue(hub, op);
 }
 
 /* --- passes ----------------------------------------------------------------------------*/
+
+/* An op that is done is as before it began: one program after another of the same
+ * kind finds all as it should be. */
+static void set_op(struct tauti_op *op)
+{
+	op->waits_left = op->step->n_waits;
+	op->receiving = op->step->early;
+}
+
+static void use_program(
+	struct tauti_slot *slot, const struct tauti_program *program)
+{
+	if (slot->program == program)
+		return;
+	slot->program = program;
+	for (uint32_t i = 0; i < program->n_steps; i++) {
+		slot->ops[i].step = &program->steps[i];
+		set_op(&slot->ops[i]);
+	}
+}
 
 static void set_pass(struct tauti_slot *slot, uint64_t pass)
 {
@@ -161,31 +177,28 @@ static void set_pass(struct tauti_slot *slot, uint64_t pass)
 	const struct tauti_plan *plan = run->plan;
 	size_t shift = pass * plan->stride_bytes;
 
-	slot->program = pass + 1 == plan->cut.n_passes ? plan->last :
-		plan->full;
+	use_program(slot, pass + 1 == plan->cut.n_passes ? plan->last :
+		plan->full);
 	slot->base[TAUT_INPUT] = (char *)run->call.input + shift;
 	slot->base[TAUT_OUTPUT] = (char *)run->call.output + shift;
 	slot->tag = tauti_hub_later_tag(run->tag, pass);
 	slot->n_left = slot->program->n_steps;
-	for (uint32_t i = 0; i < slot->n_left; i++) {
-		slot->ops[i].waits_left = slot->program->steps[i].n_waits;
-		slot->ops[i].receiving = slot->program->steps[i].early;
-		slot->ops[i].status = TAUT_OK;
-	}
 }
 
 static void begin_pass(struct tauti_slot *slot, uint64_t pass)
 {
-	const struct tauti_hub *hub = slot->run->hub;
+	struct tauti_hub *hub = slot->run->hub;
+	const struct tauti_program *program;
 
 	set_pass(slot, pass);
-	for (uint32_t i = 0; i < slot->program->n_steps && !hub->failed; i++) {
-		struct tauti_op *op = &slot->ops[i];
+	program = slot->program;
+	for (uint32_t i = 0; i < program->n_firsts && !hub->failed; i++) {
+		struct tauti_op *op = &slot->ops[program->firsts[i]];
 
 		if (op->receiving)
-			begin_message(op, step_of(op));
-		else if (!op->waits_left)
-			begin_step(op);
+			begin_message(op, op->step);
+		else
+			begin_step(hub, op);
 	}
 }
 
@@ -218,33 +231,33 @@ static void advance(struct tauti_slot *slot)
 		finish(run);
 }
 
-static void end_step(struct tauti_op *op)
+static void end_step(struct tauti_hub *hub, struct tauti_op *op)
 {
 	struct tauti_slot *slot = op->slot;
-	const struct tauti_program *program = slot->program;
-	const struct tauti_step *step = step_of(op);
+	const struct tauti_step *step = op->step;
+	const uint32_t *heirs = slot->program->heirs + step->first_heir;
 
+	set_op(op);
 	for (uint32_t i = 0; i < step->n_heirs; i++) {
-		struct tauti_op *heir =
-			&slot->ops[program->heirs[step->first_heir + i]];
+		struct tauti_op *heir = &slot->ops[heirs[i]];
 
 		if (--heir->waits_left == 0)
-			begin_step(heir);
+			begin_step(hub, heir);
 	}
 	if (--slot->n_left == 0)
 		advance(slot);
 }
 
-void tauti_run_settle(struct tauti_op *op)
+void tauti_run_settle(struct tauti_hub *hub, struct tauti_op *op)
 {
 	if (op->status)
 		fail_step(op, op->status, NULL);
 	else if (!op->receiving)
-		end_step(op);
+		end_step(hub, op);
 	else {
 		op->receiving = false;
 		if (--op->waits_left == 0)
-			begin_step(op);
+			begin_step(hub, op);
 	}
 }
 

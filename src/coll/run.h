@@ -63,6 +63,8 @@ struct tauti_program { /* one block of memory with its arrays */
 	size_t scratch_bytes;
 	struct tauti_step *steps;
 	uint32_t *heirs, *peers;
+	uint32_t *firsts, n_firsts; /* steps that begin with the pass: those that
+	                               wait for nothing, and early ones */
 };
 
 /* What a plan is found by. */
@@ -90,6 +92,7 @@ struct tauti_plan {
 enum { TAUTI_PLAN_BUCKETS = 128, TAUTI_PLANS = 256 };
 
 struct tauti_plans { /* of one rank; zero is empty */
+	struct tauti_plan *last; /* looked for; NULL: none, or it is gone */
 	struct tauti_plan *buckets[TAUTI_PLAN_BUCKETS];
 	uint32_t count;
 	uint64_t uses;
@@ -109,6 +112,7 @@ void tauti_plans_fini(struct tauti_plans *plans);
 struct tauti_op {
 	struct taut_coll_request request; /* first */
 	struct tauti_slot *slot;
+	const struct tauti_step *step; /* of slot's program */
 	struct tauti_op *next; /* in the hub's queue */
 	uint32_t waits_left;
 	bool receiving; /* of an early step: what comes is not there yet */

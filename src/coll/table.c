@@ -30,6 +30,9 @@ static const struct built_in {
 	{ TAUT_ALLREDUCE, ALONE, 1, 4, 0, TAUT_WAY_FLAT, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 5, TAUT_NONE, 0, TAUT_WAY_DOUBLING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HALVING, 0, 1 },
+	/* where ranks are no power of two, halving sends up to twice as much */
+	{ TAUT_ALLREDUCE, ALONE, 3, 3, 8 << 10, TAUT_WAY_RING, 0, 1 },
+	{ TAUT_ALLREDUCE, ALONE, 5, 7, 128 << 10, TAUT_WAY_RING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 1 << 20, TAUT_WAY_RING,
 		2 << 20, 2 },
 	{ TAUT_ALLREDUCE, SEVERAL, 1, 4, 0, TAUT_WAY_FLAT, 0, 1 },

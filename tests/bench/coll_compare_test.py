@@ -13,13 +13,13 @@ sys.path.insert(0, str(ROOT / "bench"))
 import coll_compare
 
 
-def outcome(kind, times, ranks=2, half_trip_us=None, mbit=None):
+def outcome(kind, times, ranks=2, trips=None, mbit=None):
     made = types.SimpleNamespace(ranks=ranks, mbit=mbit, options=None)
     if kind == "host":
         made = coll_compare.Host(None, ranks)
     told = coll_compare.Outcome(made)
     told.times = times
-    told.half_trip_us = half_trip_us
+    told.trips = trips or {}
     return told
 
 
@@ -32,6 +32,7 @@ class Words(unittest.TestCase):
     def test_sizes(self):
         self.assertEqual(coll_compare.sizes_of("4:64:4"), [4, 16, 64])
         self.assertEqual(coll_compare.sizes_of("4:70"), [4, 16, 64])
+        self.assertEqual(coll_compare.sizes_of("32M,4:16,8"), [4, 8, 16, 1 << 25])
         self.assertEqual(coll_compare.sizes_of("1K:2M:1K"), [1 << 10, 1 << 20])
 
     def test_short(self):
@@ -55,10 +56,10 @@ class Tables(unittest.TestCase):
         self.assertEqual(told.best_peer(4), (2, "Gloo"))
 
     def test_row_of_the_host(self):
-        told = outcome("host", once(**{"Taut": [2.0], "MPICH": [3.0]}), 4, half_trip_us=0.8)
+        told = outcome("host", once(**{"Taut": [2.0], "MPICH": [3.0]}), 4, trips={4: [0.9, 0.8, 0.7]})
         text = coll_compare.table(told, [4])
         # 2 us against lg 4 messages of 0.8 us: 1.25.
-        self.assertIn("| 4 B | 2.00 | 3.00 | 1.50 | 1.25x lg n messages |", text)
+        self.assertIn("| 4 B | 2.00 | 3.00 | 1.50 | 1.25x lg n messages of 0.80 us |", text)
         self.assertIn("4 ranks, one host", text)
 
     def test_share_of_a_shaped_link(self):
@@ -86,9 +87,11 @@ class Tables(unittest.TestCase):
 class Page(unittest.TestCase):
     def test_the_page_has_its_marks(self):
         text = pathlib.Path(coll_compare.DOC).read_text()
-        self.assertEqual(text.count(coll_compare.BEGIN), 1)
-        self.assertEqual(text.count(coll_compare.END), 1)
-        self.assertLess(text.index(coll_compare.BEGIN), text.index(coll_compare.END))
+        for name in coll_compare.PLACES_OF_DOC:
+            begin, end = f"<!-- {name}: begin -->", f"<!-- {name}: end -->"
+            self.assertEqual(text.count(begin), 1)
+            self.assertEqual(text.count(end), 1)
+            self.assertLess(text.index(begin), text.index(end))
 
 
 if __name__ == "__main__":

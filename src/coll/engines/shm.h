@@ -65,6 +65,8 @@ struct tauti_shm_out { /* this rank writes */
 	struct tauti_shm_line *lines;
 	const struct tauti_shm_word *taken;
 	uint64_t sent, seen_taken; /* lines */
+	uint64_t payload[TAUTI_SHM_FIFO_LINES / 64]; /* a bit a line: it has some
+	                                                where its number belongs */
 	bool mad; /* the reader has read what was never sent */
 };
 
@@ -93,11 +95,20 @@ enum tauti_shm_seen tauti_shm_look(struct tauti_shm_in *in,
 /* Whether the sender was told that there is room again. */
 bool tauti_shm_take(struct tauti_shm_in *in, uint32_t lines);
 
+/* Where the line whose number is `at` is to come: whether it has nothing yet, or
+ * what stood there a time or more round the FIFO before. */
+static inline bool tauti_shm_is_old(uint64_t sequence, uint64_t at)
+{
+	return sequence == 0 || (sequence <= at &&
+		(at + 1 - sequence) % TAUTI_SHM_FIFO_LINES == 0);
+}
+
+/* A message, or nonsense. */
 static inline bool tauti_shm_any(const struct tauti_shm_in *in)
 {
-	return atomic_load_explicit(
+	return !tauti_shm_is_old(atomic_load_explicit(
 		&in->lines[in->at % TAUTI_SHM_FIFO_LINES].sequence,
-		memory_order_acquire) != 0;
+		memory_order_acquire), in->at);
 }
 
 /* --- the engine ---------------------------------------------------------------------*/

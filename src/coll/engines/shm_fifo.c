@@ -21,7 +21,7 @@ static uint32_t skipped(uint64_t sent, uint32_t lines)
 bool tauti_shm_room(struct tauti_shm_out *out, uint32_t bytes)
 {
 	uint32_t lines = lines_of(bytes);
-	/* and the line after it, whose sequence is cleared */
+	/* and the line after it, whose sequence may be cleared */
 	uint64_t end = out->sent + skipped(out->sent, lines) + lines + 1;
 	uint64_t taken;
 
@@ -42,14 +42,45 @@ static struct tauti_shm_line *line_at(
 	return &out->lines[number % TAUTI_SHM_FIFO_LINES];
 }
 
+/* --- writing ---------------------------------------------------------------------------*/
+
+static uint64_t bit_of(uint64_t number)
+{
+	return UINT64_C(1) << number % 64;
+}
+
+static uint64_t *word_of(struct tauti_shm_out *out, uint64_t number)
+{
+	return &out->payload[number % TAUTI_SHM_FIFO_LINES / 64];
+}
+
+/* The reader looks at the line behind a message. What stands there must not be
+ * taken for one: where it is payload, it is cleared. The number of an earlier
+ * message may stay: so a message of one line is written to that line alone, and in
+ * one go, between two looks of the reader at it. */
+static void clear_behind(struct tauti_shm_out *out, uint32_t lines)
+{
+	uint64_t next = out->sent + lines, *word = word_of(out, next);
+
+	if (!(*word & bit_of(next)))
+		return;
+	*word &= ~bit_of(next);
+	atomic_store_explicit(&line_at(out, next)->sequence, 0,
+		memory_order_relaxed);
+}
+
+static void note_payload(struct tauti_shm_out *out, uint32_t lines)
+{
+	for (uint32_t i = 1; i < lines; i++)
+		*word_of(out, out->sent + i) |= bit_of(out->sent + i);
+}
+
 static void publish(struct tauti_shm_out *out, struct tauti_shm_line *line,
 	uint32_t lines)
 {
 	uint64_t number = out->sent;
 
 	out->sent += lines;
-	atomic_store_explicit(&line_at(out, out->sent)->sequence, 0,
-		memory_order_relaxed);
 	atomic_store_explicit(&line->sequence, number + 1, memory_order_release);
 }
 
@@ -57,8 +88,23 @@ static void skip(struct tauti_shm_out *out, uint32_t lines)
 {
 	struct tauti_shm_line *line = line_at(out, out->sent);
 
+	clear_behind(out, lines);
 	atomic_store_explicit(&line->slot, TAUTI_SHM_SKIP, memory_order_relaxed);
 	publish(out, line, lines);
+}
+
+/* The reader looks at the first line again and again. What is written to it before
+ * the others is taken away meanwhile, and has to be fetched once more. */
+static void copy_in(struct tauti_shm_line *line, const void *data, uint32_t bytes)
+{
+	const uint32_t first = sizeof line->payload;
+
+	if (bytes > first) {
+		memcpy(line + 1, (const char *)data + first, bytes - first);
+		atomic_signal_fence(memory_order_seq_cst);
+	}
+	if (bytes > 0)
+		memcpy(line->payload, data, bytes < first ? bytes : first);
 }
 
 void tauti_shm_put(struct tauti_shm_out *out, uint64_t tag, uint32_t bytes,
@@ -70,12 +116,14 @@ void tauti_shm_put(struct tauti_shm_out *out, uint64_t tag, uint32_t bytes,
 
 	if (before > 0)
 		skip(out, before);
+	clear_behind(out, lines);
+	note_payload(out, lines);
 	line = line_at(out, out->sent);
+	if (slot == TAUTI_SHM_INLINE)
+		copy_in(line, data, bytes);
 	atomic_store_explicit(&line->tag, tag, memory_order_relaxed);
 	atomic_store_explicit(&line->bytes, bytes, memory_order_relaxed);
 	atomic_store_explicit(&line->slot, slot, memory_order_relaxed);
-	if (slot == TAUTI_SHM_INLINE && bytes > 0)
-		memcpy((unsigned char *)line + TAUTI_SHM_HEAD_BYTES, data, bytes);
 	publish(out, line, lines);
 }
 
@@ -104,7 +152,7 @@ enum tauti_shm_seen tauti_shm_look(struct tauti_shm_in *in,
 		uint64_t sequence = atomic_load_explicit(
 			&line->sequence, memory_order_acquire);
 
-		if (sequence == 0)
+		if (tauti_shm_is_old(sequence, in->at))
 			return TAUTI_SHM_NOTHING;
 		ret_message->slot = atomic_load_explicit(
 			&line->slot, memory_order_relaxed);

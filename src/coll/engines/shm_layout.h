@@ -34,7 +34,7 @@ enum {
 	TAUTI_SHM_PAGE = 4096,
 	TAUTI_SHM_SLOT_BYTES = 256 << 10,
 	TAUTI_SHM_FIFO_LINES = 256, /* a power of two */
-	TAUTI_SHM_MOST_LINES = 16,  /* of one message */
+	TAUTI_SHM_MOST_LINES = 17,  /* of one message: 1 KiB, and its head */
 	TAUTI_SHM_HEAD_BYTES = 24,
 	/* What is not longer stands in the FIFO itself. */
 	TAUTI_SHM_SHORT_BYTES =
@@ -50,7 +50,8 @@ enum {
 struct tauti_shm_line {
 	/* Of the FIFO's lines since the beginning, this one's number + 1: written
 	 * last. 0: nothing yet; the sender writes that into the line after a
-	 * message before it publishes the message, as payload may have been there. */
+	 * message before it publishes the message, where payload has been. A number
+	 * of 256, or a multiple, less: an old one. */
 	_Atomic uint64_t sequence;
 	_Atomic uint64_t tag;
 	_Atomic uint32_t bytes, slot;

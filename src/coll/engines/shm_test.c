@@ -57,6 +57,56 @@ static void test_sizes(void **state)
 	end(&job);
 }
 
+/* A long message whose payload, where a line's number belongs, is the number that is
+ * awaited there the next time round. */
+static void send_forged(struct job *job, unsigned char *from, uint64_t tag)
+{
+	uint64_t first = engine_of(job, 0)->peers[1].out.sent;
+	struct event sent;
+
+	memset(from, 0, SHORT);
+	for (uint32_t i = 1; i < TAUTI_SHM_MOST_LINES; i++) {
+		uint64_t forged = first + i + TAUTI_SHM_FIFO_LINES + 1;
+
+		memcpy(from + i * TAUTI_SHM_LINE - TAUTI_SHM_HEAD_BYTES,
+			&forged, sizeof forged);
+	}
+	assert_int_equal(send_one(&job->ranks[0], 1, tag, from, SHORT, &sent),
+		TAUT_OK);
+	expect(&sent, 1, TAUT_OK);
+}
+
+/* Payload is never taken for a message that comes, nor is an old number: between
+ * messages, of which some are long, there is nothing. */
+static void test_forged_numbers(void **state)
+{
+	static unsigned char from[SHORT], to[SHORT];
+	struct event sent, got;
+	struct job job;
+
+	(void)state;
+	make(&job, 2);
+	for (uint64_t i = 0; i < 2000; i++) {
+		const struct tauti_shm *it = engine_of(&job, 1);
+		bool is_long = i % 97 == 0 || i % 131 == 0;
+		size_t bytes = is_long ? SHORT : 8;
+
+		if (is_long)
+			send_forged(&job, from, i);
+		else
+			assert_int_equal(send_one(&job.ranks[0], 1, i, from, 8,
+				&sent), TAUT_OK);
+		assert_int_equal(recv_one(&job.ranks[1], 0, i, to, bytes, &got),
+			TAUT_OK);
+		expect(&got, 1, TAUT_OK);
+		assert_memory_equal(from, to, bytes);
+		assert_false(tauti_shm_any(&it->peers[0].in));
+		assert_int_equal(progress(&job.ranks[1]), TAUT_OK);
+		assert_int_equal(it->come.n, 0);
+	}
+	end(&job);
+}
+
 /* --- what is full ---------------------------------------------------------------------*/
 
 enum { MANY = 600 };
@@ -497,6 +547,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_forged_numbers),
 		cmocka_unit_test(test_fifo_full),
 		cmocka_unit_test(test_slots_full),
 		cmocka_unit_test(test_multicast),

@@ -1,0 +1,317 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The scheduler predicted beside the scheduler measured: a DDP job of the lab
+(bench/lab) is recorded, `taut whatif` predicts from that what `taut run` makes of it
+with other pieces, credits, orders and link rates, and `taut run` does it.
+
+Rates are such that communication C is a multiple of computation f + b, as in
+bench/train_compare.py. In each turn each model is recorded anew at the middle rate,
+then all its rows are measured; the recording whose step is the median predicts, and
+the median of the turns is what is measured. The row "DDP" is no schedule: what it is
+wrong by is due to the rate. Gradients of up to --fuse bytes that go together are
+buckets of that size in the prediction.
+
+Halves (reduce-scatter and all-gather) are measured with --halves and have no
+prediction of their own: the same bytes are on the link, and the all-reduce stands
+beside them.
+
+Needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch), and a machine with
+nothing else on it. --write puts the table into docs/performance.md."""
+
+import argparse
+import collections
+import json
+import os
+import shutil
+import signal
+import statistics
+import sys
+import tempfile
+import time
+
+import accuracy
+import common
+import measure
+import train_compare
+
+sys.path.insert(0, os.path.join(common.HERE, "lab"))
+import cluster
+import matrix
+import runner
+
+DOC = os.path.join(common.ROOT, "docs", "performance.md")
+BEGIN, END = "<!-- schedule: begin -->", "<!-- schedule: end -->"
+WARM_STEPS = 5  # the first ones agree on what there is, and cross nothing
+RECORD_FROM, RECORDED_STEPS = 12, 16
+
+# how: agreed or declared. Sizes in bytes. cross: past the end of the step.
+Setting = collections.namedtuple("Setting", "how piece credit fuse cross")
+MiB = 1 << 20
+DEFAULTS = Setting("agreed", MiB, 4 * MiB, MiB, True)
+SETTINGS = {
+    "defaults": DEFAULTS,
+    "pieces of 256 KiB": DEFAULTS._replace(piece=MiB // 4),
+    "pieces of 4 MiB": DEFAULTS._replace(piece=4 * MiB),
+    "credit 1 MiB": DEFAULTS._replace(credit=MiB),
+    "credit 16 MiB": DEFAULTS._replace(credit=16 * MiB),
+    "declared order": DEFAULTS._replace(how="declared"),
+}
+
+
+class Row:
+    """What is measured and predicted: a model, how many times f + b the link takes,
+    and a setting; None: DDP."""
+
+    def __init__(self, model, times, name, setting):
+        self.model, self.times, self.name, self.setting = model, times, name, setting
+        self.mbit = None
+        self.measured_ms = []
+        self.told = {}
+        self.failed = False  # it is not tried again
+
+    def command(self, taut, halves):
+        """What stands before the job."""
+        s = self.setting
+        if not s:
+            return []
+        words = [taut, "run", "--gate", "off", "--order", s.how, "--piece", str(s.piece)]
+        words += ["--credit", str(s.credit), "--fuse", str(s.fuse)]
+        return [*words, *(["--halves"] if halves else []), "--"]
+
+    def change(self):
+        """Words of taut whatif."""
+        words, s = [f"link={self.mbit}mbit"], self.setting
+        if not s:
+            return words
+        how = "priority" if s.how == "agreed" else "fifo"
+        schedule = f"schedule={how},partition={s.piece}B,credit={s.credit}B"
+        schedule += f",order={s.how},barrier={'cross' if s.cross else 'keep'}"
+        return [*words, f"bucket={s.fuse}B", schedule]
+
+    @property
+    def median_ms(self):
+        return statistics.median(self.measured_ms)
+
+    @property
+    def error(self):
+        after = self.told.get("after_ms")
+        return None if after is None else (after / self.median_ms - 1) * 100
+
+
+def arguments():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
+    p.add_argument("--models", default="vgg,resnet,gpt")
+    p.add_argument("--times", default="0.5,1,2", help="C as multiples of f + b")
+    p.add_argument("--settings", default=",".join(SETTINGS), help="at the middle rate")
+    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--turns", type=int, default=3)
+    p.add_argument("--steps", type=int, default=12, help="that count, of each run")
+    p.add_argument("--minutes", type=float, default=18, help="then no run begins any more")
+    p.add_argument(
+        "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
+    )
+    p.add_argument("--halves", action="store_true", help="measure in two halves")
+    p.add_argument("--json", metavar="FILE", help="all that was measured and predicted")
+    p.add_argument("--keep", metavar="DIR", help="the recordings, else thrown away")
+    p.add_argument("--write", action="store_true", help="into docs/performance.md")
+    a = p.parse_args()
+    a.models = a.models.split(",")
+    a.times = sorted(float(t) for t in a.times.split(","))
+    a.settings = [name for name in a.settings.split(",") if name]
+    for name in a.settings:
+        if name not in SETTINGS:
+            p.error(f"no setting {name!r}; there are: {', '.join(SETTINGS)}")
+    a.taut = os.path.abspath(a.taut)
+    return a
+
+
+def rows_of(a, model):
+    """DDP and the defaults at each rate, the other settings at the middle one."""
+    middle, rows = a.times[len(a.times) // 2], []
+    for times in a.times:
+        rows.append(Row(model, times, "DDP", None))
+        for name in a.settings:
+            if times == middle or name == "defaults":
+                rows.append(Row(model, times, name, SETTINGS[name]))
+    return rows
+
+
+class Bench:
+    def __init__(self, a, net, python, folder):
+        self.a, self.net, self.python, self.folder = a, net, python, folder
+        self.end = time.monotonic() + a.minutes * 60
+        self.runs = {}  # by model: [(steady ms, folder)]
+
+    def job(self, row, steps, **more):
+        base = {k: v for k, v in matrix.BASE[row.model].items() if k == "workers"}
+        return {"model": row.model, **base, "steps": steps, **more}
+
+    def whole(self, row, before, steps, **more):
+        """Median step in ms, and bytes of gradients."""
+        extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
+        out = os.path.join(self.folder, "job")
+        job = self.job(row, steps, **more)
+        told, _ = runner.whole(self.net, self.python, before, job, self.a.ranks, out, extra)
+        ms = statistics.median(s for r in told for s in r["seconds"][WARM_STEPS:]) * 1e3
+        return ms, told[0]["gradient_bytes"]
+
+    def find_rates(self, rows):
+        """C = times (f + b), of what ranks take that exchange nothing."""
+        self.net.shape(10000)
+        ms, gradient_bytes = self.whole(rows[0], [], WARM_STEPS + self.a.steps, local=1)
+        for row in rows:
+            wire_ms = ms * row.times
+            row.mbit = round(train_compare.rate_of(self.a.ranks, gradient_bytes, wire_ms))
+        accuracy.say(f"{rows[0].model}: f + b {ms:.1f} ms")
+
+    def record(self, row, turn):
+        run = os.path.join(self.folder, f"{row.model}.{turn}")
+        shutil.rmtree(run, ignore_errors=True)
+        self.net.shape(row.mbit)
+        end = RECORD_FROM + RECORDED_STEPS
+        job, steps = self.job(row, end + 2), f"{RECORD_FROM}:{end}"
+        runner.record(self.net, self.python, self.a.taut, run, job, self.a.ranks, steps)
+        told, fault = accuracy.ask_taut(self.a, "report", run)
+        if fault:
+            raise runner.Failed(fault)
+        self.runs.setdefault(row.model, []).append((told["steady_step_ms"], run))
+        accuracy.say(f"{turn} recorded {row.model}: {told['steady_step_ms']:.1f} ms")
+
+    def measure(self, row, turn):
+        self.net.shape(row.mbit)
+        before = row.command(self.a.taut, self.a.halves)
+        ms, _ = self.whole(row, before, WARM_STEPS + self.a.steps)
+        row.measured_ms.append(ms)
+        accuracy.say(f"{turn} {row.model} {row.mbit} Mbit/s, {row.name}: {ms:.1f} ms")
+
+    def turn(self, rows, number):
+        """False: time is up."""
+        middle = self.a.times[len(self.a.times) // 2]
+        at_middle = [row for row in rows if row.times == middle]
+        for do, row in [(self.record, at_middle[0]), *((self.measure, row) for row in rows)]:
+            if time.monotonic() > self.end:
+                return False
+            if row.failed:
+                continue
+            try:
+                do(row, number)
+            except runner.Failed as fault:
+                row.failed = True
+                accuracy.say(f"{row.model}, {row.name}: {str(fault)[-300:]}")
+        return True
+
+    def predict(self, row):
+        runs = sorted(self.runs.get(row.model, []))
+        if not runs:
+            row.told = {"fault": "nothing was recorded"}
+            return
+        run = runs[(len(runs) - 1) // 2][1]
+        told, fault = accuracy.ask_taut(self.a, "whatif", run, *row.change())
+        row.told = told or {"fault": fault}
+
+
+def measure_all(a, net, python, folder):
+    bench = Bench(a, net, python, folder)
+    rows = {model: rows_of(a, model) for model in a.models}
+    for of_model in rows.values():
+        bench.find_rates(of_model)
+    for number in range(a.turns):
+        if not all(bench.turn(of_model, number) for of_model in rows.values()):
+            accuracy.say("time is up")
+            break
+    found = [row for of_model in rows.values() for row in of_model if row.measured_ms]
+    for row in found:
+        bench.predict(row)
+    return found
+
+
+# --- the table --------------------------------------------------------------------
+
+
+def spread(row):
+    if len(row.measured_ms) < 2:
+        return "-"
+    half = (max(row.measured_ms) - min(row.measured_ms)) / 2
+    return f"{half / row.median_ms * 100:.1f} %"
+
+
+def line(row):
+    told = row.told
+    cells = [
+        f"{row.model}, {row.times:g}", f"{row.mbit}", row.name, f"{row.median_ms:.1f}", spread(row)
+    ]
+    if row.error is None:
+        return "| " + " | ".join([*cells, told.get("fault", "-"), "-", "-"]) + " |"
+    interval = f"{told['low_ms']:.1f} .. {told['high_ms']:.1f}"
+    cells += [f"{told['after_ms']:.1f}", interval, f"{row.error:+.1f} %"]
+    return "| " + " | ".join(cells) + " |"
+
+
+def summary(rows, name):
+    errors = [abs(row.error) for row in rows if row.error is not None]
+    if not errors:
+        return f"{name}: nothing was predicted."
+    within = sum(error <= 5 for error in errors)
+    return (
+        f"{name}: {len(errors)} rows, error {statistics.mean(errors):.1f} % in the mean, "
+        f"{max(errors):.1f} % at most; {within} within 5 %."
+    )
+
+
+def page(a, rows):
+    head = (
+        "| model, C / (f + b) | Mbit/s | setting | measured ms | spread | predicted ms | interval "
+        "| error |"
+    )
+    scheduled = [row for row in rows if row.setting]
+    plain = [row for row in rows if not row.setting]
+    return "\n".join(
+        [
+            f"`bench/schedule_compare.py`, {a.ranks} ranks, {a.turns} turns at most, "
+            f"{a.steps} steps of each run.",
+            "",
+            measure.machine_lines(),
+            "",
+            summary(scheduled, "Scheduled"),
+            summary(plain, "DDP at these rates"),
+            "",
+            head,
+            "|---" * 8 + "|",
+            *map(line, rows),
+        ]
+    )
+
+
+def keep(path, rows):
+    with open(path, "w", encoding="utf-8") as file:
+        json.dump([{**vars(row), "change": row.change()} for row in rows], file, indent=1)
+
+
+def main():
+    a = arguments()
+    common.taut_of(a)
+    python = runner.find_python()
+    if not python:
+        sys.exit("schedule_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
+    for name in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(name, lambda *_: sys.exit(1))
+    try:
+        with cluster.Cluster(range(a.ranks), weight=a.weight) as net, tempfile.TemporaryDirectory() as folder:
+            if a.keep:
+                os.makedirs(a.keep, exist_ok=True)
+            rows = measure_all(a, net, python, a.keep or folder)
+    except (cluster.Unavailable, runner.Failed) as fault:
+        sys.exit(f"schedule_compare: {fault}")
+    text = page(a, rows)
+    print(text)
+    if a.json:
+        keep(a.json, rows)
+    if a.write and rows:
+        common.write_between(DOC, BEGIN, END, text)
+
+
+if __name__ == "__main__":
+    main()
