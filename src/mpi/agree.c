@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 #include "base/hash.h"
-#include "coll/coll.h"
+#include "coll/engines/mpi.h"
 #include "mpi/mpi.h"
 
 /* --- what ranks say -----------------------------------------------------------------------*/
@@ -26,7 +26,7 @@ struct answer {
 
 /* What rank 0 makes of it. */
 struct verdict {
-	uint32_t take, begins;
+	uint32_t take, begins, by_mpi;
 	uint64_t after_bytes;
 	struct tauti_form_steps steps;
 };
@@ -107,13 +107,14 @@ static struct verdict judge(
 {
 	const char *table = getenv("TAUT_MPI_TABLE");
 	struct taut_error err = { .message = "" };
-	struct verdict v = { .take = 1, .begins = 1 };
+	struct verdict v = { .take = 1, .begins = 1,
+		.by_mpi = uses_mpi_engine() };
 
 	for (uint32_t i = 0; i < it->n_ranks; i++) {
 		if (!all[i].can || all[i].version != all[0].version)
 			v.take = 0;
 		/* The engine over MPI is moved by a thread of ours. */
-		if (all[i].level < 3 && uses_mpi_engine())
+		if (all[i].level < 3 && v.by_mpi)
 			v.begins = 0;
 	}
 	v.after_bytes = number_in("TAUT_MPI_AFTER", TAUTI_FORM_AFTER_BYTES);
@@ -163,6 +164,7 @@ static int ask(struct tauti_form_comm *it)
 	it->steps = verdict.steps;
 	it->after_bytes = verdict.after_bytes;
 	it->begins = verdict.begins;
+	it->by_mpi = verdict.by_mpi;
 	return 0;
 }
 
@@ -238,6 +240,47 @@ static struct place choose_place(bool one_host)
 	return place;
 }
 
+/* --- over MPI's own messages --------------------------------------------------------------*/
+
+taut_status tauti_form_make_by_mpi(
+	struct tauti_form_comm *it, struct taut_error *reterr)
+{
+	const struct tauti_mpi_abi *abi = tauti_mpi_form.abi;
+	const struct tauti_form_real *real = &tauti_mpi_form.real;
+	const struct tauti_mpi_calls calls = {
+		.handle_bytes = abi->handle_bytes, .any_source = abi->any_source,
+		.undefined = -32766, /* in both */
+		.status_ignore = (void *)abi->status_ignore, .byte = abi->byte,
+		.isend = real->isend, .irecv = real->irecv,
+		.testsome = real->testsome, .cancel = real->cancel,
+		.wait = real->wait, .request_free = real->request_free };
+	tauti_form_handle copy = 0;
+	taut_status status;
+
+	if (real->comm_dup(it->handle, &copy))
+		return taut_error_set(reterr, TAUT_EIO, -1,
+			"MPI cannot copy a communicator");
+	it->copy = tauti_form_load(&copy);
+	status = tauti_mpi_engine_create(&calls, it->copy, it->rank,
+		it->n_ranks, &it->engine, reterr);
+	return status ? status : tauti_mpi_form.taut.create_over(
+		it->engine.table, it->engine.context, it->rank, it->n_ranks,
+		NULL, &it->taut, reterr);
+}
+
+void tauti_form_unmake(struct tauti_form_comm *it)
+{
+	if (it->taut)
+		tauti_mpi_form.taut.destroy(it->taut);
+	if (it->engine.table)
+		it->engine.table->destroy(it->engine.context);
+	if (it->copy)
+		tauti_mpi_form.real.comm_free(&it->copy);
+	it->taut = NULL;
+	it->engine.table = NULL;
+	it->copy = 0;
+}
+
 /* --- a Taut communicator ------------------------------------------------------------------*/
 
 static taut_status meet(struct tauti_form_comm *it, const struct place *place,
@@ -247,6 +290,8 @@ static taut_status meet(struct tauti_form_comm *it, const struct place *place,
 		.n_ranks = it->n_ranks, .meet = place->address,
 		.secret = place->secret, .meet_within_ns = 20000000000 };
 
+	if (it->by_mpi)
+		return tauti_form_make_by_mpi(it, err);
 	if (!place->found)
 		return taut_error_set(err, TAUT_EIO, -1,
 			"no address of this host to meet at");
@@ -278,10 +323,8 @@ static int make(struct tauti_form_comm *it)
 	if (!mine)
 		complain(it, err.message);
 	it->phase = all && !rc ? TAUTI_FORM_READY : TAUTI_FORM_NEVER;
-	if (it->phase == TAUTI_FORM_NEVER && it->taut) {
-		tauti_mpi_form.taut.destroy(it->taut);
-		it->taut = NULL;
-	}
+	if (it->phase == TAUTI_FORM_NEVER)
+		tauti_form_unmake(it);
 	if (it->taut && it->rank == 0 && tauti_mpi_form.says)
 		tauti_form_say("%u ranks: all-reduces of an MPI communicator "
 			"are Taut's, by %s", it->n_ranks,

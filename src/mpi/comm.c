@@ -36,30 +36,64 @@ static void unlist(struct tauti_form_comm *it)
 	pthread_mutex_unlock(&all->lock);
 }
 
-/* The same answer on all ranks of it. */
-static bool may_be_ours(tauti_form_handle comm, int n_ranks)
+/* Of a group's ranks 0 to n - 1, those in MPI_COMM_WORLD; -1: it cannot be told. */
+static int count_in_world(tauti_form_handle group, int n)
 {
-	int inter = 1;
+	const struct tauti_form_real *real = &tauti_mpi_form.real;
+	int *ranks = calloc((size_t)n, 2 * sizeof *ranks), found = 0;
+	tauti_form_handle world = 0;
 
-	return !tauti_mpi_form.real.comm_test_inter(comm, &inter) && !inter &&
-		n_ranks > 1 && n_ranks <= TAUT_COLL_RANKS;
+	if (!ranks || real->comm_group(tauti_mpi_form.abi->comm_world, &world)) {
+		free(ranks);
+		return -1;
+	}
+	for (int i = 0; i < n; i++)
+		ranks[i] = i;
+	if (real->group_translate_ranks(group, n, ranks,
+		tauti_form_load(&world), ranks + n))
+		found = -1;
+	for (int i = 0; i < n && found >= 0; i++)
+		found += ranks[n + i] >= 0;
+	real->group_free(&world);
+	free(ranks);
+	return found;
+}
+
+/* 1, 0: the same answer on all ranks of it; -1: it cannot be told. */
+static int may_be_ours(tauti_form_handle comm, int n_ranks)
+{
+	const struct tauti_form_real *real = &tauti_mpi_form.real;
+	tauti_form_handle group = 0;
+	int inter = 1, found;
+
+	if (real->comm_test_inter(comm, &inter))
+		return -1;
+	if (inter || n_ranks < 2 || n_ranks > TAUT_COLL_RANKS)
+		return 0;
+	if (real->comm_group(comm, &group))
+		return -1;
+	found = count_in_world(tauti_form_load(&group), n_ranks);
+	real->group_free(&group);
+	return found < 0 ? -1 : found == n_ranks;
 }
 
 static struct tauti_form_comm *make(tauti_form_handle comm)
 {
 	const struct tauti_form_real *real = &tauti_mpi_form.real;
 	struct tauti_form_comm *it = calloc(1, sizeof *it);
-	int rank, n_ranks;
+	int rank, n_ranks, ours = -1;
 
-	if (!it || real->comm_rank(comm, &rank) ||
-		real->comm_size(comm, &n_ranks)) {
+	if (it && !real->comm_rank(comm, &rank) &&
+		!real->comm_size(comm, &n_ranks))
+		ours = may_be_ours(comm, n_ranks);
+	if (ours < 0) {
 		free(it);
 		return NULL;
 	}
 	it->handle = comm;
 	it->rank = (uint32_t)rank;
 	it->n_ranks = (uint32_t)n_ranks;
-	if (!may_be_ours(comm, n_ranks))
+	if (!ours)
 		it->phase = TAUTI_FORM_NEVER;
 	pthread_mutex_init(&it->lock, NULL);
 	pthread_cond_init(&it->work, NULL);
@@ -71,20 +105,30 @@ static struct tauti_form_comm *make(tauti_form_handle comm)
 	return NULL;
 }
 
+struct tauti_form_comm *tauti_form_comm_known(tauti_form_handle handle)
+{
+	tauti_form_handle comm = tauti_form_clean(handle);
+	struct tauti_form_comm *it = NULL;
+	int known = 0;
+
+	if (last.handle == comm && last.comm && last.n_freed ==
+		atomic_load_explicit(&tauti_mpi_form.n_freed, memory_order_acquire))
+		return last.comm;
+	return tauti_mpi_form.real.comm_get_attr(comm, tauti_mpi_form.keyval,
+		&it, &known) || !known ? NULL : it;
+}
+
 struct tauti_form_comm *tauti_form_comm_of(tauti_form_handle handle)
 {
 	tauti_form_handle comm = tauti_form_clean(handle);
 	uint32_t n_freed = atomic_load_explicit(
 		&tauti_mpi_form.n_freed, memory_order_acquire);
-	struct tauti_form_comm *it = NULL;
-	int known = 0;
+	struct tauti_form_comm *it = tauti_form_comm_known(comm);
 
-	if (last.handle == comm && last.n_freed == n_freed && last.comm)
-		return last.comm;
-	if (tauti_mpi_form.real.comm_get_attr(
-		comm, tauti_mpi_form.keyval, &it, &known))
-		return NULL;
-	if (!known)
+	if (it && it == last.comm && comm == last.handle &&
+		n_freed == last.n_freed)
+		return it;
+	if (!it)
 		it = make(comm);
 	last.handle = comm;
 	last.n_freed = n_freed;
@@ -183,9 +227,7 @@ static void end(struct tauti_form_comm *it)
 		pthread_join(it->thread, NULL);
 		it->has_thread = false;
 	}
-	if (it->taut)
-		tauti_mpi_form.taut.destroy(it->taut);
-	it->taut = NULL;
+	tauti_form_unmake(it);
 	it->phase = TAUTI_FORM_NEVER;
 }
 

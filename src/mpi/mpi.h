@@ -20,6 +20,9 @@
  *     ASKED  --after_bytes summed--> a Taut communicator      --> NEVER, or
  *     READY  until it is freed
  *
+ * A communicator with processes that are not in MPI_COMM_WORLD (they were spawned, or
+ * connected) is MPI's: nobody knows whether those have this object before them.
+ *
  * So a communicator that sums little pays nothing. Both steps happen in a call that
  * blocks (MPI_Allreduce, MPI_Barrier): MPI_Iallreduce may not wait for others.
  *
@@ -39,6 +42,7 @@
 
 #include <taut/coll.h>
 
+#include "coll/coll.h"
 #include "record/mpi/below.h"
 
 enum {
@@ -98,6 +102,10 @@ struct tauti_form_real {
 	int (*comm_rank)(tauti_form_handle comm, int *rank);
 	int (*comm_size)(tauti_form_handle comm, int *size);
 	int (*comm_test_inter)(tauti_form_handle comm, int *flag);
+	int (*comm_group)(tauti_form_handle comm, void *ret_group);
+	int (*group_translate_ranks)(tauti_form_handle group, int n,
+		const int *ranks, tauti_form_handle other, int *ret_ranks);
+	int (*group_free)(void *group);
 	int (*comm_dup)(tauti_form_handle comm, void *ret_comm);
 	int (*comm_free)(void *comm);
 	int (*comm_create_keyval)(int (*copy)(tauti_form_handle comm,
@@ -120,7 +128,12 @@ struct tauti_form_real {
 		tauti_form_handle comm);
 	int (*irecv)(void *buf, int n, tauti_form_handle type, int source,
 		int tag, tauti_form_handle comm, void *ret_request);
+	int (*isend)(const void *buf, int n, tauti_form_handle type, int to,
+		int tag, tauti_form_handle comm, void *ret_request);
 	int (*test)(void *request, int *flag, void *status);
+	int (*testsome)(int n, void *requests, int *n_done, int *indices,
+		void *statuses);
+	int (*request_free)(void *request);
 	int (*cancel)(void *request);
 	int (*wait)(void *request, void *status);
 	int (*query_thread)(int *level);
@@ -227,6 +240,7 @@ struct tauti_form_comm {
 	uint64_t after_bytes; /* agreed */
 	struct tauti_form_steps steps; /* agreed */
 	bool begins;          /* agreed: Taut takes calls that only begin */
+	bool by_mpi;          /* agreed: over MPI's own messages, to compare */
 	bool complained;
 	struct tauti_form_comm *older, *newer;
 
@@ -235,6 +249,8 @@ struct tauti_form_comm {
 	pthread_mutex_t lock;
 	pthread_cond_t work;
 	struct taut_comm *taut;
+	struct tauti_engine engine; /* by_mpi; and its own copy of the */
+	tauti_form_handle copy;     /* communicator */
 	struct taut_error why; /* of a failure; code 0: none */
 	_Atomic uint32_t n_wanted;
 	_Atomic uint32_t n_begun; /* requests under way; changed inside */
@@ -242,7 +258,9 @@ struct tauti_form_comm {
 	pthread_t thread;
 };
 
-/* What is known of the communicator; NULL: nothing can be kept. */
+/* What is kept of the communicator; NULL: nothing. */
+struct tauti_form_comm *tauti_form_comm_known(tauti_form_handle comm);
+/* Something is kept from now on; NULL: no memory. */
 struct tauti_form_comm *tauti_form_comm_of(tauti_form_handle comm);
 void tauti_form_enter(struct tauti_form_comm *it);
 void tauti_form_leave(struct tauti_form_comm *it);
@@ -258,6 +276,10 @@ int tauti_form_forget(
 /* In a call that blocks on all ranks: brings the communicator on as far as what was
  * summed over it allows. Not 0: an error code of MPI. */
 int tauti_form_agree(struct tauti_form_comm *it);
+/* A Taut communicator over messages of MPI. */
+TAUT_NODISCARD taut_status tauti_form_make_by_mpi(
+	struct tauti_form_comm *it, struct taut_error *reterr);
+void tauti_form_unmake(struct tauti_form_comm *it);
 static inline bool tauti_form_is_due(const struct tauti_form_comm *it)
 {
 	return it->phase < TAUTI_FORM_READY && it->summed >=

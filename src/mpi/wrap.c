@@ -31,6 +31,9 @@ static bool looks_right(const void *in, void *out, int64_t count, handle type,
 	if (tauti_form_clean(comm) == tauti_mpi_form.abi->comm_null)
 		return false;
 	it->comm = tauti_form_comm_of(comm);
+	if (!it->comm) /* the others go on with it */
+		tauti_mpi_form.real.comm_call_errhandler(
+			comm, tauti_mpi_form.err_other);
 	return it->comm && it->comm->phase != TAUTI_FORM_NEVER;
 }
 
@@ -94,7 +97,7 @@ TAUTI_MPI_WRAP(Barrier, (comm), handle comm)
 
 	if (atomic_load_explicit(&tauti_mpi_form.on, memory_order_relaxed) &&
 		tauti_form_clean(comm) != tauti_mpi_form.abi->comm_null)
-		it = tauti_form_comm_of(comm);
+		it = tauti_form_comm_known(comm);
 	if (it && tauti_form_is_due(it)) {
 		int rc = tauti_form_agree(it);
 

@@ -6,8 +6,8 @@
  *             return contract_run(&(struct contract){ begin, make, end });
  *     }
  *
- * Ranks are threads of this process; beside the engine that is tested they speak
- * by a barrier of this process alone. */
+ * Ranks are threads of this process, or processes; beside the engine that is tested
+ * they speak by a barrier alone. */
 #ifndef TAUT_COLL_ENGINES_CONTRACT_H
 #define TAUT_COLL_ENGINES_CONTRACT_H
 
@@ -28,6 +28,10 @@ struct contract {
 	taut_status (*make)(void *engines, uint32_t rank,
 		struct tauti_engine *ret_engine, struct taut_error *err);
 	void (*end)(void *engines); /* when all are destroyed */
+	/* Where ranks are processes and not threads: this one's number, and all that
+	 * there are wait for each other. NULL: threads. */
+	void (*meet)(void *engines);
+	uint32_t rank;
 };
 
 enum {
@@ -79,7 +83,12 @@ static inline void contract_note(
 
 static inline void contract_meet(struct contract_rank *rank)
 {
-	pthread_barrier_wait(&rank->world->barrier);
+	struct contract_world *world = rank->world;
+
+	if (world->contract->meet)
+		world->contract->meet(world->engines);
+	else
+		pthread_barrier_wait(&world->barrier);
 }
 
 static inline uint64_t contract_pick(struct contract_rank *rank, uint64_t below)
@@ -677,13 +686,15 @@ static inline void contract_run_body(const struct contract *contract,
 
 	world.engines = contract->begin(n_ranks);
 	pthread_barrier_init(&world.barrier, NULL, n_ranks);
-	for (uint32_t i = 0; i < n_ranks; i++) {
+	for (uint32_t i = 0; i < n_ranks; i++)
 		ranks[i] = (struct contract_rank){ .world = &world, .id = i,
 			.n = n_ranks, .random = 88172645463325252u + i };
+	if (contract->meet && contract->rank < n_ranks)
+		contract_thread(&ranks[contract->rank]);
+	for (uint32_t i = 0; i < n_ranks && !contract->meet; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 			contract_thread, &ranks[i]), 0);
-	}
-	for (uint32_t i = 0; i < n_ranks; i++)
+	for (uint32_t i = 0; i < n_ranks && !contract->meet; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&world.barrier);
 	contract->end(world.engines);

@@ -23,8 +23,7 @@ struct envelope {
 	uint32_t sender;
 	uint16_t data_tag; /* 0: the bytes are in it */
 	uint16_t kind;
-	uint8_t data[];
-};
+}; /* and the bytes */
 enum { ENVELOPE_BYTES = sizeof(struct envelope) + EAGER_BYTES };
 
 /* What was begun by a call: a send, or a receive that waits for its envelope. */
@@ -214,7 +213,7 @@ static void deliver(
 	}
 	if (!envelope->data_tag) {
 		if (op->bytes)
-			memcpy(op->into, envelope->data, op->bytes);
+			memcpy(op->into, envelope + 1, op->bytes);
 		end_op(op, TAUT_OK);
 		return;
 	}
@@ -377,7 +376,7 @@ static taut_status mpi_send(void *engine, const uint32_t *peers,
 		.envelope = { .tag = tag, .bytes = bytes, .sender = it->rank,
 			.data_tag = eager ? 0 : it->next_tag, .kind = MESSAGE } };
 	if (eager && bytes)
-		memcpy(op->envelope.data, data, bytes);
+		memcpy(&op->envelope + 1, data, bytes);
 	for (uint32_t i = 0; i < n_peers; i++)
 		if (put_send(it, op, peers[i], 0, &op->envelope,
 				sizeof op->envelope + (eager ? bytes : 0)) &&
