@@ -202,11 +202,10 @@ extern struct tauti_form_state tauti_mpi_form
 bool tauti_form_on(void);
 /* Opens libtaut.so: $TAUT_LIB, or beside this object. */
 taut_status tauti_form_open_taut(struct taut_error *reterr);
-/* Taut's type and reduction of a call; false: there is none. */
-bool tauti_form_means(tauti_form_handle type, tauti_form_handle op,
+/* Taut's type and reduction of a call, and the bytes of an element; 0: there is no
+ * such call of Taut's. */
+uint32_t tauti_form_means(tauti_form_handle type, tauti_form_handle op,
 	enum taut_type *ret_type, enum taut_reduction *ret_reduction);
-/* Bytes of one element; 0: no type of ours. */
-uint32_t tauti_form_type_bytes(tauti_form_handle type);
 /* Whether memory of a device may be handed to MPI in this process. Until there are
  * kernels for it, such ranks leave all to MPI: agree.c asks. */
 bool tauti_form_has_device(void);

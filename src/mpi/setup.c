@@ -122,12 +122,7 @@ static const struct {
 	{ "ompi_mpi_op_bxor", 0x5800000a, TAUT_BIT_XOR },
 };
 
-static size_t bytes_of(enum taut_type type)
-{
-	static const uint8_t bytes[TAUT_TYPES] = { 4, 8, 2, 2, 1, 1, 4, 8, 8 };
-
-	return bytes[type];
-}
+static const uint8_t bytes_of[TAUT_TYPES] = { 4, 8, 2, 2, 1, 1, 4, 8, 8 };
 
 static tauti_form_handle handle_of(const char *open_mpi, uint32_t mpich)
 {
@@ -146,7 +141,7 @@ static void find_types(struct tauti_form_state *it)
 		int size = 0;
 
 		if (handle && !it->real.type_size(handle, &size) &&
-			(size_t)size == bytes_of(types[i].type))
+			size == bytes_of[types[i].type])
 			it->types[n++] = (struct tauti_form_type){ handle,
 				types[i].type, types[i].wraps };
 	}
@@ -165,19 +160,12 @@ static const struct tauti_form_type *find_type(tauti_form_handle type)
 	return at->handle ? at : NULL;
 }
 
-uint32_t tauti_form_type_bytes(tauti_form_handle type)
-{
-	const struct tauti_form_type *found = find_type(type);
-
-	return found ? (uint32_t)bytes_of(found->type) : 0;
-}
-
 static bool is_float(enum taut_type type)
 {
 	return type == TAUT_FLOAT32 || type == TAUT_FLOAT64;
 }
 
-bool tauti_form_means(tauti_form_handle type, tauti_form_handle op,
+uint32_t tauti_form_means(tauti_form_handle type, tauti_form_handle op,
 	enum taut_type *ret_type, enum taut_reduction *ret_reduction)
 {
 	const struct tauti_form_type *found = find_type(type);
@@ -189,10 +177,10 @@ bool tauti_form_means(tauti_form_handle type, tauti_form_handle op,
 	if (!found || r == TAUT_REDUCTIONS || !op ||
 		(is_float(found->type) && r >= TAUT_BIT_AND) ||
 		(found->wraps && (r == TAUT_MIN || r == TAUT_MAX)))
-		return false;
+		return 0;
 	*ret_type = found->type;
 	*ret_reduction = (enum taut_reduction)r;
-	return true;
+	return bytes_of[found->type];
 }
 
 /* --- once ---------------------------------------------------------------------------------*/

@@ -19,10 +19,10 @@ struct judged {
 static bool looks_right(const void *in, void *out, int64_t count, handle type,
 	handle op, handle comm, struct judged *it)
 {
-	if (!tauti_form_on() || !tauti_form_means(
-		type, op, &it->call.type, &it->call.reduction))
+	if (!tauti_form_on())
 		return false;
-	it->bytes = (uint64_t)count * tauti_form_type_bytes(type);
+	it->bytes = (uint64_t)count * tauti_form_means(
+		type, op, &it->call.type, &it->call.reduction);
 	if (it->bytes < TAUTI_FORM_LEAST_BYTES)
 		return false;
 	it->call.in = in;

@@ -199,6 +199,26 @@ static void sizes(void)
 	}
 }
 
+/* Counts of 64 bits, as far as the library has them. */
+static void large_counts(void)
+{
+#if MPI_VERSION >= 4
+	int *data = calloc(LARGE, sizeof *data);
+	MPI_Request request;
+
+	warm(MPI_COMM_WORLD);
+	data[LARGE - 1] = rank;
+	MPI_Allreduce_c(MPI_IN_PLACE, data, LARGE, MPI_INT, MPI_SUM,
+		MPI_COMM_WORLD);
+	check(data[LARGE - 1] == size * (size - 1) / 2, "large count");
+	MPI_Iallreduce_c(MPI_IN_PLACE, data, LARGE, MPI_INT, MPI_MAX,
+		MPI_COMM_WORLD, &request);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	check(data[LARGE - 1] == size * (size - 1) / 2, "large count begun");
+	free(data);
+#endif
+}
+
 /* --- what goes to MPI ---------------------------------------------------------------------*/
 
 static void larger(void *in, void *into, int *n, MPI_Datatype *type)
@@ -374,6 +394,20 @@ static void begun(void)
 		MPI_Request_get_status(requests[0], &flag, &status);
 	MPI_Wait(&requests[0], &status);
 	check_sums(data, 1);
+}
+
+/* A program whose all-reduces only begin, and which has barriers. */
+static void only_begun(void)
+{
+	int *data[1];
+	MPI_Request request;
+
+	for (int i = 0; i < ENOUGH; i++) {
+		begin(data, &request, 1);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		check_sums(data, 1);
+		MPI_Barrier(MPI_COMM_WORLD);
+	}
 }
 
 /* Calls that begin and calls that block, by turns, in one order. */
@@ -560,6 +594,22 @@ static void killed(void)
 	}
 }
 
+/* The same of all-reduces that only begin. */
+static void killed_begun(void)
+{
+	int *data[MANY];
+	MPI_Request requests[MANY];
+
+	warm(MPI_COMM_WORLD);
+	for (int i = 0;; i++) {
+		begin(data, requests, MANY);
+		if (rank == 1 && i == 3)
+			raise(SIGKILL);
+		MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+		check_sums(data, MANY);
+	}
+}
+
 static void aborted(void)
 {
 	warm(MPI_COMM_WORLD);
@@ -578,7 +628,9 @@ int main(int argc, char **argv)
 		{ "own_type", own_type }, { "inter", inter }, { "self", self },
 		{ "begun", begun }, { "by_turns", by_turns },
 		{ "progress", progress }, { "copies", copies },
-		{ "killed", killed }, { "aborted", aborted },
+		{ "killed", killed }, { "killed_begun", killed_begun },
+		{ "only_begun", only_begun }, { "large_counts", large_counts },
+		{ "aborted", aborted },
 	};
 	int level = MPI_THREAD_SINGLE;
 

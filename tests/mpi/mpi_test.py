@@ -92,7 +92,7 @@ class Common:
             self.run_parts("kinds", n=n)
 
     def test_sizes(self):
-        self.run_parts("sizes")
+        self.run_parts("sizes", "large_counts")
 
     def test_what_is_not_understood_goes_to_mpi(self):
         self.run_parts("own_op", "own_type", "inter", "self")
@@ -101,6 +101,7 @@ class Common:
     def test_calls_that_begin(self):
         self.run_parts("begun", "by_turns")
         self.run_parts("multiple", "begun", "by_turns", "progress", n=3)
+        self.run_parts("only_begun", n=3)
 
     def test_whatever_a_rank_waits_for_mpi_moves(self):
         self.run_parts("progress")
@@ -156,10 +157,11 @@ class Common:
     # --- ends -------------------------------------------------------------------
 
     def test_killed_rank_ends_the_others(self):
-        begin = time.monotonic()
-        done = self.launch([self.program, "killed"])
-        self.assertNotEqual(done.returncode, 0)
-        self.assertLess(time.monotonic() - begin, 60)
+        for part in ("killed", "killed_begun"):
+            begin = time.monotonic()
+            done = self.launch([self.program, part])
+            self.assertNotEqual(done.returncode, 0)
+            self.assertLess(time.monotonic() - begin, 60)
 
     def test_abort(self):
         done = self.launch([self.program, "aborted"])
@@ -191,6 +193,20 @@ class Common:
         )
         self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"), done.stderr)
         self.assertIn("are Taut's", done.stderr)
+
+    def test_recorded(self):
+        """Both objects before the library."""
+        recorder = os.environ.get("TAUT_MPI_LIB", "")
+        if not recorder:
+            self.skipTest("TAUT_MPI_LIB is not set")
+        for first, second in ((OBJECT, recorder), (recorder, OBJECT)):
+            folder = tempfile.mkdtemp(dir=self.room.name)
+            env = {"LD_PRELOAD": first + ":" + second, "TAUT_RECORD": folder}
+            done = self.launch([self.program, "sizes", "begun"], n=3, env=env, preload=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, "sizes done\nbegun done\n")
+            self.assertIn("are Taut's", done.stderr)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("rank*/*.tautlog"))), 3)
 
     # --- the engine ---------------------------------------------------------------
 

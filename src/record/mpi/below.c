@@ -22,8 +22,9 @@ static int note_library(struct dl_phdr_info *info, size_t size, void *to)
 	size_t len = strlen(info->dlpi_name);
 
 	(void)size;
+	/* Not another object of ours: it would find this one. */
 	if (strstr(slash ? slash : info->dlpi_name, "mpi") &&
-		len < PATH_BYTES && all->n < MOST_LIBRARIES)
+		!strstr(slash ? slash : info->dlpi_name, "libtaut-") && len < PATH_BYTES && all->n < MOST_LIBRARIES)
 		memcpy(all->path[all->n++], info->dlpi_name, len + 1);
 	return 0;
 }
