@@ -81,8 +81,8 @@ int main(int argc, char **argv)
 
 	MPI_Init_thread(&argc, &argv, MPI_THREAD_MULTIPLE, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
-	failed = contract_run(&(struct contract){ begin, make, end, meet,
-		(uint32_t)rank });
+	failed = contract_run_as(&(struct contract){ begin, make, end },
+		&(struct contract_process){ (uint32_t)rank, meet });
 	MPI_Finalize();
 	return failed;
 }

@@ -142,16 +142,20 @@ class Common:
         self.assertIn("%s:1: expected bytes" % table, done.stderr)
 
     def test_one_rank_that_cannot_leaves_all_to_mpi(self):
+        driver = pathlib.Path(self.room.name) / "libcuda.so.1"
+        words = ["-shared", "-Wl,-soname,libcuda.so.1", "-o", driver, "-x", "c", "/dev/null"]
+        subprocess.run(["cc", *words], check=True)
         alone = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in %s) export %s;; esac; exec "$@"'
         for wrong, line in (
             ("TAUT_LIB=/nowhere/libtaut.so", "/nowhere/libtaut.so: expected"),
             ("TAUT_ENGINE=ucx", "another engine"),
+            ("LD_PRELOAD=%s:%s" % (OBJECT, driver), ""),
         ):
             words = ["sh", "-c", alone % (1, wrong), "sh", self.program, "sizes"]
             done = self.launch(words, n=3)
             self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"))
             self.assertIn(line, done.stderr)
-            self.assertIn("all-reduces stay with MPI", done.stderr)
+            self.assertEqual("all-reduces stay with MPI" in done.stderr, bool(line))
             self.assertNotIn("are Taut's", done.stderr)
 
     # --- ends -------------------------------------------------------------------
@@ -179,6 +183,18 @@ class Common:
         for preload in (False, True):
             done = self.launch([python, HERE / "arrays.py"], preload=preload)
             self.assertEqual((done.returncode, done.stdout), (0, "arrays done\n"), done.stderr)
+            self.assertEqual("are Taut's" in done.stderr, preload)
+
+    def test_fortran(self):
+        compiler = shutil.which("mpif90." + self.flavour)
+        if not compiler or not shutil.which("gfortran"):
+            self.skipTest("no Fortran for this MPI")
+        program = str(pathlib.Path(self.room.name) / "allreduce_f")
+        words = ["-w", "-o", program, HERE / "allreduce.f90"]
+        subprocess.run([compiler, *words], check=True, cwd=self.room.name)
+        for preload in (False, True):
+            done = self.launch([program], n=3, preload=preload)
+            self.assertEqual((done.returncode, done.stdout), (0, "fortran done\n"), done.stderr)
             self.assertEqual("are Taut's" in done.stderr, preload)
 
     def test_taut_run(self):

@@ -28,10 +28,18 @@ struct contract {
 	taut_status (*make)(void *engines, uint32_t rank,
 		struct tauti_engine *ret_engine, struct taut_error *err);
 	void (*end)(void *engines); /* when all are destroyed */
-	/* Where ranks are processes and not threads: this one's number, and all that
-	 * there are wait for each other. NULL: threads. */
-	void (*meet)(void *engines);
+};
+
+/* Where ranks are processes and not threads: this one's number, and all that take
+ * part wait for each other. */
+struct contract_process {
 	uint32_t rank;
+	void (*meet)(void *engines);
+};
+
+struct contract_how {
+	const struct contract *contract;
+	const struct contract_process *process; /* NULL: threads */
 };
 
 enum {
@@ -44,6 +52,7 @@ struct contract_rank;
 
 struct contract_world {
 	const struct contract *contract;
+	const struct contract_process *process;
 	void *engines;
 	uint32_t n_ranks;
 	pthread_barrier_t barrier;
@@ -85,8 +94,8 @@ static inline void contract_meet(struct contract_rank *rank)
 {
 	struct contract_world *world = rank->world;
 
-	if (world->contract->meet)
-		world->contract->meet(world->engines);
+	if (world->process)
+		world->process->meet(world->engines);
 	else
 		pthread_barrier_wait(&world->barrier);
 }
@@ -676,11 +685,13 @@ static inline void *contract_thread(void *context)
 	return NULL;
 }
 
-static inline void contract_run_body(const struct contract *contract,
+static inline void contract_run_body(const struct contract_how *run,
 	uint32_t n_ranks, void (*body)(struct contract_rank *rank))
 {
+	const struct contract *contract = run->contract;
+	const struct contract_process *process = run->process;
 	struct contract_world world = { .contract = contract,
-		.n_ranks = n_ranks, .body = body };
+		.process = process, .n_ranks = n_ranks, .body = body };
 	struct contract_rank ranks[CONTRACT_RANKS];
 	pthread_t threads[CONTRACT_RANKS];
 
@@ -689,12 +700,12 @@ static inline void contract_run_body(const struct contract *contract,
 	for (uint32_t i = 0; i < n_ranks; i++)
 		ranks[i] = (struct contract_rank){ .world = &world, .id = i,
 			.n = n_ranks, .random = 88172645463325252u + i };
-	if (contract->meet && contract->rank < n_ranks)
-		contract_thread(&ranks[contract->rank]);
-	for (uint32_t i = 0; i < n_ranks && !contract->meet; i++)
+	if (process && process->rank < n_ranks)
+		contract_thread(&ranks[process->rank]);
+	for (uint32_t i = 0; i < n_ranks && !process; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 			contract_thread, &ranks[i]), 0);
-	for (uint32_t i = 0; i < n_ranks && !contract->meet; i++)
+	for (uint32_t i = 0; i < n_ranks && !process; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&world.barrier);
 	contract->end(world.engines);
@@ -720,10 +731,12 @@ CONTRACT_TEST(wakes)
 CONTRACT_TEST(sleeps)
 CONTRACT_TEST(destroys)
 
-static inline int contract_run(struct contract *contract)
+static inline int contract_run_as(const struct contract *contract,
+	const struct contract_process *process)
 {
+	struct contract_how run = { contract, process };
 #define CONTRACT_ROW(name) \
-	cmocka_unit_test_prestate(contract_test_##name, contract)
+	cmocka_unit_test_prestate(contract_test_##name, &run)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_ROW(in_order),
 		CONTRACT_ROW(unexpected),
@@ -741,6 +754,11 @@ static inline int contract_run(struct contract *contract)
 #undef CONTRACT_ROW
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+static inline int contract_run(const struct contract *contract)
+{
+	return contract_run_as(contract, NULL);
 }
 
 #endif /* TAUT_COLL_ENGINES_CONTRACT_H */
