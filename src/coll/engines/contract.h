@@ -6,8 +6,8 @@
  *             return contract_run(&(struct contract){ begin, make, end });
  *     }
  *
- * Ranks are threads of this process; beside the engine that is tested they speak
- * by a barrier of this process alone. */
+ * Ranks are threads of this process, or processes; beside the engine that is tested
+ * they speak by a barrier alone. */
 #ifndef TAUT_COLL_ENGINES_CONTRACT_H
 #define TAUT_COLL_ENGINES_CONTRACT_H
 
@@ -30,6 +30,18 @@ struct contract {
 	void (*end)(void *engines); /* when all are destroyed */
 };
 
+/* Where ranks are processes and not threads: this one's number, and all that take
+ * part wait for each other. */
+struct contract_process {
+	uint32_t rank;
+	void (*meet)(void *engines);
+};
+
+struct contract_how {
+	const struct contract *contract;
+	const struct contract_process *process; /* NULL: threads */
+};
+
 enum {
 	CONTRACT_RANKS = 4,
 	CONTRACT_MANY = 120,   /* messages */
@@ -40,6 +52,7 @@ struct contract_rank;
 
 struct contract_world {
 	const struct contract *contract;
+	const struct contract_process *process;
 	void *engines;
 	uint32_t n_ranks;
 	pthread_barrier_t barrier;
@@ -79,7 +92,12 @@ static inline void contract_note(
 
 static inline void contract_meet(struct contract_rank *rank)
 {
-	pthread_barrier_wait(&rank->world->barrier);
+	struct contract_world *world = rank->world;
+
+	if (world->process)
+		world->process->meet(world->engines);
+	else
+		pthread_barrier_wait(&world->barrier);
 }
 
 static inline uint64_t contract_pick(struct contract_rank *rank, uint64_t below)
@@ -667,23 +685,27 @@ static inline void *contract_thread(void *context)
 	return NULL;
 }
 
-static inline void contract_run_body(const struct contract *contract,
+static inline void contract_run_body(const struct contract_how *run,
 	uint32_t n_ranks, void (*body)(struct contract_rank *rank))
 {
+	const struct contract *contract = run->contract;
+	const struct contract_process *process = run->process;
 	struct contract_world world = { .contract = contract,
-		.n_ranks = n_ranks, .body = body };
+		.process = process, .n_ranks = n_ranks, .body = body };
 	struct contract_rank ranks[CONTRACT_RANKS];
 	pthread_t threads[CONTRACT_RANKS];
 
 	world.engines = contract->begin(n_ranks);
 	pthread_barrier_init(&world.barrier, NULL, n_ranks);
-	for (uint32_t i = 0; i < n_ranks; i++) {
+	for (uint32_t i = 0; i < n_ranks; i++)
 		ranks[i] = (struct contract_rank){ .world = &world, .id = i,
 			.n = n_ranks, .random = 88172645463325252u + i };
+	if (process && process->rank < n_ranks)
+		contract_thread(&ranks[process->rank]);
+	for (uint32_t i = 0; i < n_ranks && !process; i++)
 		assert_int_equal(pthread_create(&threads[i], NULL,
 			contract_thread, &ranks[i]), 0);
-	}
-	for (uint32_t i = 0; i < n_ranks; i++)
+	for (uint32_t i = 0; i < n_ranks && !process; i++)
 		pthread_join(threads[i], NULL);
 	pthread_barrier_destroy(&world.barrier);
 	contract->end(world.engines);
@@ -709,10 +731,12 @@ CONTRACT_TEST(wakes)
 CONTRACT_TEST(sleeps)
 CONTRACT_TEST(destroys)
 
-static inline int contract_run(struct contract *contract)
+static inline int contract_run_as(const struct contract *contract,
+	const struct contract_process *process)
 {
+	struct contract_how run = { contract, process };
 #define CONTRACT_ROW(name) \
-	cmocka_unit_test_prestate(contract_test_##name, contract)
+	cmocka_unit_test_prestate(contract_test_##name, &run)
 	const struct CMUnitTest tests[] = {
 		CONTRACT_ROW(in_order),
 		CONTRACT_ROW(unexpected),
@@ -730,6 +754,11 @@ static inline int contract_run(struct contract *contract)
 #undef CONTRACT_ROW
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+static inline int contract_run(const struct contract *contract)
+{
+	return contract_run_as(contract, NULL);
 }
 
 #endif /* TAUT_COLL_ENGINES_CONTRACT_H */

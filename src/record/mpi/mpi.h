@@ -6,12 +6,7 @@
  * profiling name PMPI_...: Fortran's bindings of Open MPI call those. A call
  * inside of another call is not recorded.
  *
- * No mpi.h is used. The two binary interfaces there are (Open MPI: handles
- * are pointers; MPICH and its kin: handles are ints) differ in the width of
- * handles in memory, in the layout of a status and in some constants: struct
- * tauti_mpi_abi, chosen at MPI_Init. In registers and on the stack all of
- * MPI's arguments are of integer class, and an int that travels as a
- * uintptr_t arrives as it was, on x86-64 and AArch64.
+ * No mpi.h is used: see below.h.
  *
  * Owner:   one state for the process (tauti_mpi), as there is one MPI.
  * Threads: the tables are locked when the program asked for
@@ -26,19 +21,7 @@
 
 #include <taut/record.h>
 
-/* Any MPI handle as it travels in a register. Of an int handle only the low
- * half counts: compare after tauti_mpi_clean(). */
-typedef uintptr_t tauti_mpi_handle;
-
-struct tauti_mpi_abi {
-	const char *name;
-	uint32_t handle_bytes;               /* in memory: 4 or 8 */
-	uint32_t status_bytes, source_at, tag_at; /* of an MPI_Status */
-	int any_source, any_tag, proc_null, root, comm_type_shared;
-	uintptr_t status_ignore, in_place;   /* pointers */
-	tauti_mpi_handle comm_world, comm_self, comm_null, request_null,
-		message_null, byte, int64, errors_return;
-};
+#include "record/mpi/below.h"
 
 /* Functions of MPI that we call ourselves, by their profiling names. */
 struct tauti_mpi_real {
@@ -87,10 +70,6 @@ enum {
 
 /* --- abi.c: the library below -------------------------------------------- */
 
-/* The function of that name that comes after ours; NULL: no MPI is loaded. */
-void *tauti_mpi_symbol(const char *name);
-/* The same, or of a name that ends in _c the one without; sets is_narrow. */
-void *tauti_mpi_symbol_or_plain(const char *name);
 /* Finds out whose library it is; NULL: one that is not known. real is filled
  * as far as the library has the functions. */
 const struct tauti_mpi_abi *tauti_mpi_detect(struct tauti_mpi_real *real);
@@ -162,7 +141,6 @@ struct tauti_mpi_state {
 	bool on;      /* from the end of MPI_Init to MPI_Finalize */
 	bool writes;  /* inside the window */
 	bool locks;   /* MPI_THREAD_MULTIPLE */
-	bool is_narrow; /* the library has no functions with large counts */
 	pthread_mutex_t lock;
 	uint32_t next_correlation, next_uid;
 	uint64_t n_lost; /* operations that had no room in the table */

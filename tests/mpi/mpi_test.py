@@ -1,0 +1,272 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""The MPI form under real launchers: programs of ours do with Taut's object before
+the MPI library what they do without. TAUT_MPI_COLL_LIB is the object, TAUT_LIB
+libtaut.so; TAUT_SPLITS=N: so many communicators."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+OBJECT = os.environ.get("TAUT_MPI_COLL_LIB", "")
+LIB = os.environ.get("TAUT_LIB", "")
+TAUT = os.environ.get("TAUT", "")
+SPLITS = os.environ.get("TAUT_SPLITS", "40")
+LAUNCH = {
+    "openmpi": ["--allow-run-as-root", "--oversubscribe"]
+    + ["--mca", "mpi_yield_when_idle", "1"],
+    "mpich": [],
+}
+PATIENCE_S = 120
+
+
+def has(flavour):
+    return all(shutil.which(tool + "." + flavour) for tool in ("mpicc", "mpirun"))
+
+
+def environment(**more):
+    env = dict(os.environ, OMP_NUM_THREADS="1", **more)
+    # what a test harness or an outer launcher may have left
+    for name in list(env):
+        if name.startswith(("OMPI_", "PMI", "HYD", "TAUT_RECORD")):
+            del env[name]
+    return env
+
+
+class Common:
+    flavour = ""
+
+    @classmethod
+    def setUpClass(cls):
+        if not has(cls.flavour):
+            raise unittest.SkipTest("no %s here" % cls.flavour)
+        cls.room = tempfile.TemporaryDirectory()
+        cls.program = str(pathlib.Path(cls.room.name) / "allreduce")
+        cls.compiled("allreduce.c", cls.program, "-lm")
+
+    @classmethod
+    def compiled(cls, source, program, *words):
+        subprocess.run(
+            ["mpicc." + cls.flavour, "-O1", "-w", "-o", program, HERE / source, *words],
+            check=True,
+        )
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.room.cleanup()
+
+    def launch(self, words, n=4, env=None, preload=True):
+        """A job; its own variables come last, as the launchers need none of them."""
+        own = {"TAUT_MPI_AFTER": "0", "TAUT_MPI_SAY": "1", **(env or {})}
+        if preload:
+            own["LD_PRELOAD"] = OBJECT
+        command = ["mpirun." + self.flavour, *LAUNCH[self.flavour], "-n", str(n)]
+        command += ["env"] + ["%s=%s" % item for item in own.items()]
+        return subprocess.run(
+            command + [str(w) for w in words],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def run_parts(self, *parts, takes=True, **options):
+        """The parts are done, and Taut took part, or did not."""
+        done = self.launch([self.program, *parts], **options)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertEqual(done.stdout, "".join("%s done\n" % p for p in parts))
+        if takes is not None:
+            self.assertEqual("are Taut's" in done.stderr, takes, done.stderr)
+        return done
+
+    def test_all_types_and_reductions(self):
+        for n in (2, 3, 4):
+            self.run_parts("kinds", n=n)
+
+    def test_sizes(self):
+        self.run_parts("sizes", "large_counts")
+
+    def test_what_is_not_understood_goes_to_mpi(self):
+        self.run_parts("own_op", "own_type", "inter", "self")
+        self.run_parts("inter", "self", takes=False)
+
+    def test_calls_that_begin(self):
+        self.run_parts("begun", "by_turns")
+        self.run_parts("multiple", "begun", "by_turns", "progress", n=3)
+        self.run_parts("only_begun", n=3)
+
+    def test_whatever_a_rank_waits_for_mpi_moves(self):
+        self.run_parts("progress")
+
+    def test_communicators(self):
+        done = self.run_parts("copies", "splits=" + SPLITS, n=3)
+        self.assertGreater(done.stderr.count("are Taut's"), int(SPLITS) // 2)
+
+    def test_a_thousand_that_sum_little_cost_nothing(self):
+        env = {"TAUT_MPI_AFTER": "16777216"}
+        self.run_parts("splits=1000", n=2, env=env, takes=False)
+
+    def test_spawned_processes_are_mpi_s(self):
+        bare = self.launch([self.program, "spawn"], n=2, preload=False)
+        if bare.returncode:
+            self.skipTest("this MPI spawns nothing here")
+        self.run_parts("spawn", n=2, takes=False)
+
+    def test_other_engines(self):
+        parts = ["kinds", "begun", "by_turns", "progress", "copies"]
+        for env in ({"TAUT_MPI_ENGINE": "mpi"}, {"TAUT_ENGINE": "ucx"}):
+            done = self.run_parts("multiple", *parts, n=3, env=env)
+            self.assertIn("by " + list(env.values())[0], done.stderr)
+        self.run_parts("begun", "progress", n=3, env={"TAUT_MPI_ENGINE": "mpi"})
+
+    # --- tables and agreement ---------------------------------------------------
+
+    def test_table(self):
+        table = pathlib.Path(self.room.name) / "table"
+        table.write_text("* * 0 mpi\n")
+        env = {"TAUT_MPI_TABLE": table}
+        self.run_parts("sizes", env=env, takes=False)
+        table.write_text("3 1 100000 taut\n")
+        self.run_parts("sizes", env=env, n=3)
+        self.run_parts("sizes", env=env, n=2, takes=False)
+        table.write_text("3 1 much taut\n")
+        done = self.run_parts("sizes", env=env, n=3, takes=False)
+        self.assertIn("%s:1: expected bytes" % table, done.stderr)
+
+    def test_one_rank_that_cannot_leaves_all_to_mpi(self):
+        driver = pathlib.Path(self.room.name) / "libcuda.so.1"
+        words = ["-shared", "-Wl,-soname,libcuda.so.1", "-o", driver, "-x", "c", "/dev/null"]
+        subprocess.run(["cc", *words], check=True)
+        alone = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in %s) export %s;; esac; exec "$@"'
+        for wrong, line in (
+            ("TAUT_LIB=/nowhere/libtaut.so", "/nowhere/libtaut.so: expected"),
+            ("TAUT_ENGINE=ucx", "another engine"),
+            ("LD_PRELOAD=%s:%s" % (OBJECT, driver), ""),
+        ):
+            words = ["sh", "-c", alone % (1, wrong), "sh", self.program, "sizes"]
+            done = self.launch(words, n=3)
+            self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"))
+            self.assertIn(line, done.stderr)
+            self.assertEqual("all-reduces stay with MPI" in done.stderr, bool(line))
+            self.assertNotIn("are Taut's", done.stderr)
+
+    # --- ends -------------------------------------------------------------------
+
+    def test_killed_rank_ends_the_others(self):
+        for part in ("killed", "killed_begun"):
+            begin = time.monotonic()
+            done = self.launch([self.program, part])
+            self.assertNotEqual(done.returncode, 0)
+            self.assertLess(time.monotonic() - begin, 60)
+
+    def test_abort(self):
+        done = self.launch([self.program, "aborted"])
+        self.assertEqual(done.returncode, 5, done.stderr)
+
+    # --- others' programs -------------------------------------------------------
+
+    def test_mpi4py(self):
+        python = os.environ.get("TAUT_MPI4PY", "/usr/bin/python3")
+        command = [python, "-c", "from mpi4py import MPI; print(MPI.Get_library_version())"]
+        told = subprocess.run(command, capture_output=True, text=True, check=False)
+        name = {"openmpi": "Open MPI", "mpich": "MPICH"}[self.flavour]
+        if name not in told.stdout:
+            self.skipTest("no mpi4py of this MPI")
+        for preload in (False, True):
+            done = self.launch([python, HERE / "arrays.py"], preload=preload)
+            self.assertEqual((done.returncode, done.stdout), (0, "arrays done\n"), done.stderr)
+            self.assertEqual("are Taut's" in done.stderr, preload)
+
+    def test_fortran(self):
+        compiler = shutil.which("mpif90." + self.flavour)
+        if not compiler or not shutil.which("gfortran"):
+            self.skipTest("no Fortran for this MPI")
+        program = str(pathlib.Path(self.room.name) / "allreduce_f")
+        words = ["-w", "-o", program, HERE / "allreduce.f90"]
+        subprocess.run([compiler, *words], check=True, cwd=self.room.name)
+        for preload in (False, True):
+            done = self.launch([program], n=3, preload=preload)
+            self.assertEqual((done.returncode, done.stdout), (0, "fortran done\n"), done.stderr)
+            self.assertEqual("are Taut's" in done.stderr, preload)
+
+    def test_taut_run(self):
+        if not TAUT:
+            self.skipTest("TAUT is not set")
+        command = [TAUT, "run", "--mpi", "--", "mpirun." + self.flavour]
+        command += [*LAUNCH[self.flavour], "-n", "3", self.program, "sizes"]
+        env = environment(TAUT_MPI_AFTER="0", TAUT_MPI_SAY="1")
+        env.pop("LD_PRELOAD", None)
+        done = subprocess.run(
+            command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
+        )
+        self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"), done.stderr)
+        self.assertIn("are Taut's", done.stderr)
+
+    def test_recorded(self):
+        """Both objects before the library."""
+        recorder = os.environ.get("TAUT_MPI_LIB", "")
+        if not recorder:
+            self.skipTest("TAUT_MPI_LIB is not set")
+        for first, second in ((OBJECT, recorder), (recorder, OBJECT)):
+            folder = tempfile.mkdtemp(dir=self.room.name)
+            env = {"LD_PRELOAD": first + ":" + second, "TAUT_RECORD": folder}
+            done = self.launch([self.program, "sizes", "begun"], n=3, env=env, preload=False)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            self.assertEqual(done.stdout, "sizes done\nbegun done\n")
+            self.assertIn("are Taut's", done.stderr)
+            self.assertEqual(len(list(pathlib.Path(folder).glob("rank*/*.tautlog"))), 3)
+
+    # --- the engine ---------------------------------------------------------------
+
+    def test_contract_of_the_engine(self):
+        if not LIB or not pathlib.Path("/usr/include/cmocka.h").exists():
+            self.skipTest("no libtaut.so, or no cmocka")
+        program = str(pathlib.Path(self.room.name) / "contract")
+        words = ["-g", "-D_GNU_SOURCE", "-I" + str(ROOT / "include"), "-I" + str(ROOT / "src")]
+        words += ["-I" + str(ROOT), str(ROOT / "src/coll/engines/mpi.c")]
+        self.compiled("contract.c", program, *words, LIB, "-lcmocka", "-lpthread")
+        env = {"LD_LIBRARY_PATH": os.path.dirname(LIB)}
+        done = self.launch([program], env=env, preload=False)
+        self.assertEqual(done.returncode, 0, done.stdout[-2000:] + done.stderr[-2000:])
+
+
+class OpenMpi(Common, unittest.TestCase):
+    flavour = "openmpi"
+
+
+class Mpich(Common, unittest.TestCase):
+    flavour = "mpich"
+
+
+class WithoutMpi(unittest.TestCase):
+    def test_nothing_happens(self):
+        """No output, and MPI's names answer with an error."""
+        code = "import ctypes\nprint(ctypes.CDLL(None).MPI_Barrier(0) != 0)\n"
+        done = subprocess.run(
+            [sys.executable, "-c", code],
+            env=dict(os.environ, LD_PRELOAD=OBJECT),
+            capture_output=True,
+            text=True,
+            check=True,
+        )
+        self.assertEqual((done.stdout, done.stderr), ("True\n", ""))
+
+    def test_it_needs_libc_alone(self):
+        told = subprocess.run(["ldd", OBJECT], capture_output=True, text=True, check=True)
+        names = {line.split()[0].split("/")[-1].split(".")[0] for line in told.stdout.splitlines()}
+        self.assertLessEqual(names, {"linux-vdso", "libc", "ld-linux-x86-64", "ld-linux-aarch64"})
+
+
+if __name__ == "__main__":
+    if not OBJECT or not (has("openmpi") or has("mpich")):
+        print("no MPI here: neither Open MPI nor MPICH with compiler and launcher")
+        sys.exit(77)
+    unittest.main(verbosity=2)
