@@ -88,14 +88,9 @@ def _silent(rank, seconds):
     return "rank %d has not said in %g s whether Taut sums its gradients" % (rank, seconds)
 
 
-def reasons(said):
-    """Of pairs of a reason, or None, and a plan: why none goes on; None: all do."""
-    found = [(rank, why) for rank, (why, _) in enumerate(said) if why]
-    if found:
-        rank, why = found[0]
-        same = all(other == why for other, _ in said)
-        return why if same else "rank %d: %s" % (rank, why)
-    for rank, (_, plan) in enumerate(said):
-        if plan != said[0][1]:
-            return "rank %d has other options than rank 0, or another engine" % rank
+def first(reasons):
+    """Of a reason of each rank, or None, the one that holds for all."""
+    for rank, why in enumerate(reasons):
+        if why:
+            return why if all(r == why for r in reasons) else "rank %d: %s" % (rank, why)
     return None

@@ -63,11 +63,16 @@ def declare(table):
     return lib
 
 
+def check(status, error):
+    if status != OK:
+        raise Failed(status, error.message.decode("utf-8", "replace"))
+
+
 def call(function, *arguments, passes=()):
     """Makes a call whose last argument is a place for the library's line. The
     status, which is TAUT_OK or one of passes; of any other: Failed."""
     why = Error()
     status = function(*arguments, ctypes.byref(why))
-    if status != OK and status not in passes:
-        raise Failed(status, why.message.decode("utf-8", "replace"))
+    if status not in passes:
+        check(status, why)
     return status

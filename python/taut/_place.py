@@ -31,6 +31,9 @@ def addresses(process_group):
     for rank, (_, _, why) in enumerate(first):
         if why:
             raise ValueError("rank %d: %s" % (rank, why))
+    name = os.environ.get("TAUT_RUN_ADDRESS")
+    if name and not any(_gather(process_group, _of_this_host(name))):
+        raise ValueError("TAUT_RUN_ADDRESS: %s is on no host of the job" % name)
     host, own, _ = first[process_group.rank()]
     elsewhere = [a for h, a, _ in first if h != host and a and not is_loopback(a)]
     if elsewhere and (not own or is_loopback(own)):
