@@ -193,11 +193,12 @@ class Control:
     def retire(self, seconds=DRAIN_SECONDS):
         """What is summed in time is the parameters', of which nothing here holds
         one any more. The engine may stay, for what others still ask."""
-        self.forget_modules()
-        if self.sums.exchange:
-            self.sums.drain(seconds)
-            _pending.finish(self.sums.arrived())
-            self.sums.close()
+        with _reaping:
+            self.forget_modules()
+            if self.sums.exchange:
+                self.sums.drain(seconds)
+                _pending.finish(self.sums.arrived())
+                self.sums.close()
 
     def forked(self):
         """In a child made by fork: the sums are the parent's."""
@@ -206,10 +207,11 @@ class Control:
         self.engine.forked()
 
     def close(self, leaves=True):
-        self.retire(DRAIN_SECONDS if leaves else 0)
-        if self in _live:
-            _live.remove(self)
-            self.engine.close(LEAVE_SECONDS if leaves else 0)
+        with _reaping:
+            self.retire(DRAIN_SECONDS if leaves else 0)
+            if self in _live:
+                _live.remove(self)
+                self.engine.close(LEAVE_SECONDS if leaves else 0)
 
 
 class _Waiter:

@@ -251,25 +251,25 @@ def _watch_compile():
     torch.compile = compile
 
 
-def _watch_script(name):
-    """What these make has the parameters too, and reads them past Python."""
-    own = getattr(torch.jit, name)
+def _watch_script():
+    """What torch.jit makes of a module has its parameters too, and reads them past
+    Python. Both trace() and script() come here; they look at their callers' frames,
+    so that nothing may stand before them."""
+    own = torch.jit._recursive.create_script_module
 
     @functools.wraps(own)
-    def scripted(thing, *args, **kwargs):
-        if isinstance(thing, torch.nn.Module):
-            _control.stop_crossing(thing, "torch.jit.%s() of the module" % name)
-        return own(thing, *args, **kwargs)
+    def create_script_module(module, *args, **kwargs):
+        _control.stop_crossing(module, "a part of the module becomes TorchScript")
+        return own(module, *args, **kwargs)
 
-    setattr(torch.jit, name, scripted)
+    torch.jit._recursive.create_script_module = create_script_module
 
 
 def install_around():
     """What this class needs of the rest of PyTorch, once."""
     _control.install()
     _watch_compile()
-    for name in ("trace", "trace_module", "script"):
-        _watch_script(name)
+    _watch_script()
 
 
 def install():

@@ -81,8 +81,8 @@ class Sums:
         self.forget_parameters()
         if self.exchange:
             self.last_counts, self.last_busy_ns = self.counts(), self.busy_ns()
-            self.exchange.close()
-            self.exchange = None
+            exchange, self.exchange = self.exchange, None
+            exchange.close()
 
     def forget_parameters(self):
         """What is not summed by now never is, and the parameters are the job's."""

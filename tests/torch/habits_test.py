@@ -8,10 +8,10 @@ OTHERS = ["forked_wrapper", "interrupted"]  # of which PyTorch's class has no eq
 
 class Habits(Case):
     def test_all(self):
-        either = {"redundancy", "sync_batch_norm", "traced", "compiled_later", "two_parts"}
+        either = {"redundancy", "traced", "compiled_later", "two_parts"}
         either |= {"fails_in_backward"}
         log = self.same_as_pytorch("habits", but=OTHERS, either=either)
-        for why in ("torch.jit.trace() of the module", "a part of the module is compiled"):
+        for why in ("a part of the module becomes TorchScript", "a part of the module is compiled"):
             self.assertIn("taut: rank 0 crosses the barrier no longer: " + why, log)
 
     def test_of_taut_alone(self):
