@@ -75,7 +75,7 @@ def _call(address, rank, other, secret, end):
     while True:
         try:
             return _call_once(address, rank, other, secret, end)
-        except ConnectionError as why:
+        except (ConnectionError, TimeoutError) as why:
             if time.monotonic() >= end:
                 raise OSError("rank %d is not there: %s" % (other, why)) from None
         time.sleep(0.05)

@@ -29,7 +29,7 @@ def main(*reasons):
 
 
 def needs(python, library):
-    """Reasons why a test of PyTorch cannot run."""
+    """Why a test of PyTorch cannot run; None: it can."""
     if python is None:
         return "no PyTorch: tools/ensure-python torch makes an environment"
     if not os.environ.get(library):

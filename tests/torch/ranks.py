@@ -28,7 +28,7 @@ def environment(taut, **more):
     own.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     own.update(TAUT_TEST_PACKAGE=str(PACKAGE))
     if taut:
-        own.update(PYTHONPATH=str(INJECT), TAUT_RUN="1", **more)
+        own.update(dict({"PYTHONPATH": str(INJECT), "TAUT_RUN": "1"}, **more))
     return own
 
 
