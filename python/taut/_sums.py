@@ -343,8 +343,7 @@ class Sums:
             if time.monotonic() >= end or self.is_stuck():
                 return
             try:
-                with _pending.lock:
-                    self.collect(WAIT_SECONDS)
+                self.collect(WAIT_SECONDS)
             except RuntimeError as why:  # a rank is gone
                 self.was_told, self.lost = told, str(why)
                 return
