@@ -5,6 +5,7 @@ Taut and without."""
 import json
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -61,6 +62,16 @@ def end(processes, seconds=60):
     return ended
 
 
+def reference(command):
+    """The same with PyTorch alone. Its 2.13 ends one in some hundreds of such jobs
+    with "terminate called without an active exception" when all is done: once more,
+    then."""
+    ended = end(start(command, 2, environment(False)))
+    if any(status == -signal.SIGABRT for status, _, _ in ended):
+        ended = end(start(command, 2, environment(False)))
+    return ended
+
+
 def lines(ended):
     """By rank: the lines of JSON, by name."""
     for status, _, err in ended:
@@ -94,7 +105,7 @@ class Case(unittest.TestCase):
         are left out."""
         command = [PYTHON, str(JOBS / (job + ".py")), *names, *["-" + name for name in but]]
         own = {e: start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **LATE)) for e in engines}
-        without = lines(end(start(command, 2, environment(False))))
+        without = lines(reference(command))
         for engine, processes in own.items():
             ended = end(processes)
             self.check(engine, lines(ended), without, on_time, either)
