@@ -132,9 +132,12 @@ class Group(dist.ProcessGroup):
         flat = work.in_place(tensor)
         at = flat.data_ptr()
         if divides:
-            work.after.insert(0, lambda: flat.div_(self._size))
+            work.after.insert(0, lambda: self._divide(flat))
         if flat.numel():
             work.start(ALLREDUCE, kind, at, at, flat.numel() * many, reduction)
+
+    def _divide(self, tensor):
+        (torch.view_as_real(tensor) if tensor.is_complex() else tensor).div_(self._size)
 
     def allreduce(self, tensors, opts=None):
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
@@ -217,7 +220,7 @@ class Group(dist.ProcessGroup):
         kind, many, reduction, divides = _reduction(op, output.dtype)
         block = whole.view(self._size, -1)[self._rank]
         if divides:
-            work.after.append(lambda: block.div_(self._size))
+            work.after.append(lambda: self._divide(block))
         work.after.append(lambda: output.copy_(block.view(output.shape)))
         at = whole.data_ptr()
         if whole.numel():

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """How a process group of Taut's ends, well and not.
 
-    backend_ends.py NAME    prints a line of JSON; rank 1 is the one that goes"""
+    backend_ends.py NAME...    prints a line of JSON for each; rank 1 is the one that goes"""
 
 import gc
 import json
@@ -10,6 +10,7 @@ import pathlib
 import resource
 import signal
 import sys
+import tempfile
 import threading
 import time
 from datetime import timedelta
@@ -22,6 +23,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 import taut.torch
 
 programs = {}
+inits = []  # of this process
 
 
 def program(function):
@@ -31,6 +33,18 @@ def program(function):
 
 def me():
     return dist.get_rank()
+
+
+def init(**options):
+    """By a port the first time. The next by a file of their own: who is early would still
+    find the store of before at the port."""
+    if inits:
+        port, number = os.environ["MASTER_PORT"], len(inits)
+        path = os.path.join(tempfile.gettempdir(), "taut-%s-%d" % (port, number))
+        options.update(init_method="file://" + path, rank=int(os.environ["RANK"]))
+        options.update(world_size=int(os.environ["WORLD_SIZE"]))
+    inits.append(options)
+    dist.init_process_group("taut", **options)
 
 
 def error_of(call):
@@ -55,7 +69,7 @@ def go(how):
 
 def lost(how):
     """Rank 0 waits: in a call, for a work, for a future."""
-    dist.init_process_group("taut")
+    init()
     t = torch.ones(100_000)
     dist.all_reduce(t)
     if me() == 1:
@@ -94,7 +108,7 @@ def left():
 @program
 def ddp_killed():
     """DDP waits for a future in C++."""
-    dist.init_process_group("taut")
+    init()
     model = DDP(nn.Linear(100, 100))
     for step in range(3):
         loss = model(torch.ones(4, 100)).sum()
@@ -108,7 +122,7 @@ def ddp_killed():
 @program
 def late():
     """A rank that does not come: an error in its own time, and the work goes on."""
-    dist.init_process_group("taut", timeout=timedelta(seconds=30))
+    init(timeout=timedelta(seconds=30))
     group = dist.new_group(timeout=timedelta(seconds=0.3))
     t = torch.ones(4)
     if me() == 1:
@@ -128,7 +142,7 @@ def late():
 @program
 def not_destroyed():
     """The interpreter ends with all there is under way or asked for."""
-    dist.init_process_group("taut")
+    init()
     group = dist.new_group()
     t = torch.ones(1 << 16)
     works = [dist.all_reduce(t, group=g, async_op=True) for g in (None, group) for _ in range(3)]
@@ -139,7 +153,7 @@ def not_destroyed():
 @program
 def ends_in_a_call():
     """A thread of the job's that is no daemon's concern waits while all ends."""
-    dist.init_process_group("taut")
+    init()
     if me() == 1:
         time.sleep(0.5)
         return {}
@@ -160,7 +174,7 @@ class Data(torch.utils.data.Dataset):
 @program
 def forks():
     """Workers of a DataLoader, and a child that tries."""
-    dist.init_process_group("taut")
+    init()
     t = torch.ones(3)
     dist.all_reduce(t)
     work = dist.all_reduce(t, async_op=True)
@@ -195,7 +209,7 @@ def usage():
 @program
 def many_groups():
     """Made and destroyed, with a future each, whose thread ends too."""
-    dist.init_process_group("taut")
+    init()
     before = None
     n = int(os.environ.get("TAUT_TEST_GROUPS", "60"))
     for i in range(n + 20):
@@ -217,14 +231,12 @@ def again():
     """destroy_process_group() and another init_process_group()."""
     seen = []
     for _ in range(3):
-        dist.init_process_group("taut")
+        init()
         t = torch.ones(3)
         dist.all_reduce(t)
         seen.append(t[0].item())
         dist.barrier()
         dist.destroy_process_group()
-        port = int(os.environ["MASTER_PORT"])
-        os.environ["MASTER_PORT"] = str(port)
     return {"seen": seen}
 
 
@@ -233,13 +245,13 @@ def lacks():
     """One rank has no library: none has a group."""
     if os.environ["RANK"] == "1":
         os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
-    return error_of(lambda: dist.init_process_group("taut"))
+    return error_of(init)
 
 
 def main():
     torch.set_num_threads(1)
-    name = sys.argv[1]
-    print(json.dumps(dict(programs[name]() or {}, name=name)), flush=True)
+    for name in sys.argv[1:]:
+        print(json.dumps(dict(programs[name]() or {}, name=name)), flush=True)
 
 
 if __name__ == "__main__":
