@@ -3,13 +3,17 @@
 them, while the gate measures; then perhaps across the barrier."""
 
 import atexit
+import collections
+import os
+import queue
 import sys
+import threading
 import weakref
 
 import torch
 import torch.distributed as dist
 
-from . import _cross, _gate, _group, _options, _pending, _sums
+from . import _agree, _cross, _gate, _group, _options, _pending, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -31,42 +35,42 @@ def engine_class(options):
     return _group.Engine
 
 
-def make(module, named, process_group, careful, static):
+def make(module, named, process_group, why, careful, static):
     """A Control on all ranks, or on all ranks a ValueError that says why there is
-    none: what one rank cannot do the others do not begin."""
-    why = plan = control = None
+    none: what one rank cannot do the others do not begin. why: this rank's reason,
+    if it has one already."""
+    votes, plan, control = _agree.Votes(process_group), None, None
+    unseen = why_not_cross(module)
     try:
         options = _options.Options()
-        engine = engine_class(options)
-        plan = dict(vars(options), engine=engine.__module__)
+        engine = None if why else engine_class(options)
+        plan = dict(vars(options), engine=engine and engine.__module__)
     except ValueError as error:
-        why = str(error)
-    _agree(process_group, why, plan)
+        why = why or str(error)
+    said = votes.hold((why, plan, unseen))
+    _check(said)
     try:
         control = Control(module, named, process_group, options, engine, careful, static)
-    except (RuntimeError, OSError, ValueError) as error:
-        why = str(error)
+        control.why_not = _agree.first([unseen for _, _, unseen in said])
+    except Exception as error:  # whatever it is, the others wait to hear of it
+        why = str(error) or type(error).__name__
     try:
-        _agree(process_group, why, plan)
-    except ValueError:
+        # Others may wait for this rank, as it does, where ranks meet.
+        _check(votes.hold((why, plan, None), 3 * _agree.SECONDS))
+    except (ValueError, RuntimeError):
         if control:
             control.close(leaves=False)
         raise
     return control
 
 
-def _agree(process_group, why, plan):
-    """ValueError on all ranks, if one has a reason or another plan."""
-    said = [None] * process_group.size()
-    dist.all_gather_object(said, (why, plan), group=process_group)
-    reasons = [(rank, why) for rank, (why, _) in enumerate(said) if why]
-    if reasons:
-        rank, why = reasons[0]
-        same = all(other == why for other, _ in said)
-        raise ValueError(why if same else "rank %d: %s" % (rank, why))
-    for rank, (_, other) in enumerate(said):
-        if other != said[0][1]:
-            raise ValueError("rank %d has other options than rank 0, or another engine" % rank)
+def _check(said):
+    why = _agree.first([why for why, _, _ in said])
+    for rank, (_, plan, _) in enumerate(said):
+        if plan != said[0][1]:
+            why = why or "rank %d has other options than rank 0, or another engine" % rank
+    if why:
+        raise ValueError(why)
 
 
 def why_not_cross(module):
@@ -79,14 +83,22 @@ def why_not_cross(module):
     return None
 
 
+def stop_crossing(module, why):
+    """From here on parameters of the module may be read unseen."""
+    own = {id(p) for p in module.parameters()}
+    for control in list(_live):
+        if any(id(r.parameter) in own for r in control.sums.records):
+            control.stop_crossing(why)
+
+
 class Control:
     def __init__(self, module, named, process_group, options, engine, careful, static):
         self.options, self.process_group = options, process_group
         self.engine = engine(process_group)
         self.sums = _sums.Sums(self.engine, named, careful, static)
         self.order, self.waiters = [], []
-        self.why_not = why_not_cross(module)
-        self.is_decided = False
+        self.why_not = None  # cross, on any rank
+        self.is_decided = self.is_stopped = False
         self.gate = _gate.Gate(self.sums)
         try:
             self.sums.open(self.plain_limits(), [], False)
@@ -115,7 +127,9 @@ class Control:
     def begin(self, sums):
         """sums: the gradients of this forward pass are to be summed."""
         if self.sums.exchange is None:
-            raise RuntimeError("the process group of this module is gone")
+            if not sums:
+                return
+            raise RuntimeError(self.sums.ended)
         completed = self.sums.has_completed()
         if torch.is_grad_enabled():
             self.sums.begin(sums)
@@ -140,12 +154,24 @@ class Control:
             why = _bound_text(bound)
         if crosses:
             limits = self.options.limits(self.options.order)
-            self.sums.open(limits, self.shared_order(), True)
+            self.sums.open(limits, self.shared_order(), not self.is_stopped)
         else:
             self.forget_modules()
         if self.engine.rank == 0:
             how = "crosses the barrier" if crosses else "does not cross the barrier"
             _options.say("DistributedDataParallel %s%s" % (how, ": " + why if why else ""))
+
+    def stop_crossing(self, why):
+        """On this rank alone, whatever the others do: from here on backward() waits
+        for its sums."""
+        if self.is_stopped:
+            return
+        self.finish()
+        self.is_stopped, self.sums.crossing = True, False
+        if self.is_decided and self.why_not is None:
+            _options.say(
+                "rank %d crosses the barrier no longer: %s" % (self.engine.rank, why)
+            )
 
     def shared_order(self):
         """Tasks in the order of the forward pass, as rank 0 saw it."""
@@ -165,19 +191,27 @@ class Control:
             self.sums.wait_all()
 
     def retire(self, seconds=DRAIN_SECONDS):
-        """The wrapper is gone, its module perhaps not: what is summed in time is
-        the parameters'. The engine stays for what others may still ask."""
+        """What is summed in time is the parameters', of which nothing here holds
+        one any more. The engine may stay, for what others still ask."""
+        with _reaping:
+            self.forget_modules()
+            if self.sums.exchange:
+                self.sums.drain(seconds)
+                _pending.finish(self.sums.arrived())
+                self.sums.close()
+
+    def forked(self):
+        """In a child made by fork: the sums are the parent's."""
         self.forget_modules()
-        if self.sums.exchange:
-            self.sums.drain(seconds)
-            _pending.finish(self.sums.arrived())
-            self.sums.close()
+        self.sums.forked()
+        self.engine.forked()
 
     def close(self, leaves=True):
-        self.retire(DRAIN_SECONDS if leaves else 0)
-        if self in _live:
-            _live.remove(self)
-            self.engine.close(LEAVE_SECONDS if leaves else 0)
+        with _reaping:
+            self.retire(DRAIN_SECONDS if leaves else 0)
+            if self in _live:
+                _live.remove(self)
+                self.engine.close(LEAVE_SECONDS if leaves else 0)
 
 
 class _Waiter:
@@ -238,19 +272,104 @@ def _bound_text(bound):
     )
 
 
+# --- wrappers that are gone --------------------------------------------------------------
+#
+# A finalizer runs in whatever thread drops the last reference, or collects garbage:
+# in the middle of anything, perhaps in the thread without which nothing is summed.
+# So it only tells; a thread of its own waits for what is under way.
+
+_gone = collections.deque()  # their controls
+_bell = queue.SimpleQueue()  # put() may be called from finalizers
+_reaper = []  # the thread, once there was something to end
+# Taken before _pending.lock, by whoever takes both.
+_reaping = threading.RLock()
+
+
+def gone(control):
+    _gone.append(control)
+    _bell.put(None)
+
+
+def watch_wrapper(wrapper, control):
+    weakref.finalize(wrapper, gone, control).atexit = False
+    if not _reaper:
+        _reaper.append(threading.Thread(target=_reap, daemon=True, name="taut-ends"))
+        _reaper[0].start()
+
+
+def _reap():
+    while True:
+        _bell.get()
+        reap()
+
+
+def reap():
+    """The wrappers that are gone have ended when this returns: their parameters are
+    the job's alone."""
+    with _reaping:
+        while _gone:
+            _reap_one(_gone.popleft())
+
+
+def _reap_one(control):
+    try:
+        control.retire() if control.engine.lingers else control.close()
+    except (RuntimeError, OSError) as why:
+        _options.say("updates of a model that is gone are lost: %s" % why)
+
+
+# --- processes that fork -----------------------------------------------------------------
+
+
+def _before_fork():
+    """The child finds parameters that are updated, and no thread in the middle of
+    anything here."""
+    _reaping.acquire()
+    _pending.lock.acquire()
+    for control in list(_live):
+        told = control.sums.was_told
+        try:
+            control.finish()
+        except (RuntimeError, OSError):
+            control.sums.was_told = told  # the job hears of it in its own place
+
+
+def _after_fork():
+    _pending.lock.release()
+    _reaping.release()
+
+
+def _in_child():
+    """All that is under way is the parent's, and so are its connections: nothing
+    here touches them, at the child's end neither."""
+    global _reaping, _bell
+    _reaping, _bell, _pending.lock = threading.RLock(), queue.SimpleQueue(), threading.RLock()
+    for control in {id(c): c for c in (*_live, *_gone)}.values():
+        control.forked()
+    _live.clear()
+    _gone.clear()
+    _reaper.clear()
+
+
 # --- the end of a job ------------------------------------------------------------------
 
 
 def close_all():
     """Before the process group goes: all updates are made that can be. What cannot
-    keeps no group from its end."""
+    keeps no group from its end. What is lost that the job has not heard of; None:
+    nothing."""
+    lost = None
+    reap()
     for control in list(_live):
+        told = control.sums.was_told
         try:
             control.finish()
             control.close()
         except (RuntimeError, OSError) as why:
             _options.say("updates under way are lost: %s" % why)
+            lost = lost or (None if told else str(why))
             _give_up(control)
+    return lost
 
 
 def _give_up(control):
@@ -268,6 +387,8 @@ def _at_exit():
     for control in list(_live):
         try:
             control.close(leaves=not failed)
+            if control.sums.lost and not failed and not control.sums.was_told:
+                _options.say("updates under way are lost: %s" % control.sums.lost)
         except Exception:
             pass  # the job's end is its own
 
@@ -275,6 +396,9 @@ def _at_exit():
 def install():
     """What looks at gradients or parameters past PyTorch's own dispatch."""
     _cross.install()
+    os.register_at_fork(
+        before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
+    )
     module = dist.distributed_c10d
     destroy, check, check_list = (
         module.destroy_process_group,
@@ -283,9 +407,12 @@ def install():
     )
 
     def destroy_process_group(group=None):
+        lost = None
         if group is None or group is module.GroupMember.WORLD:
-            close_all()
-        return destroy(group)
+            lost = close_all()
+        destroy(group)
+        if lost:  # a job that ends here, and well, would not have trained what it says
+            raise RuntimeError("updates under way are lost: " + lost)
 
     def _check_single_tensor(param, param_name):
         _pending.touch((param,))

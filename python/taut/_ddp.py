@@ -5,7 +5,6 @@ the object goes on as one of those, and the log says why."""
 
 import copy
 import functools
-import weakref
 
 import torch
 from torch.autograd import Function
@@ -76,20 +75,19 @@ class _Sink(Function):
 
 class DistributedDataParallel(Stock):
     def __init__(self, module, *args, **kwargs):
-        self.__dict__["_taut_given"] = args, kwargs
         super().__init__(module, *args, **kwargs)
-        arguments = dict(zip(_PARAMETERS, args), **kwargs)
-        why = why_not(module, arguments)
         if self.process_group.size() == 1:
             return  # nothing to sum
-        if why:
-            self._taut_say(why)
-            return
-        self._taut_begin()
+        why = why_not(module, dict(zip(_PARAMETERS, args), **kwargs))
+        if getattr(self, "_use_python_reducer", False):
+            why = why or "torch._dynamo has a reducer of its own"
+        self._taut_begin(why)
 
     # --- ours or PyTorch's ------------------------------------------------------------
 
-    def _taut_begin(self):
+    def _taut_begin(self, why):
+        """On all ranks, or on none: why says why this one would not."""
+        _control.reap()
         named = [
             (name, p)
             for name, p in self.module.named_parameters()
@@ -97,22 +95,22 @@ class DistributedDataParallel(Stock):
         ]
         twice = [name for name, p in named if id(p) in _pending.records]
         if twice:
-            raise RuntimeError(
-                "%s belongs to another DistributedDataParallel already" % twice[0]
-            )
+            twice = "%s belongs to another DistributedDataParallel already" % twice[0]
         careful = self.find_unused_parameters or self.static_graph
         try:
             control = _control.make(
-                self.module, named, self.process_group, careful, self.static_graph
+                self.module, named, self.process_group, twice or why, careful, self.static_graph
             )
-        except ValueError as why:
-            self._taut_say(str(why))
+        except ValueError as why_none:
+            if twice:
+                raise RuntimeError(twice) from None
+            self._taut_say(str(why_none))
             return
         self.__dict__["_taut_logged"] = dict(self.logger._get_ddp_logging_data().strs_map)
         self._remove_autograd_hooks()
         self.reducer = self.logger = None  # its buckets are memory
         self.__dict__["_taut"] = control
-        weakref.finalize(self, control.retire).atexit = False
+        _control.watch_wrapper(self, control)
         self.__dict__["_taut_frozen"] = [
             (n, p) for n, p in self.module.named_parameters() if not p.requires_grad
         ]
@@ -129,11 +127,13 @@ class DistributedDataParallel(Stock):
         control.finish()
         control.close()
         self._taut_say(why)
-        args, kwargs = self._taut_given
-        arguments = dict(zip(_PARAMETERS, args), **kwargs)
-        kept = {k: self.__dict__[k] for k in _KEPT}
-        Stock.__init__(self, self.module, **dict(arguments, init_sync=False))
-        self.__dict__.update(kept)
+        # As __setstate__() of PyTorch's class, over the attributes that are there.
+        parameters, sparse = self._build_params_for_reducer()
+        names = self._build_debug_param_to_name_mapping(parameters)
+        self._ddp_init_helper(parameters, sparse, names, self.static_graph)
+        if self.static_graph:
+            self.reducer._set_static_graph()
+            self.logger._set_static_graph()
 
     @property
     def reducer(self):
@@ -185,7 +185,7 @@ class DistributedDataParallel(Stock):
         control.finish()
         self._check_default_group()
         attributes = copy.copy(self.__dict__)
-        for name in ("process_group", "reducer", "logger", "_taut", "_taut_given"):
+        for name in ("process_group", "reducer", "logger", "_taut"):
             attributes.pop(name, None)
         return attributes
 
@@ -206,16 +206,6 @@ def _parameters():
 
 
 _PARAMETERS = _parameters()
-_KEPT = (
-    "training",
-    "require_backward_grad_sync",
-    "_forward_hooks",
-    "_forward_hooks_with_kwargs",
-    "_forward_hooks_always_called",
-    "_forward_pre_hooks",
-    "_forward_pre_hooks_with_kwargs",
-    "_taut_given",
-)
 
 
 def _given_back(name):
@@ -255,15 +245,31 @@ def _watch_compile():
             for part in list(module.modules()):
                 if isinstance(part, DistributedDataParallel):
                     part._taut_give_back("it is compiled")
+            _control.stop_crossing(module, "a part of the module is compiled")
         return own(model, *args, **kwargs)
 
     torch.compile = compile
+
+
+def _watch_script():
+    """What torch.jit makes of a module has its parameters too, and reads them past
+    Python. Both trace() and script() come here; they look at their callers' frames,
+    so that nothing may stand before them."""
+    own = torch.jit._recursive.create_script_module
+
+    @functools.wraps(own)
+    def create_script_module(module, *args, **kwargs):
+        _control.stop_crossing(module, "a part of the module becomes TorchScript")
+        return own(module, *args, **kwargs)
+
+    torch.jit._recursive.create_script_module = create_script_module
 
 
 def install_around():
     """What this class needs of the rest of PyTorch, once."""
     _control.install()
     _watch_compile()
+    _watch_script()
 
 
 def install():

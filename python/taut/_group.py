@@ -16,7 +16,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from . import _lib, _rounds, _sched
+from . import _lib, _place, _rounds, _sched
 
 NEEDS = tuple("taut_sched_" + n for n in ("create", "ready", "finished", "agreed"))
 
@@ -28,6 +28,7 @@ def flat(tensor):
 
 class Engine:
     name = "process-group"
+    lingers = True  # others may still enter a round, and know it as lost otherwise
 
     def __init__(self, process_group):
         ranks = dist.get_process_group_ranks(process_group)
@@ -37,15 +38,24 @@ class Engine:
         self.rounds = _rounds.Rounds(self._meet() if self.n_ranks > 1 else {})
 
     def _meet(self):
-        listener = _rounds.Listener(os.environ.get("MASTER_ADDR", "127.0.0.1"))
+        own, listener, why = _place.addresses(self.group)[self.rank], None, None
+        try:
+            listener = _rounds.Listener(own)
+        except OSError as error:
+            why = "%s: %s" % (own, error)  # which the others wait to hear
         try:
             said = [None] * self.n_ranks
-            mine = listener.address, os.urandom(32) if not self.rank else None
+            secret = os.urandom(32) if not self.rank else None
+            mine = listener and listener.address, why, secret
             dist.all_gather_object(said, mine, group=self.group)
-            addresses = [address for address, _ in said]
-            return _rounds.meet(listener, self.rank, addresses, said[0][1])
+            for rank, (_, why, _) in enumerate(said):
+                if why:
+                    raise OSError("rank %d cannot be met: %s" % (rank, why))
+            addresses = [address for address, _, _ in said]
+            return _rounds.meet(listener, self.rank, addresses, said[0][2])
         finally:
-            listener.close()
+            if listener:
+                listener.close()
 
     def exchange(self, limits):
         return Exchange(self, limits)
@@ -56,6 +66,12 @@ class Engine:
         if seconds:
             self.rounds.leave(seconds)
         self.rounds.close()
+        self.group = None
+
+    def forked(self):
+        """In a child made by fork, which has no part in it: its descriptors are
+        closed, and nothing is said."""
+        self.rounds.forked()
         self.group = None
 
 

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: Apache-2.0
-"""libtaut.so by ctypes: what _sched.py and _sync.py share.
+"""libtaut.so by ctypes: what all that call it share.
 
 Calls release the GIL. A status that is not TAUT_OK becomes Failed, with the
 library's line."""
@@ -22,6 +22,11 @@ class Error(ctypes.Structure):
         ("offset", ctypes.c_int64),
         ("message", ctypes.c_char * 496),
     ]
+
+
+pointer = ctypes.c_void_p
+u32, u64, i64 = ctypes.c_uint32, ctypes.c_uint64, ctypes.c_int64
+error = ctypes.POINTER(Error)
 
 
 class Failed(RuntimeError):
@@ -61,3 +66,13 @@ def declare(table):
 def check(status, error):
     if status != OK:
         raise Failed(status, error.message.decode("utf-8", "replace"))
+
+
+def call(function, *arguments, passes=()):
+    """Makes a call whose last argument is a place for the library's line. The
+    status, which is TAUT_OK or one of passes; of any other: Failed."""
+    why = Error()
+    status = function(*arguments, ctypes.byref(why))
+    if status not in passes:
+        check(status, why)
+    return status

@@ -149,7 +149,8 @@ def finish(some):
 def is_alone():
     """Whether no thread of the job could touch a parameter during an update."""
     return all(
-        t is threading.current_thread() or t.name == "taut-sums" for t in threading.enumerate()
+        t is threading.current_thread() or t.name.startswith("taut-")
+        for t in threading.enumerate()
     )
 
 

@@ -3,8 +3,16 @@
 rank sends to each other one, over TCP connections of their own.
 
 A message with the words of a round is also what tells a rank that others have
-entered it. Who does not know the secret, which goes through the process group
-of the job, is not let in."""
+entered it.
+
+Who does not know the secret, which goes through the process group of the job, is
+not let in, and keeps nobody out: of any number that call, each has some seconds.
+
+    rank r                        a rank below
+    rank, nonce             ->
+                            <-    nonce
+    proof of all that       ->            wrong: closed, without a word
+                            <-    proof of the same"""
 
 import hmac
 import os
@@ -17,41 +25,25 @@ import time
 _HEAD = struct.Struct("<QI")  # round, words
 _NONCE = 16
 _PROOF = 32
+_HELLO = 4 + _NONCE
 MEET_SECONDS = 60
+GUEST_SECONDS = 5  # in which one that called must have proved itself
+GUESTS = 256  # at once; of more, the first that came go
 _GOODBYE = (1 << 64) - 1  # in place of a round
 
 
-def _proof(secret, role, rank, nonce):
-    return hmac.digest(secret, b"%s %d " % (role, rank) + nonce, "sha256")
-
-
-def _take(s, n):
-    parts = b""
-    while len(parts) < n:
-        more = s.recv(n - len(parts))
-        if not more:
-            raise OSError("the connection was closed")
-        parts += more
-    return parts
-
-
-def own_address(master):
-    """The address by which others reach this host: that of the interface
-    towards rank 0's, which needs no answer to be known."""
-    try:
-        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
-            s.connect((master, 9))
-            return s.getsockname()[0]
-    except OSError:
-        return "127.0.0.1"
+def _proof(secret, role, caller, host, nonces):
+    names = b"taut rounds %s %d %d " % (role, caller, host)
+    return hmac.digest(secret, names + nonces, "sha256")
 
 
 class Listener:
     """Where this rank can be met; made before addresses are exchanged."""
 
-    def __init__(self, master):
-        self.socket = socket.create_server(("", 0), backlog=64)
-        self.address = own_address(master), self.socket.getsockname()[1]
+    def __init__(self, address):
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        self.socket = socket.create_server((address, 0), family=family, backlog=GUESTS)
+        self.address = self.socket.getsockname()[:2]
 
     def close(self):
         self.socket.close()
@@ -64,7 +56,7 @@ def meet(listener, rank, addresses, secret):
     try:
         for other in range(rank):
             peers[other] = _call(addresses[other], rank, other, secret, end)
-        _accept(listener, rank, len(addresses), secret, end, peers)
+        _Door(listener, rank, len(addresses), secret, peers).open(end)
     except OSError:
         for s in peers.values():
             s.close()
@@ -75,49 +67,143 @@ def meet(listener, rank, addresses, secret):
     return peers
 
 
-def _accept(listener, rank, n_ranks, secret, end, peers):
-    while len(peers) < n_ranks - 1:
-        listener.socket.settimeout(max(end - time.monotonic(), 0.001))
-        try:
-            s, _ = listener.socket.accept()
-        except socket.timeout:
-            gone = set(range(n_ranks)) - set(peers) - {rank}
-            raise OSError("rank %d is not there" % min(gone)) from None
-        other = _let_in(s, rank, n_ranks, secret)
-        if other is None or other in peers:
-            s.close()
-        else:
-            peers[other] = s
+# --- who calls ---------------------------------------------------------------------------
 
 
 def _call(address, rank, other, secret, end):
-    s = socket.create_connection(address, timeout=max(end - time.monotonic(), 0.001))
+    """One that was closed before it said anything was one of too many."""
+    while True:
+        try:
+            return _call_once(address, rank, other, secret, end)
+        except (ConnectionError, TimeoutError) as why:
+            if time.monotonic() >= end:
+                raise OSError("rank %d is not there: %s" % (other, why)) from None
+        time.sleep(0.05)
+
+
+def _call_once(address, rank, other, secret, end):
+    s = socket.create_connection(address, timeout=_left(end))
     try:
-        nonce = os.urandom(_NONCE)
-        s.sendall(struct.pack("<I", rank) + nonce)
-        answer = _take(s, _PROOF + _NONCE)
-        proof = _proof(secret, b"server", other, nonce)
-        if not hmac.compare_digest(answer[:_PROOF], proof):
+        hello = struct.pack("<I", rank) + os.urandom(_NONCE)
+        s.sendall(hello)
+        nonces = hello[4:] + _take(s, _NONCE, end)
+        s.sendall(_proof(secret, b"caller", rank, other, nonces))
+        answer = _take(s, _PROOF, end)
+        if not hmac.compare_digest(answer, _proof(secret, b"host", rank, other, nonces)):
             raise OSError("rank %d does not know the job's secret" % other)
-        s.sendall(_proof(secret, b"client", rank, answer[_PROOF:]))
     except OSError:
         s.close()
         raise
     return s
 
 
-def _let_in(s, rank, n_ranks, secret):
-    """The rank that called, or None."""
-    s.settimeout(5)
-    try:
-        (other,) = struct.unpack("<I", _take(s, 4))
-        nonce, own = _take(s, _NONCE), os.urandom(_NONCE)
-        s.sendall(_proof(secret, b"server", rank, nonce) + own)
-        proof = _take(s, _PROOF)
-    except OSError:
-        return None
-    known = hmac.compare_digest(proof, _proof(secret, b"client", other, own))
-    return other if known and rank < other < n_ranks else None
+def _left(end):
+    return max(end - time.monotonic(), 0.001)
+
+
+def _take(s, n, end):
+    parts = b""
+    while len(parts) < n:
+        s.settimeout(_left(end))
+        more = s.recv(n - len(parts))
+        if not more:
+            raise ConnectionError("the connection was closed")
+        parts += more
+    return parts
+
+
+# --- who is called -----------------------------------------------------------------------
+
+
+class _Guest:
+    def __init__(self, s):
+        self.socket, self.end = s, time.monotonic() + GUEST_SECONDS
+        self.came, self.own = b"", os.urandom(_NONCE)
+
+    def hear(self):
+        """Takes what came, and answers. True: all of it. OSError: it goes."""
+        more = self.socket.recv(_HELLO + _PROOF - len(self.came))
+        if not more:
+            raise OSError("the connection was closed")
+        before, self.came = len(self.came), self.came + more
+        if before < _HELLO <= len(self.came):
+            self.send(self.own)
+        return len(self.came) == _HELLO + _PROOF
+
+    def send(self, answer):
+        if self.socket.send(answer) != len(answer):
+            raise OSError("it does not read")
+
+
+class _Door:
+    def __init__(self, listener, rank, n_ranks, secret, peers):
+        self.listener, self.rank, self.n_ranks = listener.socket, rank, n_ranks
+        self.secret, self.peers = secret, peers
+        self.selector = selectors.DefaultSelector()
+        self.guests = {}  # socket -> _Guest, in the order in which they came
+
+    def open(self, end):
+        """Until all ranks above are in."""
+        self.listener.setblocking(False)
+        self.selector.register(self.listener, selectors.EVENT_READ)
+        try:
+            while len(self.peers) < self.n_ranks - 1:
+                self.move(end)
+        finally:
+            for s in list(self.guests):
+                self.drop(s)
+            self.selector.close()
+
+    def move(self, end):
+        now = time.monotonic()
+        if now >= end:
+            gone = set(range(self.n_ranks)) - set(self.peers) - {self.rank}
+            raise OSError("rank %d is not there" % min(gone))
+        for s in [s for s, guest in self.guests.items() if guest.end <= now]:
+            self.drop(s)
+        first = min([end] + [guest.end for guest in self.guests.values()])
+        for key, _ in self.selector.select(first - now):
+            if key.fileobj is self.listener:
+                self.accept()
+            elif key.fileobj in self.guests:
+                self.hear(key.fileobj)
+
+    def accept(self):
+        try:
+            s, _ = self.listener.accept()
+        except OSError:
+            return  # it went again
+        s.setblocking(False)
+        if len(self.guests) == GUESTS:
+            self.drop(next(iter(self.guests)))
+        self.guests[s] = _Guest(s)
+        self.selector.register(s, selectors.EVENT_READ)
+
+    def hear(self, s):
+        guest = self.guests[s]
+        try:
+            if guest.hear():
+                self.let_in(guest)
+        except OSError:
+            self.drop(s)
+
+    def let_in(self, guest):
+        (other,) = struct.unpack_from("<I", guest.came)
+        nonces = guest.came[4:_HELLO] + guest.own
+        proof = _proof(self.secret, b"caller", other, self.rank, nonces)
+        if not hmac.compare_digest(guest.came[_HELLO:], proof):
+            raise OSError("it does not know the secret")
+        if not self.rank < other < self.n_ranks or other in self.peers:
+            raise OSError("no such rank is missing")
+        guest.send(_proof(self.secret, b"host", other, self.rank, nonces))
+        self.selector.unregister(guest.socket)
+        del self.guests[guest.socket]
+        self.peers[other] = guest.socket
+
+    def drop(self, s):
+        self.selector.unregister(s)
+        del self.guests[s]
+        s.close()
 
 
 class _Peer:
@@ -263,6 +349,11 @@ class Rounds:
     def asked_already(self):
         """The greatest round that a peer has entered before this rank listened."""
         return max((max(p.words) for p in self.peers if p.words), default=None)
+
+    def forked(self):
+        """In a child, whose parent may have held the lock."""
+        self.lock = threading.Lock()
+        self.close()
 
     def close(self):
         """More than once does nothing: the descriptors may be others' by then."""

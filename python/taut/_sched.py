@@ -37,13 +37,7 @@ class Counts(ctypes.Structure):
     ]
 
 
-_pointer, _u32, _u64, _i64 = (
-    ctypes.c_void_p,
-    ctypes.c_uint32,
-    ctypes.c_uint64,
-    ctypes.c_int64,
-)
-_error = ctypes.POINTER(_lib.Error)
+_pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
 _words = ctypes.POINTER(_u64)
 _START = ctypes.CFUNCTYPE(
     ctypes.c_int, _pointer, ctypes.POINTER(Piece), ctypes.c_size_t, _error
@@ -102,10 +96,8 @@ class Sched:
         )
 
     def _call(self, name, *arguments, has_sched=True):
-        error = _lib.Error()
         own = (self.sched,) if has_sched else ()
-        function = getattr(self.lib, "taut_sched_" + name)
-        _lib.check(function(*own, *arguments, ctypes.byref(error)), error)
+        _lib.call(getattr(self.lib, "taut_sched_" + name), *own, *arguments)
 
     def _start(self, _, pieces, n, error):
         return self._guard(error, self.engine.start, [_copy(pieces[i]) for i in range(n)])

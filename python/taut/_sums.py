@@ -40,6 +40,10 @@ class Sums:
         self.crossing = False
         self.exchange = self.used = None
         self.last_hook_ns = 0
+        self.last_counts = self.last_busy_ns = None  # when the exchange is closed
+        self.ended = "the process group of this module is gone"
+        self.was_told = False  # that nothing is summed any more, and why: the job
+        self.lost = None  # the same, where the job was not told
         self.handles = []
         for task, (name, parameter) in enumerate(named):
             self.records.append(Record(parameter, name, task, self))
@@ -56,7 +60,8 @@ class Sums:
     def open(self, limits, order, crossing):
         """A new exchange; nothing is under way. order: task of each priority."""
         if self.exchange:
-            self.exchange.close()
+            exchange, self.exchange = self.exchange, None
+            exchange.close()
         self.limits, self.crossing = limits, crossing
         self.exchange = self.engine.exchange(limits)
         place = {task: i for i, task in enumerate(order)}
@@ -73,14 +78,35 @@ class Sums:
             self.used_task = self.exchange.declare(self.used, -1, 1)
 
     def close(self):
-        for handle in self.handles:
-            handle.remove()
-        for record in self.records:
-            if _pending.records.get(id(record.parameter)) is record:
-                del _pending.records[id(record.parameter)]
+        self.forget_parameters()
         if self.exchange:
-            self.exchange.close()
-            self.exchange = None
+            self.last_counts, self.last_busy_ns = self.counts(), self.busy_ns()
+            exchange, self.exchange = self.exchange, None
+            exchange.close()
+
+    def forget_parameters(self):
+        """What is not summed by now never is, and the parameters are the job's."""
+        with _pending.lock:
+            for handle in self.handles:
+                handle.remove()
+            for record in self.records:
+                if _pending.records.get(id(record.parameter)) is record:
+                    del _pending.records[id(record.parameter)]
+                    _pending.settle(record)
+            self.handles, self.records, self.record_of, self.task_of = [], [], [], {}
+            self.armed, self.at_first, self.used = False, None, None
+
+    def forked(self):
+        self.exchange = None
+        self.ended = "the gradients of this module are summed in another process, by fork"
+        self.forget_parameters()
+
+    def counts(self):
+        """Of the exchange; of the last one, once there is none."""
+        return self.exchange.counts() if self.exchange else self.last_counts
+
+    def busy_ns(self):
+        return self.exchange.busy_ns() if self.exchange else self.last_busy_ns
 
     # --- of an iteration -------------------------------------------------------------
 
@@ -175,7 +201,7 @@ class Sums:
         with _pending.lock:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False
-            self.exchange.ready(self.task_of[record], grad)
+            self.ready(self.task_of[record], grad)
             record.state = SUMMING
             self.seen.add(record.task)
             self.is_complete = len(self.seen) == len(self.records)
@@ -183,6 +209,13 @@ class Sums:
                 record.parameter.__class__ = _pending.Pending
             elif not self.has_callback:
                 self.call_back(self.backward_ended)
+
+    def ready(self, task, tensor):
+        try:
+            self.exchange.ready(task, tensor)
+        except RuntimeError:
+            self.was_told = True
+            raise
 
     # --- the end of backward() -----------------------------------------------------------
 
@@ -226,13 +259,17 @@ class Sums:
                 self.give(record, torch.zeros_like(parameter) if grad is None else grad.clone())
         self.touched.clear()
         self.used_is_there, self.used_is_given = False, True
-        self.exchange.ready(self.used_task, self.used)
+        self.ready(self.used_task, self.used)
 
     # --- what is summed -----------------------------------------------------------------
 
     def collect(self, seconds=0):
         """Notes what was summed. True: something was."""
-        task = self.exchange.next(seconds)
+        try:
+            task = self.exchange.next(seconds)
+        except RuntimeError:
+            self.was_told = True
+            raise
         some = task is not None
         while task is not None:
             if task < len(self.record_of):
@@ -301,11 +338,13 @@ class Sums:
 
     def drain(self, seconds):
         """Waits for what is under way, as long as it may come."""
-        end = time.monotonic() + seconds
+        end, told = time.monotonic() + seconds, self.was_told
         while any(r.state != IDLE and not r.is_there for r in self.records):
             if time.monotonic() >= end or self.is_stuck():
                 return
             try:
-                self.collect(WAIT_SECONDS)
-            except RuntimeError:
-                return  # a rank is gone
+                with _pending.lock:
+                    self.collect(WAIT_SECONDS)
+            except RuntimeError as why:  # a rank is gone
+                self.was_told, self.lost = told, str(why)
+                return

@@ -4,12 +4,11 @@ same two classes as _group.py has."""
 
 import ctypes
 import os
-import socket
 
 import torch
 import torch.distributed as dist
 
-from . import _lib, _rounds, _sched
+from . import _lib, _place, _sched
 
 NEEDS = ("taut_comm_create", "taut_sync_create")
 TYPES = {  # enum taut_type
@@ -58,13 +57,7 @@ class _Counts(ctypes.Structure):
     ]
 
 
-_pointer, _u32, _u64, _i64 = (
-    ctypes.c_void_p,
-    ctypes.c_uint32,
-    ctypes.c_uint64,
-    ctypes.c_int64,
-)
-_error = ctypes.POINTER(_lib.Error)
+_pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
 _TABLE = (
     (
         "taut_comm_create",
@@ -105,43 +98,32 @@ def most_gain(forward_ns, backward_ns, communication_ns):
     return lib.taut_sync_bound(int(forward_ns), int(backward_ns), int(communication_ns)).most_gain
 
 
-def _free_port():
-    with socket.socket() as s:
-        s.bind(("", 0))
-        return s.getsockname()[1]
-
-
 class Engine:
     """A communicator of the ranks of a process group."""
+
+    lingers = False  # what leaves in peace takes nothing from the others
 
     def __init__(self, process_group):
         self.lib = _lib.declare(_TABLE)
         self.rank, self.n_ranks = dist.get_rank(process_group), process_group.size()
-        meet, secret = self._agree(process_group)
-        options = _CommOptions(
-            rank=self.rank, n_ranks=self.n_ranks, meet=meet.encode(), secret=secret.encode()
-        )
-        error, comm = _lib.Error(), _pointer()
-        status = self.lib.taut_comm_create(
-            ctypes.byref(options), ctypes.byref(comm), ctypes.byref(error)
-        )
-        _lib.check(status, error)
+        address = _place.addresses(process_group)[0]
+        with _place.Port(address if self.rank == 0 else None) as port:
+            meet, secret = self._agree(process_group, port)
+            options = _CommOptions(
+                rank=self.rank, n_ranks=self.n_ranks, meet=meet.encode(), secret=secret.encode()
+            )
+            comm = _pointer()
+            _lib.call(self.lib.taut_comm_create, ctypes.byref(options), ctypes.byref(comm))
         self.comm = comm
         self.name = "coll over " + self.lib.taut_comm_engine(comm).decode()
 
-    def _agree(self, process_group):
+    def _agree(self, process_group, port):
         """Where rank 0 is met, and a secret that the job alone knows."""
-        said = [None, None]
-        if self.rank == 0:
-            host = _rounds.own_address(os.environ.get("MASTER_ADDR", "127.0.0.1"))
-            try:
-                said = ["%s:%d" % (host, _free_port()), os.urandom(32).hex()]
-            except OSError as why:
-                said = [None, str(why)]  # the others wait for something
+        said = [port.where, os.urandom(32).hex() if port.where else port.why]
         source = dist.get_global_rank(process_group, 0)
         dist.broadcast_object_list(said, src=source, group=process_group)
         if said[0] is None:
-            raise OSError("rank 0 cannot be met: " + said[1])
+            raise OSError("rank 0 cannot be met: %s" % said[1])
         return said
 
     def exchange(self, limits):
@@ -151,6 +133,10 @@ class Engine:
         comm, self.comm = self.comm, None
         if comm:
             self.lib.taut_comm_destroy(comm)
+
+    def forked(self):
+        """In a child made by fork, which has no part in it."""
+        self.comm = None
 
 
 class Exchange:
@@ -168,12 +154,9 @@ class Exchange:
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )
         self.tensors = []  # of each task, kept while they are summed
-        self.task = _u32()
 
-    def _call(self, name, *arguments):
-        error = _lib.Error()
-        function = getattr(self.lib, "taut_sync_" + name)
-        _lib.check(function(*arguments, ctypes.byref(error)), error)
+    def _call(self, name, *arguments, passes=()):
+        return _lib.call(getattr(self.lib, "taut_sync_" + name), *arguments, passes=passes)
 
     def declare(self, like, priority, factor):
         task = _u32()
@@ -189,16 +172,14 @@ class Exchange:
         self._call("ready", self.sync, task, tensor.data_ptr())
 
     def next(self, seconds):
-        error = _lib.Error()
-        status = self.lib.taut_sync_next(
-            self.sync, int(seconds * 1e9), ctypes.byref(self.task), ctypes.byref(error)
-        )
-        if status == _lib.EAGAIN:
+        task = _u32()  # of this call: several threads may be in here
+        timeout_ns = int(seconds * 1e9)
+        if self._call(
+            "next", self.sync, timeout_ns, ctypes.byref(task), passes=(_lib.EAGAIN,)
+        ):
             return None
-        _lib.check(status, error)
-        task = self.task.value
-        self.tensors[task] = None
-        return task
+        self.tensors[task.value] = None
+        return task.value
 
     def _counts(self):
         counts = _Counts()

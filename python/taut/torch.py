@@ -34,15 +34,15 @@ def finish():
 
 
 def counts(model):
-    """What was exchanged for a DistributedDataParallel of Taut's, as a dict; None: it
-    is PyTorch's own."""
+    """What was exchanged for a DistributedDataParallel of Taut's, as a dict: by its
+    process group's end, when that is gone. None: it is PyTorch's own."""
     control = model.__dict__.get("_taut")
     if control is None:
         return None
-    found = control.sums.exchange.counts()
+    found = dict(control.sums.counts() or {})
     found.update(
         engine=control.engine.name,
         crosses=control.sums.crossing,
-        busy_ns=control.sums.exchange.busy_ns(),
+        busy_ns=control.sums.busy_ns(),
     )
     return found

@@ -132,11 +132,8 @@ static taut_status set_sizes(const struct values *values,
 
 /* --- the environment ------------------------------------------------------------------*/
 
-static const char *const handed_on[] = { "TAUT_RUN", "TAUT_RUN_SCHEDULE",
-	"TAUT_RUN_ORDER", "TAUT_RUN_ENGINE", "TAUT_RUN_GATE", "TAUT_RUN_HALVES",
-	"TAUT_RUN_ORDERED", "TAUT_RUN_PIECE", "TAUT_RUN_CREDIT",
-	"TAUT_RUN_FUSE", "TAUT_LIB", "TAUT_COLL_TABLE", "TAUT_ENGINE",
-	"PYTHONPATH" };
+/* UCX carries messages between hosts, and is tuned by its own. */
+static const char *const handed_on[] = { "TAUT_", "UCX_", "PYTHONPATH=" };
 
 static taut_status set_flag(const struct env_setting *s, bool given,
 	const char *variable, const char *value)
@@ -184,7 +181,7 @@ static taut_status set_environment(const struct env_setting *s)
 	if (!status)
 		status = env_prepend_path(s, "PYTHONPATH", inject, ":");
 	if (!status)
-		status = env_set_open_mpi(s, handed_on,
+		status = env_set_open_mpi_all(s, handed_on,
 			sizeof handed_on / sizeof handed_on[0]);
 	return status;
 }

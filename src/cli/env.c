@@ -141,6 +141,41 @@ static bool has_name(const char *list, const char *name)
 	return false;
 }
 
+static bool has_prefix(const char *text, const char *const *prefixes, size_t n)
+{
+	for (size_t i = 0; i < n; i++)
+		if (!strncmp(text, prefixes[i], strlen(prefixes[i])))
+			return true;
+	return false;
+}
+
+taut_status env_set_open_mpi_all(
+	const struct env_setting *s, const char *const *prefixes, size_t n)
+{
+	const char **names;
+	size_t n_names = 0, at = 0;
+
+	while (environ[n_names])
+		n_names++;
+	names = taut_arena_calloc(s->arena, n_names + 1, sizeof *names);
+	if (!names)
+		return no_memory(s);
+	for (size_t i = 0; i < n_names; i++) {
+		if (!has_prefix(environ[i], prefixes, n))
+			continue;
+		names[at] = taut_arena_strndup(
+			s->arena, environ[i], strcspn(environ[i], "="));
+		if (!names[at++])
+			return no_memory(s);
+	}
+	if (is_mpirun(s->command[0]) && has_word(s, "-x") &&
+		!getenv("OMPI_MCA_mca_base_env_list"))
+		return env_tell(s, "mpirun with -x: ranks on other hosts have "
+			"TAUT_RUN, TAUT_LIB, PYTHONPATH and other variables of "
+			"this command only where -x names them too");
+	return env_set_open_mpi(s, names, at);
+}
+
 taut_status env_set_open_mpi(
 	const struct env_setting *s, const char *const *names, size_t n)
 {

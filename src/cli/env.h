@@ -47,5 +47,9 @@ TAUT_NODISCARD taut_status env_prepend_path(const struct env_setting *s,
 /* Those of the n variables that are set go to other hosts with Open MPI, too. */
 TAUT_NODISCARD taut_status env_set_open_mpi(
 	const struct env_setting *s, const char *const *names, size_t n);
+/* The same of all variables whose names begin with one of the prefixes. Where the
+ * command has -x, with which mpirun takes no list, a line tells of it. */
+TAUT_NODISCARD taut_status env_set_open_mpi_all(
+	const struct env_setting *s, const char *const *prefixes, size_t n);
 
 #endif /* TAUT_CLI_ENV_H */

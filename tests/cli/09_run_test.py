@@ -6,6 +6,7 @@ import os
 import re
 import signal
 import subprocess
+import tempfile
 
 import command
 
@@ -51,9 +52,27 @@ class Run(command.Case):
         self.assertTrue(found["PYTHONPATH"].endswith("/inject:/own"))
 
     def test_open_mpi_hands_them_on(self):
-        found = variables(OMPI_MCA_mca_base_env_list="MINE;TAUT_RUN")
+        """All of ours, and how UCX is tuned; nothing else."""
+        own = {"UCX_TLS": "tcp", "UCXX": "no", "TAUT_ENGINE": "ucx", "TAUT_RUN_ADDRESS": "::1"}
+        found = variables("--gate", "off", OMPI_MCA_mca_base_env_list="MINE;TAUT_RUN", **own)
         names = found["OMPI_MCA_mca_base_env_list"].split(";")
-        self.assertEqual(names, ["MINE", "TAUT_RUN", "TAUT_LIB", "PYTHONPATH"])
+        ours = ["TAUT_RUN_GATE", "TAUT_RUN_ADDRESS", "TAUT_ENGINE", "TAUT_LIB"]
+        self.assertEqual(names[:2], ["MINE", "TAUT_RUN"])
+        self.assertEqual(sorted(names[2:]), sorted([*ours, "PYTHONPATH", "UCX_TLS"]))
+
+    def test_mpirun_with_x(self):
+        """It takes no list then: a line says what other hosts lack."""
+        with tempfile.TemporaryDirectory() as folder:
+            mpirun = os.path.join(folder, "mpirun")
+            with open(mpirun, "w") as f:
+                f.write("#!/bin/sh\nenv\n")
+            os.chmod(mpirun, 0o755)
+            bare, with_x = run(mpirun), run(mpirun, "-x", "MINE")
+        self.assertEqual(bare.stderr, "")
+        self.assertIn("OMPI_MCA_mca_base_env_list=", bare.stdout)
+        self.assertNotIn("OMPI_MCA_mca_base_env_list", with_x.stdout)
+        self.assertRegex(with_x.stderr, "mpirun with -x: ranks on other hosts have TAUT_RUN, ")
+        self.assertEqual(len(with_x.stderr.splitlines()), 1)
 
     def test_exit_status_and_output(self):
         result = run("sh", "-c", "echo out; echo err >&2; exit 7")

@@ -8,16 +8,17 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import struct
 import subprocess
 import sys
 import tempfile
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import frameworks
+from frameworks import INJECT, ROOT, free_port
+
 JOB = ROOT / "tests" / "record" / "jobs" / "torch_job.py"
-INJECT = ROOT / "python" / "taut" / "inject"
 STEPS = "8:12"
 
 Span = collections.namedtuple("Span", "name kind lane start end correlation load")
@@ -26,31 +27,14 @@ Load = collections.namedtuple(
 )
 
 
-def find_python():
-    """An interpreter with PyTorch, or None."""
-    own = ROOT / "build-python" / "torch" / "bin" / "python"
-    for path in (os.environ.get("TAUT_TORCH_PYTHON"), str(own)):
-        if path and os.access(path, os.X_OK):
-            return path
-    return None
-
-
-PYTHON = find_python()
+PYTHON = frameworks.find_python("torch")
 
 
 def main():
-    """unittest.main(), or exit status 77 with the reason."""
-    why = None
-    if PYTHON is None:
-        why = "no PyTorch: tools/ensure-python torch makes an environment"
-    elif not os.environ.get("TAUT_RECORD_LIB"):
-        why = "no TAUT_RECORD_LIB: not built, or with a sanitizer"
-    elif subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:
+    why = frameworks.needs(PYTHON, "TAUT_RECORD_LIB")
+    if not why and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:
         why = "%s has no PyTorch" % PYTHON
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(verbosity=2)
+    frameworks.main(why)
 
 
 def clean_environment(**more):
@@ -74,11 +58,8 @@ def recording_environment(run, steps=STEPS, **more):
 
 
 def torchrun(ranks, *words):
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        port = s.getsockname()[1]
     launcher = [PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(ranks)]
-    return launcher + ["--master-port", str(port), str(JOB), *words]
+    return launcher + ["--master-port", str(free_port()), str(JOB), *words]
 
 
 def run(command, environment, **options):

@@ -30,6 +30,17 @@ class Ends(unittest.TestCase):
         self.assertEqual(second[0], 3)
         self.assertEqual(first[0], 1)
 
+    def test_what_nobody_reads_is_lost(self):
+        """The last updates wait for a rank that is gone, and the job has not heard of
+        it: its exit status says so."""
+        for engine in ("coll", "process-group"):
+            own = environment(True, TAUT_RUN_GATE="off", TAUT_RUN_ENGINE=engine)
+            command = [PYTHON, SIMPLE, "--steps", "4", "--end", "early"]
+            first, second = end(start(command, 2, own), 60)
+            self.assertEqual(second[0], -9)
+            self.assertEqual(first[0], 1, first[2])
+            self.assertIn("RuntimeError: updates under way are lost: ", first[2])
+
     def test_the_others_leave_their_group(self):
         """What cannot be summed any more is told, and keeps no group from its end."""
         for engine in ("coll", "process-group"):

@@ -5,46 +5,21 @@ Taut and without."""
 import json
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import frameworks
+from frameworks import INJECT, ROOT, free_port
+
 PACKAGE = ROOT / "python"
-INJECT = PACKAGE / "taut" / "inject"
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
-
-
-def find_python():
-    """An interpreter with PyTorch, or None."""
-    own = ROOT / "build-python" / "torch" / "bin" / "python"
-    for path in (os.environ.get("TAUT_TORCH_PYTHON"), str(own)):
-        if path and os.access(path, os.X_OK):
-            return path
-    return None
-
-
-PYTHON = find_python()
+PYTHON = frameworks.find_python("torch")
 
 
 def main():
-    """unittest.main(), or exit status 77 with the reason."""
-    why = None
-    if PYTHON is None:
-        why = "no PyTorch: tools/ensure-python torch makes an environment"
-    elif not os.environ.get("TAUT_LIB"):
-        why = "no TAUT_LIB: not built, or with a sanitizer"
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(verbosity=2)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
+    frameworks.main(frameworks.needs(PYTHON, "TAUT_LIB"))
 
 
 def environment(taut, **more):
@@ -53,7 +28,7 @@ def environment(taut, **more):
     own.update(OMP_NUM_THREADS="1", PYTHONDONTWRITEBYTECODE="1")
     own.update(TAUT_TEST_PACKAGE=str(PACKAGE))
     if taut:
-        own.update(PYTHONPATH=str(INJECT), TAUT_RUN="1", **more)
+        own.update(dict({"PYTHONPATH": str(INJECT), "TAUT_RUN": "1"}, **more))
     return own
 
 
@@ -110,11 +85,14 @@ LATE = {"TAUT_RUN_GATE": "off", "TAUT_TEST_LATE": "1"}
 
 
 class Case(unittest.TestCase):
-    def same_as_pytorch(self, job, *names, on_time=(), either=(), engines=("coll", "process-group")):
+    def same_as_pytorch(
+        self, job, *names, but=(), on_time=(), either=(), engines=("coll", "process-group")
+    ):
         """What the programs saw, with each engine, is what they see without Taut;
         updates were late but in those on_time, and in those where other sums may
-        come while one is waited for. The log of the last engine."""
-        command = [PYTHON, str(JOBS / (job + ".py")), *names]
+        come while one is waited for. The log of the last engine. but: programs that
+        are left out."""
+        command = [PYTHON, str(JOBS / (job + ".py")), *names, *["-" + name for name in but]]
         own = {e: start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **LATE)) for e in engines}
         without = lines(end(start(command, 2, environment(False))))
         for engine, processes in own.items():

@@ -2,11 +2,16 @@
 """What the gate says of given times, Taut's class by hand, and a wrong variable."""
 
 import os
+import pathlib
+import shutil
+import subprocess
+import tempfile
 import unittest
 
 from ranks import JOBS, PACKAGE, PYTHON, end, environment, lines, main, start
 
 SIMPLE = str(JOBS / "simple.py")
+LISTENER = "rank 1 cannot be met: 127.0.0.1: there is no socket for it"
 TAUT = os.environ.get("TAUT", "")
 
 
@@ -21,6 +26,7 @@ class ByHand(unittest.TestCase):
             seen = seen["by hand"]
             counts = seen["counts"]
             self.assertEqual(seen["kinds"], ["Parameter"])
+            self.assertEqual(seen["after"]["pieces"], counts["pieces"])
             self.assertTrue(counts["crosses"])
             self.assertTrue(counts["engine"].startswith(engine))
             # Weights of 16 KB are four pieces, biases one; in four iterations.
@@ -51,6 +57,9 @@ class Alike(unittest.TestCase):
             ("engine", "coll", "rank 1: there is no memory for it"),
             ("engine", "process-group", "rank 1: there is no memory for it"),
             ("gate", "auto", "rank 1 has other options than rank 0, or another engine"),
+            ("reason", "auto", "rank 1: a reason of its own"),
+            ("listener", "process-group", LISTENER),
+            ("taut", "auto", "rank 1 has not said in 5 s whether Taut sums its gradients"),
         ):
             with self.subTest(lacks=lacks, engine=engine):
                 own = environment(True, TAUT_RUN_GATE="off", TAUT_RUN_ENGINE=engine)
@@ -59,6 +68,28 @@ class Alike(unittest.TestCase):
                     self.assertEqual(seen["simple"]["total"], bare["simple"]["total"])
                 line = "taut: DistributedDataParallel is PyTorch's own: " + why
                 self.assertEqual((ended[0][2].splitlines(), ended[1][2]), ([line], ""))
+
+
+    def test_a_rank_cannot_cross(self):
+        """Then none does."""
+        own = environment(True, TAUT_RUN_GATE="off")
+        ended = end(start([PYTHON, SIMPLE, "--lacks", "eyes"], 2, own), 30)
+        lines(ended)
+        line = "taut: DistributedDataParallel does not cross the barrier: rank 1: it is not seen"
+        self.assertEqual(ended[0][2].splitlines(), [line])
+
+    def test_the_package_is_broken(self):
+        """A line says so, and the job goes on."""
+        with tempfile.TemporaryDirectory() as folder:
+            shutil.copytree(PACKAGE / "taut", folder + "/taut")
+            pathlib.Path(folder, "taut", "_run.py").write_text("import no_such_thing\n")
+            own = environment(True, PYTHONPATH=folder + "/taut/inject")
+            words = [PYTHON, "-c", "import torch; print(torch.nn.parallel.DistributedDataParallel)"]
+            done = subprocess.run(words, env=own, capture_output=True, text=True, timeout=60)
+        self.assertEqual(done.returncode, 0)
+        self.assertIn("torch.nn.parallel.distributed.DistributedDataParallel", done.stdout)
+        line = "taut: PyTorch's DistributedDataParallel stays as it is: ModuleNotFoundError"
+        self.assertEqual(done.stderr.splitlines()[0][: len(line)], line)
 
 
 class Gate(unittest.TestCase):

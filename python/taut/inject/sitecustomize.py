@@ -65,9 +65,23 @@ class _Waiter:
             if os.environ.get(PARTS[part]):
                 try:
                     user = self.load(part)
-                except Exception:
+                except Exception as why:
+                    if part == "_run" and name == "torch":
+                        self.complain(why)
                     continue
                 user.framework_imported(name, module)
+
+    @staticmethod
+    def complain(why):
+        """The job goes on, as one that is not run by Taut; the user knows."""
+        text = " ".join(("%s: %s" % (type(why).__name__, why)).split())
+        try:
+            sys.stderr.write(
+                "taut: PyTorch's DistributedDataParallel stays as it is: %s\n" % text
+            )
+            sys.stderr.flush()
+        except Exception:
+            pass  # there is no stderr
 
     def load(self, part):
         """Our package, from beside this file and under a name of its own, so

@@ -4,7 +4,8 @@ does something else between backward() and the next forward pass, and says all t
 it saw. What it sees must be the same with PyTorch's DistributedDataParallel and
 with Taut's.
 
-    gradients.py [NAME...]    prints a line of JSON for each, on each rank
+    gradients.py [NAME...] [-NAME...]    prints a line of JSON for each, on each rank;
+                                         -NAME: for all but these
 
 With TAUT_TEST_LATE=1 no sum is there before somebody waits for it, so that every
 gradient and every update is as late as it can be."""
@@ -164,7 +165,10 @@ def main():
     dist.init_process_group("gloo")
     if os.environ.get("TAUT_TEST_LATE") == "1" and "_taut" in sys.modules:
         make_late()
-    for name in sys.argv[1:] or programs:
+    but = {name[1:] for name in sys.argv[1:] if name.startswith("-")}
+    for name in [n for n in sys.argv[1:] if n[0] != "-"] or programs:
+        if name in but:
+            continue
         torch.manual_seed(1)
         print(json.dumps(dict(programs[name](), name=name)), flush=True)
     if "ends_in_the_middle" not in sys.argv:

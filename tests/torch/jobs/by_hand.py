@@ -24,8 +24,10 @@ def main():
     counts = taut.torch.counts(model)
     other = torch.nn.parallel.DistributedDataParallel(torch.nn.Linear(8, 8))
     plain = taut.torch.counts(other)
-    print(json.dumps({"name": "by hand", "kinds": kinds, "counts": counts, "plain": plain}))
     leave()
+    after = taut.torch.counts(model)
+    told = {"kinds": kinds, "counts": counts, "plain": plain, "after": after}
+    print(json.dumps(dict(told, name="by hand")))
 
 
 if __name__ == "__main__":

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small job that knows nothing of Taut.
 
-    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise] [--catches]
-              [--lacks library|engine|gate]
+    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise|early] [--catches]
+              [--lacks library|engine|gate|reason|eyes|listener|taut]
 
---end: what rank 1 does after its last step but one. --catches: the
-others then leave the process group, and end well. Prints a line of JSON."""
+--end: what rank 1 does after its last step but one; early: it is killed before its
+last backward(), and nobody reads what was trained. --catches: the others then leave
+the process group, and end well. Prints a line of JSON."""
 
 import argparse
 import json
 import os
 import signal
+import socket
 import sys
 import time
 
@@ -45,6 +47,19 @@ def lack(what):
         os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
     if what == "gate":
         os.environ["TAUT_RUN_GATE"] = "on"
+    if what == "reason":
+        sys.modules["_taut._ddp"].why_not = lambda *arguments: "a reason of its own"
+    if what == "eyes":
+        sys.modules["_taut._control"].why_not_cross = lambda module: "it is not seen"
+    if what == "taut":
+        global DDP
+        DDP = sys.modules["_taut._ddp"].Stock
+    if what == "listener":
+
+        def create_server(*arguments, **options):
+            raise OSError("there is no socket for it")
+
+        socket.create_server = create_server
     if what == "engine":
 
         def exchange(self, limits):
@@ -55,7 +70,7 @@ def lack(what):
 
 
 def end(how):
-    if how == "kill":
+    if how in ("kill", "early"):
         os.kill(os.getpid(), signal.SIGKILL)
     if how == "raise":
         raise ValueError("the job's own error")
@@ -79,6 +94,8 @@ def train(o):
     dist.init_process_group("gloo")
     if o.times:
         pretend(o.times)
+    if o.lacks == "taut":
+        sys.modules["_taut._agree"].SECONDS = 5
     if o.lacks and dist.get_rank() == 1:
         lack(o.lacks)
     torch.manual_seed(dist.get_rank())  # the constructor makes them equal
@@ -89,10 +106,16 @@ def train(o):
     for step in range(o.steps):
         x = torch.full((4, o.width), float(step + dist.get_rank() + 1))
         optimizer.zero_grad()
-        model(x).square().mean().backward()
-        if o.end and dist.get_rank() == 1 and step == o.steps - 2:
+        loss = model(x).square().mean()
+        if o.end == "early" and dist.get_rank() == 1 and step == o.steps - 1:
+            end(o.end)
+        loss.backward()
+        if o.end not in ("", "early") and dist.get_rank() == 1 and step == o.steps - 2:
             end(o.end)
         optimizer.step()
+    if o.end == "early":
+        dist.destroy_process_group()
+        return
     seconds = time.perf_counter() - began
     total = sum(p.double().sum().item() for p in model.parameters())
     print(json.dumps({"name": "simple", "total": total, "seconds": seconds}), flush=True)

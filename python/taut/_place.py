@@ -1,0 +1,189 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a rank of a process group is met by the others.
+
+The address is, of these, the first that there is:
+
+    TAUT_RUN_ADDRESS    where it is one of this host: a host that has several of them
+    GLOO_SOCKET_IFNAME  that of the interface, as the job's process group has it
+    MASTER_ADDR         that of the interface towards it, which needs no answer to
+                        be known; else the same of the store of the job
+    another host's      where the one before is loopback, because the host's own
+                        name means 127.0.1.1 there: towards a rank elsewhere
+
+Ranks on several hosts that would be met at loopback are not met at all: ValueError,
+on all ranks."""
+
+import fcntl
+import ipaddress
+import os
+import socket
+import struct
+
+import torch.distributed as dist
+
+_SIOCGIFADDR = 0x8915
+_GLOBAL, _ROW = "00", 6  # of /proc/net/if_inet6: scope, words
+
+
+def addresses(process_group):
+    """Of all ranks, by rank; the same list on all."""
+    first = _gather(process_group, _own())
+    for rank, (_, _, why) in enumerate(first):
+        if why:
+            raise ValueError("rank %d: %s" % (rank, why))
+    name = os.environ.get("TAUT_RUN_ADDRESS")
+    if name and not any(_gather(process_group, _of_this_host(name))):
+        raise ValueError("TAUT_RUN_ADDRESS: %s is on no host of the job" % name)
+    host, own, _ = first[process_group.rank()]
+    elsewhere = [a for h, a, _ in first if h != host and a and not is_loopback(a)]
+    if elsewhere and (not own or is_loopback(own)):
+        own = towards(elsewhere[0])
+    found = _gather(process_group, own or "127.0.0.1")
+    if len({h for h, _, _ in first}) > 1:
+        for rank, address in enumerate(found):
+            if is_loopback(address):
+                raise ValueError(
+                    "rank %d would be met at %s, which other hosts cannot reach: "
+                    "GLOO_SOCKET_IFNAME names an interface, TAUT_RUN_ADDRESS an address"
+                    % (rank, address)
+                )
+    return found
+
+
+def _gather(process_group, mine):
+    said = [None] * process_group.size()
+    dist.all_gather_object(said, mine, group=process_group)
+    return said
+
+
+def _own():
+    """Which host, as far as loopback reaches; its address or None; what is wrong."""
+    try:
+        return _host(), _asked_for() or towards(_master()), None
+    except (ValueError, OSError) as why:
+        return _host(), None, str(why)
+
+
+def _host():
+    try:
+        with open("/proc/sys/kernel/random/boot_id") as f:
+            return f.read().strip() + " " + os.readlink("/proc/self/ns/net")
+    except OSError:
+        return socket.gethostname()
+
+
+def _master():
+    name = os.environ.get("MASTER_ADDR")
+    if name:
+        return name
+    try:
+        store = dist.distributed_c10d._get_default_store()
+        while hasattr(store, "underlying_store"):
+            store = store.underlying_store
+        return getattr(store, "host", None)
+    except (RuntimeError, ValueError):
+        return None
+
+
+def _asked_for():
+    name = os.environ.get("TAUT_RUN_ADDRESS")
+    own = name and _of_this_host(name)
+    if own:
+        return own
+    names = os.environ.get("GLOO_SOCKET_IFNAME", "")
+    for name in filter(None, names.split(",")):
+        found = of_interface(name)
+        if found:
+            return found
+    if names:
+        raise ValueError("GLOO_SOCKET_IFNAME: no interface %s has an address" % names)
+    return None
+
+
+def _of_this_host(name):
+    """An address of this host; None: the name means none of it."""
+    for family, _, _, _, address in _look_up(name, "TAUT_RUN_ADDRESS: "):
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as s:
+                s.bind((address[0], 0))
+            return address[0]
+        except OSError:
+            pass
+    return None
+
+
+def _look_up(name, whose=""):
+    try:
+        return socket.getaddrinfo(name, 9, type=socket.SOCK_DGRAM)
+    except OSError as why:
+        raise ValueError("%s%s: %s" % (whose, name, why)) from None
+
+
+def of_interface(name):
+    """Its address, or None."""
+    try:
+        with socket.socket(socket.AF_INET, socket.SOCK_DGRAM) as s:
+            row = fcntl.ioctl(s, _SIOCGIFADDR, struct.pack("256s", os.fsencode(name)[:15]))
+        return socket.inet_ntoa(row[20:24])
+    except OSError:
+        return _of_interface_6(name)
+
+
+def _of_interface_6(name):
+    try:
+        with open("/proc/net/if_inet6") as f:
+            rows = [line.split() for line in f]
+    except OSError:
+        return None
+    for row in rows:
+        if len(row) == _ROW and row[5] == name and row[3] == _GLOBAL:
+            return str(ipaddress.IPv6Address(int(row[0], 16)))
+    return None
+
+
+def towards(name):
+    """The address by which this host sends there; None: it cannot."""
+    try:
+        found = _look_up(name) if name else []
+    except ValueError:
+        return None
+    for family, _, _, _, there in found:
+        try:
+            with socket.socket(family, socket.SOCK_DGRAM) as s:
+                s.connect(there)
+                return s.getsockname()[0]
+        except OSError:
+            pass
+    return None
+
+
+def is_loopback(address):
+    return ipaddress.ip_address(address.partition("%")[0]).is_loopback
+
+
+class Port:
+    """A port of an address of this host that nobody else is given as long as this
+    is open: bound, at which the library then listens. address None: no port is
+    wanted. where: "HOST:PORT"; None: why says why there is none."""
+
+    def __init__(self, address):
+        self.where = self.why = self.socket = None
+        if address is None:
+            return
+        family = socket.AF_INET6 if ":" in address else socket.AF_INET
+        try:
+            self.socket = socket.socket(family, socket.SOCK_STREAM)
+            # Both who bind say so, and neither listens yet: the system lets them.
+            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+            self.socket.bind((address, 0))
+            host = "[%s]" % address if family == socket.AF_INET6 else address
+            self.where = "%s:%d" % (host, self.socket.getsockname()[1])
+        except OSError as why:
+            self.why = "%s: %s" % (address, why)
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *exception):
+        if self.socket:
+            self.socket.close()

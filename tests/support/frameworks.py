@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What tests of jobs of a framework share."""
+
+import os
+import pathlib
+import socket
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+INJECT = ROOT / "python" / "taut" / "inject"
+
+
+def find_python(framework):
+    """An interpreter with it, or None."""
+    own = ROOT / "build-python" / framework / "bin" / "python"
+    for path in (os.environ.get("TAUT_%s_PYTHON" % framework.upper()), str(own)):
+        if path and os.access(path, os.X_OK):
+            return path
+    return None
+
+
+def main(*reasons):
+    """unittest.main(), or exit status 77 with the first of the reasons that is one."""
+    for why in filter(None, reasons):
+        print(why)
+        sys.exit(77)
+    unittest.main(verbosity=2)
+
+
+def needs(python, library):
+    """Why a test of PyTorch cannot run; None: it can."""
+    if python is None:
+        return "no PyTorch: tools/ensure-python torch makes an environment"
+    if not os.environ.get(library):
+        return "no %s: not built, or with a sanitizer" % library
+    return None
+
+
+def free_port():
+    with socket.socket() as s:
+        s.bind(("127.0.0.1", 0))
+        return s.getsockname()[1]

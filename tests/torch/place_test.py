@@ -1,0 +1,129 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Where a job on several hosts meets: two hosts that are network namespaces. On the
+one that has rank 0, its name in MASTER_ADDR means loopback, as Debian sets it up. And
+that the port of a meeting is nobody else's until it is listened at."""
+
+import importlib.util
+import os
+import pathlib
+import socket
+import subprocess
+import sys
+import tempfile
+import unittest
+
+from ranks import JOBS, PACKAGE, PYTHON, ROOT, end, environment, free_port, main
+
+sys.path.insert(0, str(ROOT / "tests" / "record"))
+SIMPLE = str(JOBS / "simple.py")
+HOSTS = (
+    "127.0.0.1 localhost\n127.0.1.1 node\n10.78.0.1 host0\n10.78.0.2 host1\n",
+    "127.0.0.1 localhost\n10.78.0.1 node host0\n10.78.0.2 host1\n",
+)
+
+
+class Hosts(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        from cluster import Cluster
+
+        try:
+            cls.net = Cluster([(0, 0), (0, 0)])
+        except SystemExit:  # it has said why
+            raise unittest.SkipTest("no network namespaces") from None
+        cls.addClassCleanup(cls.net.close)
+        folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(folder.cleanup)
+        cls.files = [pathlib.Path(folder.name, "hosts%d" % i) for i in range(2)]
+        for path, text in zip(cls.files, HOSTS):
+            path.write_text(text)
+
+    def start(self, rank, own):
+        own = dict(own, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="node")
+        mounts = 'mount --bind "$0" /etc/hosts && hostname host%d && exec "$@"' % rank
+        return subprocess.Popen(
+            ["ip", "netns", "exec", "%s-%d" % (self.net.name, rank), "unshare", "--mount"]
+            + ["--uts", "sh", "-c", mounts, str(self.files[rank]), PYTHON, SIMPLE],
+            env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+        )
+
+    def job(self, **more):
+        """What rank 0 logged."""
+        own = environment(True, TAUT_RUN_GATE="off", MASTER_PORT=str(free_port()), **more)
+        ended = end([self.start(rank, own) for rank in range(2)], 100)
+        self.assertEqual([status for status, _, _ in ended], [0, 0], ended)
+        return ended[0][2]
+
+    def test_the_name_means_loopback(self):
+        for engine in ("coll", "process-group"):
+            log = self.job(TAUT_RUN_ENGINE=engine)
+            self.assertIn("taut: DistributedDataParallel crosses the barrier\n", log)
+
+    def test_loopback_is_refused(self):
+        log = self.job(TAUT_RUN_ADDRESS="127.0.0.1")
+        self.assertIn("PyTorch's own: rank 0 would be met at 127.0.0.1, which other", log)
+
+
+def load_place():
+    """_place.py alone, which asks PyTorch for nothing until ranks gather."""
+    stand_in = type(sys)("torch.distributed")
+    names = {"torch": type(sys)("torch"), "torch.distributed": stand_in}
+    names["torch"].distributed = stand_in
+    before = {name: sys.modules.get(name) for name in names}
+    sys.modules.update(names)
+    spec = importlib.util.spec_from_file_location("place", PACKAGE / "taut" / "_place.py")
+    module = importlib.util.module_from_spec(spec)
+    spec.loader.exec_module(module)
+    for name, was in before.items():
+        if was is None:
+            del sys.modules[name]
+    return module
+
+
+class Place(unittest.TestCase):
+    def setUp(self):
+        self.place = load_place()
+        self.addCleanup(os.environ.update, dict(os.environ))
+
+    def test_port_is_taken(self):
+        """By others it cannot be had, whatever they do; the library listens there."""
+        with self.place.Port("127.0.0.1") as port:
+            host, number = port.where.split(":")
+            with socket.socket() as other:
+                with self.assertRaises(OSError):
+                    other.bind((host, int(number)))
+            with socket.socket() as other:
+                with self.assertRaises(ConnectionRefusedError):
+                    other.connect((host, int(number)))
+            with socket.create_server((host, int(number))) as library:
+                self.assertEqual(library.getsockname(), (host, int(number)))
+
+    def test_no_such_address(self):
+        with self.place.Port("192.0.2.1") as port:
+            self.assertIsNone(port.where)
+            self.assertIn("192.0.2.1: ", port.why)
+
+    def test_interface(self):
+        os.environ.pop("TAUT_RUN_ADDRESS", None)
+        os.environ["GLOO_SOCKET_IFNAME"] = "none0,lo"
+        self.assertEqual(self.place._asked_for(), "127.0.0.1")
+        os.environ["GLOO_SOCKET_IFNAME"] = "none0"
+        with self.assertRaisesRegex(ValueError, "no interface none0 has an address"):
+            self.place._asked_for()
+        os.environ["TAUT_RUN_ADDRESS"] = "127.0.0.2"
+        self.assertEqual(self.place._asked_for(), "127.0.0.2")
+        os.environ["TAUT_RUN_ADDRESS"] = "192.0.2.1"  # another host's
+        os.environ["GLOO_SOCKET_IFNAME"] = "lo"
+        self.assertEqual(self.place._asked_for(), "127.0.0.1")
+        del os.environ["TAUT_RUN_ADDRESS"], os.environ["GLOO_SOCKET_IFNAME"]
+
+    def test_towards(self):
+        self.assertEqual(self.place.towards("127.0.0.1"), "127.0.0.1")
+        self.assertIsNone(self.place.towards("no.such.name.invalid"))
+        self.assertTrue(self.place.is_loopback("::1"))
+        self.assertTrue(self.place.is_loopback("127.0.1.1"))
+        self.assertFalse(self.place.is_loopback("fe80::1%eth0"))
+
+
+if __name__ == "__main__":
+    main()
