@@ -1,9 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Collectives of one process group: taut_sync_start() and what ends it, by ctypes.
 
-    rank k -- "k": ready, or why not ------> store     each rank
-    rank 0 -- "meet": address and secret --> store     when all are ready
-    taut_comm_create(), taut_sync_create()             on all ranks
+    store: all ranks can take part; where rank 0 is met; a secret of the group
+    taut_comm_create(), taut_sync_create(): the same ranks, of whom each has both
 
 The library's thread moves what is under way, and knows nothing of Python. Whoever
 waits does so in the library, without the interpreter's lock. A thread of Python's is
@@ -13,12 +12,13 @@ interpreter does."""
 import atexit
 import collections
 import ctypes
+import json
 import os
 import queue
 import threading
 import time
 
-from . import _lib, _options, _rounds, _sync
+from . import _lib, _options, _place, _sync
 
 NEEDS = _sync.NEEDS + ("taut_sync_start", "taut_sync_finish")
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -48,7 +48,7 @@ class _Call(ctypes.Structure):
     ]
 
 
-_pointer, _u64, _i64 = ctypes.c_void_p, ctypes.c_uint64, ctypes.c_int64
+_pointer, _u64, _i64 = _lib.pointer, _lib.u64, _lib.i64
 _TABLE = _sync._TABLE + (
     ("taut_sync_start", ctypes.c_int, [_pointer] * 4),
     ("taut_sync_finish", ctypes.c_int, [_pointer, _u64, _i64, _pointer]),
@@ -70,30 +70,37 @@ class Channel:
         self.failed = []  # works whose memory the library may have until the end
         self.is_leaving = self.is_closing = False
         self.ordered = _options.Options().ordered == "on"
-        meet, secret = _agree(store, rank, size)
-        self._connect(meet, secret)
-        if rank == 0:
-            _forget(store, size)
+        said = _Said(store, rank, size)
+        _check(said.gather(_why_not()) if size > 1 else [_why_not()])
+        address = _address(said) if size > 1 else None
+        with _place.Port(address if rank == 0 else None) as port:
+            self._meet(said, port)
+        said.forget()
         if not _open:
             atexit.register(_close_all)
         _open.append(self)
 
+    def _meet(self, said, port):
+        """Where rank 0 is met, and a secret of the group; it alone has both."""
+        if self.size == 1:
+            return self._connect(None, None)
+        _check(said.gather(port.why))
+        where, secret = said.gather([port.where, os.urandom(32).hex()])[0]
+        return self._connect(where.encode(), secret.encode())
+
     def _connect(self, meet, secret):
         self.lib = _lib.declare(_TABLE)
-        error, self.comm, self.sync = _lib.Error(), _pointer(), _pointer()
+        self.comm, self.sync = _pointer(), _pointer()
         options = _sync._CommOptions(
             rank=self.rank, n_ranks=self.size, meet=meet, secret=secret
         )
-        status = self.lib.taut_comm_create(
-            ctypes.byref(options), ctypes.byref(self.comm), ctypes.byref(error)
-        )
-        _lib.check(status, error)
-        status = self.lib.taut_sync_create(
-            self.comm, ctypes.byref(_sync._Options()), ctypes.byref(self.sync), ctypes.byref(error)
-        )
-        if status != _lib.OK:
+        _lib.call(self.lib.taut_comm_create, ctypes.byref(options), ctypes.byref(self.comm))
+        try:
+            plain = ctypes.byref(_sync._Options())
+            _lib.call(self.lib.taut_sync_create, self.comm, plain, ctypes.byref(self.sync))
+        except _lib.Failed:
             self.lib.taut_comm_destroy(self.comm)
-        _lib.check(status, error)
+            raise
 
     # --- calls ---------------------------------------------------------------------
 
@@ -123,15 +130,12 @@ class Channel:
             call = ctypes.byref(
                 _Call(verb, kind, input, output, count, reduction, root, 0, 0, 0, self.ordered)
             )
-        error, run = _lib.Error(), _u64()
+        run = _u64()
         me = self._enter()
         try:
-            status = self.lib.taut_sync_start(
-                self.sync, call, ctypes.byref(run), ctypes.byref(error)
-            )
+            _lib.call(self.lib.taut_sync_start, self.sync, call, ctypes.byref(run))
         finally:
             self.inside.discard(me)
-        _lib.check(status, error)
         return run.value
 
     def finish(self, run, timeout_ns):
@@ -144,11 +148,10 @@ class Channel:
                 return True
             if status == _lib.EAGAIN:
                 return False
-            error = _lib.Error()
-            self.lib.taut_sync_finish(self.sync, run, 0, ctypes.byref(error))
+            _lib.call(self.lib.taut_sync_finish, self.sync, run, 0)  # for its line
+            return True
         finally:
             self.inside.discard(me)
-        _lib.check(status, error)
 
     def watch(self, work):
         """work.complete() is called when it is over."""
@@ -227,6 +230,32 @@ def _close_all():
 # --- how ranks meet --------------------------------------------------------------------
 
 
+class _Said:
+    """What all ranks say by their store, one thing after the other."""
+
+    def __init__(self, store, rank, size):
+        self.store, self._rank, self._size = store, rank, size
+        self.n_gathered = 0
+
+    def rank(self):
+        return self._rank
+
+    def gather(self, mine):
+        number = self.n_gathered
+        self.n_gathered += 1
+        self.store.set("%d.%d" % (number, self._rank), json.dumps(mine))
+        keys = ["%d.%d" % (number, rank) for rank in range(self._size)]
+        return [json.loads(self.store.get(key)) for key in keys]
+
+    def forget(self):
+        """All have read it; the secret need not stay."""
+        try:
+            for number in range(self.n_gathered):
+                self.store.delete_key("%d.%d" % (number, self._rank))
+        except (RuntimeError, NotImplementedError):
+            pass  # a store that keeps what it has
+
+
 def _why_not():
     try:
         missing = [name for name in NEEDS if not hasattr(_lib.library(), name)]
@@ -235,43 +264,15 @@ def _why_not():
     return "libtaut.so is older: it has no %s" % missing[0] if missing else ""
 
 
-def _agree(store, rank, size):
-    """Where rank 0 is met, and a secret of the group. RuntimeError, on all ranks: one
-    of them cannot take part."""
-    why = _why_not()
-    if size == 1:
-        said = ["!rank 0: " + why if why else "alone"]
-    elif rank == 0:
-        said = [_rank_0_says(store, size, why)]
-        store.set("meet", said[0])
-    else:
-        store.set(str(rank), "!rank %d: %s" % (rank, why) if why else "ready")
-        said = [store.get("meet").decode()]
-    if said[0].startswith("!"):
-        raise RuntimeError("taut: there is no such process group: " + said[0][1:])
-    meet, _, secret = said[0].encode().partition(b" ")
-    return meet, secret
+def _check(said):
+    """RuntimeError, on all ranks: one of them cannot take part."""
+    for rank, why in enumerate(said):
+        if why:
+            raise RuntimeError("taut: there is no such process group: rank %d: %s" % (rank, why))
 
 
-def _rank_0_says(store, size, why):
-    others = [store.get(str(rank)).decode() for rank in range(1, size)]
-    faults = ["!rank 0: " + why] if why else []
-    faults += [text for text in others if text.startswith("!")]
-    if faults:
-        return faults[0]
-    master = os.environ.get("MASTER_ADDR") or "192.0.2.1"  # the interface to any other host
+def _address(said):
     try:
-        address = _rounds.own_address(master)
-        return "%s:%d %s" % (address, _sync._free_port(), os.urandom(32).hex())
-    except OSError as why:
-        return "!rank 0 cannot be met: %s" % why
-
-
-def _forget(store, size):
-    """All have read it; the secret need not stay."""
-    try:
-        for key in ["meet"] + [str(rank) for rank in range(1, size)]:
-            if size > 1:
-                store.delete_key(key)
-    except (RuntimeError, NotImplementedError):
-        pass  # a store that keeps what it has
+        return _place.addresses(said, said.gather)[0]
+    except ValueError as why:  # on all ranks
+        raise RuntimeError("taut: there is no such process group: %s" % why) from None
