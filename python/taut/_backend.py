@@ -7,6 +7,8 @@ barrier. The others are made of these. All but reductions are of bytes, and of a
 type. What PyTorch calls from C++ is found by its name, in Python; so are the names
 that older versions have."""
 
+import functools
+
 import torch
 import torch.distributed as dist
 
@@ -456,3 +458,22 @@ def register():
     """torch.distributed knows "taut" from here on."""
     if "taut" not in dist.Backend.backend_list:
         dist.Backend.register_backend("taut", Group, devices=["cpu"])
+
+
+def _instead(backend):
+    """What a job gets that asks for this. None is Gloo where there is no accelerator."""
+    if backend is None:
+        return None if torch.accelerator.is_available() else "taut"
+    return {"gloo": "taut", "cpu:gloo": "cpu:taut"}.get(str(backend).lower(), backend)
+
+
+def take_place_of_gloo():
+    """In a job's init_process_group(), and so in groups that it makes of the same;
+    one for which it asks by name is still Gloo's."""
+    original = dist.init_process_group
+
+    @functools.wraps(original)
+    def init_process_group(backend=None, *args, **kwargs):
+        return original(_instead(backend), *args, **kwargs)
+
+    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group

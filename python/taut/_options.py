@@ -14,6 +14,7 @@ NAMES = {
     "GATE": ("on", "off"),
     "HALVES": ("off", "on"),
     "ORDERED": ("off", "on"),
+    "BACKEND": ("job", "taut"),
 }
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
 

@@ -14,6 +14,8 @@ def framework_imported(name, module):
         from . import _backend
 
         _backend.register()
+        if _options.Options().backend == "taut":
+            _backend.take_place_of_gloo()
         if _options.Options().schedule == "off":
             return
         from . import _ddp

@@ -88,6 +88,14 @@ class Verbs(unittest.TestCase):
                 self.assertEqual(list(rows), names)
 
 
+    @unittest.skipUnless(TAUT, "no TAUT: the command was not built")
+    def test_in_the_place_of_gloo(self):
+        """A job that knows of Gloo alone: sums in the order of the ranks are Taut's."""
+        command = [TAUT, "run", "--backend", "taut", "--ordered", "--no-schedule", "--"]
+        for rows in lines(end(begin("gloo", 3, ["ordered", "refused", "groups"], command))):
+            self.assertIn("refused: taut: ", rows["refused"]["send"])
+
+
 WORDS = {
     "meta": "a tensor is on meta: the backend is for tensors in the host's memory; "
     "dist.new_group(backend='nccl') has others",
