@@ -123,6 +123,7 @@ class Group(dist.ProcessGroup):
     @staticmethod
     def _began(work, opts):
         """All of its runs are begun. Who would wait at once, waits here."""
+        work.is_begun = True
         if opts is not None and not opts.asyncOp:
             work.wait()
         return work
@@ -435,7 +436,7 @@ class Group(dist.ProcessGroup):
         all_of_them = Work(self._channel, [t for w in works for t in w.tensors])
         all_of_them.after.append(lambda: [w.wait() for w in works])
         all_of_them.runs += [run for w in works for run in w.runs]
-        return all_of_them
+        return self._began(all_of_them, None)
 
     def shutdown(self):
         self._channel.close(_channel.END_SECONDS)

@@ -22,7 +22,8 @@ class Work(dist.Work):
         self.channel, self.tensors = channel, tensors
         self.seconds = channel.seconds if seconds is None else seconds
         self.runs, self.kept, self.after = [], [], []
-        self.is_over, self.error = False, None
+        self.is_begun = self.is_over = False  # begun: with all of its runs
+        self.error = None
         self.first = self.future = None
         channel.keep(self)
 
@@ -53,14 +54,15 @@ class Work(dist.Work):
         try:
             self.runs.append(self.channel.start(*arguments))
         except _lib.Failed as why:
+            self.is_begun = True
             raise dist.DistBackendError("taut: %s" % why) from None
 
     # --- how it ends ------------------------------------------------------------------
 
     def settle(self, seconds):
         """Whether it is over; what it gave is in its place then."""
-        if self.is_over:
-            return True
+        if self.is_over or not self.is_begun:
+            return self.is_over
         error = None
         try:
             for run in self.runs:
@@ -84,13 +86,13 @@ class Work(dist.Work):
         self.after = ()
         if error is None:
             self.kept = ()
-        else:
-            self.channel.failed.append(self)
         self.is_over = True
+        self.channel.let_go(self)
 
     def wait(self, timeout=None):
         if not self.is_over:
-            self._wait(timeout.total_seconds() if timeout else self.seconds)
+            seconds = timeout.total_seconds() if timeout else 0
+            self._wait(seconds if seconds > 0 else self.seconds)
         if self.error is not None:
             raise dist.DistBackendError("taut: " + self.error)
         return True

@@ -25,7 +25,6 @@ WAIT_SECONDS = 0.2  # after which Python looks for signals
 _WAIT_NS = int(WAIT_SECONDS * 1e9)
 END_SECONDS = 5  # what is under way when a group ends has this long
 EXIT_SECONDS = 1  # the same at the end of the process
-KEPT = 8  # calls that may be over and not yet forgotten
 
 ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST = range(4)  # enum taut_coll_verb
 
@@ -67,7 +66,7 @@ class Channel:
         self.alive = collections.deque()  # works whose memory may be in use
         self.inside = set()  # threads that are in the library
         self.watcher = self.sync = self.comm = None
-        self.failed = []  # works whose memory the library may have until the end
+        self.failed = []
         self.is_leaving = self.is_closing = False
         self.ordered = _options.Options().ordered == "on"
         said = _Said(store, rank, size)
@@ -107,12 +106,16 @@ class Channel:
     def keep(self, work):
         """Memory of a call that is not over stays, whoever else drops it."""
         with self.lock:
-            alive = self.alive
-            while alive and alive[0].is_over:
-                alive.popleft()
-            if len(alive) > KEPT:
-                alive[0].settle(0)
-            alive.append(work)
+            while self.alive and self.alive[0].settle(0):
+                pass
+            self.alive.append(work)
+
+    def let_go(self, work):
+        """With the lock. The library may have memory of what failed until the end."""
+        if work in self.alive:
+            self.alive.remove(work)
+        if work.error is not None:
+            self.failed.append(work)
 
     def _enter(self):
         """While a thread is in the library, nothing there is freed."""
@@ -187,7 +190,7 @@ class Channel:
 
     def _drain(self, end):
         for work in list(self.alive):
-            while not work.settle(WAIT_SECONDS):
+            while work.is_begun and not work.settle(WAIT_SECONDS):
                 if time.monotonic() >= end:
                     return
 

@@ -10,6 +10,8 @@ import gc
 import hashlib
 import json
 import sys
+import time
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -319,6 +321,26 @@ def at_once():
     dist.barrier()
     assert all(bool((t == 0).all()) for t in others)
     return {"seen": [t[0].item() for t in tensors]}
+
+
+@program
+def freed():
+    """Nothing of a tensor stays behind when its collective is over."""
+    refs = []
+    for call in (
+        lambda t: dist.all_reduce(t),
+        lambda t: dist.all_reduce(t.t()),
+        lambda t: dist.broadcast(t, 0, async_op=True).wait(),
+        lambda t: dist.all_reduce(t, async_op=True).get_future().wait(),
+    ):
+        t = torch.ones(100, 100)
+        refs.append(weakref.ref(t))
+        call(t)
+        del t
+    deadline = time.monotonic() + 10  # the thread of futures lets go in its own time
+    while any(r() is not None for r in refs) and time.monotonic() < deadline:
+        time.sleep(0.001)
+    return {"alive": [r() is not None for r in refs]}
 
 
 @program
