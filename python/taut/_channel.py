@@ -12,6 +12,7 @@ interpreter does."""
 import atexit
 import collections
 import ctypes
+import datetime
 import json
 import os
 import queue
@@ -70,8 +71,8 @@ class Channel:
         self.is_leaving = self.is_closing = False
         self.ordered = _options.Options().ordered == "on"
         said = _Said(store, rank, size)
-        _check(said.gather(_why_not()) if size > 1 else [_why_not()])
-        address = _address(said) if size > 1 else None
+        said.check(_why_not())
+        address = said.address() if size > 1 else None
         with _place.Port(address if rank == 0 else None) as port:
             self._meet(said, port)
         said.forget()
@@ -83,7 +84,7 @@ class Channel:
         """Where rank 0 is met, and a secret of the group; it alone has both."""
         if self.size == 1:
             return self._connect(None, None)
-        _check(said.gather(port.why))
+        said.check(port.why)
         where, secret = said.gather([port.where, os.urandom(32).hex()])[0]
         return self._connect(where.encode(), secret.encode())
 
@@ -250,6 +251,30 @@ class _Said:
         keys = ["%d.%d" % (number, rank) for rank in range(self._size)]
         return [json.loads(self.store.get(key)) for key in keys]
 
+    def refuse(self, why):
+        """On all ranks. Rank 0, in whose process the store may be, goes last."""
+        try:
+            self.store.set("refused.%d" % self._rank, "1")
+            if self._rank == 0:
+                keys = ["refused.%d" % rank for rank in range(self._size)]
+                self.store.wait(keys, datetime.timedelta(seconds=END_SECONDS))
+        except RuntimeError:
+            pass  # one has gone, with the store or without
+        raise RuntimeError("taut: there is no such process group: " + why)
+
+    def check(self, why):
+        """Why this rank cannot take part, or nothing."""
+        for rank, words in enumerate(self.gather(why)):
+            if words:
+                self.refuse("rank %d: %s" % (rank, words))
+
+    def address(self):
+        """Where rank 0 is met."""
+        try:
+            return _place.addresses(self, self.gather)[0]
+        except ValueError as why:  # on all ranks
+            return self.refuse(str(why))
+
     def forget(self):
         """All have read it; the secret need not stay."""
         try:
@@ -265,17 +290,3 @@ def _why_not():
     except OSError as why:
         return "%s: TAUT_LIB names libtaut.so" % why
     return "libtaut.so is older: it has no %s" % missing[0] if missing else ""
-
-
-def _check(said):
-    """RuntimeError, on all ranks: one of them cannot take part."""
-    for rank, why in enumerate(said):
-        if why:
-            raise RuntimeError("taut: there is no such process group: rank %d: %s" % (rank, why))
-
-
-def _address(said):
-    try:
-        return _place.addresses(said, said.gather)[0]
-    except ValueError as why:  # on all ranks
-        raise RuntimeError("taut: there is no such process group: %s" % why) from None
