@@ -92,6 +92,17 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_carry(struct taut_sync *sync,
  * tasks may be under way meanwhile, in any order against these. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_run(struct taut_sync *sync,
 	const struct taut_coll_call *call, struct taut_error *reterr);
+/* The same, several at a time: begun, and waited for later. The buffers stay the
+ * run's until it is over; after a failure, until destroy. call: NULL: a barrier. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_start(struct taut_sync *sync,
+	const struct taut_coll_call *call, uint64_t *ret_run,
+	struct taut_error *reterr);
+/* Until the run is over, with its own status, by any number of callers and as often
+ * as they like: one that was over before all failed has ended well. TAUT_EAGAIN: not
+ * within the time; < 0: no limit. TAUT_EINVAL: there was no such run, or there is
+ * no such collective, which ends nothing else; in the child of a fork(), always. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_finish(struct taut_sync *sync,
+	uint64_t run, int64_t timeout_ns, struct taut_error *reterr);
 /* This rank cannot go on: ends all, here and on the other ranks. status is not
  * TAUT_OK; the first failure counts. Returns at once. */
 TAUT_API void taut_sync_fail(

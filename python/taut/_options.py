@@ -16,6 +16,7 @@ NAMES = {
     "ORDERED": ("off", "on"),
     "TUNE": ("off", "on"),
     "WAY": ("auto", "direct", "doubling", "halving", "ring", "tree", "hosts", "flat"),
+    "BACKEND": ("job", "taut"),
 }
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
 

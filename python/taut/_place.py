@@ -14,6 +14,7 @@ Ranks on several hosts that would be met at loopback are not met at all: ValueEr
 on all ranks."""
 
 import fcntl
+import functools
 import ipaddress
 import os
 import socket
@@ -25,20 +26,22 @@ _SIOCGIFADDR = 0x8915
 _GLOBAL, _ROW = "00", 6  # of /proc/net/if_inet6: scope, words
 
 
-def addresses(process_group):
-    """Of all ranks, by rank; the same list on all."""
-    first = _gather(process_group, _own())
+def addresses(process_group, gather=None):
+    """Of all ranks, by rank; the same list on all. gather(mine): what all ranks said,
+    by rank; of its own: by a collective of the group's."""
+    gather = gather or functools.partial(_gather, process_group)
+    first = gather(_own())
     for rank, (_, _, why) in enumerate(first):
         if why:
             raise ValueError("rank %d: %s" % (rank, why))
     name = os.environ.get("TAUT_RUN_ADDRESS")
-    if name and not any(_gather(process_group, _of_this_host(name))):
+    if name and not any(gather(_of_this_host(name))):
         raise ValueError("TAUT_RUN_ADDRESS: %s is on no host of the job" % name)
     host, own, _ = first[process_group.rank()]
     elsewhere = [a for h, a, _ in first if h != host and a and not is_loopback(a)]
     if elsewhere and (not own or is_loopback(own)):
         own = towards(elsewhere[0])
-    found = _gather(process_group, own or "127.0.0.1")
+    found = gather(own or "127.0.0.1")
     if len({h for h, _, _ in first}) > 1:
         for rank, address in enumerate(found):
             if is_loopback(address):

@@ -9,7 +9,14 @@ def framework_imported(name, module):
     if name != "torch":
         return
     try:
-        if _options.Options().schedule == "off" or not module.distributed.is_available():
+        if not module.distributed.is_available():
+            return
+        from . import _backend
+
+        _backend.register()
+        if _options.Options().backend == "taut":
+            _backend.take_place_of_gloo()
+        if _options.Options().schedule == "off":
             return
         from . import _ddp
 

@@ -6,7 +6,9 @@
     model = taut.torch.DistributedDataParallel(model)
 
 and the rest of the job as it is. Before the first optimizer is made. `taut run` does
-the same for a job that knows nothing of it; the options are its environment's."""
+the same for a job that knows nothing of it; the options are its environment's.
+
+With it dist.init_process_group("taut") is a process group over libtaut's collectives."""
 
 import sys as _sys
 
@@ -16,9 +18,10 @@ if "_taut._ddp" in _sys.modules:  # a job of `taut run`
     _ddp = _sys.modules["_taut._ddp"]
     _pending = _sys.modules["_taut._pending"]
 else:
-    from . import _ddp, _pending
+    from . import _backend, _ddp, _pending
 
     _ddp.install_around()
+    _backend.register()
 
 DistributedDataParallel = _ddp.DistributedDataParallel
 

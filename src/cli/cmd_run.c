@@ -11,7 +11,7 @@
 #include "cli/verbs.h"
 
 struct values {
-	const char *order, *engine, *gate, *piece, *credit, *fuse;
+	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_tune tune;
 };
@@ -40,6 +40,9 @@ static const struct opt options[] = {
 	{ "gate", 0, OPT_TEXT, offsetof(struct values, gate), "WHEN",
 		"on: cross the barrier only where some measured steps say that "
 		"it can pay (the default)", 0, 0 },
+	{ "backend", 0, OPT_TEXT, offsetof(struct values, backend), "NAME",
+		"taut: process groups that the job wants of Gloo are Taut's; "
+		"job: as it wants them (the default)", 0, 0 },
 	{ "halves", 0, OPT_FLAG, offsetof(struct values, halves), NULL,
 		"all-reduce as reduce-scatter and all-gather (engine coll)",
 		0, 0 },
@@ -68,6 +71,8 @@ static const struct words texts[] = {
 		{ "auto", "coll", "process-group" } },
 	{ "gate", "TAUT_RUN_GATE", offsetof(struct values, gate),
 		{ "on", "off" } },
+	{ "backend", "TAUT_RUN_BACKEND", offsetof(struct values, backend),
+		{ "job", "taut" } },
 };
 static const struct words sizes[] = {
 	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },

@@ -86,6 +86,16 @@ static bool has_open(struct taut_sync *sync)
 	return open;
 }
 
+static bool has_open_runs(struct taut_sync *sync)
+{
+	bool open;
+
+	pthread_mutex_lock(&sync->lock);
+	open = sync->n_open_runs > 0;
+	pthread_mutex_unlock(&sync->lock);
+	return open;
+}
+
 /* Whether something was begun that the one who left has no part in, or waits for a
  * round that will not come. Others find that themselves. */
 static bool needs_left(struct taut_sync *sync)
@@ -214,7 +224,8 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	if (sync->n_ranks == 1 || farewell->told)
 		return;
 	if (!why)
-		kind = has_open(sync) ? UNDER_WAY : IN_PEACE;
+		kind = has_open(sync) || has_open_runs(sync)
+			? UNDER_WAY : IN_PEACE;
 	if (!first)
 		await(sync, kind);
 	if (!first && (kind == IN_PEACE || !is_peace(farewell)))

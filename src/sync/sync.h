@@ -2,6 +2,7 @@
  *
  *     sync.c      life; what is declared, and what was counted
  *     wait.c      callers: what they hand over, and what they wait for
+ *     runs.c      callers: collectives besides, several at a time
  *     loop.c      the thread: everything that moves
  *     message.c   pieces to collectives: gathered, multiplied, scattered
  *     rounds.c    what ranks agree on, and whether they declared the same
@@ -24,6 +25,8 @@
 
 #include <pthread.h>
 #include <stdbool.h>
+#include <sys/types.h>
+#include <time.h>
 
 #include <taut/sync.h>
 
@@ -51,6 +54,9 @@ struct tauti_request {
 	struct tauti_request *next;      /* those that the thread has not seen */
 	struct tauti_request *older, *newer; /* all */
 	bool is_run; /* else new limits */
+	bool is_left;    /* of taut_sync_start(): nobody is in a call for it */
+	uint64_t ticket; /* of one that is left: what its caller knows it by */
+	uint8_t byte;    /* of a barrier */
 	struct taut_coll_call call;
 	uint64_t piece_bytes, credit_bytes, fuse_bytes;
 	bool over; /* under the lock, with err */
@@ -140,6 +146,8 @@ struct taut_sync {
 	uint32_t first_ready, last_ready; /* not seen by the thread */
 	struct tauti_request *first_request, *last_request; /* as well */
 	struct tauti_request *newest; /* of all */
+	uint64_t n_tickets;   /* of runs that are left */
+	uint32_t n_open_runs; /* of them: not over */
 	uint32_t first_done, last_done; /* queued */
 	bool news;     /* since the thread looked */
 	bool sleeping; /* nobody has woken it since */
@@ -187,6 +195,21 @@ void tauti_sync_told(struct taut_sync *sync, uint32_t task);
 void tauti_sync_end(struct taut_sync *sync, const struct taut_error *why);
 void tauti_sync_answer(struct taut_sync *sync, struct tauti_request *request,
 	taut_status status, const struct taut_error *why);
+/* Takes the lock; gives the failure when all has ended. */
+taut_status tauti_sync_lock_live(
+	struct taut_sync *sync, struct taut_error *reterr);
+/* With the lock; gives it back. */
+void tauti_sync_hand_over(
+	struct taut_sync *sync, struct tauti_request *request);
+/* A moment after which it is too late, of the clock of the conditions. */
+struct tauti_limit {
+	bool endless;
+	struct timespec at;
+};
+struct tauti_limit tauti_sync_limit(int64_t timeout_ns);
+/* With the lock. False: the time is over. */
+bool tauti_sync_sleep_until(struct taut_sync *sync, pthread_cond_t *condition,
+	const struct tauti_limit *limit);
 
 /* --- loop.c -------------------------------------------------------------------------*/
 void *tauti_sync_thread(void *sync);

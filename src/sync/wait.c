@@ -6,9 +6,10 @@
 #include <stdlib.h>
 #include <time.h>
 
-/* --- the lock ------------------------------------------------------------------------
- * Taken by lock_live(), which gives the failure when all has ended. */
-static taut_status lock_live(struct taut_sync *sync, struct taut_error *reterr)
+/* --- the lock ------------------------------------------------------------------------*/
+
+taut_status tauti_sync_lock_live(
+	struct taut_sync *sync, struct taut_error *reterr)
 {
 	pthread_mutex_lock(&sync->lock);
 	if (!sync->failed)
@@ -32,27 +33,20 @@ static void unlock_with_news(struct taut_sync *sync)
 		taut_comm_wake(sync->comm);
 }
 
-/* A moment after which it is too late, of the clock of the conditions. */
-struct limit {
-	bool endless;
-	struct timespec at;
-};
-
-static struct limit limit_of(int64_t timeout_ns)
+struct tauti_limit tauti_sync_limit(int64_t timeout_ns)
 {
 	const int64_t second_ns = 1000000000;
 	int64_t now_ns = tauti_now_ns(), at_ns;
 
 	if (timeout_ns < 0 || timeout_ns > INT64_MAX - now_ns)
-		return (struct limit){ .endless = true };
+		return (struct tauti_limit){ .endless = true };
 	at_ns = now_ns + timeout_ns;
-	return (struct limit){ .at = { .tv_sec = at_ns / second_ns,
+	return (struct tauti_limit){ .at = { .tv_sec = at_ns / second_ns,
 		.tv_nsec = at_ns % second_ns } };
 }
 
-/* False: the time is over. */
-static bool sleep_until(struct taut_sync *sync, pthread_cond_t *condition,
-	const struct limit *limit)
+bool tauti_sync_sleep_until(struct taut_sync *sync, pthread_cond_t *condition,
+	const struct tauti_limit *limit)
 {
 	if (!limit->endless)
 		return pthread_cond_timedwait(condition, &sync->lock,
@@ -109,7 +103,7 @@ taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
 
 	if (status)
 		return status;
-	status = lock_live(sync, reterr);
+	status = tauti_sync_lock_live(sync, reterr);
 	if (!status)
 		status = check_ready(sync, task, data, reterr);
 	if (status) {
@@ -164,7 +158,7 @@ static bool is_under_way(const struct taut_sync *sync, uint32_t task)
 static bool await_task(
 	struct taut_sync *sync, uint32_t task, int64_t timeout_ns)
 {
-	struct limit limit = limit_of(timeout_ns);
+	struct tauti_limit limit = tauti_sync_limit(timeout_ns);
 	int64_t begin_ns = tauti_now_ns();
 	uint32_t *n_waiters = task == TAUT_NONE
 		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
@@ -172,7 +166,7 @@ static bool await_task(
 
 	++*n_waiters;
 	while (in_time && !sync->failed && is_under_way(sync, task))
-		in_time = sleep_until(sync, &sync->task_done, &limit);
+		in_time = tauti_sync_sleep_until(sync, &sync->task_done, &limit);
 	--*n_waiters;
 	sync->counts.waited_ns += tauti_now_ns() - begin_ns;
 	return in_time || sync->failed || !is_under_way(sync, task);
@@ -185,7 +179,7 @@ taut_status taut_sync_wait(struct taut_sync *sync, uint32_t task,
 
 	if (status)
 		return status;
-	status = lock_live(sync, reterr);
+	status = tauti_sync_lock_live(sync, reterr);
 	if (!status && task != TAUT_NONE && task >= sync->tasks.count)
 		status = taut_error_set(reterr, TAUT_EINVAL, -1,
 			"sync: there is no task %" PRIu32, task);
@@ -224,7 +218,7 @@ static taut_status take_done(
 taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
 	uint32_t *ret_task, struct taut_error *reterr)
 {
-	struct limit limit = limit_of(timeout_ns);
+	struct tauti_limit limit = tauti_sync_limit(timeout_ns);
 	taut_status status = tauti_sync_check_origin(sync, reterr);
 	bool in_time = true;
 
@@ -233,7 +227,7 @@ taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
 	pthread_mutex_lock(&sync->lock);
 	sync->n_next_waiters++;
 	while (in_time && !sync->failed && sync->first_done == TAUT_NONE)
-		in_time = sleep_until(sync, &sync->any_done, &limit);
+		in_time = tauti_sync_sleep_until(sync, &sync->any_done, &limit);
 	sync->n_next_waiters--;
 	status = take_done(sync, ret_task, reterr);
 	pthread_mutex_unlock(&sync->lock);
@@ -266,14 +260,20 @@ static void unlist_request(
 		request->older->newer = request->newer;
 }
 
+void tauti_sync_hand_over(
+	struct taut_sync *sync, struct tauti_request *request)
+{
+	list_request(sync, request);
+	unlock_with_news(sync);
+}
+
 /* With the lock; gives it back. */
 static taut_status ask(struct taut_sync *sync, struct tauti_request *request,
 	struct taut_error *reterr)
 {
 	taut_status status;
 
-	list_request(sync, request);
-	unlock_with_news(sync);
+	tauti_sync_hand_over(sync, request);
 	pthread_mutex_lock(&sync->lock);
 	while (!request->over && !sync->failed)
 		pthread_cond_wait(&sync->request_over, &sync->lock);
@@ -302,7 +302,7 @@ static taut_status submit(struct taut_sync *sync,
 			reterr, TAUT_ENOMEM, -1, "sync: out of memory");
 	*request = *what;
 	request->sync = sync;
-	status = lock_live(sync, reterr);
+	status = tauti_sync_lock_live(sync, reterr);
 	if (!status && !what->is_run && sync->n_open)
 		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: limits "
 			"change between iterations, but %" PRIu32
@@ -334,8 +334,11 @@ taut_status taut_sync_carry(struct taut_sync *sync, enum taut_coll_way way,
 	uint64_t pass_bytes, uint32_t passes_at_once,
 	struct taut_error *reterr)
 {
-	taut_status status = lock_live(sync, reterr);
+	taut_status status = tauti_sync_check_origin(sync, reterr);
 
+	if (status)
+		return status;
+	status = tauti_sync_lock_live(sync, reterr);
 	if (!status && sync->n_open)
 		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: ways "
 			"change between iterations, but %" PRIu32
@@ -368,6 +371,11 @@ void tauti_sync_answer(struct taut_sync *sync, struct tauti_request *request,
 		request->err = *why;
 	request->err.code = status;
 	request->over = true;
+	sync->n_open_runs -= request->is_left;
+	if (request->is_left && !status) {
+		unlist_request(sync, request);
+		free(request);
+	}
 	pthread_cond_broadcast(&sync->request_over);
 	pthread_mutex_unlock(&sync->lock);
 }

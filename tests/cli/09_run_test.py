@@ -36,12 +36,13 @@ class Run(command.Case):
 
     def test_options(self):
         words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
-        found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule")
+        found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule",
+                          "--backend", "taut")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
             "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
-            "SCHEDULE": "off",
+            "SCHEDULE": "off", "BACKEND": "taut",
         })
 
     def test_tune(self):

@@ -1,0 +1,292 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Collectives of one process group: taut_sync_start() and what ends it, by ctypes.
+
+    store: all ranks can take part; where rank 0 is met; a secret of the group
+    taut_comm_create(), taut_sync_create(): the same ranks, of whom each has both
+
+The library's thread moves what is under way, and knows nothing of Python. Whoever
+waits does so in the library, without the interpreter's lock. A thread of Python's is
+made when somebody asks for a future: it waits as any other, and has ended before the
+interpreter does."""
+
+import atexit
+import collections
+import ctypes
+import datetime
+import json
+import os
+import queue
+import threading
+import time
+
+from . import _lib, _options, _place, _sync
+
+NEEDS = _sync.NEEDS + ("taut_sync_start", "taut_sync_finish")
+WAIT_SECONDS = 0.2  # after which Python looks for signals
+_WAIT_NS = int(WAIT_SECONDS * 1e9)
+END_SECONDS = 5  # what is under way when a group ends has this long
+EXIT_SECONDS = 1  # the same at the end of the process
+
+ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST = range(4)  # enum taut_coll_verb
+
+
+class _Call(ctypes.Structure):
+    """struct taut_coll_call"""
+
+    _fields_ = [
+        ("verb", ctypes.c_int),
+        ("type", ctypes.c_int),
+        ("input", ctypes.c_void_p),
+        ("output", ctypes.c_void_p),
+        ("count", ctypes.c_uint64),
+        ("reduction", ctypes.c_int),
+        ("root", ctypes.c_uint32),
+        ("way", ctypes.c_int),
+        ("pass_bytes", ctypes.c_uint64),
+        ("passes_at_once", ctypes.c_uint32),
+        ("ordered", ctypes.c_bool),
+    ]
+
+
+_pointer, _u64, _i64 = _lib.pointer, _lib.u64, _lib.i64
+_TABLE = _sync._TABLE + (
+    ("taut_sync_start", ctypes.c_int, [_pointer] * 4),
+    ("taut_sync_finish", ctypes.c_int, [_pointer, _u64, _i64, _pointer]),
+)
+
+_open = []  # channels of this process, oldest first
+
+
+class Channel:
+    """A communicator of the ranks that share a store, and its thread."""
+
+    def __init__(self, store, rank, size, seconds):
+        self.rank, self.size, self.seconds = rank, size, seconds
+        self.pid = os.getpid()
+        self.lock = threading.RLock()
+        self.alive = collections.deque()  # works whose memory may be in use
+        self.inside = set()  # threads that are in the library
+        self.watcher = self.sync = self.comm = None
+        self.failed = []
+        self.is_leaving = self.is_closing = False
+        self.ordered = _options.Options().ordered == "on"
+        said = _Said(store, rank, size)
+        said.check(_why_not())
+        address = said.address() if size > 1 else None
+        with _place.Port(address if rank == 0 else None) as port:
+            self._meet(said, port)
+        said.forget()
+        if not _open:
+            atexit.register(_close_all)
+        _open.append(self)
+
+    def _meet(self, said, port):
+        """Where rank 0 is met, and a secret of the group; it alone has both."""
+        if self.size == 1:
+            return self._connect(None, None)
+        said.check(port.why)
+        where, secret = said.gather([port.where, os.urandom(32).hex()])[0]
+        return self._connect(where.encode(), secret.encode())
+
+    def _connect(self, meet, secret):
+        self.lib = _lib.declare(_TABLE)
+        self.comm, self.sync = _pointer(), _pointer()
+        options = _sync._CommOptions(
+            rank=self.rank, n_ranks=self.size, meet=meet, secret=secret
+        )
+        _lib.call(self.lib.taut_comm_create, ctypes.byref(options), ctypes.byref(self.comm))
+        try:
+            plain = ctypes.byref(_sync._Options())
+            _lib.call(self.lib.taut_sync_create, self.comm, plain, ctypes.byref(self.sync))
+        except _lib.Failed:
+            self.lib.taut_comm_destroy(self.comm)
+            raise
+
+    # --- calls ---------------------------------------------------------------------
+
+    def keep(self, work):
+        """Memory of a call that is not over stays, whoever else drops it."""
+        with self.lock:
+            while self.alive and self.alive[0].settle(0):
+                pass
+            self.alive.append(work)
+
+    def let_go(self, work):
+        """With the lock. The library may have memory of what failed until the end."""
+        if work in self.alive:
+            self.alive.remove(work)
+        if work.error is not None:
+            self.failed.append(work)
+
+    def _enter(self):
+        """While a thread is in the library, nothing there is freed."""
+        me = threading.get_ident()
+        self.inside.add(me)
+        if self.is_closing:
+            self.inside.discard(me)
+            raise _lib.Failed(_lib.EIO, "the process group was destroyed")
+        return me
+
+    def start(self, verb=0, kind=0, input=0, output=0, count=0, reduction=0, root=0):
+        """Addresses and elements; without elements, a barrier. The run's number."""
+        call = None
+        if count:
+            call = ctypes.byref(
+                _Call(verb, kind, input, output, count, reduction, root, 0, 0, 0, self.ordered)
+            )
+        run = _u64()
+        me = self._enter()
+        try:
+            _lib.call(self.lib.taut_sync_start, self.sync, call, ctypes.byref(run))
+        finally:
+            self.inside.discard(me)
+        return run.value
+
+    def finish(self, run, timeout_ns):
+        """Whether the run is over, well; not later than after WAIT_SECONDS. Failed: it
+        will never be."""
+        me = self._enter()
+        try:
+            status = self.lib.taut_sync_finish(self.sync, run, timeout_ns, None)
+            if status == _lib.OK:
+                return True
+            if status == _lib.EAGAIN:
+                return False
+            _lib.call(self.lib.taut_sync_finish, self.sync, run, 0)  # for its line
+            return True
+        finally:
+            self.inside.discard(me)
+
+    def watch(self, work):
+        """work.complete() is called when it is over."""
+        with self.lock:
+            if self.watcher is None:
+                self.watcher = _Watcher()
+        self.watcher.works.put(work)
+
+    # --- the end ----------------------------------------------------------------------
+
+    def close(self, seconds):
+        """What is under way has some seconds; what is not over then fails, here and on
+        the other ranks."""
+        with self.lock:
+            if self.is_leaving:
+                return
+            self.is_leaving = True
+        if self in _open:
+            _open.remove(self)
+        if self.pid != os.getpid():
+            self.is_closing = True  # a child of fork() has no thread in the library
+            return
+        self._drain(time.monotonic() + seconds)
+        self.is_closing = True
+        if self.watcher:
+            self.watcher.end()
+        while self.inside - {threading.get_ident()}:
+            time.sleep(0.001)
+        self.lib.taut_sync_destroy(self.sync)
+        self.lib.taut_comm_destroy(self.comm)
+        self.alive.clear()
+        self.failed.clear()
+
+    def _drain(self, end):
+        for work in list(self.alive):
+            while work.is_begun and not work.settle(WAIT_SECONDS):
+                if time.monotonic() >= end:
+                    return
+
+
+class _Watcher:
+    """A thread that completes works whose futures somebody asked for, in the order in
+    which they did. It has no reference to a channel."""
+
+    def __init__(self):
+        self.works = queue.SimpleQueue()
+        self.thread = threading.Thread(target=self._run, name="taut futures", daemon=True)
+        self.thread.start()
+
+    def _run(self):
+        work = self.works.get()
+        while work is not None:
+            work.complete()
+            work = None  # its memory must not wait for the next
+            work = self.works.get()
+
+    def end(self):
+        self.works.put(None)
+        if self.thread is threading.current_thread():
+            return
+        self.thread.join()
+        while not self.works.empty():
+            (self.works.get() or self).complete()
+
+    def complete(self):
+        pass
+
+
+def _close_all():
+    """Before the interpreter ends: no thread of Python's is in the library then, and
+    the other ranks know."""
+    for channel in reversed(_open[:]):
+        channel.close(EXIT_SECONDS)
+
+
+# --- how ranks meet --------------------------------------------------------------------
+
+
+class _Said:
+    """What all ranks say by their store, one thing after the other."""
+
+    def __init__(self, store, rank, size):
+        self.store, self._rank, self._size = store, rank, size
+        self.n_gathered = 0
+
+    def rank(self):
+        return self._rank
+
+    def gather(self, mine):
+        number = self.n_gathered
+        self.n_gathered += 1
+        self.store.set("%d.%d" % (number, self._rank), json.dumps(mine))
+        keys = ["%d.%d" % (number, rank) for rank in range(self._size)]
+        return [json.loads(self.store.get(key)) for key in keys]
+
+    def refuse(self, why):
+        """On all ranks. Rank 0, in whose process the store may be, goes last."""
+        try:
+            self.store.set("refused.%d" % self._rank, "1")
+            if self._rank == 0:
+                keys = ["refused.%d" % rank for rank in range(self._size)]
+                self.store.wait(keys, datetime.timedelta(seconds=END_SECONDS))
+        except RuntimeError:
+            pass  # one has gone, with the store or without
+        raise RuntimeError("taut: there is no such process group: " + why)
+
+    def check(self, why):
+        """Why this rank cannot take part, or nothing."""
+        for rank, words in enumerate(self.gather(why)):
+            if words:
+                self.refuse("rank %d: %s" % (rank, words))
+
+    def address(self):
+        """Where rank 0 is met."""
+        try:
+            return _place.addresses(self, self.gather)[0]
+        except ValueError as why:  # on all ranks
+            return self.refuse(str(why))
+
+    def forget(self):
+        """All have read it; the secret need not stay."""
+        try:
+            for number in range(self.n_gathered):
+                self.store.delete_key("%d.%d" % (number, self._rank))
+        except (RuntimeError, NotImplementedError):
+            pass  # a store that keeps what it has
+
+
+def _why_not():
+    try:
+        missing = [name for name in NEEDS if not hasattr(_lib.library(), name)]
+    except OSError as why:
+        return "%s: TAUT_LIB names libtaut.so" % why
+    return "libtaut.so is older: it has no %s" % missing[0] if missing else ""
