@@ -1,0 +1,39 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""MXNet jobs with Taut's distributed optimizer and trainer, of 2 and 3 ranks: their
+results against plain loops, and how they end."""
+
+import unittest
+
+import ends
+import world
+
+PYTHON = world.find_python("mxnet")
+JOB = world.JOBS / "mxnet_job.py"
+PROGRAMS = (
+    "collectives begin trainer clipped module fit two half convolution behind refused"
+).split()
+
+
+class Results(unittest.TestCase):
+    def holds(self, n_ranks, programs, **more):
+        ended = world.end(world.start([PYTHON, JOB, *programs], n_ranks, **more))
+        for rank, found in enumerate(world.said(ended)):
+            self.assertEqual(found, programs, "rank %d" % rank)
+
+    def test_two_ranks(self):
+        self.holds(2, PROGRAMS)
+
+    def test_two_ranks_one_operation_after_another(self):
+        self.holds(2, ["trainer", "module"], MXNET_ENGINE_TYPE="NaiveEngine")
+
+    def test_three_ranks_in_pieces(self):
+        self.holds(3, PROGRAMS, TAUT_RUN_PIECE="64", TAUT_RUN_CREDIT="256", TAUT_RUN_FUSE="0")
+
+
+class Ends(ends.Ends, unittest.TestCase):
+    python, job = PYTHON, world.JOBS / "mxnet_ends.py"
+
+
+if __name__ == "__main__":
+    world.main("mxnet", PYTHON)

@@ -1,0 +1,40 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""TensorFlow jobs with Taut's distributed optimizer, of 2 and 3 ranks: their results
+against plain loops, and how they end."""
+
+import unittest
+
+import ends
+import world
+
+PYTHON = world.find_python("tensorflow")
+JOB = world.JOBS / "tensorflow_job.py"
+PROGRAMS = (
+    "collectives begin eager function tape_in_function fit exact two_optimizers "
+    "none_and_constant sparse half loss_scale shapes saved refused"
+).split()
+
+
+class Results(unittest.TestCase):
+    def holds(self, n_ranks, programs, **more):
+        ended = world.end(world.start([PYTHON, JOB, *programs], n_ranks, **more))
+        for rank, found in enumerate(world.said(ended)):
+            self.assertEqual(found, programs, "rank %d" % rank)
+
+    def test_two_ranks_with_one_thread(self):
+        # none_and_constant first: it counts all that was summed
+        programs = ["none_and_constant"] + [p for p in PROGRAMS if p != "none_and_constant"]
+        self.holds(2, programs, TAUT_TEST_THREADS="1")
+
+    def test_three_ranks_in_pieces(self):
+        programs = [p for p in PROGRAMS if p not in ("none_and_constant", "exact", "refused")]
+        self.holds(3, programs, TAUT_RUN_PIECE="64", TAUT_RUN_CREDIT="256", TAUT_RUN_FUSE="0")
+
+
+class Ends(ends.Ends, unittest.TestCase):
+    python, job = PYTHON, world.JOBS / "tensorflow_ends.py"
+
+
+if __name__ == "__main__":
+    world.main("tensorflow", PYTHON)
