@@ -95,40 +95,41 @@ def _meet(size, environment):
     return "%s:%d" % (host, _own_port(environment))
 
 
-def find(environment=None):
+def _told(environment):
+    """(rank, size, local rank or None, where they meet or None); None: nobody told."""
+    rank, size = (_number(name, environment) for name in ("TAUT_RANK", "TAUT_RANKS"))
+    if rank is not None and size is not None:
+        return rank, size, None, None
+    told = _adapter.launcher_ranks(environment)
+    if told is not None:
+        return (*told, None)
+    cluster = _cluster(environment)
+    if cluster is not None:
+        rank, size, meet = cluster
+        return rank, size, None, environment.get("TAUT_MEET") or meet
+    return None
+
+
+def find(environment=os.environ):
     """The Place of this process; local_rank, local_size None: not told. ValueError:
     what the environment lacks."""
-    environment = os.environ if environment is None else environment
-    rank, size = (_number(name, environment) for name in ("TAUT_RANK", "TAUT_RANKS"))
-    told = None
-    if rank is not None and size is not None:
-        told = rank, size, None
-    else:
-        told = _adapter.launcher_ranks(environment)
-    if told is None:
-        cluster = _cluster(environment)
-        if cluster is None:
-            return Place(0, 1, 0, 1, None)
-        rank, size, meet = cluster
-        return Place(rank, size, None, None, environment.get("TAUT_MEET") or meet)
-    rank, size, local = told
+    rank, size, local, meet = _told(environment) or (0, 1, 0, None)
     if not 0 <= rank < size:
         raise ValueError("there is no rank %d of %d" % (rank, size))
     if size == 1:
         return Place(0, 1, 0, 1, None)
-    locals_ = [_number(name, environment) for name in _LOCAL_SIZES]
-    local_size = next((n for n in locals_ if n is not None), None)
-    return Place(rank, size, local, local_size, _meet(size, environment))
+    sizes = [_number(name, environment) for name in _LOCAL_SIZES]
+    local_size = next((n for n in sizes if n is not None), None)
+    return Place(rank, size, local, local_size, meet or _meet(size, environment))
 
 
 # --- the secret -----------------------------------------------------------------------
 
 
-def secret(place, environment=None):
+def secret(place, environment=os.environ):
     """Of the job. TAUT_SECRET, or one made of what only this user can read, a file
     in the user's folder that the first job makes. None: one rank needs none.
     ValueError: there is none to be had."""
-    environment = os.environ if environment is None else environment
     if place.size == 1:
         return None
     if environment.get("TAUT_SECRET"):

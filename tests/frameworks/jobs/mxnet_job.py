@@ -3,13 +3,16 @@
 train is compared with a plain loop in this process, which computes the gradients of all
 ranks and adds them in the order of the ranks."""
 
+import ctypes
 import sys
+import threading
 
 import mxnet as mx
 import numpy as np
 from mxnet import autograd, gluon
 
 import taut.mxnet as hvd
+from taut import _mxnet_engine
 
 STEPS = 5
 BATCH = 8
@@ -319,6 +322,52 @@ def behind():
     alone.step = slower
     plain(theirs, alone)
     same(ours, theirs)
+
+
+class Held:
+    """An array that the engine lets nobody have until go()."""
+
+    def __init__(self, array):
+        self.begun, self.completion = threading.Event(), None
+        self.begin = _mxnet_engine._BEGIN(self._begin)
+        context, kind = _mxnet_engine._Context(1, 0), ctypes.c_int(3)
+        handles = (ctypes.c_void_p * 1)(array.handle)
+        mx.base.check_call(
+            mx.base._LIB.MXEnginePushAsyncND(
+                self.begin, None, None, ctypes.byref(context), None, 0, handles, 1,
+                ctypes.byref(kind), 0, b"held", ctypes.c_bool(False),
+            )
+        )  # fmt: skip
+        self.begun.wait()
+
+    def _begin(self, _, complete, number):
+        kind = _mxnet_engine._Completion
+        self.completion = kind.from_buffer_copy(ctypes.string_at(complete, ctypes.sizeof(kind)))
+        self.begun.set()
+
+    def go(self):
+        call = _mxnet_engine._COMPLETE(self.completion.callback)
+        call(self.completion.engine, self.completion.parameter, None)
+
+
+def crosses():
+    """The last layer's gradient does not come for now: the first layer's is summed, its
+    update made, and its part of the next forward pass computed."""
+    ours = net(hybrid=False)
+    distributed = hvd.DistributedTrainer(ours.collect_params(), "sgd", dict(SGD))
+    x, y = batches(hvd.rank())
+    backward(ours, x[0], y[0])
+    distributed.step(BATCH)
+    before = ours[0].weight.data().asnumpy()
+    backward(ours, x[1], y[1])
+    mx.nd.waitall()
+    held = Held(ours[2].weight.grad())
+    distributed.step(BATCH)
+    ours[0](mx.nd.array(x[2])).wait_to_read()
+    assert not np.array_equal(ours[0].weight.data().asnumpy(), before)
+    on_all_ranks([ours[0].weight.data().asnumpy()])
+    held.go()
+    on_all_ranks([p.data().asnumpy() for p in parameters(ours)])
 
 
 def refused():

@@ -6,6 +6,7 @@ of all ranks and adds them in the order of the ranks."""
 import os
 import sys
 import tempfile
+import time
 
 import keras
 import numpy as np
@@ -298,6 +299,62 @@ def two_optimizers():
         for net, theirs in zip(nets, pairs):
             plain(theirs, keras.optimizers.SGD(0.1), gradients_function(theirs), all_batches())
             same(net, theirs)
+
+
+def other_order():
+    """Gradients of two optimizers that arrive in another order on each rank: what is
+    waited for first must not keep the thread that the others need."""
+    nets, pairs = [model(1), model(2)], [model(1), model(2)]
+    optimizers = [hvd.DistributedOptimizer(keras.optimizers.SGD(0.1)) for _ in nets]
+
+    @tf.function
+    def both(x, y):
+        found = []
+        for net in nets:
+            with tf.GradientTape() as tape:
+                loss = loss_of(net, x, y)
+            found.append(tape.gradient(loss, net.trainable_variables))
+        late = hvd.rank() % 2
+        with tf.control_dependencies(found[1 - late]):
+            found[late] = [tf.identity(gradient) for gradient in found[late]]
+        for net, optimizer, gradients in zip(nets, optimizers, found):
+            optimizer.apply_gradients(zip(gradients, net.trainable_variables))
+
+    for x, y in zip(*batches(hvd.rank())):
+        both(x, y)
+    for net, theirs in zip(nets, pairs):
+        plain(theirs, keras.optimizers.SGD(0.1), gradients_function(theirs), all_batches())
+        same(net, theirs)
+
+
+def overlap():
+    """The backward pass of the first layer goes on only when the last layer's gradient
+    is summed."""
+    seen = []
+
+    def summed_meanwhile(upstream):
+        end = time.monotonic() + 60
+        while hvd.counts()["bytes"] < 4 and time.monotonic() < end:
+            time.sleep(0.001)
+        seen.append(hvd.counts()["bytes"])
+        return upstream
+
+    @tf.custom_gradient
+    def slow(value):
+        return value, lambda upstream: tf.numpy_function(summed_meanwhile, [upstream], tf.float32)
+
+    first, last = tf.Variable(2.0), tf.Variable(3.0)
+    optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(1.0))
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = slow(first * 5.0) * last
+        optimizer.apply_gradients(zip(tape.gradient(loss, [first, last]), [first, last]))
+
+    step()
+    assert seen == [4], seen
+    on_all_ranks([first.numpy(), last.numpy()])
 
 
 def none_and_constant():
