@@ -16,7 +16,7 @@ import zlib
 
 import numpy as np
 
-from . import _clocks, _coll, _lib, _options, _place
+from . import _clocks, _coll, _launcher, _lib, _options
 
 _started = []  # the Job of this process, at most one
 
@@ -33,7 +33,7 @@ class Job:
         self.kept = {}  # memory of tasks that are under way
         self.sync = None
         self.comm = _coll.Comm(
-            place.rank, place.size, place.meet, _place.secret(place), int(lost_after * 1e9)
+            place.rank, place.size, place.meet, _launcher.secret(place), int(lost_after * 1e9)
         )
         self.before_close = []  # called first
         try:
@@ -82,7 +82,16 @@ class Job:
         """memory is kept until the task is done: what is at address is its own."""
         sync = self._mine()
         with self.lock:
-            self.kept[task] = memory
+            is_open = task in self.kept
+            if not is_open:
+                self.kept[task] = memory
+        if is_open:  # another step's part would be added to the others'
+            why = "gradient %d of rank %d is there again, and its last sum was not taken" % (
+                task,
+                self.rank,
+            )
+            sync.fail(why + ": a step was broken off")
+            raise RuntimeError(why)
         sync.ready(task, address)
 
     def wait(self, task):
@@ -189,7 +198,7 @@ class Job:
 def start(lost_after):
     """The Job of this process, made if there is none."""
     if not _started or _started[0].sync is None:
-        _started[:] = [Job(_place.find(), lost_after)]
+        _started[:] = [Job(_launcher.find(), lost_after)]
         atexit.register(_at_exit, _started[0])
     return _started[0]
 

@@ -11,7 +11,7 @@ import world
 PYTHON = world.find_python("mxnet")
 JOB = world.JOBS / "mxnet_job.py"
 PROGRAMS = (
-    "collectives begin trainer clipped module fit two half convolution behind crosses refused"
+    "collectives begin trainer clipped module fit two half convolution behind crosses refused again"
 ).split()
 
 

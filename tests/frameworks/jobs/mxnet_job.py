@@ -280,8 +280,8 @@ def convolution():
     """Layers whose kernels may keep memory in an order of their own; accumulated over
     two backward passes."""
     made = gluon.nn.HybridSequential()
-    made.add(gluon.nn.Conv2D(8, 3, in_channels=3), gluon.nn.BatchNorm(in_channels=8))
-    made.add(gluon.nn.Conv2D(16, 3, in_channels=8), gluon.nn.Dense(2))
+    made.add(gluon.nn.Conv2D(32, 3, in_channels=3), gluon.nn.BatchNorm(in_channels=32))
+    made.add(gluon.nn.Conv2D(64, 3, in_channels=32), gluon.nn.Dense(2))
     mx.random.seed(3)
     made.initialize(mx.init.Normal(0.1))
     made.hybridize()
@@ -368,6 +368,15 @@ def crosses():
     on_all_ranks([ours[0].weight.data().asnumpy()])
     held.go()
     on_all_ranks([p.data().asnumpy() for p in parameters(ours)])
+
+
+def again():
+    """Another job after the end of one."""
+    hvd.shutdown()
+    assert not hvd.is_initialized()
+    raises(RuntimeError, "init()", hvd.rank)
+    hvd.init()
+    trainer()
 
 
 def refused():

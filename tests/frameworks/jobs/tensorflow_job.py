@@ -474,6 +474,55 @@ def saved():
         loaded.fit(*[a[0] for a in batches(0)], batch_size=BATCH, verbose=0)
 
 
+def kinds():
+    """Gradients of each type, eagerly and in a function: n (n + 1) / 2, exactly."""
+    n = hvd.size()
+    for kind in ("float16", "bfloat16", "float32", "float64"):
+        v = tf.Variable(tf.ones([3], kind))
+        mine = tf.constant(hvd.rank() + 1, kind)
+
+        def summed():
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(v * v * mine)
+            return hvd.DistributedGradientTape(tape, op=hvd.Sum).gradient(loss, [v])[0]
+
+        for call in (summed, tf.function(summed)):
+            found = call()
+            assert found.dtype == v.dtype
+            assert tf.cast(found, "float64").numpy().tolist() == [n * (n + 1.0)] * 3, kind
+
+
+def again():
+    """Another job after the end of one."""
+    hvd.shutdown()
+    assert not hvd.is_initialized()
+    raises(RuntimeError, "init()", hvd.rank)
+    hvd.init()
+    function()
+
+
+def broken_off():
+    """A step that ended in the middle: its gradient must not be taken for the next one's.
+    Last of all programs, for it ends the job on all ranks."""
+    v = tf.Variable([1.0, 2.0])
+
+    @tf.function
+    def step():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(v * v)
+        return hvd.DistributedGradientTape(tape).gradient(loss, v)
+
+    step()
+    if hvd.rank() == 0:
+        sums, (part,) = hvd._sums[0], [np.ones(2, np.float32)]
+        task = max(sums.tasks.values())
+        sums.job.ready(task, part.ctypes.data, part)  # and nobody waits
+        raises(tf.errors.OpError, "was not taken", step)
+    else:
+        step_until_error = lambda: [step() for _ in range(2)]  # noqa: E731
+        raises(tf.errors.OpError, "rank 0", step_until_error)
+
+
 def refused():
     sgd = keras.optimizers.SGD
     raises(ValueError, "backward_passes", hvd.DistributedOptimizer, sgd(), backward_passes_per_step=2)
