@@ -122,7 +122,7 @@ class Engine:
         ]
         new = [(name, array) for name, array in named if name not in self.tasks]
         if new:
-            self.drain(None)
+            self.drain()
             self.check()
             first = len(self.job.rows)
             declared = self.job.declare(
@@ -133,11 +133,10 @@ class Engine:
 
     def sum(self, task, array, priority):
         """array becomes the sum, in the order of the engine. Returns at once."""
+        if task in self.pushed:  # of an earlier step: MXNet may be far behind
+            self._await(self.pushed.get(task))
         self.check()
         with self.changed:
-            if task in self.pushed:  # of an earlier step: MXNet may be far behind
-                self.changed.wait_for(lambda: task not in self.pushed or self.error)
-                self.check()
             self.pushed[task] = array
             if self.thread is None:
                 self.thread = threading.Thread(target=self._complete_all, daemon=True)
@@ -161,10 +160,26 @@ class Engine:
             )
         )
 
-    def drain(self, seconds):
+    def _await(self, array):
+        """Until its sum is completed. What could not compute the gradient is a failure:
+        the engine then leaves the sum out, and begins nothing."""
+        try:
+            if array is not None:
+                array.wait_to_read()
+        except MXNetError as why:
+            self._fail(why)
+
+    def drain(self):
         """Until all that was pushed is completed and our thread is at rest."""
+        for array in list(self.pushed.values()):
+            self._await(array)
+        self._rest(None)
+
+    def _rest(self, seconds):
         with self.changed:
-            self.changed.wait_for(lambda: not self.pushed and self.is_parked, seconds)
+            self.changed.wait_for(
+                lambda: (self.error or not self.pushed) and self.is_parked, seconds
+            )
 
     # --- the engine's threads ---------------------------------------------------------------------
 
@@ -234,7 +249,7 @@ class Engine:
     def close(self):
         """What is under way is waited for where it can come, then ended."""
         if getattr(sys, "last_value", None) is None and self.error is None:
-            self.drain(DRAIN_SECONDS)
+            self._rest(DRAIN_SECONDS)
         with self.changed:
             is_over = not self.pushed
         if not is_over:

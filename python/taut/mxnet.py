@@ -9,6 +9,7 @@
 docs/frameworks.md has what is there, and what is not."""
 
 import itertools
+import os
 import types
 
 import mxnet as mx
@@ -39,6 +40,16 @@ def shutdown():
     """Ends this rank's part, when what is under way is done. At exit it is done anyhow."""
     _job.stop()
     _engines.clear()
+
+
+def _before_fork():
+    """MXNet stops its threads before a fork, and whoever forks holds Python's lock, which
+    operations of ours need to begin: there must be none."""
+    if _engines and _engines[0].job.pid == os.getpid():
+        _engines[0].drain()
+
+
+os.register_at_fork(before=_before_fork)
 
 
 def is_initialized():

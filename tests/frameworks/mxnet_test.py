@@ -11,7 +11,7 @@ import world
 PYTHON = world.find_python("mxnet")
 JOB = world.JOBS / "mxnet_job.py"
 PROGRAMS = (
-    "collectives begin trainer clipped module fit two half convolution behind crosses refused again"
+    "collectives begin trainer clipped module fit two half convolution behind crosses forks refused again"
 ).split()
 
 
@@ -33,6 +33,13 @@ class Results(unittest.TestCase):
 
 class Ends(ends.Ends, unittest.TestCase):
     python, job = PYTHON, world.JOBS / "mxnet_ends.py"
+
+    def test_gradient_cannot_be_computed(self):
+        """On rank 1, which hears of it in its next step, and reads nothing."""
+        ended = self.ranks("breaks")
+        self.assertEqual(ended[1][0], 0, ended[1][2][-2000:])
+        self.assertIn("raised", ended[1][1])
+        self.raised_on_others(ended, "rank 1")
 
 
 if __name__ == "__main__":

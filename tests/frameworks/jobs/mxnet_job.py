@@ -4,6 +4,7 @@ train is compared with a plain loop in this process, which computes the gradient
 ranks and adds them in the order of the ranks."""
 
 import ctypes
+import os
 import sys
 import threading
 
@@ -367,6 +368,21 @@ def crosses():
     assert not np.array_equal(ours[0].weight.data().asnumpy(), before)
     on_all_ranks([ours[0].weight.data().asnumpy()])
     held.go()
+    on_all_ranks([p.data().asnumpy() for p in parameters(ours)])
+
+
+def forks():
+    """Processes that are made while sums are under way, as those of a DataLoader:
+    MXNet's engine stops its threads for that, and they must not need this one."""
+    ours = net(layers=(256, 256, 2))
+    distributed = hvd.DistributedTrainer(ours.collect_params(), "sgd", dict(SGD))
+    for x, y in zip(*batches(hvd.rank())):
+        backward(ours, x, y)
+        distributed.step(BATCH)
+        child = os.fork()
+        if child == 0:
+            os._exit(0)
+        assert os.waitpid(child, 0)[1] == 0
     on_all_ranks([p.data().asnumpy() for p in parameters(ours)])
 
 

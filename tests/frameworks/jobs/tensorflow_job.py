@@ -251,6 +251,17 @@ def fit():
         same(net, theirs)
 
 
+def unbuilt():
+    """A model that has no variables before its first batch."""
+    keras.utils.set_random_seed(hvd.rank())
+    net = keras.Sequential([keras.layers.Dense(8, "relu"), keras.layers.Dense(2)])
+    net.compile(hvd.DistributedOptimizer(keras.optimizers.Adam(0.01)), loss="mse")
+    x, y = (a.reshape(-1, a.shape[-1]) for a in batches(hvd.rank()))
+    callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0)]
+    net.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=callbacks)
+    on_all_ranks([np.asarray(v) for v in net.variables + net.optimizer.variables])
+
+
 def exact():
     """Small whole numbers in 64 bits: no rounding anywhere, so the ranks' training is that
     of one process with all batches in one, to the last bit."""
