@@ -1,10 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients of TensorFlow summed by Taut: eagerly, and by operations of a function.
 
-A function gets, for each gradient, a ready operation, which copies the gradient,
-hands it to the scheduler's thread and returns; it depends on the gradient alone, so
-it runs while the rest of the backward pass does. Then wait operations, each for
-some of the gradients.
+A function gets, for each gradient, or for some small ones that follow each other
+(TAUT_RUN_FUSE bytes), a ready operation, which copies them, hands them to the
+scheduler's thread and returns; it depends on its gradients alone, so it runs while
+the rest of the backward pass does. Then wait operations, each for some of the
+gradients.
 
 No rank blocks where another needs it: a wait begins when all ready operations of its
 gradients' call have run, and each operation that blocks, of whatever call, begins
@@ -40,17 +41,18 @@ class _Buffers:
     """Memory of sums, which tensors share. It is used again when no tensor, and
     nobody else, holds it."""
 
-    FREE = 3  # references: the list's, the loop's and the question's own
+    FREE = 3  # references: the row's, the loop's and the question's own
 
     def __init__(self):
-        self.made = {}  # by task
+        self.made = {}  # by task: rows of memory and its address
 
     def take(self, task, shape, dtype):
         made = self.made.setdefault(task, [])
-        for buffer in made:
+        for buffer, address in made:
             if sys.getrefcount(buffer) <= self.FREE:
-                return buffer
-        made.append(_aligned(shape, dtype))
+                return buffer, address
+        buffer = _aligned(shape, dtype)
+        made.append((buffer, buffer.ctypes.data))
         return made[-1]
 
 
@@ -62,6 +64,23 @@ class Part:
         self.dtype = np.dtype(tensor.dtype.as_numpy_dtype)
         self.count = int(np.prod(self.shape, dtype=np.int64))
         self.task = None
+
+    def place(self):
+        """All but the tensor, which an operation must not keep."""
+        return self.task, self.shape, self.dtype
+
+
+def _runs(parts, most_bytes):
+    """Parts one after another, so many that their bytes are at most that, or one."""
+    runs, size = [], 0
+    for part in parts:
+        own = part.count * part.dtype.itemsize
+        if not runs or size + own > most_bytes:
+            runs.append([])
+            size = 0
+        runs[-1].append(part)
+        size += own
+    return runs
 
 
 def _function(graph):
@@ -136,10 +155,10 @@ class Sums:
         for part in parts:
             part.task = self.tasks[part.key]
 
-    def _begin(self, part, array):
-        buffer = self.buffers.take(part.task, part.shape, part.dtype)
+    def _begin(self, place, array):
+        buffer, address = self.buffers.take(*place)
         np.copyto(buffer, array)
-        self.job.ready(part.task, buffer.ctypes.data, buffer)
+        self.job.ready(place[0], address, buffer)
 
     def _end(self, task, after):
         buffer = self.job.wait(task)
@@ -151,14 +170,15 @@ class Sums:
 
     def _eagerly(self, parts, after):
         for part in parts:
-            self._begin(part, _array(part.tensor))
+            self._begin(part.place(), _array(part.tensor))
         return [_tensor(self._end(part.task, after)) for part in parts]
 
     # --- in a function -------------------------------------------------------------------
 
     def _traced(self, parts, after):
         still = self.still.read_value()
-        ready = [self._ready_operation(part, still) for part in parts]
+        together = _runs(parts, self.job.limits.fuse)
+        ready = [self._ready_operation(some, still) for some in together]
         all_ready = tf.add_n(ready)
         with tf.control_dependencies([all_ready]):
             before = self.turn.assign_add(1, read_value=False)
@@ -172,16 +192,16 @@ class Sums:
             self.turn.assign_add(1, read_value=False)
         return results
 
-    def _ready_operation(self, part, still):
-        shape, dtype, task = part.shape, part.dtype, part.task
-        begin, like = self._begin, Part.__new__(Part)
-        like.shape, like.dtype, like.task = shape, dtype, task  # not the tensor
+    def _ready_operation(self, parts, still):
+        begin, places = self._begin, [part.place() for part in parts]
 
-        def ready(array, _):
-            begin(like, array)
+        def ready(_, *arrays):
+            for place, array in zip(places, arrays):
+                begin(place, array)
             return np.int32(0)
 
-        return tf.numpy_function(ready, [part.tensor, still], tf.int32, stateful=False)
+        tensors = [part.tensor for part in parts]
+        return tf.numpy_function(ready, [still, *tensors], tf.int32, stateful=False)
 
     def _wait_operation(self, parts, after, all_ready):
         tasks, end = [part.task for part in parts], self._end

@@ -33,6 +33,12 @@ class Results(unittest.TestCase):
 
 class Ends(ends.Ends, unittest.TestCase):
     python, job = PYTHON, world.JOBS / "mxnet_ends.py"
+    killed_among = 3
+
+    def test_rank_leaves(self):
+        ended = self.ranks("leaves")
+        self.assertEqual(ended[1][0], 0, ended[1][2][-2000:])
+        self.raised_on_others(ended, "rank 1")
 
     def test_gradient_cannot_be_computed(self):
         """On rank 1, which hears of it in its next step, and reads nothing."""

@@ -19,7 +19,8 @@ def find_python(framework):
     own = ROOT / "build-python" / framework / "bin" / "python"
     for path in (os.environ.get("TAUT_%s_PYTHON" % framework.upper()), str(own)):
         if path and os.access(path, os.X_OK):
-            found = subprocess.run([path, "-c", "import " + framework], capture_output=True)
+            asks = "import importlib.util as u, sys; sys.exit(u.find_spec(%r) is None)"
+            found = subprocess.run([path, "-c", asks % framework], capture_output=True)
             return path if found.returncode == 0 else None
     return None
 
@@ -85,7 +86,7 @@ def start(command, n_ranks, told=None, **more):
     return processes
 
 
-def end(processes, seconds=150):
+def end(processes, seconds=400):
     """Exit status, output and errors of each; none is left behind."""
     ended = []
     try:
