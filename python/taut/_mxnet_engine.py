@@ -30,6 +30,7 @@ from mxnet.base import _LIB, MXNetError, check_call
 SERIES = "1.9."
 CPU_PRIORITIZED = 3  # enum class FnProperty: threads that no computation keeps
 SECONDS = 1.0  # in which our thread looks whether it shall end
+LOOK_SECONDS = 5.0  # after which a sum that does not come is looked for
 DRAIN_SECONDS = 10.0  # at the end of a job, for what is under way
 
 _pointer = ctypes.c_void_p
@@ -133,8 +134,7 @@ class Engine:
 
     def sum(self, task, array, priority):
         """array becomes the sum, in the order of the engine. Returns at once."""
-        if task in self.pushed:  # of an earlier step: MXNet may be far behind
-            self._await(self.pushed.get(task))
+        self._await_task(task)
         self.check()
         with self.changed:
             self.pushed[task] = array
@@ -160,12 +160,21 @@ class Engine:
             )
         )
 
+    def _await_task(self, task):
+        """Until its sum of the step before is completed: MXNet may be far behind. Not
+        by its array, which this step's backward pass writes already, but where it
+        takes so long that something may be wrong."""
+        with self.changed:
+            self.changed.wait_for(lambda: task not in self.pushed or self.error, LOOK_SECONDS)
+            array = self.pushed.get(task)
+        if array is not None and self.error is None:
+            self._await(array)
+
     def _await(self, array):
         """Until its sum is completed. What could not compute the gradient is a failure:
         the engine then leaves the sum out, and begins nothing."""
         try:
-            if array is not None:
-                array.wait_to_read()
+            array.wait_to_read()
         except MXNetError as why:
             self._fail(why)
 

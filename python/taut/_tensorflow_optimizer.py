@@ -51,7 +51,7 @@ class How:
         if sums.job.size == 1:
             return list(gradients)
         factor, after = _reductions.factors(self.op, self.predivide, sums.job.size)
-        summed = [self.dense(*both) for both in zip(gradients, sources)]
+        summed = [self.dense(*both) for both in zip(gradients, sources, strict=True)]
         parts, contexts, places = [], [], []
         for i, (gradient, source) in enumerate(zip(summed, sources)):
             if gradient is None:
