@@ -19,18 +19,19 @@ _LAUNCHERS = (
 )
 
 
-def _number(name):
+def _number(name, environment):
     try:
-        return int(os.environ[name])
+        return int(environment[name])
     except (KeyError, ValueError):
         return None
 
 
-def launcher_ranks():
+def launcher_ranks(environment=os.environ):
     """(rank, world size, local rank or None) from the environment, or None."""
-    for rank, world, local in _LAUNCHERS:
-        if _number(rank) is not None and _number(world) is not None:
-            return _number(rank), _number(world), _number(local)
+    for names in _LAUNCHERS:
+        rank, world, local = (_number(name, environment) for name in names)
+        if rank is not None and world is not None:
+            return rank, world, local
     return None
 
 

@@ -269,8 +269,8 @@ static void test_fork(void **state)
 	if (!child) {
 		struct taut_sync *sync = ranks.rank[0].sync;
 
-		_exit(taut_sync_start(sync, NULL, &run, NULL) != TAUT_EINVAL ||
-			taut_sync_finish(sync, 0, -1, NULL) != TAUT_EINVAL);
+		_exit(taut_sync_start(sync, NULL, &run, NULL) != TAUT_EIO ||
+			taut_sync_finish(sync, 0, -1, NULL) != TAUT_EIO);
 	}
 	assert_true(child > 0);
 	assert_int_equal(waitpid(child, &status, 0), child);

@@ -1,0 +1,227 @@
+# SPDX-License-Identifier: Apache-2.0
+"""This process's part of a job: what tensorflow.py and mxnet.py share. One communicator,
+and over it the sums of gradients; arrays are NumPy's, or addresses.
+
+Tasks, one for each gradient, are numbered in the order in which they are declared,
+which must be the same on all ranks. Some more may be declared at any time at which
+nothing is under way: the sums are then opened anew."""
+
+import atexit
+import hashlib
+import os
+import pickle
+import sys
+import threading
+import zlib
+
+import numpy as np
+
+from . import _clocks, _coll, _launcher, _lib, _options
+
+_started = []  # the Job of this process, at most one
+
+
+class Job:
+    def __init__(self, place, lost_after):
+        if not _lib.has(*_coll.NEEDS):
+            raise RuntimeError("there is no libtaut: TAUT_LIB names it")
+        options = _options.Options()
+        self.limits = options.limits(options.order)
+        self.rank, self.size, self.pid = place.rank, place.size, os.getpid()
+        self.lock = threading.Lock()
+        self.rows = []  # of each task: kind, count, priority, factor
+        self.kept = {}  # memory of tasks that are under way
+        self.sync = None
+        self.comm = _coll.Comm(
+            place.rank, place.size, place.meet, _launcher.secret(place), int(lost_after * 1e9)
+        )
+        self.before_close = []  # called first
+        try:
+            self.sync = _coll.Sync(self.comm, self.limits)
+            self.local_rank, self.local_size = self._local(place)
+        except BaseException:
+            self.close()
+            raise
+
+    def _local(self, place):
+        """The rank among those of this host, and their number."""
+        if place.local_rank is not None and place.local_size is not None:
+            return place.local_rank, place.local_size
+        name = hashlib.sha256(_clocks._identity().encode()).digest()[:8]
+        hosts = self.allgather(np.frombuffer(name, np.int64))
+        mine = hosts == hosts[self.rank]
+        return int(mine[: self.rank].sum()), int(mine.sum())
+
+    def _mine(self):
+        if os.getpid() != self.pid:
+            raise RuntimeError("this process was forked: the job is its parent's")
+        if self.sync is None:
+            raise RuntimeError("the job is over")
+        return self.sync
+
+    # --- gradients ----------------------------------------------------------------------
+
+    def declare(self, rows):
+        """rows: (kind, count, priority, factor); their tasks. At the same place of the
+        program on every rank, nothing under way."""
+        self._mine()
+        with self.lock:
+            if self.kept:
+                raise RuntimeError("gradients are declared while others are under way")
+            first = len(self.rows)
+            self.rows.extend(rows)
+            self.sync.close()
+            # What a rank sends over the new one must not come to another's old one.
+            self.comm.barrier()
+            self.sync = _coll.Sync(self.comm, self.limits)
+            for row in self.rows:
+                self.sync.declare(*row)
+            return list(range(first, len(self.rows)))
+
+    def ready(self, task, address, memory):
+        """memory is kept until the task is done: what is at address is its own."""
+        sync = self._mine()
+        with self.lock:
+            is_open = task in self.kept
+            if not is_open:
+                self.kept[task] = memory
+        if is_open:  # another step's part would be added to the others'
+            why = "gradient %d of rank %d is there again, and its last sum was not taken" % (
+                task,
+                self.rank,
+            )
+            sync.fail(why + ": a step was broken off")
+            raise RuntimeError(why)
+        sync.ready(task, address)
+
+    def wait(self, task):
+        """Until it is done. What was given as memory."""
+        self._mine().wait(task)
+        return self.done(task)
+
+    def done(self, task):
+        with self.lock:
+            return self.kept.pop(task)
+
+    def next(self, seconds):
+        return self._mine().next(seconds)
+
+    # --- other collectives ------------------------------------------------------------------
+    # Arrays are contiguous, and changed in place where nothing else is said.
+
+    def allreduce(self, array, reduction="sum"):
+        kind = array.dtype.name
+        if kind not in _coll.TYPES:
+            raise TypeError("there are no sums of %s" % kind)
+        if array.size:
+            self._mine().run(
+                _coll.ALLREDUCE, kind, array.ctypes.data, array.size, reduction
+            )
+        return array
+
+    def broadcast(self, array, root):
+        self._check_root(root)
+        if array.nbytes:
+            self._mine().run(
+                _coll.BROADCAST, "uint8", array.ctypes.data, array.nbytes, root=root
+            )
+        return array
+
+    def allgather(self, array):
+        """All ranks' arrays, one after another; they differ in their first dimension
+        at most."""
+        array = np.ascontiguousarray(array)
+        if array.ndim == 0:
+            raise ValueError("expected at least one dimension")
+        told = np.zeros((2, self.size), np.int64)
+        like = "%s %r" % (array.dtype.name, array.shape[1:])
+        told[0, self.rank], told[1, self.rank] = len(array), zlib.crc32(like.encode())
+        self.allreduce(told)
+        for rank in range(self.size):
+            if told[1, rank] != told[1, 0]:
+                raise ValueError(
+                    "rank %d gathers elements of another type or shape than rank 0" % rank
+                )
+        row = array.dtype.itemsize * int(np.prod(array.shape[1:], dtype=np.int64))
+        most = int(told[0].max()) * row
+        blocks = np.zeros((self.size, most), np.uint8)
+        blocks[self.rank, : array.nbytes] = array.reshape(-1).view(np.uint8)
+        if most:
+            self._mine().run(_coll.ALLGATHER, "uint8", blocks.ctypes.data, blocks.size)
+        parts = [blocks[rank, : int(told[0, rank]) * row] for rank in range(self.size)]
+        flat = np.concatenate(parts).view(array.dtype)
+        return flat.reshape((int(told[0].sum()),) + array.shape[1:])
+
+    def broadcast_object(self, value, root):
+        self._check_root(root)
+        text = pickle.dumps(value) if self.rank == root else b""
+        size = np.array([len(text)], np.int64)
+        self.broadcast(size, root)
+        data = np.zeros(int(size[0]), np.uint8)
+        if self.rank == root:
+            data[:] = np.frombuffer(text, np.uint8)
+        self.broadcast(data, root)
+        return value if self.rank == root else pickle.loads(data.tobytes())
+
+    def allgather_object(self, value):
+        data = np.frombuffer(pickle.dumps(value), np.uint8)
+        sizes = self.allgather(np.array([len(data)], np.int64))
+        ends = np.cumsum(sizes)
+        everything = self.allgather(data)
+        return [
+            pickle.loads(everything[end - size : end].tobytes())
+            for end, size in zip(ends, sizes)
+        ]
+
+    def barrier(self):
+        self.allreduce(np.zeros(1, np.int32))
+
+    def _check_root(self, root):
+        if not 0 <= root < self.size:
+            raise ValueError("there is no rank %r of %d" % (root, self.size))
+
+    # --- the end ------------------------------------------------------------------------------
+
+    def close(self):
+        """At any moment; the others hear of what they will wait for in vain."""
+        if os.getpid() != self.pid:
+            return
+        for call in getattr(self, "before_close", ()):
+            call()
+        sync, self.sync = self.sync, None
+        if sync:
+            sync.close()
+        if self.comm:
+            self.comm.close()
+
+
+def start(lost_after):
+    """The Job of this process, made if there is none."""
+    if not _started or _started[0].sync is None:
+        _started[:] = [Job(_launcher.find(), lost_after)]
+        atexit.register(_at_exit, _started[0])
+    return _started[0]
+
+
+def get():
+    if not _started or _started[0].sync is None:
+        raise RuntimeError("init() was not called, or shutdown() was")
+    return _started[0]
+
+
+def has_started():
+    return bool(_started) and _started[0].sync is not None
+
+
+def stop():
+    if _started:
+        job = _started.pop()
+        atexit.unregister(_at_exit)
+        job.close()
+
+
+def _at_exit(job):
+    """Nobody called shutdown(). A job that ends by an exception says so."""
+    if job.sync and job.pid == os.getpid() and getattr(sys, "last_value", None) is not None:
+        job.sync.fail("rank %d ended by %s" % (job.rank, type(sys.last_value).__name__))
+    job.close()
