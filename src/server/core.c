@@ -121,7 +121,7 @@ const char *tauti_presence_text(enum tauti_presence presence)
 		[TAUTI_EXPECTED] = "is expected",
 		[TAUTI_JOINED] = "is there already",
 		[TAUTI_DECLARED] = "is there already",
-		[TAUTI_LEFT] = "has left, and may not come back",
+		[TAUTI_DEPARTED] = "has left, and may not come back",
 		[TAUTI_GONE] = "was lost, and may not come back: rounds went on",
 	};
 
@@ -411,5 +411,5 @@ void tauti_core_left(struct tauti_core *core, uint32_t worker)
 	if (!tauti_is_here(core, worker))
 		return;
 	core->n_left++;
-	go(core, worker, TAUTI_LEFT);
+	go(core, worker, TAUTI_DEPARTED);
 }

@@ -181,7 +181,7 @@ static bool misses_one(struct tauti_core *core, struct tauti_core_part *part)
 		const struct tauti_seat *seat = &part->seats[w];
 
 		wanted |= seat->push != TAUTI_NO_PUSH && !seat->first;
-		if (core->presence[w] == TAUTI_LEFT && !seat->summed &&
+		if (core->presence[w] == TAUTI_DEPARTED && !seat->summed &&
 			seat->push != TAUTI_THERE)
 			missing = w;
 	}

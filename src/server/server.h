@@ -80,7 +80,7 @@ TAUT_NODISCARD taut_status tauti_core_create(
 /* Everything that was begun must be over. NULL is fine. */
 void tauti_core_destroy(struct tauti_core *core);
 
-enum tauti_presence { TAUTI_EXPECTED, TAUTI_JOINED, TAUTI_DECLARED, TAUTI_LEFT,
+enum tauti_presence { TAUTI_EXPECTED, TAUTI_JOINED, TAUTI_DECLARED, TAUTI_DEPARTED,
 	TAUTI_GONE };
 /* "is there already", ... */
 const char *tauti_presence_text(enum tauti_presence presence);
