@@ -265,7 +265,8 @@ static void run(const char *engine, const struct sizes *sizes, uint32_t rank,
 		tauti_shm_create(meet, rank, 2, hosts, true, &pair.engine,
 			&err) :
 		tauti_ucx_create(meet, rank, 2, &pair.engine, &err), &err);
-	check(tauti_meet_watch(meet, lost, NULL, &err), &err);
+	check(tauti_meet_watch(meet,
+		&(struct tauti_watch){ .lost = lost }, &err), &err);
 	measure_all(&pair, sizes);
 	tauti_meet_destroy(meet);
 	pair.engine.table->destroy(pair.engine.context);
