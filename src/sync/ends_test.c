@@ -266,18 +266,22 @@ static void use_once(struct rank *rank)
 {
 	struct taut_error err;
 
-	for (int i = 0; i < 3; i++) {
+	for (int i = 0; i < 60; i++) {
 		struct taut_coll_call call = { .type = TAUT_UINT8, .count = 1,
 			.output = &(uint8_t){ 1 } };
+		struct taut_sync_options options = OPTIONS;
 
+		/* One that comes without a collective between is heard early. */
+		options.order = i % 3 ? TAUT_SCHED_DECLARED : TAUT_SCHED_AGREED;
 		RANK_OK(rank, taut_sync_create(
-			rank->comm, &OPTIONS, &rank->sync, why));
+			rank->comm, &options, &rank->sync, why));
 		if (iterate(rank->sync, 2, &err)) {
 			RANK_CHECK(rank, !"a failure");
 			return;
 		}
 		taut_sync_destroy(rank->sync);
-		RANK_OK(rank, taut_comm_run(rank->comm, &call, why));
+		if (i % 2)
+			RANK_OK(rank, taut_comm_run(rank->comm, &call, why));
 	}
 }
 

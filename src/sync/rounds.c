@@ -298,6 +298,17 @@ static taut_status take_limits(struct taut_sync *sync, struct taut_error *err)
 	return TAUT_OK;
 }
 
+/* Whether who has entered the next round means this one. A rank that has left may be
+ * at the first one of the next sync, on the same twin. */
+static bool is_ours(const struct taut_sync *sync)
+{
+	const struct tauti_farewell *farewell = &sync->farewell;
+
+	if (farewell->begun && !farewell->left)
+		return false; /* until it is known who leaves */
+	return !farewell->left || sync->round.n_started < farewell->words[2];
+}
+
 /* A rank that is asked before it ever compared tasks is asked for those. */
 static taut_status move_limits(
 	struct taut_sync *sync, bool *moved, struct taut_error *err)
@@ -307,6 +318,7 @@ static taut_status move_limits(
 	if (round->under_way || round->match < TAUTI_MATCHED ||
 		sync->n_ranks == 1 ||
 		sync->options.order != TAUT_SCHED_DECLARED ||
+		!is_ours(sync) ||
 		(!round->wants_limits && !taut_comm_asked(sync->round_comm)))
 		return TAUT_OK;
 	*moved = true;
@@ -354,7 +366,7 @@ static taut_status hear_asked(
 
 	if (round->match != TAUTI_MATCHED || sync->n_ranks == 1 ||
 		sync->options.order != TAUT_SCHED_AGREED ||
-		round->told_asked > round->n_agree ||
+		round->told_asked > round->n_agree || !is_ours(sync) ||
 		!taut_comm_asked(sync->round_comm))
 		return TAUT_OK;
 	*moved = true;
