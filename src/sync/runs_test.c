@@ -68,7 +68,7 @@ static void test_several(void **state)
 	struct ranks ranks;
 
 	(void)state;
-	for (uint32_t n = 1; n <= RANKS_MOST; n++) {
+	for (uint32_t n = 1; n <= SYNC_RANKS; n++) {
 		ranks_create(&ranks, n, &PLAIN);
 		ranks_each(&ranks, several);
 		ranks_destroy(&ranks);
@@ -157,7 +157,7 @@ static void test_wrong(void **state)
  * it is asked for, the next ones never. */
 static void leave_between(struct rank *rank)
 {
-	static float late[RANKS_MOST][3];
+	static float late[SYNC_RANKS][3];
 	struct taut_error err = { .offset = -1 };
 	float value = 1;
 	uint64_t first = start(rank, &value, 1), second;
@@ -186,7 +186,7 @@ static void test_leave(void **state)
 	struct ranks ranks;
 
 	(void)state;
-	for (uint32_t n = 2; n <= RANKS_MOST; n++) {
+	for (uint32_t n = 2; n <= SYNC_RANKS; n++) {
 		ranks_create(&ranks, n, &PLAIN);
 		ranks_each(&ranks, leave_between);
 		ranks_destroy(&ranks);
