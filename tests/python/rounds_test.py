@@ -103,7 +103,12 @@ class Rounds(unittest.TestCase):
         def other():
             s, _ = listener.socket.accept()
             with s:
-                _rounds._let_in(s, 0, 2, b"of another job")
+                hello = s.recv(_rounds._HELLO, socket.MSG_WAITALL)
+                own = bytes(_rounds._NONCE)
+                s.sendall(own)
+                s.recv(_rounds._PROOF, socket.MSG_WAITALL)
+                nonces = hello[4:] + own
+                s.sendall(_rounds._proof(b"of another job", b"host", 1, 0, nonces))
 
         thread = threading.Thread(target=other)
         thread.start()
