@@ -192,7 +192,8 @@ class Sums:
         if not self.is_complete:
             raise RuntimeError(
                 "%s got a second gradient in an iteration before all parameters had "
-                "their first: TAUT_RUN_GATE=off allows it" % record.name
+                "their first: TAUT_RUN_GATE=off and TAUT_RUN_ORDER=agreed allow it"
+                % record.name
             )
         self.wait_all()
         self.open(self.limits._replace(order="agreed"), [], self.crossing)
@@ -291,14 +292,16 @@ class Sums:
             _pending.settle(record)
 
     def check_declared(self, record):
-        """In the declared order a sum may be one for which others must come first."""
-        if self.limits.order != "declared" or self.is_complete:
+        """In the declared order a sum may be one for which others must come first. What
+        had no gradient yet in this iteration waits for one that had all."""
+        if self.limits.order != "declared" or self.is_complete or record.task not in self.seen:
             return
         first = [r for r in self.records[record.task + 1 :] if r.task not in self.seen]
         if first:
             raise RuntimeError(
                 "%s or its gradient was read before backward() had that of %s, which is "
-                "summed first: find_unused_parameters=True or TAUT_RUN_GATE=off allows it"
+                "summed first: find_unused_parameters=True, or TAUT_RUN_GATE=off and "
+                "TAUT_RUN_ORDER=agreed, allow it"
                 % (record.name, first[-1].name)
             )
 
@@ -326,8 +329,9 @@ class Sums:
             self.collect()
             if not all(r.is_there for r in wanted):
                 _pending.finish(self.arrived())
-                while not all(r.is_there or r.state == IDLE for r in wanted):
-                    self.check_declared(wanted[0])
+                while missing := [r for r in wanted if not r.is_there and r.state != IDLE]:
+                    for record in missing:
+                        self.check_declared(record)
                     self.collect(WAIT_SECONDS)
             ready = set(self.arrived())
             _pending.finish(list(ready.union(wanted)))

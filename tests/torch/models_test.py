@@ -2,13 +2,23 @@
 """Models with tied, repeated, unused and checkpointed parameters, and passes of all
 kinds, give what they give without Taut."""
 
-from ranks import Case, main
+from ranks import LATE, Case, main, programs
 
 
 class Models(Case):
     def test_all(self):
         either = {"unused_and_unread", "unused_accumulates"}
         self.same_as_pytorch("models", on_time={"unused"}, either=either)
+
+    def test_declared_order(self):
+        """The next forward pass waits for sums of the iteration before it."""
+        names = ["attention", "tied", "lstm"]
+        without, _ = programs("models", *names, taut=False)
+        own, _ = programs("models", *names, TAUT_RUN_ORDER="declared", **LATE)
+        for name in names:
+            for rank in range(2):
+                self.assertEqual(own[rank][name]["seen"], without[rank][name]["seen"])
+                self.assertGreater(own[rank][name]["late"], 0)
 
 
 if __name__ == "__main__":
