@@ -340,10 +340,16 @@ class Sums:
         """Updates whose gradients are summed."""
         return [r for r in self.records if r.state == STEPPED and r.is_there]
 
+    def is_under_way(self):
+        is_used_given = self.exchange and self.used_is_given
+        return (is_used_given and not self.used_is_there) or any(
+            r.state != IDLE and not r.is_there for r in self.records
+        )
+
     def drain(self, seconds):
         """Waits for what is under way, as long as it may come."""
         end, told = time.monotonic() + seconds, self.was_told
-        while any(r.state != IDLE and not r.is_there for r in self.records):
+        while self.is_under_way():
             if time.monotonic() >= end or self.is_stuck():
                 return
             try:
