@@ -332,7 +332,8 @@ class Group(dist.ProcessGroup):
         with self._begin(outputs, opts) as work:
             most = int(table.sum(1).max())
             dtype = outputs[0].dtype
-            mine, rows = work.scratch(most, dtype=dtype), work.scratch(self._size, most, dtype=dtype)
+            mine = work.scratch(most, dtype=dtype)
+            rows = work.scratch(self._size, most, dtype=dtype)
             if most:
                 whole = torch.cat([t.detach().reshape(-1) for t in inputs])
                 mine[: whole.numel()].copy_(whole)
