@@ -8,6 +8,7 @@ type. What PyTorch calls from C++ is found by its name, in Python; so are the na
 that older versions have."""
 
 import functools
+import sys
 
 import torch
 import torch.distributed as dist
@@ -115,15 +116,13 @@ class Group(dist.ProcessGroup):
     def _begin(self, tensors, opts):
         _look(*tensors)
         timeout = opts.timeout.total_seconds() if opts is not None else 0
-        work = Work(self._channel, tensors, timeout if timeout > 0 else None)
-        if self._together is not None:
-            self._together.append(work)
-        return work
+        return Work(self._channel, tensors, timeout if timeout > 0 else None)
 
-    @staticmethod
-    def _began(work, opts):
+    def _began(self, work, opts):
         """All of its runs are begun. Who would wait at once, waits here."""
         work.is_begun = True
+        if self._together is not None:
+            self._together.append(work)
         if opts is not None and not opts.asyncOp:
             work.wait()
         return work
@@ -148,22 +147,22 @@ class Group(dist.ProcessGroup):
             tensors = [tensors]
         for tensor in tensors:
             _reduction(op, tensor.dtype)
-        work = self._begin(tensors, opts)
-        for tensor in tensors:
-            self._reduce_one(work, tensor, op)
-        return self._began(work, opts)
+        with self._begin(tensors, opts) as work:
+            for tensor in tensors:
+                self._reduce_one(work, tensor, op)
+            return self._began(work, opts)
 
     allreduce_coalesced = allreduce
 
     def broadcast(self, tensors, opts=None):
         root = 0 if opts is None else opts.rootRank
-        work = self._begin(tensors, opts)
-        for tensor in tensors:
-            flat = work.in_place(tensor)
-            if flat.numel():
-                at = flat.data_ptr()
-                work.start(BROADCAST, BYTES, at, at, flat.nbytes, 0, root)
-        return self._began(work, opts)
+        with self._begin(tensors, opts) as work:
+            for tensor in tensors:
+                flat = work.in_place(tensor)
+                if flat.numel():
+                    at = flat.data_ptr()
+                    work.start(BROADCAST, BYTES, at, at, flat.nbytes, 0, root)
+            return self._began(work, opts)
 
     def _gather_to(self, work, at, tensor):
         """All ranks' tensors, to an address."""
@@ -194,26 +193,26 @@ class Group(dist.ProcessGroup):
         outputs, tensor = _one(outputs), _one(inputs)
         _same("all_gather", tensor.nbytes, outputs)
         _look(*outputs)
-        work = self._begin(inputs, opts)
-        work.tensors = [outputs]
-        self._gather_list(work, outputs, tensor)
-        return self._began(work, opts)
+        with self._begin(inputs, opts) as work:
+            work.tensors = [outputs]
+            self._gather_list(work, outputs, tensor)
+            return self._began(work, opts)
 
     def allgather_coalesced(self, outputs, inputs, opts=None):
-        work = self._begin(inputs, opts)
-        work.tensors = outputs
-        for i, tensor in enumerate(inputs):
-            self._gather_list(work, [row[i] for row in outputs], tensor)
-        return self._began(work, opts)
+        with self._begin(inputs, opts) as work:
+            work.tensors = outputs
+            for i, tensor in enumerate(inputs):
+                self._gather_list(work, [row[i] for row in outputs], tensor)
+            return self._began(work, opts)
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         for output, tensor in zip(outputs, inputs):
             _same("all_gather_into_tensor", tensor.nbytes * self._size, [output])
         _look(*inputs)
-        work = self._begin(outputs, opts)
-        for output, tensor in zip(outputs, inputs):
-            self._gather_to(work, work.in_place(output).data_ptr(), tensor)
-        return self._began(work, opts)
+        with self._begin(outputs, opts) as work:
+            for output, tensor in zip(outputs, inputs):
+                self._gather_to(work, work.in_place(output).data_ptr(), tensor)
+            return self._began(work, opts)
 
     def all_gather_single(self, output, tensor, opts=None):
         return self.all_gather_single_coalesced([output], [tensor], opts)
@@ -221,7 +220,7 @@ class Group(dist.ProcessGroup):
     def _scatter_sum(self, work, output, whole, op):
         """whole: all ranks' blocks, one after the other; it is written over."""
         kind, many, reduction, divides = _reduction(op, output.dtype)
-        block = whole.view(self._size, -1)[self._rank]
+        block = whole.view(self._size, whole.numel() // self._size)[self._rank]
         if divides:
             work.after.append(lambda: self._divide(block))
         work.after.append(lambda: output.copy_(block.view(output.shape)))
@@ -239,12 +238,12 @@ class Group(dist.ProcessGroup):
             )
         _same("reduce_scatter", output.nbytes, tensors)
         _look(*tensors)
-        work = self._begin(outputs, opts)
-        whole = work.scratch(self._size, output.numel(), dtype=output.dtype)
-        for row, tensor in zip(whole, tensors):
-            row.view(tensor.shape).copy_(tensor.detach())
-        self._scatter_sum(work, output, whole, op)
-        return self._began(work, opts)
+        with self._begin(outputs, opts) as work:
+            whole = work.scratch(self._size, output.numel(), dtype=output.dtype)
+            for row, tensor in zip(whole, tensors):
+                row.view(tensor.shape).copy_(tensor.detach())
+            self._scatter_sum(work, output, whole, op)
+            return self._began(work, opts)
 
     def reduce_scatter_single_coalesced(self, outputs, inputs, opts=None):
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
@@ -252,20 +251,20 @@ class Group(dist.ProcessGroup):
             _reduction(op, output.dtype)
             _same("reduce_scatter_tensor", output.nbytes * self._size, [tensor])
         _look(*inputs)
-        work = self._begin(outputs, opts)
-        for output, tensor in zip(outputs, inputs):
-            whole = work.scratch(tensor.numel(), dtype=tensor.dtype)
-            whole.view(tensor.shape).copy_(tensor.detach())
-            self._scatter_sum(work, output, whole, op)
-        return self._began(work, opts)
+        with self._begin(outputs, opts) as work:
+            for output, tensor in zip(outputs, inputs):
+                whole = work.scratch(tensor.numel(), dtype=tensor.dtype)
+                whole.view(tensor.shape).copy_(tensor.detach())
+                self._scatter_sum(work, output, whole, op)
+            return self._began(work, opts)
 
     def reduce_scatter_single(self, output, tensor, opts=None):
         return self.reduce_scatter_single_coalesced([output], [tensor], opts)
 
     def barrier(self, opts=None):
-        work = self._begin([], opts)
-        work.start()
-        return self._began(work, opts)
+        with self._begin([], opts) as work:
+            work.start()
+            return self._began(work, opts)
 
     # --- what is made of these -----------------------------------------------------------
 
@@ -275,12 +274,12 @@ class Group(dist.ProcessGroup):
         root = 0 if opts is None else opts.rootRank
         tensor = _one(tensors)
         _reduction(op, tensor.dtype)
-        work = self._begin(tensors, opts)
-        if root != self._rank:
-            copy = work.scratch(*tensor.shape, dtype=tensor.dtype)
-            tensor = copy.copy_(tensor.detach())
-        self._reduce_one(work, tensor, op)
-        return self._began(work, opts)
+        with self._begin(tensors, opts) as work:
+            if root != self._rank:
+                copy = work.scratch(*tensor.shape, dtype=tensor.dtype)
+                tensor = copy.copy_(tensor.detach())
+            self._reduce_one(work, tensor, op)
+            return self._began(work, opts)
 
     def gather(self, outputs, inputs, opts=None):
         """An all-gather of which the others keep nothing."""
@@ -289,14 +288,14 @@ class Group(dist.ProcessGroup):
         if is_root:
             _same("gather", tensor.nbytes, _one(outputs))
             _look(*outputs[0])
-        work = self._begin(inputs, opts)
-        work.tensors = outputs
-        if is_root:
-            self._gather_list(work, outputs[0], tensor)
-        else:
-            rows = work.scratch(self._size, tensor.numel(), dtype=tensor.dtype)
-            self._gather_to(work, rows.data_ptr(), tensor)
-        return self._began(work, opts)
+        with self._begin(inputs, opts) as work:
+            work.tensors = outputs
+            if is_root:
+                self._gather_list(work, outputs[0], tensor)
+            else:
+                rows = work.scratch(self._size, tensor.numel(), dtype=tensor.dtype)
+                self._gather_to(work, rows.data_ptr(), tensor)
+            return self._began(work, opts)
 
     def scatter(self, outputs, inputs, opts=None):
         """A broadcast of which each keeps its own."""
@@ -310,16 +309,16 @@ class Group(dist.ProcessGroup):
                 )
             _same("scatter", output.nbytes, inputs[0])
             _look(*inputs[0])
-        work = self._begin(outputs, opts)
-        rows = work.scratch(self._size, output.numel(), dtype=output.dtype)
-        if is_root:
-            for row, tensor in zip(rows, inputs[0]):
-                row.view(tensor.shape).copy_(tensor.detach())
-        work.after.append(lambda: output.copy_(rows[self._rank].view(output.shape)))
-        at = rows.data_ptr()
-        if rows.numel():
-            work.start(BROADCAST, BYTES, at, at, rows.nbytes, 0, root)
-        return self._began(work, opts)
+        with self._begin(outputs, opts) as work:
+            rows = work.scratch(self._size, output.numel(), dtype=output.dtype)
+            if is_root:
+                for row, tensor in zip(rows, inputs[0]):
+                    row.view(tensor.shape).copy_(tensor.detach())
+            work.after.append(lambda: output.copy_(rows[self._rank].view(output.shape)))
+            at = rows.data_ptr()
+            if rows.numel():
+                work.start(BROADCAST, BYTES, at, at, rows.nbytes, 0, root)
+            return self._began(work, opts)
 
     def alltoall(self, outputs, inputs, opts=None):
         """An all-gather of everything, of which each keeps what is for it: n times the
@@ -330,16 +329,17 @@ class Group(dist.ProcessGroup):
             raise ValueError("taut: all_to_all: tensors for %d ranks are expected" % self._size)
         table = torch.empty(self._size, self._size, dtype=torch.int64)
         self.all_gather_single(table, sizes).wait()
-        work = self._begin(outputs, opts)
-        most = int(table.sum(1).max())
-        dtype = outputs[0].dtype
-        mine, rows = work.scratch(most, dtype=dtype), work.scratch(self._size, most, dtype=dtype)
-        if most:
-            whole = torch.cat([t.detach().reshape(-1) for t in inputs])
-            mine[: whole.numel()].copy_(whole)
-        work.after.append(lambda: self._take_mine(table, rows, outputs))
-        self._gather_to(work, rows.data_ptr(), mine)
-        return self._began(work, opts)
+        with self._begin(outputs, opts) as work:
+            most = int(table.sum(1).max())
+            dtype = outputs[0].dtype
+            mine = work.scratch(most, dtype=dtype)
+            rows = work.scratch(self._size, most, dtype=dtype)
+            if most:
+                whole = torch.cat([t.detach().reshape(-1) for t in inputs])
+                mine[: whole.numel()].copy_(whole)
+            work.after.append(lambda: self._take_mine(table, rows, outputs))
+            self._gather_to(work, rows.data_ptr(), mine)
+            return self._began(work, opts)
 
     def _take_mine(self, table, rows, outputs):
         for rank, (sizes, row, output) in enumerate(zip(table.tolist(), rows, outputs)):
@@ -432,16 +432,18 @@ class Group(dist.ProcessGroup):
         self._together = []
 
     def _end_coalescing(self, device):
-        works, self._together = self._together, None
+        works, self._together = self._together or [], None
         all_of_them = Work(self._channel, [t for w in works for t in w.tensors])
         all_of_them.after.append(lambda: [w.wait() for w in works])
         all_of_them.runs += [run for w in works for run in w.runs]
         return self._began(all_of_them, None)
 
     def shutdown(self):
+        self._together = None
         self._channel.close(_channel.END_SECONDS)
 
     def abort(self):
+        self._together = None
         self._channel.close(0)
 
     def __repr__(self):
@@ -477,4 +479,7 @@ def take_place_of_gloo():
     def init_process_group(backend=None, *args, **kwargs):
         return original(_instead(backend), *args, **kwargs)
 
-    dist.init_process_group = dist.distributed_c10d.init_process_group = init_process_group
+    for name in ("", ".distributed_c10d", ".device_mesh"):  # whoever has it by name
+        module = sys.modules.get("torch.distributed" + name)
+        if getattr(module, "init_process_group", None) is original:
+            module.init_process_group = init_process_group

@@ -27,6 +27,17 @@ class Work(dist.Work):
         self.first = self.future = None
         channel.keep(self)
 
+    def __enter__(self):
+        return self
+
+    def __exit__(self, kind, *_):
+        """What was refused before all of it was begun: its memory stays as long as
+        runs have it, and nothing is put anywhere."""
+        if kind is not None and not self.is_begun:
+            self.after = []
+            self.is_begun = True
+            self.settle(0)
+
     # --- what it is made of ----------------------------------------------------------
 
     def in_place(self, tensor):
@@ -54,7 +65,6 @@ class Work(dist.Work):
         try:
             self.runs.append(self.channel.start(*arguments))
         except _lib.Failed as why:
-            self.is_begun = True
             raise dist.DistBackendError("taut: %s" % why) from None
 
     # --- how it ends ------------------------------------------------------------------

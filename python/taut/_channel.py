@@ -13,13 +13,15 @@ import atexit
 import collections
 import ctypes
 import datetime
+import hashlib
 import json
 import os
 import queue
+import stat
 import threading
 import time
 
-from . import _lib, _options, _place, _sync
+from . import _launcher, _lib, _options, _place, _sync
 
 NEEDS = _sync.NEEDS + ("taut_sync_start", "taut_sync_finish")
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -69,9 +71,8 @@ class Channel:
         self.watcher = self.sync = self.comm = None
         self.failed = []
         self.is_leaving = self.is_closing = False
-        self.ordered = _options.Options().ordered == "on"
         said = _Said(store, rank, size)
-        said.check(_why_not())
+        self.ordered = said.agree() == "on"
         address = said.address() if size > 1 else None
         with _place.Port(address if rank == 0 else None) as port:
             self._meet(said, port)
@@ -86,7 +87,13 @@ class Channel:
             return self._connect(None, None)
         said.check(port.why)
         where, secret = said.gather([port.where, os.urandom(32).hex()])[0]
-        return self._connect(where.encode(), secret.encode())
+        if where is None:
+            raise RuntimeError(_NO_GROUP + "rank 0 has given up")
+        try:
+            self._connect(where.encode(), said.mixed(secret).encode())
+        except BaseException:
+            said.take_back([None, None])
+            raise
 
     def _connect(self, meet, secret):
         self.lib = _lib.declare(_TABLE)
@@ -169,15 +176,15 @@ class Channel:
     def close(self, seconds):
         """What is under way has some seconds; what is not over then fails, here and on
         the other ranks."""
+        if self.pid != os.getpid():
+            self._leave_to_parent()
+            return
         with self.lock:
             if self.is_leaving:
                 return
             self.is_leaving = True
         if self in _open:
             _open.remove(self)
-        if self.pid != os.getpid():
-            self.is_closing = True  # a child of fork() has no thread in the library
-            return
         self._drain(time.monotonic() + seconds)
         self.is_closing = True
         if self.watcher:
@@ -189,11 +196,26 @@ class Channel:
         self.alive.clear()
         self.failed.clear()
 
+    def _leave_to_parent(self):
+        """A child of fork() has no thread in the library."""
+        self.is_leaving = self.is_closing = True
+        if self in _open:
+            _open.remove(self)
+
     def _drain(self, end):
         for work in list(self.alive):
             while work.is_begun and not work.settle(WAIT_SECONDS):
                 if time.monotonic() >= end:
                     return
+
+
+def _forked():
+    """In the child, where who held a lock is not."""
+    for channel in _open:
+        channel.lock = threading.RLock()
+
+
+os.register_at_fork(after_in_child=_forked)
 
 
 class _Watcher:
@@ -234,12 +256,17 @@ def _close_all():
 # --- how ranks meet --------------------------------------------------------------------
 
 
+_NO_GROUP = "taut: there is no such process group: "
+
+
 class _Said:
-    """What all ranks say by their store, one thing after the other."""
+    """What all ranks say by their store, one thing after the other. key: what only the
+    user can read, where others can read the store; or None."""
 
     def __init__(self, store, rank, size):
         self.store, self._rank, self._size = store, rank, size
         self.n_gathered = 0
+        self.key = None
 
     def rank(self):
         return self._rank
@@ -260,18 +287,52 @@ class _Said:
                 self.store.wait(keys, datetime.timedelta(seconds=END_SECONDS))
         except RuntimeError:
             pass  # one has gone, with the store or without
-        raise RuntimeError("taut: there is no such process group: " + why)
+        raise RuntimeError(_NO_GROUP + why)
 
-    def check(self, why):
-        """Why this rank cannot take part, or nothing."""
-        for rank, words in enumerate(self.gather(why)):
+    def check(self, why, *same):
+        """Why this rank cannot take part, or nothing. same: (name, value) of what must
+        be the same on all; no value is said where it differs."""
+        said = self.gather([why, same])
+        for rank, (words, _) in enumerate(said):
             if words:
                 self.refuse("rank %d: %s" % (rank, words))
+        for rank, (_, theirs) in enumerate(said):
+            for (name, value), (_, first) in zip(theirs, said[0][1]):
+                if value != first:
+                    self.refuse("%s: rank %d has another than rank 0" % (name, rank))
+
+    def agree(self):
+        """TAUT_RUN_ORDERED of all ranks, which all can take part."""
+        ordered, why = None, _why_not()
+        try:
+            ordered = _options.Options().ordered
+            if self._size > 1 and _others_read(self.store):
+                place = _launcher.Place(self._rank, self._size, None, None, "store")
+                self.key = _launcher.secret(place)
+        except ValueError as words:
+            why = why or str(words)
+        mark = self.key and hashlib.sha256(("mark " + self.key).encode()).hexdigest()
+        self.check(why, ("TAUT_RUN_ORDERED", ordered), ("the user's secret", mark))
+        return ordered
+
+    def mixed(self, secret):
+        """What the ranks meet with."""
+        if self.key is None:
+            return secret
+        return hashlib.sha256(("%s %s" % (secret, self.key)).encode()).hexdigest()
+
+    def take_back(self, instead):
+        """What rank 0 said last, for those that have not read it."""
+        try:
+            if self._rank == 0:
+                self.store.set("%d.0" % (self.n_gathered - 1), json.dumps(instead))
+        except RuntimeError:
+            pass
 
     def address(self):
         """Where rank 0 is met."""
         try:
-            return _place.addresses(self, self.gather)[0]
+            return _place.addresses(self, self.gather, self.store)[0]
         except ValueError as why:  # on all ranks
             return self.refuse(str(why))
 
@@ -282,6 +343,26 @@ class _Said:
                 self.store.delete_key("%d.%d" % (number, self._rank))
         except (RuntimeError, NotImplementedError):
             pass  # a store that keeps what it has
+
+
+def _others_read(store):
+    """Whether it is a file, and other users can read that."""
+    while hasattr(store, "underlying_store"):
+        store = store.underlying_store
+    path = getattr(store, "path", None)
+    if path is None:
+        return False
+    try:
+        path = os.path.realpath(path)
+        if not stat.S_IMODE(os.stat(path).st_mode) & 0o044:
+            return False
+        while path != os.path.dirname(path):
+            path = os.path.dirname(path)
+            if not stat.S_IMODE(os.stat(path).st_mode) & 0o011:
+                return False
+    except OSError:
+        pass
+    return True
 
 
 def _why_not():

@@ -26,23 +26,25 @@ _SIOCGIFADDR = 0x8915
 _GLOBAL, _ROW = "00", 6  # of /proc/net/if_inet6: scope, words
 
 
-def addresses(process_group, gather=None):
+def addresses(process_group, gather=None, store=None):
     """Of all ranks, by rank; the same list on all. gather(mine): what all ranks said,
-    by rank; of its own: by a collective of the group's."""
+    by rank; of its own: by a collective of the group's. store: that of the job; None:
+    that of its default group. How often ranks gather depends on no rank's environment."""
     gather = gather or functools.partial(_gather, process_group)
-    first = gather(_own())
-    for rank, (_, _, why) in enumerate(first):
+    first = gather(_own(store))
+    for rank, (_, _, why, _, _) in enumerate(first):
         if why:
             raise ValueError("rank %d: %s" % (rank, why))
-    name = os.environ.get("TAUT_RUN_ADDRESS")
-    if name and not any(gather(_of_this_host(name))):
-        raise ValueError("TAUT_RUN_ADDRESS: %s is on no host of the job" % name)
-    host, own, _ = first[process_group.rank()]
-    elsewhere = [a for h, a, _ in first if h != host and a and not is_loopback(a)]
+    found = {name for _, _, _, name, is_here in first if is_here}
+    for _, _, _, name, _ in first:
+        if name and name not in found:
+            raise ValueError("TAUT_RUN_ADDRESS: %s is on no host of the job" % name)
+    host, own = first[process_group.rank()][:2]
+    elsewhere = [a for h, a, *_ in first if h != host and a and not is_loopback(a)]
     if elsewhere and (not own or is_loopback(own)):
         own = towards(elsewhere[0])
     found = gather(own or "127.0.0.1")
-    if len({h for h, _, _ in first}) > 1:
+    if len({h for h, *_ in first}) > 1:
         for rank, address in enumerate(found):
             if is_loopback(address):
                 raise ValueError(
@@ -59,12 +61,15 @@ def _gather(process_group, mine):
     return said
 
 
-def _own():
-    """Which host, as far as loopback reaches; its address or None; what is wrong."""
+def _own(store=None):
+    """Which host, as far as loopback reaches; its address or None; what is wrong; what
+    TAUT_RUN_ADDRESS says, and whether that is of this host."""
+    name = os.environ.get("TAUT_RUN_ADDRESS")
     try:
-        return _host(), _asked_for() or towards(_master()), None
+        is_here = bool(name and _of_this_host(name))
+        return _host(), _asked_for() or towards(_master(store)), None, name, is_here
     except (ValueError, OSError) as why:
-        return _host(), None, str(why)
+        return _host(), None, str(why), name, False
 
 
 def _host():
@@ -75,12 +80,12 @@ def _host():
         return socket.gethostname()
 
 
-def _master():
+def _master(store=None):
     name = os.environ.get("MASTER_ADDR")
     if name:
         return name
     try:
-        store = dist.distributed_c10d._get_default_store()
+        store = store or dist.distributed_c10d._get_default_store()
         while hasattr(store, "underlying_store"):
             store = store.underlying_store
         return getattr(store, "host", None)

@@ -11,15 +11,26 @@ def framework_imported(name, module):
     try:
         if not module.distributed.is_available():
             return
-        from . import _backend
-
-        _backend.register()
-        if _options.Options().backend == "taut":
-            _backend.take_place_of_gloo()
-        if _options.Options().schedule == "off":
-            return
-        from . import _ddp
-
-        _ddp.install()
+        _have_backend()
+    except Exception as why:
+        _options.say("the backend taut is not there: %s" % why)
+    try:
+        _have_schedule()
     except Exception as why:
         _options.say("PyTorch's DistributedDataParallel stays as it is: %s" % why)
+
+
+def _have_backend():
+    from . import _backend
+
+    _backend.register()
+    if _options.Options().backend == "taut":
+        _backend.take_place_of_gloo()
+
+
+def _have_schedule():
+    if _options.Options().schedule == "off":
+        return
+    from . import _ddp
+
+    _ddp.install()

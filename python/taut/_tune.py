@@ -55,13 +55,14 @@ class Tuner:
         self.control, self.search = control, search
         self.times, self.begun_ns = [], None
         limits = control.sums.limits
-        self.plan = None
+        self.plan = self.start = None
+        self.is_found = False
         if search:
-            start = _search.Setting(limits.piece, limits.credit, limits.fuse, limits.way)
+            self.start = _search.Setting(limits.piece, limits.credit, limits.fuse, limits.way)
             _options.say(
                 "tune: at most %d trials of %d steps" % (_search.TRIALS, WARM + MEASURED)
             )
-            self.plan = _search.trials(search, start, _options.say)
+            self.plan = _search.trials(search, self.start, _options.say)
             next(self.plan)  # the start, which is how it is
 
     def begin(self, completed):
@@ -99,8 +100,10 @@ class Tuner:
                 said = [self.plan.send(samples), False]
             except StopIteration as end:
                 said = [end.value, True]
+                self.is_found = True
             except Exception as why:  # the others wait to hear something
                 _options.say("tune: %s" % why)
+                said = [self.start, True]  # not the trial that was running
         group = self.control.process_group
         dist.broadcast_object_list(said, src=dist.get_global_rank(group, 0), group=group)
         return (_search.Setting(*said[0]) if said[0] else None), said[1]
@@ -117,7 +120,7 @@ class Tuner:
             return
         self.search.close()
         path = os.environ.get("TAUT_RUN_TUNE_SAVE")
-        if not path or not setting:
+        if not path or not self.is_found or not setting:
             return
         try:
             with open(path, "w", encoding="ascii") as file:

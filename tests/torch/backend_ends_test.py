@@ -3,6 +3,7 @@
 take part: the others are told, soon and by name."""
 
 import json
+import tempfile
 import unittest
 
 from ranks import JOBS, PACKAGE, PYTHON, end, environment, main, start
@@ -50,6 +51,18 @@ class Ends(unittest.TestCase):
         for status, said, _ in run("lacks"):
             self.assertEqual(status, 0)
             self.assertIn("there is no such process group: rank 1: /nowhere/libtaut.so", said["error"])
+
+    def test_told_on_one_rank_alone(self):
+        for name, words in (
+            ("wrong_option", "rank 1: TAUT_RUN_PIECE: expected bytes, found 'many'"),
+            ("other_order", "TAUT_RUN_ORDERED: rank 1 has another than rank 0"),
+            ("other_secret", "the user's secret: rank 1 has another than rank 0"),
+        ):
+            with self.subTest(name=name), tempfile.TemporaryDirectory() as home:
+                for status, said, err in run(name, XDG_CONFIG_HOME=home):
+                    self.assertEqual(status, 0, err)
+                    self.assertIn("there is no such process group: " + words, said["error"])
+                    self.assertTrue(said["soon"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,9 @@
 another, many, ranks that are late, an interpreter that ends first, children of fork()."""
 
 import os
+import pathlib
+import stat
+import tempfile
 import unittest
 
 from backend_ends_test import run
@@ -14,8 +17,13 @@ class Life(unittest.TestCase):
         """TAUT_TEST_GROUPS=1000: half a minute."""
         n = os.environ.get("TAUT_TEST_GROUPS", "60")
         own = dict(environment(False), PYTHONPATH=str(PACKAGE), TAUT_TEST_GROUPS=n)
+        folder = tempfile.TemporaryDirectory()  # for the secret of groups that meet by a file
+        self.addCleanup(folder.cleanup)
+        own["XDG_CONFIG_HOME"] = folder.name
         command = [PYTHON, str(JOBS / "backend_ends.py"), "again", "late", "many_groups"]
         first, second = lines(end(start(command, 2, own), 60 + int(n)))
+        secret = pathlib.Path(folder.name, "taut", "secret")
+        self.assertEqual(stat.S_IMODE(secret.stat().st_mode), 0o600)
         self.check_late(first["late"], second["late"])
         for rows in (first, second):
             self.assertEqual(rows["again"]["seen"], [2, 2, 2])
@@ -44,7 +52,7 @@ class Life(unittest.TestCase):
         for status, said, err in run("forks"):
             self.assertEqual((status, err), (0, ""))
             self.assertEqual((said["total"], said["status"], said["sum"]), (56, 0, 8))
-            self.assertIn("the process that made it is another", said["child"])
+            self.assertIn("was forked from the one that made it", said["child"])
 
 
 if __name__ == "__main__":

@@ -3,6 +3,7 @@
 against what one process makes of the same numbers."""
 
 import os
+import subprocess
 import unittest
 
 from ranks import JOBS, PACKAGE, PYTHON, end, environment, lines, main, start
@@ -80,6 +81,21 @@ class Verbs(unittest.TestCase):
             self.assertEqual({key: seen.replace("refused: taut: ", "") for key, seen in
                               refused.items() if key != "name"}, WORDS)
 
+    def test_refused_when_begun(self):
+        for row in lines(end(begin("taut", 2, ["dropped"]))):
+            seen = row["dropped"]
+            self.assertIn("all_gather: 1 tensors for 2 ranks", seen["short"])
+            self.assertEqual((seen["sum"], seen["under_way"], seen["alive"]), (2, 0, False))
+
+    def test_no_backend(self):
+        """DistributedDataParallel is Taut's all the same."""
+        said = subprocess.run(
+            [PYTHON, "-c", NO_BACKEND], env=dict(environment(False), PYTHONPATH=str(PACKAGE)),
+            capture_output=True, text=True, check=True,
+        )
+        self.assertEqual(said.stdout, "installed\n")
+        self.assertRegex(said.stderr, "^taut: the backend taut is not there: .*_backend.*\n$")
+
     @unittest.skipUnless(TAUT, "no TAUT: the command was not built")
     def test_under_run(self):
         """A job of `taut run` that says its backend's name, and imports nothing."""
@@ -95,8 +111,19 @@ class Verbs(unittest.TestCase):
         command = [TAUT, "run", "--backend", "taut", "--ordered", "--no-schedule", "--"]
         for rows in lines(end(begin("gloo", 3, ["ordered", "refused", "groups"], command))):
             self.assertIn("refused: taut: ", rows["refused"]["send"])
+        for rows in lines(end(begin("mesh", 2, ["refused"], command))):
+            self.assertIn("refused: taut: ", rows["refused"]["send"])
 
 
+NO_BACKEND = """
+import sys, torch, types
+sys.modules["taut._backend"] = None
+sys.modules["taut._ddp"] = types.SimpleNamespace(install=lambda: print("installed"))
+import taut
+taut._ddp = sys.modules["taut._ddp"]
+from taut import _run
+_run.framework_imported("torch", torch)
+"""
 WORDS = {
     "meta": "a tensor is on meta: the backend is for tensors in the host's memory; "
     "dist.new_group(backend='nccl') has others",

@@ -10,6 +10,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import types
 import unittest
 
 from ranks import JOBS, PACKAGE, PYTHON, ROOT, end, environment, free_port, main
@@ -47,10 +48,11 @@ class Hosts(unittest.TestCase):
             env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
 
-    def job(self, **more):
-        """What rank 0 logged."""
+    def job(self, *of_rank, **more):
+        """What rank 0 logged. of_rank: more of the environment, of each."""
         own = environment(True, TAUT_RUN_GATE="off", MASTER_PORT=str(free_port()), **more)
-        ended = end([self.start(rank, own) for rank in range(2)], 100)
+        of_rank = of_rank or ({}, {})
+        ended = end([self.start(rank, dict(own, **of_rank[rank])) for rank in range(2)], 100)
         self.assertEqual([status for status, _, _ in ended], [0, 0], ended)
         return ended[0][2]
 
@@ -58,6 +60,10 @@ class Hosts(unittest.TestCase):
         for engine in ("coll", "process-group"):
             log = self.job(TAUT_RUN_ENGINE=engine)
             self.assertIn("taut: DistributedDataParallel crosses the barrier\n", log)
+
+    def test_address_on_one_host(self):
+        log = self.job({}, {"TAUT_RUN_ADDRESS": "10.78.0.2"})
+        self.assertIn("taut: DistributedDataParallel crosses the barrier\n", log)
 
     def test_loopback_is_refused(self):
         log = self.job(TAUT_RUN_ADDRESS="127.0.0.1")
@@ -116,6 +122,36 @@ class Place(unittest.TestCase):
         os.environ["GLOO_SOCKET_IFNAME"] = "lo"
         self.assertEqual(self.place._asked_for(), "127.0.0.1")
         del os.environ["TAUT_RUN_ADDRESS"], os.environ["GLOO_SOCKET_IFNAME"]
+
+    def test_address_of_some_ranks(self):
+        """All gather as often as those that have none, and judge the same."""
+        ranks = types.SimpleNamespace(rank=lambda: 0)
+        os.environ["MASTER_ADDR"] = "127.0.0.1"
+        os.environ["TAUT_RUN_ADDRESS"] = "127.0.0.2"
+        named = self.place._own()
+        del os.environ["TAUT_RUN_ADDRESS"]
+        for other, words in (
+            (named, None),
+            ((*named[:3], "127.0.0.2", False), "127.0.0.2 is on no host of the job"),
+        ):
+            said = []
+
+            def gather(mine):
+                said.append(mine)
+                return [mine, other if len(said) == 1 else "127.0.0.2"]
+
+            if words:
+                self.assertRaisesRegex(ValueError, words, self.place.addresses, ranks, gather)
+            else:
+                found = self.place.addresses(ranks, gather)
+                self.assertEqual((found, len(said)), (["127.0.0.1", "127.0.0.2"], 2))
+
+    def test_store_is_the_master(self):
+        os.environ.pop("MASTER_ADDR", None)
+        inner = types.SimpleNamespace(host="127.0.0.1")
+        store = types.SimpleNamespace(underlying_store=inner)
+        self.assertEqual(self.place._master(store), "127.0.0.1")
+        self.assertEqual(self.place._own(store)[1], "127.0.0.1")
 
     def test_towards(self):
         self.assertEqual(self.place.towards("127.0.0.1"), "127.0.0.1")

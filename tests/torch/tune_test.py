@@ -9,10 +9,25 @@ import subprocess
 import tempfile
 import unittest
 
-from ranks import JOBS, PYTHON, end, environment, lines, main, start
+from ranks import JOBS, PACKAGE, PYTHON, end, environment, lines, main, start
 
 SIMPLE = [PYTHON, str(JOBS / "simple.py")]
 STEPS = "112"  # 12 trials of 8, and those before
+FAILS = """
+import types
+from taut import _search, _tune
+def plan():
+    yield
+    raise RuntimeError("no more")
+control = types.SimpleNamespace(process_group=None, sums=types.SimpleNamespace(limits=
+    types.SimpleNamespace(piece=1, credit=2, fuse=3, way="ring")))
+tuner = _tune.Tuner(control, None)
+tuner.plan, tuner.start = plan(), _search.Setting(1, 2, 3, "ring")
+next(tuner.plan)
+_tune.dist = types.SimpleNamespace(get_global_rank=lambda *_: 0,
+    broadcast_object_list=lambda *_, **__: None)
+print(*tuner.decide([1.0]), tuner.is_found)
+"""
 TAUT = os.environ.get("TAUT", "")
 
 
@@ -61,6 +76,15 @@ class Tune(unittest.TestCase):
         ended = end(start([*SIMPLE, "--steps", "6"], 2, own))
         lines(ended)
         self.assertIn("taut: tune: needs engine coll\n", ended[0][2])
+
+    def test_search_fails(self):
+        """The job goes on as it was before the trial, and nothing is saved."""
+        told = subprocess.run(
+            [PYTHON, "-c", FAILS], env=dict(environment(False), PYTHONPATH=str(PACKAGE)),
+            capture_output=True, text=True, check=True,
+        )
+        self.assertEqual(told.stdout, "Setting(piece=1, credit=2, fuse=3, way='ring') True False\n")
+        self.assertEqual(told.stderr, "taut: tune: no more\n")
 
     def test_a_rank_ends(self):
         """In the middle of a search: as without one."""

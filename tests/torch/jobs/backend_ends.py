@@ -21,6 +21,7 @@ from torch import nn
 from torch.nn.parallel import DistributedDataParallel as DDP
 
 import taut.torch
+from taut import _channel
 
 programs = {}
 inits = []  # of this process
@@ -171,6 +172,12 @@ class Data(torch.utils.data.Dataset):
         return torch.full((2,), float(i))
 
 
+def hold_lock(is_held, is_over):
+    with _channel._open[0].lock:
+        is_held.set()
+        is_over.wait()
+
+
 @program
 def forks():
     """Workers of a DataLoader, and a child that tries."""
@@ -181,7 +188,14 @@ def forks():
     work.get_future()
     total = sum(x.sum().item() for x in torch.utils.data.DataLoader(Data(), num_workers=2))
     reading, writing = os.pipe()
+    is_held, is_over = threading.Event(), threading.Event()
+    holder = threading.Thread(target=hold_lock, args=(is_held, is_over))
+    holder.start()  # the child has its lock without it
+    is_held.wait()
     child = os.fork()
+    if child != 0:
+        is_over.set()
+        holder.join()
     if child == 0:
         found = error_of(lambda: dist.all_reduce(torch.ones(3)))["error"] or "nothing"
         os.write(writing, found.encode())
@@ -246,6 +260,30 @@ def lacks():
     if os.environ["RANK"] == "1":
         os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
     return error_of(init)
+
+
+def set_here(name, value):
+    if os.environ["RANK"] == "1":
+        os.environ[name] = value
+    return error_of(init)
+
+
+@program
+def wrong_option():
+    """On one rank: none has a group."""
+    return set_here("TAUT_RUN_PIECE", "many")
+
+
+@program
+def other_order():
+    return set_here("TAUT_RUN_ORDERED", "on")
+
+
+@program
+def other_secret():
+    """The store is a file that others can read."""
+    inits.append(None)
+    return set_here("TAUT_SECRET", "another user's, as long as it is" * 2)
 
 
 def main():
