@@ -21,9 +21,9 @@ import stat
 import threading
 import time
 
-from . import _launcher, _lib, _options, _place, _sync
+from . import _coll, _launcher, _lib, _options, _place
 
-NEEDS = _sync.NEEDS + ("taut_sync_start", "taut_sync_finish")
+NEEDS = _coll.NEEDS
 WAIT_SECONDS = 0.2  # after which Python looks for signals
 _WAIT_NS = int(WAIT_SECONDS * 1e9)
 END_SECONDS = 5  # what is under way when a group ends has this long
@@ -31,30 +31,7 @@ EXIT_SECONDS = 1  # the same at the end of the process
 
 ALLREDUCE, REDUCE_SCATTER, ALLGATHER, BROADCAST = range(4)  # enum taut_coll_verb
 
-
-class _Call(ctypes.Structure):
-    """struct taut_coll_call"""
-
-    _fields_ = [
-        ("verb", ctypes.c_int),
-        ("type", ctypes.c_int),
-        ("input", ctypes.c_void_p),
-        ("output", ctypes.c_void_p),
-        ("count", ctypes.c_uint64),
-        ("reduction", ctypes.c_int),
-        ("root", ctypes.c_uint32),
-        ("way", ctypes.c_int),
-        ("pass_bytes", ctypes.c_uint64),
-        ("passes_at_once", ctypes.c_uint32),
-        ("ordered", ctypes.c_bool),
-    ]
-
-
-_pointer, _u64, _i64 = _lib.pointer, _lib.u64, _lib.i64
-_TABLE = _sync._TABLE + (
-    ("taut_sync_start", ctypes.c_int, [_pointer] * 4),
-    ("taut_sync_finish", ctypes.c_int, [_pointer, _u64, _i64, _pointer]),
-)
+_pointer, _u64 = _lib.pointer, _lib.u64
 
 _open = []  # channels of this process, oldest first
 
@@ -96,14 +73,14 @@ class Channel:
             raise
 
     def _connect(self, meet, secret):
-        self.lib = _lib.declare(_TABLE)
+        self.lib = _coll.library()
         self.comm, self.sync = _pointer(), _pointer()
-        options = _sync._CommOptions(
+        options = _coll.CommOptions(
             rank=self.rank, n_ranks=self.size, meet=meet, secret=secret
         )
         _lib.call(self.lib.taut_comm_create, ctypes.byref(options), ctypes.byref(self.comm))
         try:
-            plain = ctypes.byref(_sync._Options())
+            plain = ctypes.byref(_coll.SyncOptions())
             _lib.call(self.lib.taut_sync_create, self.comm, plain, ctypes.byref(self.sync))
         except _lib.Failed:
             self.lib.taut_comm_destroy(self.comm)
@@ -139,7 +116,7 @@ class Channel:
         call = None
         if count:
             call = ctypes.byref(
-                _Call(verb, kind, input, output, count, reduction, root, 0, 0, 0, self.ordered)
+                _coll.Call(verb, kind, input, output, count, reduction, root, 0, 0, 0, self.ordered)
             )
         run = _u64()
         me = self._enter()

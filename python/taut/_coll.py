@@ -1,12 +1,16 @@
 # SPDX-License-Identifier: Apache-2.0
 """include/taut/coll.h and include/taut/sync.h by ctypes, for arrays of any framework:
-memory is given by its address. Calls release the GIL."""
+memory is given by its address. Calls release the GIL. The structures and the table
+here are those of all modules: a foreign function has one declaration in a process."""
 
+import contextlib
 import ctypes
+import threading
+import time
 
-from . import _lib, _sched
+from . import _lib, _options, _sched
 
-NEEDS = ("taut_comm_create", "taut_sync_create", "taut_sync_run")
+WAIT_NS = 200_000_000  # after which Python looks for signals
 ALLREDUCE, ALLGATHER, BROADCAST = 0, 2, 3  # enum taut_coll_verb
 REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3}
 TYPES = {  # enum taut_type, by what NumPy calls them
@@ -22,15 +26,12 @@ TYPES = {  # enum taut_type, by what NumPy calls them
 }
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 
-_pointer, _u32, _u64, _i64 = (
-    ctypes.c_void_p,
-    ctypes.c_uint32,
-    ctypes.c_uint64,
-    ctypes.c_int64,
-)
+_pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
 
 
-class _CommOptions(ctypes.Structure):
+class CommOptions(ctypes.Structure):
+    """struct taut_comm_options"""
+
     _fields_ = [
         ("rank", _u32),
         ("n_ranks", _u32),
@@ -43,7 +44,9 @@ class _CommOptions(ctypes.Structure):
     ]
 
 
-class _SyncOptions(ctypes.Structure):
+class SyncOptions(ctypes.Structure):
+    """struct taut_sync_options"""
+
     _fields_ = [
         ("order", ctypes.c_int),
         ("piece_bytes", _u64),
@@ -54,7 +57,9 @@ class _SyncOptions(ctypes.Structure):
     ]
 
 
-class _Call(ctypes.Structure):
+class Call(ctypes.Structure):
+    """struct taut_coll_call"""
+
     _fields_ = [
         ("verb", ctypes.c_int),
         ("type", ctypes.c_int),
@@ -70,7 +75,9 @@ class _Call(ctypes.Structure):
     ]
 
 
-class _Counts(ctypes.Structure):
+class Counts(ctypes.Structure):
+    """struct taut_sync_counts"""
+
     _fields_ = [
         ("sched", _sched.Counts),
         ("busy_ns", _i64),
@@ -83,134 +90,222 @@ class _Counts(ctypes.Structure):
     ]
 
 
-_error = ctypes.POINTER(_lib.Error)
-_made = ctypes.POINTER(_pointer)
-_TABLE = (
-    ("taut_comm_create", ctypes.c_int, [ctypes.POINTER(_CommOptions), _made, _error]),
+class Bound(ctypes.Structure):
+    """struct taut_sync_bound"""
+
+    _fields_ = [
+        ("overlapped_ns", _i64),
+        ("crossed_ns", _i64),
+        ("most_gain", ctypes.c_double),
+    ]
+
+
+_status, _made = ctypes.c_int, ctypes.POINTER(_pointer)
+TABLE = (
+    ("taut_comm_create", _status, [ctypes.POINTER(CommOptions), _made, _error]),
     ("taut_comm_destroy", None, [_pointer]),
     ("taut_comm_engine", ctypes.c_char_p, [_pointer]),
-    ("taut_comm_barrier", ctypes.c_int, [_pointer, _error]),
-    (
-        "taut_sync_create",
-        ctypes.c_int,
-        [_pointer, ctypes.POINTER(_SyncOptions), _made, _error],
-    ),
+    ("taut_comm_barrier", _status, [_pointer, _error]),
+    ("taut_sync_create", _status, [_pointer, ctypes.POINTER(SyncOptions), _made, _error]),
     ("taut_sync_destroy", None, [_pointer]),
     (
         "taut_sync_declare",
-        ctypes.c_int,
+        _status,
         [_pointer, ctypes.c_int, _u64, _i64, ctypes.c_double]
         + [ctypes.POINTER(_u32), _error],
     ),
-    ("taut_sync_ready", ctypes.c_int, [_pointer, _u32, _pointer, _error]),
-    ("taut_sync_wait", ctypes.c_int, [_pointer, _u32, _i64, _error]),
-    ("taut_sync_next", ctypes.c_int, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
-    ("taut_sync_run", ctypes.c_int, [_pointer, ctypes.POINTER(_Call), _error]),
+    ("taut_sync_ready", _status, [_pointer, _u32, _pointer, _error]),
+    ("taut_sync_wait", _status, [_pointer, _u32, _i64, _error]),
+    ("taut_sync_next", _status, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
+    ("taut_sync_tune", _status, [_pointer, _u64, _u64, _u64, _error]),
+    ("taut_sync_carry", _status, [_pointer, ctypes.c_int, _u64, _u32, _error]),
+    (
+        "taut_sync_start",
+        _status,
+        [_pointer, ctypes.POINTER(Call), ctypes.POINTER(_u64), _error],
+    ),
+    ("taut_sync_finish", _status, [_pointer, _u64, _i64, _error]),
     ("taut_sync_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
-    ("taut_sync_counts", None, [_pointer, ctypes.POINTER(_Counts)]),
+    ("taut_sync_counts", None, [_pointer, ctypes.POINTER(Counts)]),
+    ("taut_sync_bound", Bound, [_i64] * 3),
 )
+NEEDS = tuple(name for name, _, _ in TABLE)
 
 
-def _checked(function, *arguments):
-    error = _lib.Error()
-    _lib.check(function(*arguments, ctypes.byref(error)), error)
+def library():
+    return _lib.declare(TABLE)
 
 
-class Comm:
+def sync_options(limits):
+    """limits: _options.Limits, whose way is given by taut_sync_carry()."""
+    return SyncOptions(
+        order=_lib.ORDERS[limits.order],
+        piece_bytes=limits.piece,
+        credit_bytes=limits.credit,
+        fuse_bytes=limits.fuse,
+        halves=limits.halves,
+        ordered=limits.ordered,
+    )
+
+
+def way_number(name):
+    """enum taut_coll_way"""
+    return _options.NAMES["WAY"].index(name)
+
+
+def counts_of(lib, handle):
+    """struct taut_sync_counts"""
+    counts = Counts()
+    lib.taut_sync_counts(handle, ctypes.byref(counts))
+    return counts
+
+
+def counted(counts):
+    """By name."""
+    found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
+    for name, _ in Counts._fields_[1:]:
+        found[name] = getattr(counts, name)
+    return found
+
+
+def most_gain(forward_ns, backward_ns, communication_ns):
+    """taut_sync_bound()"""
+    times = int(forward_ns), int(backward_ns), int(communication_ns)
+    return library().taut_sync_bound(*times).most_gain
+
+
+class _Handle:
+    """What the library made, and frees when no thread uses it. Threads: any."""
+
+    def __init__(self, lib, what, destroy):
+        self.lib, self.handle, self.what, self.destroy = lib, _pointer(), what, destroy
+        self.inside = set()  # threads that are in the library
+        self.is_closing = False
+        self.closing = threading.RLock()
+
+    def is_open(self):
+        return not self.is_closing
+
+    @contextlib.contextmanager
+    def _used(self):
+        """While a thread is in here, nothing is freed. RuntimeError: too late."""
+        me = threading.get_ident()
+        try:
+            self.inside.add(me)
+            if self.is_closing:
+                raise RuntimeError(self.what + " ended")
+            yield self.handle
+        finally:
+            self.inside.discard(me)
+
+    def _call(self, name, *arguments, passes=()):
+        """Those in passes, as in _lib.call()."""
+        with self._used() as handle:
+            return _lib.call(getattr(self.lib, name), handle, *arguments, passes=passes)
+
+    def _call_until(self, name, *arguments):
+        """What takes a time at its end, however long it takes: whoever is in there sees
+        signals, and that another thread closes this."""
+        passes = (_lib.EAGAIN,)
+        while self._call(name, *arguments, WAIT_NS, passes=passes) == _lib.EAGAIN:
+            pass
+
+    def close(self):
+        """Waits for other threads that are inside; none stays there long but in
+        Comm.barrier(). When it returns all is freed, whichever thread did it."""
+        self.is_closing = True
+        with self.closing:
+            while self.inside - {threading.get_ident()}:
+                time.sleep(0.001)
+            handle, self.handle = self.handle, None
+            if handle:
+                getattr(self.lib, self.destroy)(handle)
+
+
+class Comm(_Handle):
     """A communicator. Returns when all ranks are there; _lib.Failed: they are not."""
 
     def __init__(self, rank, n_ranks, meet, secret, lost_after_ns):
-        self.lib = _lib.declare(_TABLE)
-        self.handle = _pointer()
-        options = _CommOptions(rank=rank, n_ranks=n_ranks, lost_after_ns=lost_after_ns)
+        super().__init__(library(), "the job", "taut_comm_destroy")
+        options = CommOptions(rank=rank, n_ranks=n_ranks, lost_after_ns=lost_after_ns)
         options.meet = meet.encode() if meet else None
         options.secret = secret.encode() if secret else None
-        _checked(
-            self.lib.taut_comm_create, ctypes.byref(options), ctypes.byref(self.handle)
-        )
+        create = self.lib.taut_comm_create
+        _lib.call(create, ctypes.byref(options), ctypes.byref(self.handle))
 
     def engine(self):
-        return self.lib.taut_comm_engine(self.handle).decode()
+        with self._used() as handle:
+            return self.lib.taut_comm_engine(handle).decode()
 
     def barrier(self):
         """Of a communicator that no Sync uses."""
-        _checked(self.lib.taut_comm_barrier, self.handle)
-
-    def close(self):
-        handle, self.handle = self.handle, None
-        if handle:
-            self.lib.taut_comm_destroy(handle)
+        self._call("taut_comm_barrier")
 
 
-class Sync:
+class Sync(_Handle):
     """Sums of gradients, over a Comm. limits: _options.Limits."""
 
     def __init__(self, comm, limits):
-        self.lib, self.handle = comm.lib, _pointer()
+        super().__init__(comm.lib, "the sums of the job", "taut_sync_destroy")
         self.ordered = limits.ordered
-        options = _SyncOptions(
-            order=_lib.ORDERS[limits.order],
-            piece_bytes=limits.piece,
-            credit_bytes=limits.credit,
-            fuse_bytes=limits.fuse,
-            halves=limits.halves,
-            ordered=limits.ordered,
-        )
-        _checked(
-            self.lib.taut_sync_create,
-            comm.handle,
-            ctypes.byref(options),
-            ctypes.byref(self.handle),
-        )
+        self.running = set()  # threads in run()
+        self.left = []  # memory of runs that were broken off
+        options, made = sync_options(limits), ctypes.byref(self.handle)
+        comm._call("taut_sync_create", ctypes.byref(options), made)
+        try:
+            self._call("taut_sync_carry", way_number(limits.way), 0, 0)
+        except BaseException:
+            self.close()
+            raise
 
     def declare(self, kind, count, priority, factor):
         task = _u32()
-        _checked(
-            self.lib.taut_sync_declare,
-            self.handle,
-            TYPES[kind],
-            count,
-            priority,
-            factor,
-            ctypes.byref(task),
-        )
+        kind = TYPES[kind]
+        self._call("taut_sync_declare", kind, count, priority, factor, ctypes.byref(task))
         return task.value
 
     def ready(self, task, address):
-        _checked(self.lib.taut_sync_ready, self.handle, task, address)
+        self._call("taut_sync_ready", task, address)
 
     def wait(self, task):
-        _checked(self.lib.taut_sync_wait, self.handle, task, -1)
+        self._call_until("taut_sync_wait", task)
 
     def next(self, seconds):
         """A task that is done; None: none in time."""
-        error, task = _lib.Error(), _u32()
-        status = self.lib.taut_sync_next(
-            self.handle, int(seconds * 1e9), ctypes.byref(task), ctypes.byref(error)
-        )
-        if status == _lib.EAGAIN:
+        task, passes = _u32(), (_lib.EAGAIN,)
+        timeout_ns = int(seconds * 1e9)
+        if self._call("taut_sync_next", timeout_ns, ctypes.byref(task), passes=passes):
             return None
-        _lib.check(status, error)
         return task.value
 
-    def run(self, verb, kind, address, count, reduction="sum", root=0):
-        """In place."""
-        call = _Call(verb=verb, type=TYPES[kind], output=address, count=count, root=root)
-        call.reduction, call.ordered = REDUCTIONS[reduction], self.ordered
-        _checked(self.lib.taut_sync_run, self.handle, ctypes.byref(call))
+    def run(self, verb, kind, address, memory, count, reduction="sum", root=0):
+        """In place. memory, what is at address is its own: kept by a run that is broken
+        off until this is closed, for it may be written yet."""
+        me = threading.get_ident()
+        try:
+            self.running.add(me)
+            self._run(verb, kind, address, count, reduction, root)
+        except BaseException:
+            self.left.append(memory)
+            raise
+        finally:
+            self.running.discard(me)
 
-    def fail(self, why):
-        self.lib.taut_sync_fail(self.handle, _lib.EIO, why.encode())
-
-    def counts(self):
-        counts = _Counts()
-        self.lib.taut_sync_counts(self.handle, ctypes.byref(counts))
-        found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
-        for name, _ in _Counts._fields_[1:]:
-            found[name] = getattr(counts, name)
-        return found
+    def _run(self, verb, kind, address, count, reduction, root):
+        call, run = Call(verb=verb, type=TYPES[kind], output=address, count=count), _u64()
+        call.reduction, call.root, call.ordered = REDUCTIONS[reduction], root, self.ordered
+        self._call("taut_sync_start", ctypes.byref(call), ctypes.byref(run))
+        self._call_until("taut_sync_finish", run)
 
     def close(self):
-        handle, self.handle = self.handle, None
-        if handle:
-            self.lib.taut_sync_destroy(handle)
+        super().close()
+        self.left.clear()
+
+    def fail(self, why):
+        """At any moment; nothing when it was closed."""
+        with contextlib.suppress(RuntimeError), self._used() as handle:
+            self.lib.taut_sync_fail(handle, _lib.EIO, why.encode("utf-8", "replace"))
+
+    def counts(self):
+        with self._used() as handle:
+            return counted(counts_of(self.lib, handle))

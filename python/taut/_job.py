@@ -28,7 +28,7 @@ class Job:
         options = _options.Options()
         self.limits = options.limits(options.order)
         self.rank, self.size, self.pid = place.rank, place.size, os.getpid()
-        self.lock = threading.Lock()
+        self.lock = threading.RLock()
         self.rows = []  # of each task: kind, count, priority, factor
         self.kept = {}  # memory of tasks that are under way
         self.sync = None
@@ -55,27 +55,31 @@ class Job:
     def _mine(self):
         if os.getpid() != self.pid:
             raise RuntimeError("this process was forked: the job is its parent's")
-        if self.sync is None:
+        sync = self.sync
+        if sync is None or not sync.is_open():
             raise RuntimeError("the job is over")
-        return self.sync
+        return sync
 
     # --- gradients ----------------------------------------------------------------------
 
     def declare(self, rows):
         """rows: (kind, count, priority, factor); their tasks. At the same place of the
         program on every rank, nothing under way."""
-        self._mine()
         with self.lock:
+            sync = self._mine()
             if self.kept:
                 raise RuntimeError("gradients are declared while others are under way")
+            if sync.running:
+                raise RuntimeError("gradients are declared while a collective is under way")
             first = len(self.rows)
             self.rows.extend(rows)
-            self.sync.close()
+            sync.close()  # stays ours: what fails now is the end of the job
             # What a rank sends over the new one must not come to another's old one.
             self.comm.barrier()
-            self.sync = _coll.Sync(self.comm, self.limits)
+            sync = _coll.Sync(self.comm, self.limits)
+            self.sync = sync
             for row in self.rows:
-                self.sync.declare(*row)
+                sync.declare(*row)
             return list(range(first, len(self.rows)))
 
     def ready(self, task, address, memory):
@@ -115,7 +119,7 @@ class Job:
             raise TypeError("there are no sums of %s" % kind)
         if array.size:
             self._mine().run(
-                _coll.ALLREDUCE, kind, array.ctypes.data, array.size, reduction
+                _coll.ALLREDUCE, kind, array.ctypes.data, array, array.size, reduction
             )
         return array
 
@@ -123,7 +127,7 @@ class Job:
         self._check_root(root)
         if array.nbytes:
             self._mine().run(
-                _coll.BROADCAST, "uint8", array.ctypes.data, array.nbytes, root=root
+                _coll.BROADCAST, "uint8", array.ctypes.data, array, array.nbytes, root=root
             )
         return array
 
@@ -147,7 +151,9 @@ class Job:
         blocks = np.zeros((self.size, most), np.uint8)
         blocks[self.rank, : array.nbytes] = array.reshape(-1).view(np.uint8)
         if most:
-            self._mine().run(_coll.ALLGATHER, "uint8", blocks.ctypes.data, blocks.size)
+            self._mine().run(
+                _coll.ALLGATHER, "uint8", blocks.ctypes.data, blocks, blocks.size
+            )
         parts = [blocks[rank, : int(told[0, rank]) * row] for rank in range(self.size)]
         flat = np.concatenate(parts).view(array.dtype)
         return flat.reshape((int(told[0].sum()),) + array.shape[1:])
@@ -188,10 +194,12 @@ class Job:
             return
         for call in getattr(self, "before_close", ()):
             call()
-        sync, self.sync = self.sync, None
-        if sync:
-            sync.close()
-        if self.comm:
+        if self.sync:
+            self.sync.close()
+        with self.lock:  # another thread may be about to open new sums
+            sync, self.sync = self.sync, None
+            if sync:
+                sync.close()
             self.comm.close()
 
 

@@ -25,14 +25,14 @@ Place = collections.namedtuple("Place", "rank size local_rank local_size meet")
 
 # How many ranks of the job are on this host.
 _LOCAL_SIZES = ("LOCAL_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_SIZE", "MPI_LOCALNRANKS")
-# What tells one job on a host from another. The last: the launcher itself.
+# What tells one job on a host from another, and is the same on all ranks.
 _JOB_NAMES = (
     "PMIX_NAMESPACE",
     "OMPI_MCA_ess_base_jobid",
     "OMPI_MCA_orte_ess_jobid",
     "SLURM_JOB_ID",
     "SLURM_STEP_ID",
-    "PMI_ID",
+    "PMI_JOBID",
 )
 _FIRST_PORT, _PORTS = 20000, 12000  # below those that systems give away
 
@@ -72,7 +72,9 @@ def _own_port(environment):
     """A port that all ranks of this job on this host come to, and others hardly."""
     names = [environment.get(name, "") for name in _JOB_NAMES]
     if not any(names):
-        names = [str(os.getppid())]
+        raise ValueError(
+            "the launcher gives the job no name: set TAUT_MEET=HOST:PORT to the same on all ranks"
+        )
     return _FIRST_PORT + zlib.crc32(" ".join(names).encode()) % _PORTS
 
 

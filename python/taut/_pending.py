@@ -173,7 +173,35 @@ def is_shared(parameter):
     return torch._C._storage_Use_Count(storage._cdata) > 2 or storage.is_shared()
 
 
+class _Measured:
+    """Asks for the references to a gradient that only its parameter has, as _sums.Sums
+    does: what Pythons count on the way differs."""
+
+    def __init__(self):
+        self.grad = object()
+
+    def hook(self):
+        return self.give(self, self.dense(self))
+
+    @staticmethod
+    def dense(parameter):
+        grad = parameter.grad
+        return grad
+
+    def give(self, record, grad):
+        with lock:
+            count = type(record.grad) is object and _references(grad)
+            record.grad = grad
+            return count
+
+
+def _references(grad):
+    return sys.getrefcount(grad)
+
+
+_UNHELD = _Measured().hook()
+
+
 def is_held(grad):
-    """The same of a gradient; its callers' own name and argument are two, and
-    that of sys.getrefcount() one."""
-    return sys.getrefcount(grad) > 4 or is_shared(grad)
+    """The same of a gradient, asked by who has it from its parameter."""
+    return sys.getrefcount(grad) > _UNHELD or is_shared(grad)

@@ -1,7 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """include/taut/server.h by ctypes: gradients summed, or applied, by parameter servers
 (`taut server`). Worker is the plain face, over anything that has an address; Engine
-and Exchange are those of _sync.py and _group.py, over a Worker."""
+and Exchange are made after those of _sync.py and _group.py, over a Worker. `taut run`
+uses neither: see Engine."""
 
 import ctypes
 
@@ -143,7 +144,9 @@ class Worker:
 class Engine:
     """The workers of a job whose tensors its servers sum. types: by the framework's
     name of a type, one of the numbers above. A job joins once: its keys are those of
-    its one exchange, so limits are not changed after it."""
+    its one exchange, so limits are not changed after it. Not an engine of taut.torch,
+    which opens a second exchange when a gate or a search has measured, tunes it, asks
+    whether an engine lingers and tells it of a fork: nothing of that is here."""
 
     def __init__(self, rank, n_ranks, servers, types, secret=None, part_bytes=0):
         self.rank, self.n_ranks, self.types = rank, n_ranks, types

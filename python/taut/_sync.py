@@ -8,9 +8,10 @@ import os
 import torch
 import torch.distributed as dist
 
-from . import _lib, _options, _place, _sched
+from . import _coll, _lib, _place
 
-NEEDS = ("taut_comm_create", "taut_sync_create")
+NEEDS, most_gain = _coll.NEEDS, _coll.most_gain
+_pointer, _u32 = _lib.pointer, _lib.u32
 TYPES = {  # enum taut_type
     torch.float32: 0,
     torch.float64: 1,
@@ -20,98 +21,18 @@ TYPES = {  # enum taut_type
 }
 
 
-class _CommOptions(ctypes.Structure):
-    _fields_ = [
-        ("rank", ctypes.c_uint32),
-        ("n_ranks", ctypes.c_uint32),
-        ("meet", ctypes.c_char_p),
-        ("secret", ctypes.c_char_p),
-        ("engine", ctypes.c_char_p),
-        ("table", ctypes.c_char_p),
-        ("meet_within_ns", ctypes.c_int64),
-        ("lost_after_ns", ctypes.c_int64),
-    ]
-
-
-class _Options(ctypes.Structure):
-    _fields_ = [
-        ("order", ctypes.c_int),
-        ("piece_bytes", ctypes.c_uint64),
-        ("credit_bytes", ctypes.c_uint64),
-        ("fuse_bytes", ctypes.c_uint64),
-        ("halves", ctypes.c_bool),
-        ("ordered", ctypes.c_bool),
-    ]
-
-
-class _Counts(ctypes.Structure):
-    _fields_ = [
-        ("sched", _sched.Counts),
-        ("busy_ns", ctypes.c_int64),
-        ("waited_ns", ctypes.c_int64),
-        ("bytes", ctypes.c_uint64),
-        ("messages", ctypes.c_uint64),
-        ("copied_bytes", ctypes.c_uint64),
-        ("sleeps", ctypes.c_uint64),
-        ("wakes", ctypes.c_uint64),
-    ]
-
-
-_pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
-_TABLE = (
-    (
-        "taut_comm_create",
-        ctypes.c_int,
-        [ctypes.POINTER(_CommOptions), ctypes.POINTER(_pointer), _error],
-    ),
-    ("taut_comm_destroy", None, [_pointer]),
-    ("taut_comm_engine", ctypes.c_char_p, [_pointer]),
-    (
-        "taut_sync_create",
-        ctypes.c_int,
-        [_pointer, ctypes.POINTER(_Options), ctypes.POINTER(_pointer), _error],
-    ),
-    ("taut_sync_destroy", None, [_pointer]),
-    (
-        "taut_sync_declare",
-        ctypes.c_int,
-        [_pointer, ctypes.c_int, _u64, _i64, ctypes.c_double]
-        + [ctypes.POINTER(_u32), _error],
-    ),
-    ("taut_sync_ready", ctypes.c_int, [_pointer, _u32, _pointer, _error]),
-    ("taut_sync_tune", ctypes.c_int, [_pointer, _u64, _u64, _u64, _error]),
-    ("taut_sync_carry", ctypes.c_int, [_pointer, ctypes.c_int, _u64, _u32, _error]),
-    ("taut_sync_next", ctypes.c_int, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
-    ("taut_sync_counts", None, [_pointer, ctypes.POINTER(_Counts)]),
-)
-
-
-class _Bound(ctypes.Structure):
-    _fields_ = [
-        ("overlapped_ns", ctypes.c_int64),
-        ("crossed_ns", ctypes.c_int64),
-        ("most_gain", ctypes.c_double),
-    ]
-
-
-def most_gain(forward_ns, backward_ns, communication_ns):
-    """taut_sync_bound()"""
-    lib = _lib.declare([("taut_sync_bound", _Bound, [_i64] * 3)])
-    return lib.taut_sync_bound(int(forward_ns), int(backward_ns), int(communication_ns)).most_gain
-
-
 class Engine:
     """A communicator of the ranks of a process group."""
 
     lingers = False  # what leaves in peace takes nothing from the others
 
     def __init__(self, process_group):
-        self.lib = _lib.declare(_TABLE)
+        self.lib = _coll.library()
         self.rank, self.n_ranks = dist.get_rank(process_group), process_group.size()
         address = _place.addresses(process_group)[0]
         with _place.Port(address if self.rank == 0 else None) as port:
             meet, secret = self._agree(process_group, port)
-            options = _CommOptions(
+            options = _coll.CommOptions(
                 rank=self.rank, n_ranks=self.n_ranks, meet=meet.encode(), secret=secret.encode()
             )
             comm = _pointer()
@@ -144,14 +65,7 @@ class Engine:
 class Exchange:
     def __init__(self, engine, limits):
         self.lib, self.sync = engine.lib, _pointer()
-        options = _Options(
-            order=_lib.ORDERS[limits.order],
-            piece_bytes=limits.piece,
-            credit_bytes=limits.credit,
-            fuse_bytes=limits.fuse,
-            halves=limits.halves,
-            ordered=limits.ordered,
-        )
+        options = _coll.sync_options(limits)
         self._call(
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )
@@ -190,22 +104,13 @@ class Exchange:
         self.carry(way)
 
     def carry(self, way):
-        self._call("carry", self.sync, _options.NAMES["WAY"].index(way), 0, 0)
-
-    def _counts(self):
-        counts = _Counts()
-        self.lib.taut_sync_counts(self.sync, ctypes.byref(counts))
-        return counts
+        self._call("carry", self.sync, _coll.way_number(way), 0, 0)
 
     def busy_ns(self):
-        return self._counts().busy_ns
+        return _coll.counts_of(self.lib, self.sync).busy_ns
 
     def counts(self):
-        counts = self._counts()
-        found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
-        for name, _ in _Counts._fields_[1:]:
-            found[name] = getattr(counts, name)
-        return found
+        return _coll.counted(_coll.counts_of(self.lib, self.sync))
 
     def close(self):
         sync, self.sync = self.sync, None

@@ -37,19 +37,24 @@ def _aligned(shape, dtype):
     return raw[first : first + size].view(dtype).reshape(shape)
 
 
+def _references(rows):
+    """Of the memory of each row, with those of the row and of the question itself."""
+    return [sys.getrefcount(buffer) for buffer, _ in rows]
+
+
 class _Buffers:
     """Memory of sums, which tensors share. It is used again when no tensor, and
     nobody else, holds it."""
 
-    FREE = 3  # references: the row's, the loop's and the question's own
+    FREE = _references([(object(), 0)])[0]  # what Pythons count differs
 
     def __init__(self):
         self.made = {}  # by task: rows of memory and its address
 
     def take(self, task, shape, dtype):
         made = self.made.setdefault(task, [])
-        for buffer, address in made:
-            if sys.getrefcount(buffer) <= self.FREE:
+        for (buffer, address), references in zip(made, _references(made)):
+            if references <= self.FREE:
                 return buffer, address
         buffer = _aligned(shape, dtype)
         made.append((buffer, buffer.ctypes.data))

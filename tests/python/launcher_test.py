@@ -56,6 +56,16 @@ class Places(unittest.TestCase):
             _launcher.find(told)
         self.assertEqual(_launcher.find(dict(told, TAUT_MEET="c:7")).meet, "c:7")
 
+    def test_mpiexec(self):
+        """MPICH's: a rank's parent may be a script of its own, so it names no job."""
+        told = {"PMI_RANK": "1", "PMI_SIZE": "2", "MPI_LOCALRANKID": "1", "MPI_LOCALNRANKS": "2"}
+        for more in ({}, {"PMI_ID": "1"}):
+            with self.assertRaisesRegex(ValueError, "TAUT_MEET"):
+                _launcher.find(dict(told, **more))
+        self.assertEqual(_launcher.find(dict(told, TAUT_MEET="d:8")), (1, 2, 1, 2, "d:8"))
+        found = [_launcher.find(dict(told, PMI_JOBID="7", PMI_ID=rank)) for rank in "01"]
+        self.assertEqual(found[0].meet, found[1].meet)
+
     def test_srun(self):
         for nodes, first in (
             ("gpu[03-05,9],login", "gpu03"),
