@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -258,18 +259,21 @@ static void write_event(void *context, const struct taut_server_event *event)
 struct watch {
 	struct taut_server *server;
 	sigset_t signals;
+	sigset_t before;
 	pthread_t thread;
 	bool is_there;
+	atomic_bool over;
 };
 
-/* SIGUSR2 is this process's own: it is over. */
+/* SIGUSR2 wakes it when it is over; one from elsewhere does nothing. */
 static void *wait_for_signal(void *context)
 {
 	struct watch *watch = context;
 	int signal = 0;
 
-	if (!sigwait(&watch->signals, &signal) && signal != SIGUSR2)
-		taut_server_stop(watch->server);
+	while (!atomic_load(&watch->over))
+		if (!sigwait(&watch->signals, &signal) && signal != SIGUSR2)
+			taut_server_stop(watch->server);
 	return NULL;
 }
 
@@ -280,15 +284,18 @@ static void begin_watch(struct watch *watch, struct taut_server *server)
 	sigaddset(&watch->signals, SIGINT);
 	sigaddset(&watch->signals, SIGTERM);
 	sigaddset(&watch->signals, SIGUSR2);
-	pthread_sigmask(SIG_BLOCK, &watch->signals, NULL);
+	pthread_sigmask(SIG_BLOCK, &watch->signals, &watch->before);
 	watch->is_there = !pthread_create(
 		&watch->thread, NULL, wait_for_signal, watch);
+	if (!watch->is_there) /* they end the process, as ever */
+		pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
 }
 
 static void end_watch(struct watch *watch)
 {
 	if (!watch->is_there)
 		return;
+	atomic_store(&watch->over, true);
 	pthread_kill(watch->thread, SIGUSR2);
 	pthread_join(watch->thread, NULL);
 }
