@@ -6,6 +6,7 @@
 #include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -343,6 +344,33 @@ static void say_totals(const struct taut_server_counts *counts, bool json)
 	fflush(stdout);
 }
 
+/* The least that a server opens: for each worker a link, and what UCX 1.13 has over TCP
+ * alone (epoll sets, sockets, events); 14 where shared memory is tried, too. */
+enum { FILES_OF_WORKER = 10, FILES_BESIDE = 16 };
+
+/* The soft limit is for programs that use select(). */
+static taut_status check_files(
+	const struct taut_server_options *its, struct taut_error *err)
+{
+	rlim_t needed = FILES_BESIDE +
+		FILES_OF_WORKER * (rlim_t)its->n_workers;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return TAUT_OK;
+	if (files.rlim_cur != files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &files))
+			(void)!getrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (files.rlim_cur >= needed)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "%u workers: expected a "
+		"limit of at least %llu open files (ulimit -n), found %llu",
+		its->n_workers, (unsigned long long)needed,
+		(unsigned long long)files.rlim_cur);
+}
+
 static int serve(const struct values *values,
 	const struct taut_server_options *its)
 {
@@ -350,7 +378,10 @@ static int serve(const struct values *values,
 	struct watch watch = { .server = NULL };
 	struct taut_server_counts counts;
 	struct taut_server *server;
-	taut_status status = taut_server_create(its, &server, &err);
+	taut_status status = check_files(its, &err);
+
+	if (!status)
+		status = taut_server_create(its, &server, &err);
 
 	if (status)
 		return job_status(status, &err);
