@@ -120,7 +120,8 @@ struct taut_server_options { /* zero is every other field's default */
 	                           often than the one that pulls */
 	uint32_t staleness;
 	enum taut_server_on_loss on_loss;
-	uint64_t memory_bytes;  /* of values, sums and state; what needs more is
+	uint64_t memory_bytes;  /* of values, sums, state, and what is noted of
+	                           each worker and part; what needs more is
 	                           refused. 0: no limit */
 	uint64_t landing_bytes; /* of pushes that came and are not summed; 0: 256
 	                           MiB. One part per server may exceed it */
