@@ -120,7 +120,8 @@ struct taut_server_options { /* zero is every other field's default */
 	                           often than the one that pulls */
 	uint32_t staleness;
 	enum taut_server_on_loss on_loss;
-	uint64_t memory_bytes;  /* of values, sums and state; what needs more is
+	uint64_t memory_bytes;  /* of values, sums, state, and what is noted of
+	                           each worker and part; what needs more is
 	                           refused. 0: no limit */
 	uint64_t landing_bytes; /* of pushes that came and are not summed; 0: 256
 	                           MiB. One part per server may exceed it */
@@ -161,7 +162,8 @@ TAUT_API void taut_server_counts(const struct taut_server *server,
  *          after a failure, until leave().
  * Threads: any, all at once, but leave(). One more is made; it sleeps while
  *          nothing moves.
- * Errors:  the first failure ends all: every later call gives it. */
+ * Errors:  the first failure ends all: every later call gives it. In the child of
+ *          a fork(), always TAUT_EIO; leave() does nothing there. */
 struct taut_server_worker;
 
 struct taut_server_worker_options { /* zero is every other field's default */
@@ -191,7 +193,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_server_declare(
 enum taut_server_verb {
 	TAUT_SERVER_PUSH_PULL, /* one round: in place, done when data has the
 	                          result */
-	TAUT_SERVER_PUSH,      /* done when data may be written again */
+	TAUT_SERVER_PUSH,      /* done when data may be written again. The next of
+	                          the key is a PULL */
 	TAUT_SERVER_PULL,      /* the result of the round that this worker pushed
 	                          last, or a later one */
 	TAUT_SERVER_FIRST,     /* before all else, on all workers: the value is what
@@ -199,7 +202,7 @@ enum taut_server_verb {
 	                          An optimizer needs it */
 };
 /* Begins. data: NULL: where it was last time. TAUT_EINVAL: the key is under way,
- * there is none, or no data. */
+ * there is none, no data, or it was pushed and not pulled: nothing else ends. */
 TAUT_API TAUT_NODISCARD taut_status taut_server_start(
 	struct taut_server_worker *worker, uint32_t key,
 	enum taut_server_verb verb, void *data, struct taut_error *reterr);

@@ -100,7 +100,7 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_start(struct taut_sync *sync,
 /* Until the run is over, with its own status, by any number of callers and as often
  * as they like: one that was over before all failed has ended well. TAUT_EAGAIN: not
  * within the time; < 0: no limit. TAUT_EINVAL: there was no such run, or there is
- * no such collective, which ends nothing else; in the child of a fork(), always. */
+ * no such collective, which ends nothing else. TAUT_EIO in the child of a fork(). */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_finish(struct taut_sync *sync,
 	uint64_t run, int64_t timeout_ns, struct taut_error *reterr);
 /* This rank cannot go on: ends all, here and on the other ranks. status is not

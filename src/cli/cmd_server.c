@@ -3,8 +3,10 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <signal.h>
+#include <stdatomic.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 #include <time.h>
 #include <unistd.h>
 
@@ -258,18 +260,21 @@ static void write_event(void *context, const struct taut_server_event *event)
 struct watch {
 	struct taut_server *server;
 	sigset_t signals;
+	sigset_t before;
 	pthread_t thread;
 	bool is_there;
+	atomic_bool over;
 };
 
-/* SIGUSR2 is this process's own: it is over. */
+/* SIGUSR2 wakes it when it is over; one from elsewhere does nothing. */
 static void *wait_for_signal(void *context)
 {
 	struct watch *watch = context;
 	int signal = 0;
 
-	if (!sigwait(&watch->signals, &signal) && signal != SIGUSR2)
-		taut_server_stop(watch->server);
+	while (!atomic_load(&watch->over))
+		if (!sigwait(&watch->signals, &signal) && signal != SIGUSR2)
+			taut_server_stop(watch->server);
 	return NULL;
 }
 
@@ -280,15 +285,18 @@ static void begin_watch(struct watch *watch, struct taut_server *server)
 	sigaddset(&watch->signals, SIGINT);
 	sigaddset(&watch->signals, SIGTERM);
 	sigaddset(&watch->signals, SIGUSR2);
-	pthread_sigmask(SIG_BLOCK, &watch->signals, NULL);
+	pthread_sigmask(SIG_BLOCK, &watch->signals, &watch->before);
 	watch->is_there = !pthread_create(
 		&watch->thread, NULL, wait_for_signal, watch);
+	if (!watch->is_there) /* they end the process, as ever */
+		pthread_sigmask(SIG_SETMASK, &watch->before, NULL);
 }
 
 static void end_watch(struct watch *watch)
 {
 	if (!watch->is_there)
 		return;
+	atomic_store(&watch->over, true);
 	pthread_kill(watch->thread, SIGUSR2);
 	pthread_join(watch->thread, NULL);
 }
@@ -336,6 +344,33 @@ static void say_totals(const struct taut_server_counts *counts, bool json)
 	fflush(stdout);
 }
 
+/* The least that a server opens: for each worker a link, and what UCX 1.13 has over TCP
+ * alone (epoll sets, sockets, events); 14 where shared memory is tried, too. */
+enum { FILES_OF_WORKER = 10, FILES_BESIDE = 16 };
+
+/* The soft limit is for programs that use select(). */
+static taut_status check_files(
+	const struct taut_server_options *its, struct taut_error *err)
+{
+	rlim_t needed = FILES_BESIDE +
+		FILES_OF_WORKER * (rlim_t)its->n_workers;
+	struct rlimit files;
+
+	if (getrlimit(RLIMIT_NOFILE, &files))
+		return TAUT_OK;
+	if (files.rlim_cur != files.rlim_max) {
+		files.rlim_cur = files.rlim_max;
+		if (setrlimit(RLIMIT_NOFILE, &files))
+			(void)!getrlimit(RLIMIT_NOFILE, &files);
+	}
+	if (files.rlim_cur >= needed)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "%u workers: expected a "
+		"limit of at least %llu open files (ulimit -n), found %llu",
+		its->n_workers, (unsigned long long)needed,
+		(unsigned long long)files.rlim_cur);
+}
+
 static int serve(const struct values *values,
 	const struct taut_server_options *its)
 {
@@ -343,7 +378,10 @@ static int serve(const struct values *values,
 	struct watch watch = { .server = NULL };
 	struct taut_server_counts counts;
 	struct taut_server *server;
-	taut_status status = taut_server_create(its, &server, &err);
+	taut_status status = check_files(its, &err);
+
+	if (!status)
+		status = taut_server_create(its, &server, &err);
 
 	if (status)
 		return job_status(status, &err);

@@ -100,6 +100,17 @@ TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
+/* The same in two steps. The first looks for the library, which may take seconds, and
+ * needs nobody else. asks_first: a long message stays with its sender until it is
+ * asked for; else it may go at once. The second takes ucx over, also when it fails;
+ * without it, ucx goes with tauti_ucx_destroy(). */
+struct tauti_ucx;
+TAUT_NODISCARD taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
+	struct tauti_ucx **ret_ucx, struct taut_error *reterr);
+TAUT_NODISCARD taut_status tauti_ucx_meet(struct tauti_ucx *ucx,
+	struct tauti_meet *meet, uint32_t rank, struct tauti_engine *ret_engine,
+	struct taut_error *reterr);
+void tauti_ucx_destroy(void *ucx);
 /* near to those on this rank's host, far, which must have fd and arm, to the
  * others; takes both over, but when it fails. */
 TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,

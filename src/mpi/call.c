@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <time.h>
 
+#include "base/now.h"
 #include "mpi/mpi.h"
 
 enum {
@@ -11,14 +12,6 @@ enum {
 	POKE_NS = 50 * 1000,    /* so often MPI is moved, too */
 	SLEEP_NS = 200 * 1000,  /* at a time */
 };
-
-static int64_t now_ns(void)
-{
-	struct timespec now;
-
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	return (int64_t)now.tv_sec * 1000000000 + now.tv_nsec;
-}
 
 static struct taut_coll_call call_of(const struct tauti_form_call *call)
 {
@@ -91,14 +84,14 @@ static taut_status wait_for(struct tauti_form_comm *it,
 			status = taut->progress(it->taut, err);
 			continue;
 		}
-		at_ns = now_ns();
+		at_ns = tauti_now_ns();
 		if (!poke_ns)
 			poke_ns = at_ns + POKE_NS;
 		/* Another rank may wait for a message of this one, that MPI has
 		 * not moved yet. */
 		if (at_ns >= poke_ns) {
 			tauti_form_poke_mpi();
-			poke_ns = now_ns() + POKE_NS;
+			poke_ns = tauti_now_ns() + POKE_NS;
 		}
 		status = taut->wait(it->taut, SLEEP_NS, err);
 		if (!status)

@@ -214,11 +214,14 @@ static bool is_idle(struct tauti_form_comm *it)
 	return idle;
 }
 
-/* A communicator may be freed before what was begun over it is over. */
+/* A communicator may be freed before what was begun over it is over; another rank
+ * may wait for a message of this one, before it begins the same. */
 static void end(struct tauti_form_comm *it)
 {
-	for (uint32_t turns = 0; it->has_thread && !is_idle(it); turns++)
+	for (uint32_t turns = 0; it->has_thread && !is_idle(it); turns++) {
+		tauti_form_poke_mpi();
 		tauti_form_nap(turns);
+	}
 	if (it->has_thread) {
 		tauti_form_enter(it);
 		it->ends = true;

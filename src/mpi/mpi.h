@@ -99,6 +99,7 @@ typedef tauti_mpi_handle tauti_form_handle;
 
 /* Functions of MPI that we call ourselves, by their profiling names. */
 struct tauti_form_real {
+	int (*initialized)(int *flag);
 	int (*comm_rank)(tauti_form_handle comm, int *rank);
 	int (*comm_size)(tauti_form_handle comm, int *size);
 	int (*comm_test_inter)(tauti_form_handle comm, int *flag);

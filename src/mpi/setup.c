@@ -32,6 +32,7 @@ static bool resolve(struct tauti_form_real *real)
 		const char *name;
 		void *at;
 	} all[] = {
+		{ "PMPI_Initialized", &real->initialized },
 		{ "PMPI_Comm_rank", &real->comm_rank },
 		{ "PMPI_Comm_size", &real->comm_size },
 		{ "PMPI_Comm_test_inter", &real->comm_test_inter },
@@ -205,9 +206,13 @@ static void set_up(void)
 	struct tauti_form_state *it = &tauti_mpi_form;
 	tauti_form_handle alone = 0;
 	static char nothing;
+	int world = 0;
 
 	it->abi = tauti_mpi_abi_below();
 	if (!it->abi || !resolve(&it->real))
+		return;
+	/* A program of sessions has no MPI_COMM_WORLD: all is MPI's. */
+	if (it->real.initialized(&world) || !world)
 		return;
 	find_types(it);
 	it->min_op = it->ops[TAUT_MIN];

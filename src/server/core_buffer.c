@@ -90,11 +90,14 @@ static taut_status check_memory(
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"parts of more bytes than there can be");
 	bytes *= buffers_of(core);
+	core->counts.state_bytes = bytes;
+	/* 2^20 parts of 4096 workers: far below 2^64. */
+	bytes += core->n_parts * (sizeof *core->parts + sizeof *core->line +
+		(uint64_t)core->options.n_workers * sizeof *core->seats);
 	if (core->options.memory_bytes && bytes > core->options.memory_bytes)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "the keys need "
 			"%" PRIu64 " bytes on this server, which may use %"
 			PRIu64, bytes, core->options.memory_bytes);
-	core->counts.state_bytes = bytes;
 	return TAUT_OK;
 }
 

@@ -5,7 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "server/server.h"
+#include "server/core.h"
 #include "tests/support/alloc_fail.h"
 
 enum { MOST = 32 };
@@ -256,12 +256,22 @@ static void refuse(struct seen *seen, const struct tauti_part_said *said,
 
 static void test_declare(void **state)
 {
-	const struct taut_server_options options = { .n_workers = 2,
-		.memory_bytes = 8 };
+	const uint64_t beside = sizeof(struct tauti_core_part) +
+		sizeof(uint32_t) + 2 * sizeof(struct tauti_seat);
+	struct taut_server_options options = { .n_workers = 3,
+		.memory_bytes = 8 + beside };
 	struct tauti_part_said said[2] = { one_part, one_part };
 	struct seen seen = { .log = "" };
+	char line[80];
 
 	(void)state;
+	assert_int_equal(tauti_core_create(&options, &calls, &seen, &seen.core,
+		NULL), TAUT_OK);
+	assert_int_equal(tauti_core_join(seen.core, 1, NULL), TAUT_OK);
+	/* The seat of the third worker is too much. */
+	refuse(&seen, said, 1, TAUT_EINVAL, "bytes on this server");
+	tauti_core_destroy(seen.core);
+	options.n_workers = 2;
 	assert_int_equal(tauti_core_create(&options, &calls, &seen, &seen.core,
 		NULL), TAUT_OK);
 	assert_int_equal(tauti_core_join(seen.core, 0, NULL), TAUT_OK);
@@ -270,7 +280,9 @@ static void test_declare(void **state)
 	assert_int_equal(tauti_core_join(seen.core, 1, NULL), TAUT_EMATCH);
 	refuse(&seen, said, 2, TAUT_EFORMAT, "no list of parts");
 	said[0].count = 2;
-	refuse(&seen, said, 1, TAUT_EINVAL, "need 16 bytes on this server");
+	snprintf(line, sizeof line, "need %zu bytes on this server",
+		(size_t)(16 + beside));
+	refuse(&seen, said, 1, TAUT_EINVAL, line);
 	said[0].count = UINT64_C(1) << 47;
 	refuse(&seen, said, 1, TAUT_EINVAL, "bytes on this server");
 	assert_int_equal(tauti_core_declare(seen.core, 0, &one_part, 1, NULL),

@@ -57,7 +57,7 @@ static struct tauti_op *op_begin(struct tauti_peer *peer, enum tauti_op_kind kin
 	/* One more, so that it cannot end before all of it began. */
 	*op = (struct tauti_op){ .peer = peer, .kind = kind, .pending = 1,
 		.part = part, .round = round, .bytes = bytes,
-		.start_ns = tauti_server_now_ns() };
+		.start_ns = tauti_now_ns() };
 	for (int i = 0; i < 2; i++)
 		op->requests[i] = (struct tauti_request){ { on_done }, op };
 	return op;
@@ -152,10 +152,11 @@ static void await_table(struct tauti_peer *peer, uint32_t n)
 	size_t bytes = (size_t)n * TAUTI_SAID_BYTES;
 	struct tauti_op *op;
 
-	if (peer->table || n > TAUTI_PARTS_MOST) {
+	if (peer->has_declared || n > TAUTI_PARTS_MOST) {
 		tauti_peer_doom(peer, "it declares twice, or too much");
 		return;
 	}
+	peer->has_declared = true;
 	peer->n_table = n;
 	peer->table = malloc(bytes ? bytes : 1);
 	if (!peer->table)
@@ -188,6 +189,8 @@ static void take_table(struct taut_server *server, struct tauti_peer *peer)
 	if (status)
 		tauti_peer_doom(peer, "%s", err.message);
 	free(said);
+	free(peer->table);
+	peer->table = NULL;
 }
 
 static void take_ask(struct taut_server *server, struct tauti_peer *peer,
@@ -237,7 +240,7 @@ static void tell_event(struct taut_server *server, const struct tauti_op *op,
 	const struct taut_server_event event = { .did = did, .part = op->part,
 		.worker = op->peer->worker, .round = op->round,
 		.bytes = op->bytes, .start_ns = op->start_ns,
-		.end_ns = tauti_server_now_ns() };
+		.end_ns = tauti_now_ns() };
 
 	if (server->options.event)
 		server->options.event(server->options.context, &event);

@@ -14,13 +14,12 @@
 static const int64_t pair_ns = 5000000000;
 static const int64_t tell_ns = 200000000;
 
-static void refuse(struct taut_server *server, struct tauti_link *link,
-	uint32_t worker, const char *line)
+static void refuse(
+	struct tauti_link *link, uint32_t worker, const char *line)
 {
 	if (tauti_link_tell(link, worker, TAUT_EMATCH, line))
 		tauti_links_flush(link, 1, tauti_meet_now_ns() + tell_ns);
 	tauti_link_close(link);
-	(void)server;
 }
 
 /* False: it may not come, and was told why. */
@@ -39,7 +38,7 @@ static bool enter(
 		return true;
 	taut_error_set(&line, TAUT_EMATCH, -1, "worker %u %s", worker,
 		tauti_presence_text(presence));
-	refuse(server, link, worker, line.message);
+	refuse(link, worker, line.message);
 	return false;
 }
 
@@ -62,15 +61,19 @@ static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
 		&own, all + TAUTI_GREETING_BYTES, who.message, reterr);
 }
 
+/* Takes ucx over. */
 static struct tauti_peer *make_peer(struct taut_server *server,
-	struct tauti_meet *meet, uint32_t worker, struct taut_error *reterr)
+	struct tauti_ucx *ucx, struct tauti_meet *meet, uint32_t worker,
+	struct taut_error *reterr)
 {
 	struct tauti_peer *peer = calloc(1, sizeof *peer);
 	taut_status status = peer ? greet(server, meet, worker, reterr) :
 		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 
-	if (!status)
-		status = tauti_ucx_create(meet, 0, 2, &peer->engine, reterr);
+	if (status)
+		tauti_ucx_destroy(ucx);
+	else
+		status = tauti_ucx_meet(ucx, meet, 0, &peer->engine, reterr);
 	if (status) {
 		free(peer);
 		return NULL;
@@ -108,19 +111,26 @@ static void admit(struct taut_server *server, struct tauti_link *link,
 {
 	struct taut_error why = { .message = "out of memory" };
 	struct tauti_peer *peer = NULL;
-	struct tauti_meet *meet;
+	struct tauti_meet *meet = NULL;
+	struct tauti_ucx *ucx;
 
 	if (!enter(server, link, worker))
 		return;
-	meet = tauti_door_meet(link, pair_ns, server->options.lost_after_ns);
-	if (meet)
-		peer = make_peer(server, meet, worker, &why);
+	/* pair_ns begin after what takes long here; the other side has done the
+	 * same before it came. */
+	if (!tauti_ucx_open(2, true, &ucx, &why)) {
+		meet = tauti_door_meet(
+			link, pair_ns, server->options.lost_after_ns);
+		if (meet)
+			peer = make_peer(server, ucx, meet, worker, &why);
+		else
+			tauti_ucx_destroy(ucx);
+	}
 	if (peer) {
 		hand_over(server, peer);
 	} else {
 		set_free(server, worker);
-		refuse(server, meet ? &meet->links[1] : link, worker,
-			why.message);
+		refuse(meet ? &meet->links[1] : link, worker, why.message);
 	}
 	tauti_meet_destroy(meet);
 }

@@ -11,6 +11,7 @@
 static const int64_t default_within_ns = 60000000000;
 static const int64_t default_lost_after_ns = 10000000000;
 static const int64_t tell_ns = 500000000;
+static const int64_t move_ns = 10000000; /* at a time: then links are looked after */
 
 /* --- what the core asks for --------------------------------------------------------------- */
 
@@ -37,7 +38,7 @@ static void do_did(void *context, enum taut_server_did did, uint32_t worker,
 	struct taut_server *server = context;
 	const struct taut_server_event event = { .did = did, .part = part,
 		.worker = worker, .round = round, .bytes = bytes,
-		.start_ns = server->did_ns, .end_ns = tauti_server_now_ns() };
+		.start_ns = server->did_ns, .end_ns = tauti_now_ns() };
 
 	if (begins)
 		server->did_ns = event.end_ns;
@@ -129,7 +130,7 @@ taut_status taut_server_create(const struct taut_server_options *options,
 	}
 	/* They are the caller's, and used no more. */
 	server->options.listen = server->options.secret = NULL;
-	server->begun_ns = tauti_server_now_ns();
+	server->begun_ns = tauti_now_ns();
 	*ret_server = server;
 	return TAUT_OK;
 }
@@ -307,7 +308,7 @@ static void look_after_links(struct taut_server *server)
 	for (uint32_t w = 0; w < server->options.n_workers; w++)
 		if (server->peers[w])
 			listen_to(server->peers[w]);
-	now_ns = tauti_server_now_ns();
+	now_ns = tauti_now_ns();
 	for (uint32_t w = 0; w < server->options.n_workers; w++) {
 		struct tauti_peer *peer = server->peers[w];
 
@@ -340,8 +341,11 @@ static bool move_one(struct taut_server *server, struct tauti_peer *peer)
 	return tauti_peer_settle(server, peer);
 }
 
-static void move(struct taut_server *server)
+/* True: there is more, and the time is over. */
+static bool move(struct taut_server *server)
 {
+	int64_t until_ns = tauti_earlier_ns(
+		tauti_now_ns() + move_ns, server->beat_ns);
 	bool some;
 
 	do {
@@ -349,7 +353,8 @@ static void move(struct taut_server *server)
 		for (uint32_t w = 0; w < server->options.n_workers; w++)
 			if (server->peers[w])
 				some |= move_one(server, server->peers[w]);
-	} while (some);
+	} while (some && tauti_now_ns() < until_ns);
+	return some;
 }
 
 /* Those that are gone, or may go. True: there were some, which may make others
@@ -388,22 +393,22 @@ static int64_t next_ns(const struct taut_server *server)
 }
 
 /* False: there may be something to move already. */
-static bool arm_one(struct taut_server *server, struct tauti_peer *peer)
+static bool arm_one(struct tauti_peer *peer)
 {
 	struct taut_error err = { .message = "" };
 	taut_status status = peer->engine.table->arm(
 		peer->engine.context, &err);
 
-	(void)server;
 	if (status && status != TAUT_EAGAIN)
 		tauti_peer_doom(peer, "%s", err.message);
 	/* What moved while it was armed may have ended. */
 	return status == TAUT_OK && !peer->ended;
 }
 
-static void sleep_some(struct taut_server *server)
+/* busy: looks only. */
+static void sleep_some(struct taut_server *server, bool busy)
 {
-	int64_t timeout_ns = next_ns(server) - tauti_server_now_ns();
+	int64_t timeout_ns = busy ? 0 : next_ns(server) - tauti_now_ns();
 	uint64_t count;
 	size_t n = 0;
 
@@ -414,7 +419,7 @@ static void sleep_some(struct taut_server *server)
 
 		if (!peer)
 			continue;
-		if (!arm_one(server, peer))
+		if (!busy && !arm_one(peer))
 			timeout_ns = 0;
 		server->polls[n++] = (struct pollfd){ .events = POLLIN,
 			.fd = peer->engine.table->fd(peer->engine.context) };
@@ -438,7 +443,7 @@ static taut_status check_end(
 	if (__atomic_load_n(&server->stopped, __ATOMIC_SEQ_CST))
 		return taut_error_set(
 			reterr, TAUT_EAGAIN, -1, "the server was stopped");
-	if (missing != TAUT_NONE && tauti_server_now_ns() - server->begun_ns >=
+	if (missing != TAUT_NONE && tauti_now_ns() - server->begun_ns >=
 		server->options.meet_within_ns)
 		return taut_error_set(reterr, TAUT_EIO, -1, "worker %" PRIu32
 			" did not come within %g s", missing,
@@ -488,16 +493,17 @@ taut_status taut_server_run(struct taut_server *server, struct taut_error *reter
 {
 	struct taut_error why = { .offset = -1 };
 	taut_status status = tauti_porter_start(server, &why);
+	bool busy;
 
 	while (!status && !tauti_core_over(server->core)) {
 		take_arrived(server);
 		/* A closed link is seen before an engine hears of it. */
 		look_after_links(server);
-		move(server);
+		busy = move(server);
 		if (!part_with_some(server)) {
 			status = check_end(server, &why);
 			if (!status)
-				sleep_some(server);
+				sleep_some(server, busy);
 		}
 	}
 	if (!status) /* what ended it may have ended the last one, too */

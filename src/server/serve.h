@@ -44,7 +44,7 @@ struct tauti_peer {
 	uint32_t n_asked;  /* handled */
 	uint8_t *table;
 	uint32_t n_table;
-	bool awaits_table;
+	bool awaits_table, has_declared;
 	bool leaves;       /* once it is idle */
 	bool doomed;       /* why says what is wrong with it */
 	struct taut_error why;

@@ -7,7 +7,7 @@
  *                when somebody is lost: no clock, no network, no thread
  *     wire.c     what is said, as bytes
  *     porter.c   lets workers in, one after the other
- *     serve.c  guest.c
+ *     serve.c  peer.c
  *                the network around the core
  *     worker.c  worker_loop.c  worker_join.c
  *                the other side */
@@ -15,6 +15,8 @@
 #define TAUT_SERVER_SERVER_H
 
 #include <taut/server.h>
+
+#include "base/now.h"
 
 enum {
 	TAUTI_PARTS_MOST = 1 << 20, /* of all servers; they fit in a tag */
@@ -194,7 +196,5 @@ TAUT_NODISCARD taut_status tauti_greeting_check(
 	const struct tauti_greeting *own,
 	const uint8_t bytes[TAUTI_GREETING_BYTES], const char *who,
 	struct taut_error *reterr);
-
-int64_t tauti_server_now_ns(void);
 
 #endif /* TAUT_SERVER_SERVER_H */

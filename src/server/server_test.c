@@ -417,6 +417,68 @@ static void test_server_goes(void **state)
 	assert_int_equal(job.ends[0], TAUT_EAGAIN);
 }
 
+/* --- what is refused, and ends nothing ------------------------------------------------------------ */
+
+/* A child of this process: it has no part in the worker, and leaves it as it is. */
+static void check_child(struct taut_server_worker *worker, uint32_t key)
+{
+	struct taut_error err = { .message = "" };
+	int status = -1;
+	pid_t child = fork();
+
+	if (child == 0) {
+		bool right = taut_server_start(worker, key, TAUT_SERVER_PULL,
+			NULL, &err) == TAUT_EIO && strstr(err.message, "forked") &&
+			taut_server_wait(worker, key, -1, NULL) == TAUT_EIO &&
+			taut_server_next(worker, -1, &key, NULL) == TAUT_EIO;
+
+		taut_server_fail(worker, TAUT_EIO, "never said");
+		taut_server_leave(worker);
+		_exit(!right);
+	}
+	assert_int_equal(waitpid(child, &status, 0), child);
+	assert_int_equal(status, 0);
+}
+
+static void test_pushed_twice(void **state)
+{
+	const struct taut_server_options options = { .n_workers = 1 };
+	struct taut_server_worker *worker;
+	float *data = outcomes[0].b;
+	struct taut_error err;
+	struct job job;
+	uint32_t key;
+
+	(void)state;
+	open_job(&job, &options, 1);
+	assert_int_equal(join(&job, 0, &worker, &err), TAUT_OK);
+	assert_int_equal(taut_server_declare(worker, &key_b, 0, 0, &key, &err),
+		TAUT_OK);
+	for (int i = 0; i < COUNT_B; i++)
+		data[i] = (float)i;
+	for (int round = 0; round < 2; round++) {
+		assert_int_equal(taut_server_start(worker, key,
+			TAUT_SERVER_PUSH, data, &err), TAUT_OK);
+		assert_int_equal(taut_server_wait(worker, key, INT64_MAX, &err),
+			TAUT_OK);
+		assert_int_equal(taut_server_start(worker, key,
+			TAUT_SERVER_PUSH, data, &err), TAUT_EINVAL);
+		assert_non_null(strstr(err.message, "pull first"));
+		assert_int_equal(taut_server_start(worker, key,
+			TAUT_SERVER_PUSH_PULL, data, &err), TAUT_EINVAL);
+		check_child(worker, key);
+		memset(data, 0, COUNT_B * sizeof *data);
+		assert_int_equal(taut_server_start(worker, key,
+			TAUT_SERVER_PULL, data, &err), TAUT_OK);
+		assert_int_equal(taut_server_wait(worker, key, -1, &err), TAUT_OK);
+		for (int i = 0; i < COUNT_B; i++)
+			assert_true(data[i] == (float)i);
+	}
+	taut_server_leave(worker);
+	close_job(&job);
+	assert_int_equal(job.ends[0], TAUT_OK);
+}
+
 /* --- who may not come in ------------------------------------------------------------------------- */
 
 static int call(const struct job *job, const void *bytes, size_t n)
@@ -521,6 +583,7 @@ int main(void)
 		cmocka_unit_test(test_optimizer),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_server_goes),
+		cmocka_unit_test(test_pushed_twice),
 		cmocka_unit_test(test_refused),
 	};
 

@@ -18,13 +18,6 @@ static uint64_t get(const uint8_t *from, int bytes)
 	return value;
 }
 
-int64_t tauti_server_now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
-
 /* 'T' 'a', what, 0, then numbers of 4 bytes. */
 static void put_head(uint8_t *to, enum tauti_tag what)
 {

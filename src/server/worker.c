@@ -2,8 +2,9 @@
 #include "server/worker.h"
 
 #include <errno.h>
-#include <stdio.h>
 #include <inttypes.h>
+#include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -38,6 +39,15 @@ static taut_status fault_of(
 	return worker->fault.code;
 }
 
+/* The thread is not in a child, and the mutex may be locked there for ever. */
+static taut_status forked(
+	const struct taut_server_worker *worker, struct taut_error *reterr)
+{
+	return taut_error_set(reterr, TAUT_EIO, -1, "worker %" PRIu32 ": this "
+		"process was forked from the one that joined, and has no part "
+		"in it", worker->worker);
+}
+
 taut_status tauti_worker_fault(
 	struct taut_server_worker *worker, struct taut_error *reterr)
 {
@@ -56,12 +66,17 @@ static taut_status begin(struct taut_server_worker *worker,
 	struct taut_error *reterr)
 {
 	taut_status status = tauti_worker_connect(worker, options, reterr);
+	sigset_t all, before;
 	int error;
 
 	if (status)
 		return status;
+	/* Signals are for the threads of the program that this library is in. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
 	error = pthread_create(
 		&worker->thread, NULL, tauti_worker_loop, worker);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	worker->has_thread = !error;
 	return error ? taut_error_set(reterr, TAUT_EIO, -1,
 		"worker: no thread: %s", strerror(error)) : TAUT_OK;
@@ -82,6 +97,7 @@ static struct taut_server_worker *make(
 	worker->credit_bytes = options->credit_bytes;
 	worker->lost_after_ns = options->lost_after_ns ?
 		options->lost_after_ns : default_lost_after_ns;
+	tauti_origin_init(&worker->origin);
 	worker->ended_at = &worker->ended;
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&worker->mutex, NULL);
@@ -122,7 +138,7 @@ taut_status taut_server_join(const struct taut_server_worker_options *options,
 
 void taut_server_leave(struct taut_server_worker *worker)
 {
-	if (!worker)
+	if (!worker || tauti_origin_is_copy(&worker->origin))
 		return;
 	pthread_mutex_lock(&worker->mutex);
 	worker->leaves = true;
@@ -143,12 +159,15 @@ void taut_server_leave(struct taut_server_worker *worker)
 		close(worker->wake_fd);
 	pthread_cond_destroy(&worker->done);
 	pthread_mutex_destroy(&worker->mutex);
+	tauti_origin_fini(&worker->origin);
 	free(worker);
 }
 
 void taut_server_fail(struct taut_server_worker *worker, taut_status status,
 	const char *why)
 {
+	if (tauti_origin_is_copy(&worker->origin))
+		return;
 	pthread_mutex_lock(&worker->mutex);
 	if (!worker->fault.code) {
 		taut_error_set(&worker->own, status ? status : TAUT_EIO, -1,
@@ -209,6 +228,8 @@ taut_status taut_server_declare(struct taut_server_worker *worker,
 		.priority = priority, .factor = factor };
 	taut_status status;
 
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
 	pthread_mutex_lock(&worker->mutex);
 	status = fault_of(worker, reterr);
 	if (!status)
@@ -286,9 +307,13 @@ static taut_status take(struct taut_server_worker *worker, uint32_t i,
 	if (key->n_left)
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"key '%.200s' is under way", key->key.name);
+	if (key->is_pushed && verb != TAUT_SERVER_PULL)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "key '%.200s' "
+			"was pushed: pull first", key->key.name);
 	if (data)
 		key->data = data;
 	key->verb = verb;
+	key->is_pushed = verb == TAUT_SERVER_PUSH;
 	key->n_left = key->n_parts;
 	key->contributors = TAUT_NONE;
 	worker->n_busy++;
@@ -331,6 +356,8 @@ taut_status taut_server_start(struct taut_server_worker *worker, uint32_t key,
 {
 	taut_status status;
 
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
 	pthread_mutex_lock(&worker->mutex);
 	status = fault_of(worker, reterr);
 	if (!status && !worker->is_open)
@@ -345,7 +372,9 @@ taut_status taut_server_start(struct taut_server_worker *worker, uint32_t key,
 
 static struct timespec until(int64_t timeout_ns)
 {
-	int64_t at_ns = tauti_server_now_ns() + timeout_ns;
+	int64_t now_ns = tauti_now_ns();
+	int64_t at_ns = timeout_ns > INT64_MAX - now_ns ? INT64_MAX :
+		now_ns + timeout_ns;
 
 	return (struct timespec){ at_ns / 1000000000, at_ns % 1000000000 };
 }
@@ -368,10 +397,12 @@ static bool is_done(const struct taut_server_worker *worker, uint32_t key)
 taut_status taut_server_wait(struct taut_server_worker *worker, uint32_t key,
 	int64_t timeout_ns, struct taut_error *reterr)
 {
-	int64_t from_ns = tauti_server_now_ns();
+	int64_t from_ns = tauti_now_ns();
 	struct timespec at = until(timeout_ns > 0 ? timeout_ns : 0);
 	taut_status status = TAUT_OK;
 
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
 	pthread_mutex_lock(&worker->mutex);
 	if (key != TAUT_NONE && key >= worker->n_keys)
 		status = taut_error_set(
@@ -381,7 +412,7 @@ taut_status taut_server_wait(struct taut_server_worker *worker, uint32_t key,
 		if (!wait_some(worker, timeout_ns, &at) && !is_done(worker, key))
 			status = taut_error_set(reterr, TAUT_EAGAIN, -1,
 				"not done in time");
-	worker->counts.waited_ns += tauti_server_now_ns() - from_ns;
+	worker->counts.waited_ns += tauti_now_ns() - from_ns;
 	pthread_mutex_unlock(&worker->mutex);
 	return status;
 }
@@ -392,6 +423,8 @@ taut_status taut_server_next(struct taut_server_worker *worker,
 	struct timespec at = until(timeout_ns > 0 ? timeout_ns : 0);
 	taut_status status = TAUT_OK;
 
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
 	pthread_mutex_lock(&worker->mutex);
 	while (!status && !worker->finished_count &&
 		!(status = fault_of(worker, reterr)))
@@ -414,6 +447,8 @@ uint32_t taut_server_contributors(struct taut_server_worker *worker, uint32_t ke
 {
 	uint32_t n;
 
+	if (tauti_origin_is_copy(&worker->origin))
+		return 0;
 	pthread_mutex_lock(&worker->mutex);
 	n = key < worker->n_keys ? worker->keys[key].contributors : TAUT_NONE;
 	pthread_mutex_unlock(&worker->mutex);
@@ -423,6 +458,9 @@ uint32_t taut_server_contributors(struct taut_server_worker *worker, uint32_t ke
 void taut_server_worker_counts(struct taut_server_worker *worker,
 	struct taut_server_worker_counts *ret_counts)
 {
+	*ret_counts = (struct taut_server_worker_counts){ .sleeps = 0 };
+	if (tauti_origin_is_copy(&worker->origin))
+		return;
 	pthread_mutex_lock(&worker->mutex);
 	*ret_counts = worker->counts;
 	if (worker->is_open)

@@ -19,6 +19,7 @@
 #include <poll.h>
 #include <pthread.h>
 
+#include "base/origin.h"
 #include "coll/meet.h"
 #include "server/server.h"
 
@@ -70,6 +71,7 @@ struct tauti_worker_key {
 	uint32_t n_parts, n_left;   /* n_left: parts of it under way */
 	uint32_t contributors;
 	bool is_queued;             /* for next() */
+	bool is_pushed;             /* alone: it is to be pulled next */
 };
 
 struct taut_server_worker {
@@ -85,6 +87,7 @@ struct taut_server_worker {
 	uint32_t n_under_way;
 	int64_t beat_ns, busy_from_ns;
 
+	struct tauti_origin origin;
 	pthread_t thread;
 	bool has_thread;
 	int wake_fd;

@@ -48,16 +48,25 @@ static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
 			default_within_ns,
 		.lost_after_ns = worker->lost_after_ns };
 	struct tauti_meet *meet = NULL;
+	struct tauti_ucx *ucx;
 	struct taut_error why = { .message = "" };
-	taut_status status = tauti_meet_create(&meet_options, &meet, &why);
+	/* First what takes long: the server waits for no slow hand-shake. */
+	taut_status status = tauti_ucx_open(2, true, &ucx, reterr);
 
 	if (status)
+		return status;
+	status = tauti_meet_create(&meet_options, &meet, &why);
+	if (status) {
+		tauti_ucx_destroy(ucx);
 		return taut_error_set(reterr, status, -1,
 			"server %u: %.440s", i, why.message);
+	}
 	tauti_meet_make_pair(meet);
 	status = greet(worker, i, meet, reterr);
-	if (!status)
-		status = tauti_ucx_create(meet, 1, 2, &server->engine, reterr);
+	if (status)
+		tauti_ucx_destroy(ucx);
+	else
+		status = tauti_ucx_meet(ucx, meet, 1, &server->engine, reterr);
 	if (!status) {
 		server->link = meet->links[0];
 		server->link.allowed = tauti_kind_bit(TAUTI_BEAT) |

@@ -1,12 +1,14 @@
 /* worker_loop.c - the thread of a worker; see worker.h. */
 #include "server/worker.h"
 
+#include <fenv.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <unistd.h>
 
 static const uint32_t server_rank = 0; /* in the engine of two */
 static const int64_t tell_ns = 500000000;
+static const int64_t move_ns = 10000000; /* at a time: then links are looked after */
 
 /* What the thread knows besides. */
 struct loop {
@@ -200,7 +202,7 @@ static void begin_push(struct taut_server_worker *worker,
 	trip->pulls = asked.ask & TAUTI_ASK_PULL;
 	begin_halves(trip, number);
 	if (!worker->n_under_way++)
-		worker->busy_from_ns = tauti_server_now_ns();
+		worker->busy_from_ns = tauti_now_ns();
 	if (asked.ask & TAUTI_ASK_PUSH)
 		scale(trip, key, data);
 	if (trip->pulls) {
@@ -234,7 +236,7 @@ static void note(struct taut_server_worker *worker,
 	worker->counts.pushed_bytes += pushed ? bytes : 0;
 	worker->counts.pulled_bytes += trip->pulls ? bytes : 0;
 	if (!--worker->n_under_way)
-		worker->counts.busy_ns += tauti_server_now_ns() -
+		worker->counts.busy_ns += tauti_now_ns() -
 			worker->busy_from_ns;
 	pthread_mutex_unlock(&worker->mutex);
 }
@@ -366,7 +368,7 @@ static void look_after_links(struct taut_server_worker *worker)
 
 	for (uint32_t i = 0; i < worker->n_servers; i++)
 		listen_to(worker, &worker->servers[i]);
-	now_ns = tauti_server_now_ns();
+	now_ns = tauti_now_ns();
 	for (uint32_t i = 0; i < worker->n_servers; i++) {
 		struct tauti_server_link *server = &worker->servers[i];
 		int64_t silent_ns = now_ns - server->link.heard_ns;
@@ -415,7 +417,7 @@ static void say_goodbye(struct loop *loop)
 	struct taut_server_worker *worker = loop->worker;
 
 	loop->says_goodbye = true;
-	loop->goodbye_ns = tauti_server_now_ns();
+	loop->goodbye_ns = tauti_now_ns();
 	for (uint32_t i = 0; i < worker->n_servers; i++)
 		(void)ask(worker, &worker->servers[i], &asked, loop->asks[i][1],
 			&loop->told[3 * i + 2]);
@@ -444,16 +446,20 @@ static bool leave(struct loop *loop)
 		say_goodbye(loop);
 	for (uint32_t i = 0; i < worker->n_servers; i++)
 		all &= worker->servers[i].has_left;
-	return all || tauti_server_now_ns() - loop->goodbye_ns >=
+	return all || tauti_now_ns() - loop->goodbye_ns >=
 		worker->lost_after_ns;
 }
 
 /* --- turns ------------------------------------------------------------------------------------------------ */
 
-static void move(struct loop *loop)
+/* True: there is more, and the time is over. */
+static bool move(struct loop *loop)
 {
 	struct taut_server_worker *worker = loop->worker;
 	struct taut_error err = { .message = "" };
+	int64_t until_ns = tauti_earlier_ns(
+		tauti_now_ns() + move_ns, worker->beat_ns);
+	bool some;
 
 	do {
 		begin_pieces(loop);
@@ -464,13 +470,16 @@ static void move(struct loop *loop)
 				server->engine.context, &err))
 				gone(worker, server, err.message);
 		}
-	} while (settle(worker));
+		some = settle(worker);
+	} while (some && tauti_now_ns() < until_ns);
+	return some;
 }
 
-static void sleep_some(struct loop *loop)
+/* busy: looks only. */
+static void sleep_some(struct loop *loop, bool busy)
 {
 	struct taut_server_worker *worker = loop->worker;
-	int64_t timeout_ns = worker->beat_ns - tauti_server_now_ns();
+	int64_t timeout_ns = busy ? 0 : worker->beat_ns - tauti_now_ns();
 	struct taut_error err = { .message = "" };
 	uint64_t count;
 	size_t n = 0;
@@ -483,7 +492,8 @@ static void sleep_some(struct loop *loop)
 
 		if (server->has_left)
 			continue;
-		if (engine->table->arm(engine->context, &err) || worker->ended)
+		if (busy || engine->table->arm(engine->context, &err) ||
+			worker->ended)
 			timeout_ns = 0; /* a fault is seen in the next turn */
 		worker->polls[n++] = (struct pollfd){ .events = POLLIN,
 			.fd = engine->table->fd(engine->context) };
@@ -530,11 +540,15 @@ static void finish(struct loop *loop)
 	free(loop->asks);
 }
 
+/* A program may have told its threads to flush small numbers to zero, and threads
+ * that they make inherit it. */
 void *tauti_worker_loop(void *context)
 {
 	struct loop loop = { .worker = context };
 	struct taut_server_worker *worker = context;
+	bool busy;
 
+	(void)fesetenv(FE_DFL_ENV);
 	if (!prepare(&loop))
 		no_memory(worker);
 	while (!tauti_worker_fault(worker, NULL)) {
@@ -543,11 +557,11 @@ void *tauti_worker_loop(void *context)
 		if (tauti_worker_fault(worker, NULL))
 			break;
 		declare(&loop);
-		move(&loop);
+		busy = move(&loop);
 		if (leave(&loop))
 			break;
 		if (!tauti_worker_fault(worker, NULL))
-			sleep_some(&loop);
+			sleep_some(&loop, busy);
 	}
 	finish(&loop);
 	return NULL;

@@ -552,6 +552,35 @@ static void copies(void)
 	free(sum);
 }
 
+/* Rank 0 frees a communicator over which it began, and rank 1 begins the same after a
+ * large message of rank 0's, which needs its sender. */
+static void freed(void)
+{
+	int *large = calloc(1 << 20, sizeof *large);
+	int *sum = calloc(LARGE, sizeof *sum);
+	MPI_Request request, send = MPI_REQUEST_NULL;
+	MPI_Comm copy;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	warm(copy);
+	if (rank == 0) {
+		MPI_Isend(large, 1 << 20, MPI_INT, 1, 4, MPI_COMM_WORLD, &send);
+	} else if (rank == 1) {
+		usleep(20000);
+		MPI_Recv(large, 1 << 20, MPI_INT, 0, 4, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+	}
+	sum[0] = rank;
+	MPI_Iallreduce(MPI_IN_PLACE, sum, LARGE, MPI_INT, MPI_SUM, copy,
+		&request);
+	MPI_Comm_free(&copy);
+	MPI_Wait(&request, MPI_STATUS_IGNORE);
+	MPI_Wait(&send, MPI_STATUS_IGNORE);
+	check(sum[0] == size * (size - 1) / 2, "sum of a freed communicator");
+	free(large);
+	free(sum);
+}
+
 static void spawn(const char *program)
 {
 	MPI_Comm children, parent, all;
@@ -628,6 +657,7 @@ int main(int argc, char **argv)
 		{ "own_type", own_type }, { "inter", inter }, { "self", self },
 		{ "begun", begun }, { "by_turns", by_turns },
 		{ "progress", progress }, { "copies", copies },
+		{ "freed", freed },
 		{ "killed", killed }, { "killed_begun", killed_begun },
 		{ "only_begun", only_begun }, { "large_counts", large_counts },
 		{ "aborted", aborted },

@@ -105,6 +105,7 @@ class Common:
 
     def test_whatever_a_rank_waits_for_mpi_moves(self):
         self.run_parts("progress")
+        self.run_parts("freed")
 
     def test_communicators(self):
         done = self.run_parts("copies", "splits=" + SPLITS, n=3)

@@ -230,6 +230,30 @@ class Server(command.Case):
             for name in ("push", "sum", "pull"):
                 self.assertEqual(names.count(name), 2 * 2 * parts, name)
 
+    def test_stopped(self):
+        """SIGUSR2 of somebody else changes nothing: SIGTERM ends it after that."""
+        with Job(1, 2) as job:
+            server = job.its[0]
+            for _ in range(3):
+                server.send_signal(signal.SIGUSR2)
+                time.sleep(0.05)
+            server.terminate()
+            status, lines = job.end(server, 15)
+            self.assertIn("the server was stopped", "\n".join(lines))
+            self.assertGreater(status, 0)
+
+    def test_too_many(self):
+        """More workers than descriptors: it says so before it listens."""
+        room = "ulimit -n 64; exec \"$0\" \"$@\""
+        done = subprocess.run(
+            ["sh", "-c", room, os.environ["TAUT"], "server", "--workers", "100",
+             "--listen", "127.0.0.1:0"],
+            capture_output=True, text=True, env={**os.environ, "TAUT_SECRET": "s"},
+        )
+        self.assertEqual(done.returncode, 1, done)
+        self.assertIn("open files", done.stderr)
+        self.assertEqual(done.stdout, "")
+
     def test_usage(self):
         for args in (
             [], ["--workers", "2"], ["--workers", "0", "--listen", "h:1"],

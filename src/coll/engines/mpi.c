@@ -8,6 +8,8 @@
 #include <string.h>
 #include <time.h>
 
+#include "base/now.h"
+
 enum {
 	EAGER_BYTES = 4096, /* that go with the envelope */
 	LISTENERS = 8,      /* receives of envelopes */
@@ -70,13 +72,6 @@ struct engine {
 	struct taut_error fault;
 	atomic_bool woken;
 };
-
-static int64_t now_ns(void)
-{
-	struct taut_clock clock = taut_clock_monotonic();
-
-	return clock.now_ns(clock.state);
-}
 
 static taut_status no_memory(struct taut_error *err)
 {
@@ -457,11 +452,11 @@ static taut_status mpi_wait(void *engine, int64_t timeout_ns,
 	struct taut_error *err)
 {
 	struct engine *it = engine;
-	int64_t end_ns = timeout_ns < 0 ? INT64_MAX : now_ns() + timeout_ns;
+	int64_t end_ns = timeout_ns < 0 ? INT64_MAX : tauti_now_ns() + timeout_ns;
 
 	for (uint32_t turn = 0; !it->fault.code; turn++) {
 		if (atomic_exchange(&it->woken, false) || move(it) ||
-			now_ns() >= end_ns)
+			tauti_now_ns() >= end_ns)
 			break;
 		if (it->n_left)
 			see_left(it);
@@ -567,7 +562,7 @@ static void free_engine(struct engine *it)
 static void mpi_destroy(void *engine)
 {
 	struct engine *it = engine;
-	int64_t end_ns = now_ns() + leave_ns;
+	int64_t end_ns = tauti_now_ns() + leave_ns;
 	bool broken = it->fault.code != TAUT_OK;
 
 	it->ends = true;
@@ -575,7 +570,7 @@ static void mpi_destroy(void *engine)
 	drop_unasked(it);
 	for (uint32_t turn = 0; it->n_parts > it->n_idle ||
 		(it->n_left < it->n_ranks - 1 && !broken); turn++) {
-		if (now_ns() >= end_ns)
+		if (tauti_now_ns() >= end_ns)
 			break;
 		if (move(it))
 			turn = 0;

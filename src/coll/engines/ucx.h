@@ -15,8 +15,6 @@
 #include "coll/coll.h"
 #include "coll/engines/ucx_load.h"
 
-struct tauti_ucx;
-
 /* One request: a receive, or the sends of one message to several. */
 struct tauti_ucx_op {
 	struct tauti_ucx_op *next, *previous; /* of those under way; unused:
@@ -43,6 +41,7 @@ struct tauti_ucx {
 	ucp_worker_h worker;
 	struct tauti_ucx_peer *peers;
 	uint32_t rank, n_ranks;
+	bool asks_first; /* as tauti_ucx_open() was told */
 	int event_fd; /* UCX's own */
 	int wake_fd;
 	struct tauti_ucx_op under_way; /* a ring */
@@ -63,6 +62,5 @@ taut_status tauti_ucx_fault(const struct tauti_ucx *ucx, ucs_status_t status,
 void tauti_ucx_on_broken(void *context, ucp_ep_h endpoint, ucs_status_t status);
 /* Ends what UCX did not, when it is no more, and gives the memory back. */
 void tauti_ucx_end_rest(struct tauti_ucx *ucx);
-void tauti_ucx_destroy(void *engine);
 
 #endif /* TAUT_COLL_UCX_H */

@@ -109,10 +109,12 @@ static bool has_rdma(void)
 /* Over TCP alone, messages of any length go at once. Before a long one UCX would ask
  * its receiver first; question, answer and receipt stand behind all that is under
  * way in both directions, and the link is idle meanwhile. What that is to save is
- * a copy where nobody has asked for the message yet, and a schedule asks early. */
+ * a copy where nobody has asked for the message yet, and a schedule asks early. Who
+ * asks late on purpose, so that what is not asked for stays with its sender, has it
+ * otherwise: asks_first. */
 static void send_at_once(struct tauti_ucx *ucx, ucp_config_t *config)
 {
-	if (!getenv("UCX_RNDV_THRESH") && !has_rdma())
+	if (!ucx->asks_first && !getenv("UCX_RNDV_THRESH") && !has_rdma())
 		(void)ucx->call.ucp_config_modify(
 			config, "RNDV_THRESH", "inf");
 }
@@ -258,17 +260,16 @@ static taut_status start_peers(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	return status;
 }
 
-taut_status tauti_ucx_create(struct tauti_meet *meet, uint32_t rank,
-	uint32_t n_ranks, struct tauti_engine *ret_engine,
-	struct taut_error *reterr)
+taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
+	struct tauti_ucx **ret_ucx, struct taut_error *reterr)
 {
 	struct tauti_ucx *ucx = calloc(1, sizeof *ucx);
 	taut_status status;
 
 	if (!ucx)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
-	ucx->rank = rank;
 	ucx->n_ranks = n_ranks;
+	ucx->asks_first = asks_first;
 	ucx->wake_fd = -1;
 	ucx->under_way.next = ucx->under_way.previous = &ucx->under_way;
 	ucx->peers = calloc(n_ranks, sizeof *ucx->peers);
@@ -278,12 +279,37 @@ taut_status tauti_ucx_create(struct tauti_meet *meet, uint32_t rank,
 		status = start_context(ucx, reterr);
 	if (status == TAUT_OK)
 		status = start_worker(ucx, reterr);
-	if (status == TAUT_OK)
-		status = start_peers(ucx, meet, reterr);
+	if (status != TAUT_OK) {
+		tauti_ucx_destroy(ucx);
+		return status;
+	}
+	*ret_ucx = ucx;
+	return TAUT_OK;
+}
+
+taut_status tauti_ucx_meet(struct tauti_ucx *ucx, struct tauti_meet *meet,
+	uint32_t rank, struct tauti_engine *ret_engine,
+	struct taut_error *reterr)
+{
+	taut_status status;
+
+	ucx->rank = rank;
+	status = start_peers(ucx, meet, reterr);
 	if (status != TAUT_OK) {
 		tauti_ucx_destroy(ucx);
 		return status;
 	}
 	*ret_engine = (struct tauti_engine){ &tauti_ucx_engine, ucx };
 	return TAUT_OK;
+}
+
+taut_status tauti_ucx_create(struct tauti_meet *meet, uint32_t rank,
+	uint32_t n_ranks, struct tauti_engine *ret_engine,
+	struct taut_error *reterr)
+{
+	struct tauti_ucx *ucx;
+	taut_status status = tauti_ucx_open(n_ranks, false, &ucx, reterr);
+
+	return status ? status :
+		tauti_ucx_meet(ucx, meet, rank, ret_engine, reterr);
 }
