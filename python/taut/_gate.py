@@ -9,7 +9,7 @@ import time
 import torch
 import torch.distributed as dist
 
-from . import _coll
+from . import _sync
 
 WARM, MEASURED = 3, 6  # steps
 LEAST_GAIN = 1.02
@@ -51,5 +51,5 @@ class Gate:
         worst = torch.tensor([own[0], own[1], -own[2]], dtype=torch.float64)
         dist.all_reduce(worst, dist.ReduceOp.MAX, group=process_group)
         forward, backward, communication = worst[0].item(), worst[1].item(), -worst[2].item()
-        gain = _coll.most_gain(forward, backward, communication)
+        gain = _sync.most_gain(forward, backward, communication)
         return Bound(forward, backward, communication, gain)
