@@ -221,6 +221,28 @@ def has_started():
     return bool(_started) and _started[0].sync is not None
 
 
+def rank():
+    return get().rank
+
+
+def size():
+    return get().size
+
+
+def local_rank():
+    """Among the ranks of this host."""
+    return get().local_rank
+
+
+def local_size():
+    return get().local_size
+
+
+def counts():
+    """What was summed, as a dict; of the gradients known now."""
+    return get().sync.counts()
+
+
 def stop():
     if _started:
         job = _started.pop()

@@ -16,6 +16,7 @@ import mxnet as mx
 import numpy as np
 
 from . import _job, _mxnet_engine, _reductions
+from ._job import counts, local_rank, local_size, rank, size  # noqa: F401
 from ._reductions import Average, Max, Min, Product, Sum  # noqa: F401
 
 _engines = []  # of the job of this process
@@ -61,28 +62,6 @@ def _engine():
     if not _engines or _engines[0].job is not job:
         init()  # the job is another framework's
     return _engines[0]
-
-
-def rank():
-    return _job.get().rank
-
-
-def size():
-    return _job.get().size
-
-
-def local_rank():
-    """Among the ranks of this host."""
-    return _job.get().local_rank
-
-
-def local_size():
-    return _job.get().local_size
-
-
-def counts():
-    """What was summed, as a dict; of the gradients known now."""
-    return _job.get().sync.counts()
 
 
 # --- gradients --------------------------------------------------------------------------

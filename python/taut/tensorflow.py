@@ -13,6 +13,7 @@ import tensorflow as tf
 
 from . import _job, _reductions, _tensorflow_optimizer, _tensorflow_sums
 from . import _tensorflow_callbacks as callbacks  # noqa: F401
+from ._job import counts, local_rank, local_size, rank, size  # noqa: F401
 from ._reductions import Average, Max, Min, Product, Sum  # noqa: F401
 from ._tensorflow_optimizer import Compression
 
@@ -42,28 +43,6 @@ def _find():
     if not _sums or _sums[0].job is not job:
         init()  # the job is another framework's
     return _sums[0]
-
-
-def rank():
-    return _job.get().rank
-
-
-def size():
-    return _job.get().size
-
-
-def local_rank():
-    """Among the ranks of this host."""
-    return _job.get().local_rank
-
-
-def local_size():
-    return _job.get().local_size
-
-
-def counts():
-    """What was summed, as a dict; of the gradients known now."""
-    return _job.get().sync.counts()
 
 
 # --- optimizers and tapes ---------------------------------------------------------------

@@ -4,47 +4,21 @@ ranks of a job. A job checks itself, and says `ok NAME` for what held."""
 
 import os
 import pathlib
-import socket
 import subprocess
 import sys
-import unittest
 
-ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import frameworks
+from frameworks import ROOT, find_python, free_port  # noqa: F401
+
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
 SECRET = "of the tests"
-
-
-def find_python(framework):
-    """An interpreter with it, or None."""
-    own = ROOT / "build-python" / framework / "bin" / "python"
-    for path in (os.environ.get("TAUT_%s_PYTHON" % framework.upper()), str(own)):
-        if path and os.access(path, os.X_OK):
-            asks = "import importlib.util as u, sys; sys.exit(u.find_spec(%r) is None)"
-            found = subprocess.run([path, "-c", asks % framework], capture_output=True)
-            return path if found.returncode == 0 else None
-    return None
+_TOLD = ("TAUT_R", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "SLURM_", "TF_CONFIG")
 
 
 def main(framework, python):
     """unittest.main(), or exit status 77 with the reason."""
-    why = None
-    if python is None:
-        why = "no %s: tools/ensure-python %s makes an environment" % (framework, framework)
-    elif not os.environ.get("TAUT_LIB"):
-        why = "no TAUT_LIB: not built, or with a sanitizer"
-    if why:
-        print(why)
-        sys.exit(77)
-    unittest.main(verbosity=2)
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
-
-
-_TOLD = ("TAUT_R", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "SLURM_", "TF_CONFIG")
+    frameworks.main(frameworks.needs(python, "TAUT_LIB", framework))
 
 
 def environment(**more):
@@ -87,16 +61,7 @@ def start(command, n_ranks, told=None, **more):
 
 
 def end(processes, seconds=400):
-    """Exit status, output and errors of each; none is left behind."""
-    ended = []
-    try:
-        for p in processes:
-            out, err = p.communicate(timeout=seconds)
-            ended.append((p.returncode, out, err))
-    finally:
-        for p in processes:
-            p.kill()
-    return ended
+    return frameworks.end(processes, seconds)
 
 
 def said(ended):

@@ -4,6 +4,7 @@
 import os
 import pathlib
 import socket
+import subprocess
 import sys
 import unittest
 
@@ -16,7 +17,9 @@ def find_python(framework):
     own = ROOT / "build-python" / framework / "bin" / "python"
     for path in (os.environ.get("TAUT_%s_PYTHON" % framework.upper()), str(own)):
         if path and os.access(path, os.X_OK):
-            return path
+            asks = "import importlib.util as u, sys; sys.exit(u.find_spec(%r) is None)"
+            found = subprocess.run([path, "-c", asks % framework], capture_output=True)
+            return path if found.returncode == 0 else None
     return None
 
 
@@ -28,10 +31,10 @@ def main(*reasons):
     unittest.main(verbosity=2)
 
 
-def needs(python, library):
-    """Why a test of PyTorch cannot run; None: it can."""
+def needs(python, library, framework="torch"):
+    """Why a test of the framework cannot run; None: it can."""
     if python is None:
-        return "no PyTorch: tools/ensure-python torch makes an environment"
+        return "no %s: tools/ensure-python %s makes an environment" % (framework, framework)
     if not os.environ.get(library):
         return "no %s: not built, or with a sanitizer" % library
     return None
@@ -41,3 +44,16 @@ def free_port():
     with socket.socket() as s:
         s.bind(("127.0.0.1", 0))
         return s.getsockname()[1]
+
+
+def end(processes, seconds):
+    """Exit status, output and errors of each; none is left behind."""
+    ended = []
+    try:
+        for p in processes:
+            out, err = p.communicate(timeout=seconds)
+            ended.append((p.returncode, out, err))
+    finally:
+        for p in processes:
+            p.kill()
+    return ended

@@ -50,16 +50,7 @@ def start(command, n_ranks, own):
 
 
 def end(processes, seconds=60):
-    """Exit status, output and errors of each; none is left behind."""
-    ended = []
-    try:
-        for p in processes:
-            out, err = p.communicate(timeout=seconds)
-            ended.append((p.returncode, out, err))
-    finally:
-        for p in processes:
-            p.kill()
-    return ended
+    return frameworks.end(processes, seconds)
 
 
 def reference(command):
