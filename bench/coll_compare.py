@@ -166,7 +166,7 @@ class Lab:
         """What mpirun calls in place of ssh: HOST COMMAND..."""
         self.folder = tempfile.TemporaryDirectory()
         path = os.path.join(self.folder.name, "remote-shell")
-        first = min(self.net.cores)
+        first = min(min(self.net.cores))
         with open(path, "w", encoding="ascii") as file:
             file.write(
                 "#!/bin/sh\n"

@@ -9,12 +9,17 @@ once. C is what the gradients take on the wire at least: 2 (n - 1) / n of their
 bytes, at the link's rate less the headers of TCP, IP and Ethernet. No step that
 sums all gradients in order is shorter than max(f + b, C), the bound.
 
-All runs of a model and rate take turns. Of the bucket sizes, each is tried in the
+A host has --cores-a-host cores. With one, what the kernel and the libraries do to
+move gradients takes time of the computation; the bound does not know that. With
+two, computation (one thread) has a core for itself, as it would on a cluster, and
+so does it for DDP.
+
+All rows and all runs of a row take turns. Of the bucket sizes, each is tried in the
 first turn, and the best one goes on. Each job runs as a whole; its first steps do
 not count: in those Taut measures whether crossing can pay.
 
 Needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch), and a machine
-with nothing else on it."""
+with nothing else on it. --write puts the table into docs/performance.md."""
 
 import argparse
 import json
@@ -22,6 +27,7 @@ import os
 import statistics
 import sys
 import tempfile
+import time
 
 import common
 import measure
@@ -31,8 +37,11 @@ import cluster
 import matrix
 import runner
 
-WARM_STEPS = 14
-BUCKETS_MB = (1.0, 4.0, 10.0, 50.0, 100.0)
+DOC = os.path.join(common.ROOT, "docs", "performance.md")
+BEGIN, END = "<!-- train: begin -->", "<!-- train: end -->"
+WARM_STEPS = 14  # of a job under taut run
+DDP_WARM_STEPS = 5  # buckets are made anew behind the first
+BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)  # beside the default of 25; no model has 50 MB
 ON_THE_WIRE = 1448 / 1514  # payload of a frame as tbf counts it, with time stamps of TCP
 
 
@@ -46,8 +55,11 @@ def arguments():
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--steps", type=int, default=16, help="that count, of each run")
     p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--cores-a-host", type=int, default=2)
+    p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--options", default="", help="more words for taut run")
     p.add_argument("--json", metavar="FILE", help="all that was measured, after each run")
+    p.add_argument("--write", action="store_true", help="into docs/performance.md")
     a = p.parse_args()
     a.models = a.models.split(",")
     a.times = [float(t) for t in a.times.split(",")]
@@ -63,14 +75,15 @@ class Jobs:
         """Median step in ms over ranks and steps, bytes of gradients, what was said."""
         # No loader of its own: nothing but the exchange differs.
         base = {k: v for k, v in matrix.BASE[model].items() if k == "workers"}
-        job = {"model": model, **base, **options, "steps": WARM_STEPS + self.a.steps}
+        warm = WARM_STEPS if before else DDP_WARM_STEPS
+        job = {"model": model, **base, **options, "steps": warm + self.a.steps}
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
         told, said = runner.whole(
             self.net, self.python, before, job, self.a.ranks, os.path.join(self.folder, "job"),
             extra, limit_s,
         )
-        ms = statistics.median(s for r in told for s in r["seconds"][WARM_STEPS:]) * 1e3
+        ms = statistics.median(s for r in told for s in r["seconds"][warm:]) * 1e3
         self.log.append({"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms})
         if self.a.json:
             with open(self.a.json, "w", encoding="ascii") as file:
@@ -88,39 +101,70 @@ def rate_of(n_ranks, gradient_bytes, ms):
     return bits / ms / 1e3 / ON_THE_WIRE
 
 
-def row_of(a, jobs, model, times):
-    first, gradient_bytes, _ = jobs.run(model, 10000, local=1)
-    local, wire_ms = [first], first * times
-    mbit = round(rate_of(a.ranks, gradient_bytes, wire_ms))
-    with_taut = [a.taut, "run", *a.options.split(), "--"]
-    found = {"ddp": [], "taut": []}
-    buckets = {mb: [] for mb in BUCKETS_MB}
-    said = ""
-    for turn in range(a.repeats):
-        found["ddp"].append(jobs.run(model, mbit)[0])
-        tried = BUCKETS_MB if turn == 0 else [min(BUCKETS_MB, key=lambda mb: buckets[mb][0])]
-        for mb in tried:
-            buckets[mb].append(jobs.run(model, mbit, bucket_mb=mb)[0])
-        ms, _, said = jobs.run(model, mbit, with_taut)
-        found["taut"].append(ms)
-        local.append(jobs.run(model, 10000, local=1)[0])
-        say(f"{model} x{times:g} turn {turn}: " + json.dumps({k: v[-1] for k, v in found.items()}))
-    lines = [line for line in said.split("\n") if line.startswith("taut:")]
-    best = min(BUCKETS_MB, key=lambda mb: buckets[mb][0])
-    compute = statistics.median(local)
-    default = statistics.median(found["ddp"])
-    ours = statistics.median(found["taut"])
-    at_best = min(default, statistics.median(buckets[best]))
-    best_name = "default" if at_best == default else f"{best:g} MB"
-    bound = max(compute, wire_ms)
-    spread = (max(found["taut"]) - min(found["taut"])) / 2 / ours * 100
-    cells = [
-        f"{model}, {times:g}", f"{mbit}", f"{compute:.1f}", f"{wire_ms:.1f}", f"{bound:.1f}",
-        f"{default:.1f}", f"{at_best:.1f} ({best_name})", f"{ours:.1f} ({spread:.1f} %)",
-        f"{bound / ours * 100:.0f} %", f"{bound / at_best * 100:.0f} %",
-        f"{default / ours:.2f}", f"{at_best / ours:.2f}",
-    ]
-    return "| " + " | ".join(cells) + " |", lines
+class Row:
+    """A model at one rate."""
+
+    def __init__(self, model, times):
+        self.model, self.times = model, times
+        self.mbit = None
+        self.local, self.ddp, self.taut = [], [], []
+        self.buckets = {mb: [] for mb in BUCKETS_MB}
+        self.said = []
+
+    def find_rate(self, a, jobs):
+        ms, gradient_bytes, _ = jobs.run(self.model, 10000, local=1)
+        self.local.append(ms)
+        self.mbit = round(rate_of(a.ranks, gradient_bytes, ms * self.times))
+        self.wire_ms = ms * self.times
+
+    @property
+    def best_bucket(self):
+        return min(BUCKETS_MB, key=lambda mb: self.buckets[mb][0])
+
+    def turn(self, a, jobs, number):
+        if number:
+            self.local.append(jobs.run(self.model, 10000, local=1)[0])
+        else:
+            self.find_rate(a, jobs)
+        self.ddp.append(jobs.run(self.model, self.mbit)[0])
+        with_taut = [a.taut, "run", *a.options.split(), "--"]
+        ms, _, said = jobs.run(self.model, self.mbit, with_taut)
+        self.taut.append(ms)
+        self.said = [line for line in said.split("\n") if line.startswith("taut:")]
+        for mb in [self.best_bucket] if number else BUCKETS_MB:
+            self.buckets[mb].append(jobs.run(self.model, self.mbit, bucket_mb=mb)[0])
+        say(
+            f"{number} {self.model} x{self.times:g}: f + b {self.local[-1]:.1f}, DDP "
+            f"{self.ddp[-1]:.1f}, at {self.best_bucket:g} MB "
+            f"{self.buckets[self.best_bucket][-1]:.1f}, Taut {self.taut[-1]:.1f} ms"
+        )
+
+    def cells(self):
+        compute, default = statistics.median(self.local), statistics.median(self.ddp)
+        ours, best = statistics.median(self.taut), self.best_bucket
+        at_best = min(default, statistics.median(self.buckets[best]))
+        best_name = "default" if at_best == default else f"{best:g} MB"
+        bound = max(compute, self.wire_ms)
+        spread = (max(self.taut) - min(self.taut)) / 2 / ours * 100
+        return [
+            f"{self.model}, {self.times:g}", f"{self.mbit}", f"{compute:.1f}",
+            f"{self.wire_ms:.1f}", f"{bound:.1f}", f"{default:.1f}",
+            f"{at_best:.1f} ({best_name})", f"{ours:.1f} ({spread:.1f} %)",
+            f"{bound / ours * 100:.0f} %", f"{bound / at_best * 100:.0f} %",
+            f"{default / ours:.2f}", f"{at_best / ours:.2f}",
+        ]
+
+
+def measure_all(a, jobs):
+    rows = [Row(model, times) for model in a.models for times in a.times]
+    end = time.monotonic() + a.minutes * 60
+    for number in range(a.repeats):
+        for row in rows:
+            if time.monotonic() > end:
+                say("time is up")
+                return [row for row in rows if row.taut]
+            row.turn(a, jobs, number)
+    return rows
 
 
 HEAD = (
@@ -129,29 +173,40 @@ HEAD = (
 )
 
 
+def page(a, rows):
+    turns = {len(row.taut) for row in rows}
+    lines = [
+        f"`bench/train_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
+        f"{' to '.join(map(str, sorted(turns)))} runs of each, {a.steps} steps of each run that count.",
+        "",
+        measure.machine_lines(),
+        "",
+        f"| {HEAD} |",
+        "|---" * 12 + "|",
+        *("| " + " | ".join(row.cells()) + " |" for row in rows),
+    ]
+    return "\n".join(lines)
+
+
 def main():
     a = arguments()
     common.taut_of(a)
     python = runner.find_python()
     if not python:
         sys.exit("train_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
+    n = a.cores_a_host
     try:
-        net = cluster.Cluster(range(a.ranks))
+        net = cluster.Cluster(tuple(range(r * n, r * n + n)) for r in range(a.ranks))
     except cluster.Unavailable as fault:
         sys.exit(f"train_compare: {fault}")
-    rows, remarks = [], []
     with net, tempfile.TemporaryDirectory(prefix="taut-train-") as folder:
-        jobs = Jobs(a, net, python, folder)
-        for model in a.models:
-            for times in a.times:
-                row, lines = row_of(a, jobs, model, times)
-                rows.append(row)
-                remarks += [f"{model}, {times:g}: {line}" for line in lines]
-    print(measure.machine_lines())
-    print(f"\n{a.ranks} ranks, {a.repeats} runs of each, {a.steps} steps of each run\n")
-    print(f"| {HEAD} |\n|{'---|' * 12}")
-    print("\n".join(rows))
-    print("\n" + "\n".join(remarks))
+        rows = measure_all(a, Jobs(a, net, python, folder))
+    text = page(a, rows)
+    print(text + "\n")
+    for row in rows:
+        print("\n".join(f"{row.model}, {row.times:g}: {line}" for line in row.said))
+    if a.write and rows:
+        common.write_between(DOC, BEGIN, END, text)
 
 
 if __name__ == "__main__":

@@ -88,8 +88,8 @@ def clean():
 
 
 class Cluster:
-    """cores: of each host the core that it is pinned to. first_side: how many
-    hosts stand at the first of two switches; 0: there is one switch. weight: of
+    """cores: of each host the core that it is pinned to, or a tuple of cores.
+    first_side: how many hosts stand at the first of two switches; 0: there is one switch. weight: of
     all that a host does beside other work on its core; 1024 is like one process."""
 
     def __init__(self, cores, mbit=1000, trunk_mbit=None, first_side=0, weight=1024):
@@ -99,7 +99,7 @@ class Cluster:
             if not shutil.which(tool):
                 raise Unavailable(f"needs {tool} (packages iproute2 and util-linux)")
         clean()
-        self.cores = list(cores)
+        self.cores = [core if isinstance(core, tuple) else (core,) for core in cores]
         self.name = f"{PREFIX}-{os.getpid()}"
         self.made = []
         self.groups = os.path.isfile(os.path.join(CGROUPS, "cpu.cfs_quota_us"))
@@ -158,8 +158,8 @@ class Cluster:
         # cubic where the machine's own is another.)
         inside = ["ip", "netns", "exec", name, "sh", "-c"]
         run(*inside, "echo reno >/proc/sys/net/ipv4/tcp_congestion_control")
-        # What a host receives is worked on by its own core, as in a real one.
-        mask = f"{1 << self.cores[host]:x}"
+        # What a host receives is worked on by a core of its own, as in a real one.
+        mask = f"{1 << self.cores[host][-1]:x}"
         for queue in range(4):
             path = f"/sys/class/net/eth0/queues/rx-{queue}/rps_cpus"
             run(*inside, f"[ ! -e {path} ] || echo {mask} >{path}")
@@ -211,7 +211,7 @@ class Cluster:
         if self.groups:  # from outside: ip mounts a /sys without groups
             join = f'echo $$ >{CGROUPS}/{self.space(host)}/cgroup.procs && exec "$@"'
             begin = ["sh", "-c", join, "sh", *begin]
-        begin += ["taskset", "-c", str(self.cores[host])]
+        begin += ["taskset", "-c", ",".join(map(str, self.cores[host]))]
         return subprocess.Popen([*begin, *words], text=True, **options)
 
     def close(self):
