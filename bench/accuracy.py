@@ -44,7 +44,6 @@ WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
 DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
 LEAST_STEPS, MOST_STEPS = 6, 24
 RECORD_FROM, RECORDED_STEPS = 12, 20
-ENOUGH_STEPS = 500  # beside a recording, which ends first
 DISTURBED, TRIES = 1.25, 2  # times the usual; how often all of them anew
 DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
@@ -139,9 +138,7 @@ class Lab:
     def shape(self, config):
         self.net.shape(config.mbit)
         if config.slow:
-            rank, share = config.slow
-            for host in range(rank, len(self.a.cores), config.ranks):
-                self.net.slow(host, share)
+            self.net.slow(*config.slow)
 
     def slow_none(self):
         if self.net.groups:
@@ -163,15 +160,14 @@ class Lab:
             self.slow_none()
 
     def record(self, config, run):
-        """With a job beside it, as when it is measured."""
+        """With jobs beside it, as when it is measured."""
         self.rest()
         # What the recorder throws away, two steps before, takes it half a
         # second, in which loaders get ahead.
         end = RECORD_FROM + RECORDED_STEPS + warm_steps(config) - WARM_STEPS
         jobs = self.serving()
-        others = jobs.beside(self.job(config, ENOUGH_STEPS), config.ranks)
+        jobs.load(config.options(), config.ranks)
         self.shape(config)
-        jobs.go(others)
         try:
             return runner.record(
                 self.net,

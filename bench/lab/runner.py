@@ -15,6 +15,16 @@ ROOT = os.path.dirname(os.path.dirname(HERE))
 PORT = 29400  # of recorded jobs
 PORTS = itertools.cycle(range(29500, 30500))  # of blocks: an old one may not be free yet
 SETUP_MBIT = 4000  # while a block is set up, links are not what is measured
+# Of a job of one rank that nothing keeps from computing.
+ALONE = {
+    "steps": 0,
+    "local": 1,
+    "workers": 0,
+    "fetch_ms": 0.0,
+    "prepare_ms": 0.0,
+    "accumulate": 1,
+    "slow_rank": -1,
+}
 
 
 class Failed(Exception):
@@ -107,34 +117,36 @@ class Runner:
         self.tell(json.dumps(self.words(options, hosts[0], len(hosts))), hosts)
         self.answers(hosts)
 
-    def beside(self, options, world):
-        """On the hosts that a job of `world` ranks leaves, one with the same
-        options, ready; one rank alone goes on until it is told. Returns them."""
+    def load(self, options, world):
+        """On each host that a job of `world` ranks leaves, a job of one rank, which
+        computes as the options say and waits for nothing, until unload(). Returns
+        these hosts."""
         others = range(world, len(self.jobs))
-        if others:
-            endless = {"steps": 0} if len(others) == 1 else {}
-            self.make_ready({**options, **endless}, others)
+        for host in others:
+            self.make_ready({**options, **ALONE}, [host])
+        self.go(others)
         return others
+
+    def unload(self, others):
+        self.tell("enough", others)
+        self.answers(others)
 
     def go(self, hosts):
         self.tell("go", hosts)
 
     def block(self, options, world, shape, beside=False):
         """What each rank answers: {seconds: [of a step], speed: [ms of work before,
-        and after]}. shape() gives the links their rates. beside: on the other hosts
-        runs a job of its own with the same options, so that the machine has as
-        much to do; where it has as many ranks, their answers follow."""
-        self.cluster.shape(SETUP_MBIT)
+        and after]}. shape() gives the links their rates. beside: all other hosts
+        compute meanwhile (load())."""
         job = range(world)
-        others = self.beside(options, world) if beside else []
+        others = self.load(options, world) if beside else []
+        self.cluster.shape(SETUP_MBIT)
         self.make_ready(options, job)
         shape()
-        self.go([*others, *job])
+        self.go(job)
         told = self.answers(job)
-        if len(others) == 1:
-            self.tell("enough", others)
-        told_beside = self.answers(others)
-        return told + told_beside if len(others) == world else told
+        self.unload(others)
+        return told
 
     def close(self):
         for job in self.jobs:

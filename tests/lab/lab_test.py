@@ -96,23 +96,22 @@ class JobTest(unittest.TestCase):
         self.assertGreater(statistics.median(slow[0][2:]), 0.97 * least)
         self.assertLess(statistics.median(alone[0][2:]), statistics.median(slow[0][2:]))
 
-    def test_a_job_beside(self):
-        """The other hosts do the same; one alone until the job is done."""
+    def test_others_compute_meanwhile(self):
+        """All that the job leaves, each for itself, until the job is done."""
         with cluster.Cluster([0, 1, 0]) as net:
             jobs = runner.Runner(net, self.python)
             try:
                 two = jobs.block(TINY, 2, lambda: net.shape(500), beside=True)
+                others = jobs.load({**TINY, "accumulate": 2}, 1)
+                told = jobs.tell("enough", others), jobs.answers(others)
                 three = jobs.block(TINY, 3, lambda: net.shape(500), beside=True)
             finally:
                 jobs.close()
-        with cluster.Cluster([0, 1, 0, 1]) as net:
-            jobs = runner.Runner(net, self.python)
-            try:
-                both = jobs.block(TINY, 2, lambda: net.shape(500), beside=True)
-            finally:
-                jobs.close()
-        for told, ranks in ((two, 2), (three, 3), (both, 4)):
-            self.assertEqual([len(rank["seconds"]) for rank in told], [6] * ranks)
+        for answers, ranks in ((two, 2), (three, 3)):
+            self.assertEqual([len(rank["seconds"]) for rank in answers], [6] * ranks)
+        self.assertEqual(list(others), [1, 2])
+        for rank in told[1]:
+            self.assertGreater(len(rank["seconds"]), 0)
 
     def test_recorded_job(self):
         taut = os.environ.get("TAUT")
