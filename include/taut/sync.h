@@ -126,13 +126,15 @@ TAUT_API void taut_sync_counts(
 /* --- what it can give -------------------------------------------------------------
  * Forward pass f, backward pass b, communication of a step C, alone: a step that
  * overlaps them as DDP does takes f + max(b, C); one that lets the next forward
- * pass begin layer by layer takes at least max(f + b, C). */
+ * pass begin layer by layer takes at least max(f + b, C). exposed: what a step that
+ * overlaps was seen to wait for behind its backward pass, at least C - b; 0: nothing
+ * was measured. */
 struct taut_sync_bound {
 	int64_t overlapped_ns, crossed_ns;
 	double most_gain; /* overlapped / crossed, at least 1 */
 };
-TAUT_API struct taut_sync_bound taut_sync_bound(
-	int64_t forward_ns, int64_t backward_ns, int64_t communication_ns);
+TAUT_API struct taut_sync_bound taut_sync_bound(int64_t forward_ns,
+	int64_t backward_ns, int64_t communication_ns, int64_t exposed_ns);
 
 TAUT_END_DECLS
 #endif /* TAUT_SYNC_H */

@@ -127,7 +127,7 @@ TABLE = (
     ("taut_sync_finish", _status, [_pointer, _u64, _i64, _error]),
     ("taut_sync_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
     ("taut_sync_counts", None, [_pointer, ctypes.POINTER(Counts)]),
-    ("taut_sync_bound", Bound, [_i64] * 3),
+    ("taut_sync_bound", Bound, [_i64] * 4),
 )
 NEEDS = tuple(name for name, _, _ in TABLE)
 
@@ -168,9 +168,9 @@ def counted(counts):
     return found
 
 
-def most_gain(forward_ns, backward_ns, communication_ns):
+def most_gain(forward_ns, backward_ns, communication_ns, exposed_ns):
     """taut_sync_bound()"""
-    times = int(forward_ns), int(backward_ns), int(communication_ns)
+    times = int(forward_ns), int(backward_ns), int(communication_ns), int(exposed_ns)
     return library().taut_sync_bound(*times).most_gain
 
 

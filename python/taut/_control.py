@@ -99,7 +99,7 @@ class Control:
         self.order, self.waiters = [], []
         self.why_not = None  # cross, on any rank
         self.is_decided = self.is_stopped = False
-        self.tuner = None
+        self.tuner = self.trial = None
         self.gate = _gate.Gate(self.sums)
         try:
             self.sums.open(self.plain_limits(), [], False)
@@ -136,6 +136,10 @@ class Control:
             self.sums.begin(sums)
         if sums and self.tuner:
             self.tuner.begin(completed)
+        if sums and self.trial:
+            self.trial.begin(completed)
+            if self.trial.is_over():
+                self.sums.at_first = self.judge
         if sums and not self.is_decided:
             self.gate.begin(completed)
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
@@ -155,18 +159,41 @@ class Control:
             bound = self.gate.bound(self.process_group)
             crosses = bound.gain >= _gate.LEAST_GAIN
             why = _bound_text(bound)
+            if crosses:
+                self.trial = _gate.Trial(self.gate.step_ns)
         if crosses:
             limits = self.options.limits(self.options.order)
             self.sums.open(limits, self.shared_order(), not self.is_stopped)
         else:
             self.forget_modules()
-        if self.engine.rank == 0:
-            how = "crosses the barrier" if crosses else "does not cross the barrier"
-            _options.say("DistributedDataParallel %s%s" % (how, ": " + why if why else ""))
+        how = "crosses the barrier" if crosses else "does not cross the barrier"
+        self.say(how + (": " + why if why else ""))
+        if not self.trial:
+            self.may_tune()
+
+    def judge(self):
+        """As decide(): whether crossing has paid."""
+        before_ns, crossed_ns = self.trial.steps_ns(self.process_group)
+        self.trial = None
+        if crossed_ns > before_ns:
+            self.sums.wait_all()
+            self.sums.open(self.plain_limits(), [], False)
+            self.forget_modules()
+            self.say(
+                "crosses the barrier no longer: a step took %.1f ms, and %.1f ms before"
+                % (crossed_ns / 1e6, before_ns / 1e6)
+            )
+        self.may_tune()
+
+    def may_tune(self):
         if self.options.tune == "on":
             from . import _tune
 
             self.tuner = _tune.make(self)
+
+    def say(self, text):
+        if self.engine.rank == 0:
+            _options.say("DistributedDataParallel " + text)
 
     def stop_crossing(self, why):
         """On this rank alone, whatever the others do: from here on backward() waits
@@ -274,8 +301,9 @@ _watched = _Watched()
 
 def _bound_text(bound):
     return (
-        "forward %.1f ms, backward %.1f ms, communication %.1f ms: at most %.2f times as fast"
-        % (bound.forward / 1e6, bound.backward / 1e6, bound.communication / 1e6, bound.gain)
+        "forward %.1f ms, backward %.1f ms, communication %.1f ms, of which it waits for "
+        "%.1f ms: at most %.2f times as fast"
+        % (*(ns / 1e6 for ns in bound[:4]), bound.gain)
     )
 
 

@@ -40,6 +40,7 @@ class Sums:
         self.crossing = False
         self.exchange = self.used = None
         self.last_hook_ns = 0
+        self.exposed_ns = 0  # that backward() waited at its end
         self.last_counts = self.last_busy_ns = None  # when the exchange is closed
         self.ended = "the process group of this module is gone"
         self.was_told = False  # that nothing is summed any more, and why: the job
@@ -233,9 +234,11 @@ class Sums:
             self.give_rest()
         if self.limits.order == "declared" and not self.is_complete:
             return  # another backward() has the rest
+        begin_ns = time.monotonic_ns()
         for record in self.records:
             if record.state == SUMMING and type(record.parameter) is not _pending.Pending:
                 _pending.finish([record])
+        self.exposed_ns += time.monotonic_ns() - begin_ns
 
     def give_rest(self):
         if self.learns:

@@ -4,7 +4,10 @@
  * two resources, compute is busy for f + b and the link for C. Overlapped: nothing
  * is sent in the forward pass, so that f is added to the longer of b and C.
  * Crossed: both may always be busy, and the busier one is the bound. The quotient
- * is largest at C = f + b, where it is (f + C) / C = 1 + f / (f + b). */
+ * is largest at C = f + b, where it is (f + C) / C = 1 + f / (f + b).
+ *
+ * Real links have latency, and the gradients that come last begin last: a step
+ * that waits shows more exposed time than C - b. What was measured of it counts. */
 #include <taut/sync.h>
 
 static int64_t at_most(int64_t ns)
@@ -19,13 +22,13 @@ static int64_t larger(int64_t a, int64_t b)
 	return a > b ? a : b;
 }
 
-struct taut_sync_bound taut_sync_bound(
-	int64_t forward_ns, int64_t backward_ns, int64_t communication_ns)
+struct taut_sync_bound taut_sync_bound(int64_t forward_ns, int64_t backward_ns,
+	int64_t communication_ns, int64_t exposed_ns)
 {
 	int64_t f = at_most(forward_ns), b = at_most(backward_ns);
-	int64_t c = at_most(communication_ns);
+	int64_t c = at_most(communication_ns), e = at_most(exposed_ns);
 	struct taut_sync_bound bound = {
-		.overlapped_ns = f + larger(b, c),
+		.overlapped_ns = f + larger(b + e, c),
 		.crossed_ns = larger(f + b, c),
 		.most_gain = 1,
 	};

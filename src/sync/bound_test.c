@@ -8,7 +8,7 @@
 static void expect(int64_t f, int64_t b, int64_t c, int64_t overlapped,
 	int64_t crossed, double gain)
 {
-	struct taut_sync_bound bound = taut_sync_bound(f, b, c);
+	struct taut_sync_bound bound = taut_sync_bound(f, b, c, 0);
 
 	assert_true(bound.overlapped_ns == overlapped);
 	assert_true(bound.crossed_ns == crossed);
@@ -29,6 +29,21 @@ static void test_cases(void **state)
 	expect(-5, 20, 10, 20, 20, 1);
 }
 
+/* What waits behind the backward pass counts, where it is more than C - b. */
+static void test_exposed(void **state)
+{
+	struct taut_sync_bound bound = taut_sync_bound(10, 20, 15, 6);
+
+	(void)state;
+	assert_true(bound.overlapped_ns == 36 && bound.crossed_ns == 30);
+	bound = taut_sync_bound(10, 20, 30, 6); /* C - b is more */
+	assert_true(bound.overlapped_ns == 40 && bound.crossed_ns == 30);
+	bound = taut_sync_bound(10, 20, 30, 15);
+	assert_true(bound.overlapped_ns == 45 && bound.crossed_ns == 30);
+	bound = taut_sync_bound(10, 20, 15, -6);
+	assert_true(bound.overlapped_ns == 30 && bound.most_gain == 1);
+}
+
 /* At no times is it more than 1 + f / (f + b), and it never falls below 1. */
 static void test_most(void **state)
 {
@@ -36,13 +51,13 @@ static void test_most(void **state)
 
 	(void)state;
 	for (int64_t c = 0; c < 1000; c += 7) {
-		struct taut_sync_bound bound = taut_sync_bound(f, b, c);
+		struct taut_sync_bound bound = taut_sync_bound(f, b, c, 0);
 
 		assert_true(bound.most_gain >= 1);
 		assert_true(bound.most_gain <= 1 + 70.0 / 200 + 1e-12);
 	}
 	expect(f, b, f + b, 2 * f + b, f + b, 1 + 70.0 / 200);
-	assert_true(taut_sync_bound(INT64_MAX, INT64_MAX, INT64_MAX)
+	assert_true(taut_sync_bound(INT64_MAX, INT64_MAX, INT64_MAX, INT64_MAX)
 		.crossed_ns > 0);
 }
 
@@ -50,6 +65,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
+		cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_most),
 	};
 

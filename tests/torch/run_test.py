@@ -100,24 +100,41 @@ class Gate(unittest.TestCase):
         self.assertIn("TAUT_RUN_GATE: expected on or off, found 'maybe'", ended[0][2])
 
     def gate(self, times):
-        """The line of the log that says what was decided."""
-        command = [PYTHON, SIMPLE, "--steps", "14", "--times", times]
+        """What the log says of the decision."""
+        command = [PYTHON, SIMPLE, "--steps", "22", "--times", times]
         ended = end(start(command, 2, environment(True)))
         lines(ended)
-        (line,) = ended[0][2].splitlines()
-        return line
+        return ended[0][2].splitlines()
 
     def test_gate(self):
-        """f + max(b, C) over max(f + b, C), by hand."""
+        """f + max(b + e, C) over max(f + b, C), by hand."""
+        for times, said in (
+            (
+                "20,30,60,30,59",
+                "crosses the barrier: forward 20.0 ms, backward 30.0 ms, communication 60.0 ms, "
+                "of which it waits for 30.0 ms: at most 1.33 times as fast",
+            ),
+            (
+                "20,30,30.5,0.5",
+                "does not cross the barrier: forward 20.0 ms, backward 30.0 ms, communication "
+                "30.5 ms, of which it waits for 0.5 ms: at most 1.01 times as fast",
+            ),
+            (
+                "20,30,25,10,50",
+                "crosses the barrier: forward 20.0 ms, backward 30.0 ms, communication 25.0 ms, "
+                "of which it waits for 10.0 ms: at most 1.20 times as fast",
+            ),
+        ):
+            self.assertEqual(self.gate(times), ["taut: DistributedDataParallel " + said])
+
+    def test_crossing_that_did_not_pay(self):
+        _, *after = self.gate("20,30,60,30,90")
         self.assertEqual(
-            self.gate("20,30,60"),
-            "taut: DistributedDataParallel crosses the barrier: forward 20.0 ms, backward "
-            "30.0 ms, communication 60.0 ms: at most 1.33 times as fast",
-        )
-        self.assertEqual(
-            self.gate("20,30,30.5"),
-            "taut: DistributedDataParallel does not cross the barrier: forward 20.0 ms, "
-            "backward 30.0 ms, communication 30.5 ms: at most 1.01 times as fast",
+            after,
+            [
+                "taut: DistributedDataParallel crosses the barrier no longer: a step took 90.0 "
+                "ms, and 80.0 ms before"
+            ],
         )
 
 

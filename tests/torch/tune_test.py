@@ -63,7 +63,7 @@ class Tune(unittest.TestCase):
     def test_not_crossing(self):
         """Where the barrier stays, fusion and way are what there is."""
         own = environment(True, TAUT_RUN_TUNE="on")
-        command = [*SIMPLE, "--steps", "130", "--times", "20,30,0"]
+        command = [*SIMPLE, "--steps", "130", "--times", "20,30,0,0"]
         ended = end(start(command, 2, own))
         lines(ended)
         self.check_log(ended[0][2])

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """A small job that knows nothing of Taut.
 
-    simple.py [--steps N] [--width N] [--times F,B,C] [--status N] [--end exit|kill|raise|early] [--catches]
+    simple.py [--steps N] [--width N] [--times F,B,C,E[,S]] [--status N] [--end exit|kill|raise|early] [--catches]
               [--lacks library|engine|gate|reason|eyes|listener|taut]
 
 --end: what rank 1 does after its last step but one; early: it is killed before its
@@ -27,7 +27,7 @@ def arguments():
     p = argparse.ArgumentParser()
     p.add_argument("--steps", type=int, default=4)
     p.add_argument("--width", type=int, default=64)
-    p.add_argument("--times", default="", help="F,B,C: what the gate measures, in ms")
+    p.add_argument("--times", default="", help="what the gate measures, in ms")
     p.add_argument("--end", default="")
     p.add_argument("--catches", action="store_true")
     p.add_argument("--lacks", default="", help="what rank 1 has not, or has otherwise")
@@ -36,10 +36,15 @@ def arguments():
 
 
 def pretend(times):
-    """That each step's forward, backward and communication took so many ms."""
-    gate = sys.modules["_taut._gate"].Gate
+    """That each step's forward, backward, communication, and wait behind it took so
+    many ms, and, once it crosses, the whole step."""
+    gate = sys.modules["_taut._gate"]
     ns = [float(t) * 1e6 for t in times.split(",")]
-    gate.begin = lambda self, completed: self.steps.extend([ns] * completed)
+    whole = ns[0] + max(ns[1] + ns[3], ns[2])
+    step = [*ns[:4], whole]
+    gate.Gate.begin = lambda self, completed: self.steps.extend([step] * completed)
+    if len(ns) > 4:
+        gate.Trial.begin = lambda self, completed: self.times.extend(ns[4:] * completed)
 
 
 def lack(what):
