@@ -43,7 +43,7 @@ import runner
 WARM_STEPS = 4  # DDP rebuilds its buckets in the first, allocators settle
 DRAIN_STEPS = 3  # and batches that lay ready before the first one are used up
 LEAST_STEPS, MOST_STEPS = 6, 24
-RECORD_FROM, RECORDED_STEPS = 12, 20
+RECORD_FROM, RECORDED_STEPS = 12, 40
 DISTURBED, TRIES = 1.25, 2  # times the usual; how often all of them anew
 DOC = os.path.join(common.ROOT, "docs", "accuracy.md")
 BEGIN, END = "<!-- table: begin -->", "<!-- table: end -->"
