@@ -16,7 +16,7 @@ struct hello {
 	struct tauti_cores cores;
 };
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
