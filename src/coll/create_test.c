@@ -589,9 +589,9 @@ static void run_fates(
 static void test_fates(void **state)
 {
 	(void)state;
-	run_fates(3, "shm", 0, 6);
-	run_fates(3, "ucx", 0, 8);
-	run_fates(4, "auto", 2, 4);
+	run_fates(3, "shm", 0, 4);
+	run_fates(3, "ucx", 0, 5);
+	run_fates(4, "auto", 2, 2);
 }
 
 /* Rank 0 leaves; rank 2 needs a block of rank 1, which is killed. */

@@ -302,7 +302,7 @@ static void test_killed(void **state)
 
 /* --- a device that goes ------------------------------------------------------------------*/
 
-/* In a network of its own, which /sys tells UCX of: it finds a device
+/* In a network of its own, which /sys tells of: UCX finds a device
  * that it prefers to loopback, and tells the others of it; before they have
  * connected it is gone. */
 static int lose_device(void)
