@@ -239,12 +239,16 @@ struct taut_comm_options { /* zero is every field's default */
 	                       "ucx". NULL: $TAUT_ENGINE, or auto */
 	const char *table;  /* file of measured choices; NULL: $TAUT_COLL_TABLE,
 	                       or what is built in */
-	int64_t meet_within_ns; /* all ranks; 0: 60 s */
+	int64_t meet_within_ns; /* all ranks, and each stage in which engines
+	                           connect; 0: 60 s */
 	int64_t lost_after_ns;  /* a peer that says nothing; 0: 10 s */
+	/* taut_comm_run() and taut_comm_barrier(): a rank that is there, but does not
+	 * come to the call; 0: no limit, as it may have other work to do. */
+	int64_t call_within_ns;
 };
 
-/* Returns when all ranks are there. TAUT_EIO: they are not, in time, or one does
- * not know the secret; TAUT_EMATCH: ranks that do not belong together. */
+/* Returns when all ranks are there, and connected. TAUT_EIO: they are not, in time,
+ * or one does not know the secret; TAUT_EMATCH: ranks that do not belong together. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_create(
 	const struct taut_comm_options *options, struct taut_comm **ret_comm,
 	struct taut_error *reterr);
@@ -308,9 +312,12 @@ TAUT_API void taut_comm_wake(struct taut_comm *comm); /* any thread */
 /* Whether another rank has begun the collective that is this one's next, and it
  * sends something to this one at once, as far as progress() has seen. */
 TAUT_API bool taut_comm_asked(struct taut_comm *comm);
-/* Starts, progresses and returns when it is over. */
+/* Starts, progresses and returns when it is over. When it is not within
+ * options.call_within_ns, it and all else ends with TAUT_EIO, on all ranks, and a
+ * line that names a rank from which something is missing. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_run(struct taut_comm *comm,
 	const struct taut_coll_call *call, struct taut_error *reterr);
+/* The same; up to 64 ranks the one that is named is one that did not come. */
 TAUT_API TAUT_NODISCARD taut_status taut_comm_barrier(
 	struct taut_comm *comm, struct taut_error *reterr);
 

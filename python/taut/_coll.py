@@ -41,6 +41,7 @@ class CommOptions(ctypes.Structure):
         ("table", ctypes.c_char_p),
         ("meet_within_ns", _i64),
         ("lost_after_ns", _i64),
+        ("call_within_ns", _i64),
     ]
 
 

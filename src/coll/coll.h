@@ -39,6 +39,14 @@ TAUT_NODISCARD taut_status tauti_meet_create(
 TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
 	const void *mine, size_t bytes, void *ret_all,
 	struct taut_error *reterr);
+/* While engines connect, before watching. How long each of its stages may take; */
+int64_t tauti_meet_within_ns(const struct tauti_meet *meet);
+/* whether a rank has gone or given up: the next gather says which; */
+TAUT_NODISCARD bool tauti_meet_ends(struct tauti_meet *meet);
+/* the names of the network devices that its connections have their addresses on,
+ * with commas between. False: they are not known. */
+TAUT_NODISCARD bool tauti_meet_devices(
+	const struct tauti_meet *meet, char *ret_names, size_t bytes);
 enum { TAUTI_REACHED = 16 }; /* numbers that say how far a rank took part */
 
 /* Whether this rank waits for others in what all of those took part in that have

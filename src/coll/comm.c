@@ -5,6 +5,9 @@
 #include <sched.h>
 #include <stdlib.h>
 
+#include "base/now.h"
+#include "coll/hub.h"
+
 /* --- life ------------------------------------------------------------------------------*/
 
 /* The lowest channel that is free; passes of those before it on that channel keep
@@ -337,6 +340,24 @@ static void note_over(void *context, taut_status status)
 	waiting->status = status;
 }
 
+/* Sleeps until there may be news, and sees when there was none for too long. until_ns: 0
+ * at first. */
+static taut_status doze(struct tauti_hub *hub, const struct waiting *waiting,
+	int64_t *until_ns, struct taut_error *reterr)
+{
+	int64_t now_ns;
+
+	if (!hub->call_within_ns)
+		return tauti_hub_wait(hub, -1, reterr);
+	now_ns = tauti_now_ns();
+	if (!*until_ns)
+		*until_ns = now_ns + hub->call_within_ns;
+	if (now_ns < *until_ns)
+		return tauti_hub_wait(hub, *until_ns - now_ns, reterr);
+	tauti_hub_fail_late(hub, waiting);
+	return tauti_hub_check(hub, reterr);
+}
+
 /* Looks for news for a while, then sleeps until there is some. The clock is asked
  * once in a while alone: it costs as much as a look. After some microseconds it
  * gives way: the rank that it waits for may be waiting for its core. */
@@ -346,7 +367,7 @@ static taut_status wait_for(struct taut_comm *comm,
 	enum { LOOKS = 64, KEEP_NS = 10 * 1000 };
 	struct tauti_hub *hub = comm->hub;
 	struct taut_clock clock = taut_clock_monotonic();
-	int64_t began_ns = -1, passed_ns;
+	int64_t began_ns = -1, until_ns = 0, passed_ns;
 	taut_status status = TAUT_OK;
 
 	for (uint32_t looks = 1; !waiting->over && !status; looks++) {
@@ -361,7 +382,7 @@ static taut_status wait_for(struct taut_comm *comm,
 				sched_yield();
 			continue;
 		}
-		status = tauti_hub_wait(hub, -1, reterr);
+		status = doze(hub, waiting, &until_ns, reterr);
 		began_ns = -1;
 	}
 	return status;
@@ -388,10 +409,15 @@ taut_status taut_comm_run(struct taut_comm *comm,
 	return finish(comm, status, &waiting, reterr);
 }
 
+/* Each hears of each, so that who is missing is known; of more ranks by the table. */
+enum { FLAT_BARRIER_RANKS = 64 };
+
 taut_status taut_comm_barrier(struct taut_comm *comm, struct taut_error *reterr)
 {
 	const struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
-		.type = TAUT_UINT8, .count = 1, .reduction = TAUT_MAX };
+		.type = TAUT_UINT8, .count = 1, .reduction = TAUT_MAX,
+		.way = comm->hub->n_ranks <= FLAT_BARRIER_RANKS ?
+			TAUT_WAY_FLAT : TAUT_WAY_AUTO };
 	struct waiting waiting = { .over = false };
 	taut_status status = tauti_hub_check(comm->hub, reterr);
 

@@ -3,6 +3,7 @@
 #include "tests/support/unit.h"
 
 #include <pthread.h>
+#include <stdatomic.h>
 #include <stdio.h>
 #include <time.h>
 
@@ -38,6 +39,7 @@ struct job {
 	struct tauti_engine engines[RANKS];
 	struct rank ranks[RANKS];
 	uint32_t host_of[RANKS];
+	_Atomic uint32_t n_late, n_named;
 	int faults;
 };
 
@@ -481,6 +483,82 @@ static void body_unlike(struct rank *rank)
 		strstr(err.message, "another length"));
 }
 
+/* The last rank does not come until all others have had enough of waiting. Who
+ * fails first names it; its end may be what the next ones see. */
+static void await_others(struct rank *rank)
+{
+	const struct timespec time = { 0, 1000000 };
+
+	while (atomic_load(&rank->job->n_late) < rank->job->n - 1)
+		nanosleep(&time, NULL);
+}
+
+static void note_late(struct rank *rank, taut_status status,
+	const struct taut_error *err, const char *what)
+{
+	char line[120];
+
+	snprintf(line, sizeof line, "rank %u: %s: what rank %u sends did not "
+		"come within 0.05 s", rank->id, what, rank->job->n - 1);
+	EXPECT(rank, status == TAUT_EIO);
+	if (strcmp(err->message, line) == 0)
+		atomic_fetch_add(&rank->job->n_named, 1);
+	atomic_fetch_add(&rank->job->n_late, 1);
+	await_others(rank);
+	EXPECT(rank, atomic_load(&rank->job->n_named) > 0);
+}
+
+static void body_late_barrier(struct rank *rank)
+{
+	struct taut_error err = { .offset = -1 };
+
+	if (rank->id == rank->job->n - 1) {
+		await_others(rank);
+		return;
+	}
+	rank->comm->hub->call_within_ns = 50000000;
+	note_late(rank, taut_comm_barrier(rank->comm, &err), &err, "a barrier");
+}
+
+static void body_late_call(struct rank *rank)
+{
+	float data[60] = { 0 };
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE, .output = data,
+		.count = 60, .way = TAUT_WAY_DIRECT };
+	struct taut_error err = { .offset = -1 };
+
+	if (rank->id == rank->job->n - 1) {
+		await_others(rank);
+		return;
+	}
+	rank->comm->hub->call_within_ns = 50000000;
+	note_late(rank, taut_comm_run(rank->comm, &call, &err), &err,
+		"allreduce");
+}
+
+/* The limit is that of a call: many that are well take longer together. */
+static void body_in_time(struct rank *rank)
+{
+	const struct timespec time = { 0, 2000000 };
+	struct taut_error err = { .offset = -1 };
+
+	rank->comm->hub->call_within_ns = INT64_C(20000000000);
+	for (int i = 0; i < 20; i++) {
+		if (rank->id == i % rank->job->n)
+			nanosleep(&time, NULL);
+		EXPECT(rank, taut_comm_barrier(rank->comm, &err) == TAUT_OK);
+	}
+}
+
+static void test_late(void **state)
+{
+	(void)state;
+	run_job(2, false, false, body_late_barrier);
+	run_job(2, false, false, body_late_call);
+	run_job(4, false, true, body_late_barrier);
+	run_job(3, true, true, body_in_time);
+}
+
 static void test_failures(void **state)
 {
 	(void)state;
@@ -768,6 +846,7 @@ int main(void)
 		cmocka_unit_test(test_chain),
 		cmocka_unit_test(test_asked),
 		cmocka_unit_test(test_failures),
+		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_invalid),
 		cmocka_unit_test(test_barrier_kept),
 		cmocka_unit_test(test_no_memory),

@@ -16,7 +16,7 @@ struct hello {
 	struct tauti_cores cores;
 };
 
-enum { VERSION = 2 };
+enum { VERSION = 3 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -28,6 +28,7 @@ struct making {
 	uint32_t *host_of;
 	uint32_t n_hosts;
 	bool spins; /* there is a core for each rank of this host */
+	int64_t call_within_ns;
 	struct tauti_engine engine;
 };
 
@@ -75,6 +76,10 @@ static taut_status read_options(struct making *making,
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "communicator: "
 			"rank %" PRIu32 " of %" PRIu32 ": there are 1 to %d",
 			making->rank, making->n_ranks, TAUT_COLL_RANKS);
+	if (options->call_within_ns < 0)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "communicator: "
+			"time for a call: expected 0 for no limit, or more");
+	making->call_within_ns = options->call_within_ns;
 	status = read_engine(making, options->engine, reterr);
 	if (!status && table)
 		status = tauti_rows_read(table, &making->rows, reterr);
@@ -252,8 +257,9 @@ static taut_status make_comm(struct making *making,
 	struct taut_comm **ret_comm, struct taut_error *reterr)
 {
 	const struct tauti_hub_options options = { .engine = making->engine,
-		.owned = true, .spins = making->spins, .rank = making->rank,
-		.n_ranks = making->n_ranks,
+		.owned = true, .spins = making->spins,
+		.call_within_ns = making->call_within_ns,
+		.rank = making->rank, .n_ranks = making->n_ranks,
 		.host_of = making->host_of, .rows = making->rows.data,
 		.n_rows = making->rows.count };
 	struct taut_comm *comm;

@@ -407,12 +407,16 @@ static void land(void *context, taut_status status)
 	*(status ? &flight->n_ill : &flight->n_well) += 1;
 }
 
-static uint32_t calls_of(uint64_t seed, uint32_t rank)
+static uint32_t draw(uint64_t seed, uint32_t rank)
 {
 	uint64_t z = (seed * 31 + rank + 1) * UINT64_C(0x9e3779b97f4a7c15);
 
-	return (uint32_t)((z ^ z >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 40) %
-		CALLS;
+	return (uint32_t)((z ^ z >> 29) * UINT64_C(0xbf58476d1ce4e5b9) >> 40);
+}
+
+static uint32_t calls_of(uint64_t seed, uint32_t rank)
+{
+	return draw(seed, rank) % CALLS;
 }
 
 static taut_status begin_next(struct flight *flight, uint64_t seed,
@@ -434,26 +438,12 @@ static taut_status begin_next(struct flight *flight, uint64_t seed,
 	return status;
 }
 
-/* UCX 1.13 ends the process, by an assertion of its own, when a connection closes
- * while it is being made. Who has heard of all twice knows that all have heard of
- * it: what it has connected stands. */
-static taut_status connect_all(struct taut_comm *comm, struct taut_error *err)
-{
-	uint8_t byte = 0;
-	const struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
-		.type = TAUT_UINT8, .reduction = TAUT_MAX, .output = &byte,
-		.count = 1, .way = TAUT_WAY_FLAT };
-	taut_status status = taut_comm_run(comm, &call, err);
-
-	return status ? status : taut_comm_run(comm, &call, err);
-}
-
 static int in_flight(struct one *one, struct taut_comm *comm)
 {
 	uint32_t n = one->options.n_ranks, mine, least = CALLS;
 	struct flight *flight = calloc(1, sizeof *flight);
 	struct taut_error err = { .message = "" };
-	taut_status status = connect_all(comm, &err);
+	taut_status status = TAUT_OK;
 
 	EXPECT(flight && !taut_comm_twin(comm, &flight->comms[1], NULL));
 	flight->comms[0] = comm;
@@ -508,6 +498,102 @@ static void test_in_flight(void **state)
 	run_worlds(3, "ucx", 5);
 }
 
+/* --- ranks that go as soon as they are there ---------------------------------------------*/
+
+/* UCX 1.13 ends the process, by an assertion of its own, when a connection breaks
+ * while it is being made. */
+enum fate { STAYS, LEAVES, DIES, FATES };
+
+static enum fate fate_of(uint64_t seed, uint32_t rank, uint32_t n)
+{
+	enum fate fate = (enum fate)(draw(seed, rank) % FATES);
+
+	return fate == STAYS && rank == seed % n ? LEAVES : fate;
+}
+
+static bool any_dies(uint64_t seed, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		if (fate_of(seed, i, n) == DIES)
+			return true;
+	return false;
+}
+
+/* Who stays hears of one that goes; before all is set up, of one that is dead. */
+static int goes(struct one *one, struct taut_comm *comm)
+{
+	uint32_t rank = one->options.rank, n = one->options.n_ranks;
+	enum fate fate = fate_of(one->seed, rank, n);
+	struct taut_error err = { .message = "" };
+	int64_t began_ns = ranks_now_ns();
+	taut_status status = taut_comm_create(&one->options, &comm, &err);
+
+	if (status)
+		comm = NULL;
+	if (status && !any_dies(one->seed, n))
+		fprintf(stderr, "seed %lu: rank %u: %s\n",
+			(unsigned long)one->seed, rank, err.message);
+	EXPECT(!status || any_dies(one->seed, n));
+	if (fate == DIES) {
+		usleep(draw(one->seed + 1, rank) % 1000);
+		raise(SIGKILL);
+	}
+	if (!status && fate == STAYS)
+		status = run_until_lost(one, comm, &err, INT32_MAX);
+	EXPECT(fate == LEAVES || status == TAUT_EIO);
+	EXPECT(!status || strstr(err.message, "rank "));
+	EXPECT(ranks_now_ns() - began_ns < 30 * second_ns);
+	taut_comm_destroy(comm);
+	return 0;
+}
+
+/* False: such hosts cannot be made up here. */
+static bool finish_fates(struct one *ones, uint32_t n)
+{
+	bool skipped = false;
+
+	for (uint32_t i = 0; i < n; i++) {
+		int status, expected = 0;
+
+		if (fate_of(ones[i].seed, i, n) == DIES)
+			expected = SIGKILL;
+		assert_int_equal(waitpid(ones[i].pid, &status, 0), ones[i].pid);
+		if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIP)
+			skipped = true;
+		else if (!skipped && status != expected)
+			fail_msg("seed %lu: rank %u of %u: status %x",
+				(unsigned long)ones[i].seed, i, n,
+				(unsigned)status);
+	}
+	return !skipped;
+}
+
+static void run_fates(
+	uint32_t n_ranks, const char *engine, uint32_t per_host, uint64_t n)
+{
+	if (getenv("TAUT_WORLDS"))
+		n = strtoull(getenv("TAUT_WORLDS"), NULL, 10);
+	for (uint64_t seed = 1; seed <= n; seed++) {
+		const struct one like = { .options = { .engine = engine,
+			.lost_after_ns = 2 * second_ns,
+			.meet_within_ns = 20 * second_ns }, .seed = seed,
+			.per_host = per_host, .without_comm = true };
+		struct one ones[RANKS_MOST];
+
+		start(ones, n_ranks, &like, goes);
+		if (!finish_fates(ones, n_ranks))
+			return;
+	}
+}
+
+static void test_fates(void **state)
+{
+	(void)state;
+	run_fates(3, "shm", 0, 4);
+	run_fates(3, "ucx", 0, 5);
+	run_fates(4, "auto", 2, 2);
+}
+
 /* Rank 0 leaves; rank 2 needs a block of rank 1, which is killed. */
 static int killed_later(struct one *one, struct taut_comm *comm)
 {
@@ -541,6 +627,40 @@ static void test_killed_later(void **state)
 	(void)state;
 	run_ranks(3, "shm", 0, 1, killed_later);
 	run_ranks(3, "ucx", 0, 1, killed_later);
+}
+
+/* --- ranks that do not come --------------------------------------------------------------*/
+
+/* All hear it, also the one that did not come. */
+static int comes_late(struct one *one, struct taut_comm *comm)
+{
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	if (one->options.rank != one->victim)
+		status = taut_comm_barrier(comm, &err);
+	while (!status) {
+		status = taut_comm_wait(comm, -1, &err);
+		status = status ? status : taut_comm_progress(comm, &err);
+	}
+	EXPECT(status == TAUT_EIO);
+	if (!strstr(err.message, "did not come within 1 s"))
+		fprintf(stderr, "rank %u: %s\n", one->options.rank, err.message);
+	EXPECT(strstr(err.message, ": a barrier: what rank "));
+	EXPECT(strstr(err.message, "did not come within 1 s"));
+	return 0;
+}
+
+static void test_late(void **state)
+{
+	const struct one like = { .options = { .engine = "shm",
+		.lost_after_ns = 10 * second_ns, .call_within_ns = second_ns },
+		.victim = 1 };
+	struct one ones[3];
+
+	(void)state;
+	start(ones, 3, &like, comes_late);
+	finish(ones, 3);
 }
 
 /* --- again and again ---------------------------------------------------------------------*/
@@ -618,6 +738,9 @@ static void test_options(void **state)
 	options.table = "/nowhere/at.all";
 	expect_refused(&options, TAUT_EIO, "/nowhere/at.all: No such file");
 	options.table = NULL;
+	options.call_within_ns = -1;
+	expect_refused(&options, TAUT_EINVAL, "time for a call");
+	options.call_within_ns = 0;
 	options.meet = "127.0.0.1:1";
 	expect_refused(&options, TAUT_EINVAL, "TAUT_SECRET");
 }
@@ -691,7 +814,9 @@ int main(void)
 		cmocka_unit_test(test_leaves),
 		cmocka_unit_test(test_still_ends),
 		cmocka_unit_test(test_killed_later),
+		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_in_flight),
+		cmocka_unit_test(test_fates),
 		cmocka_unit_test(test_again),
 		cmocka_unit_test(test_options),
 		cmocka_unit_test(test_unlike),

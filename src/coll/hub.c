@@ -283,6 +283,7 @@ static taut_status fill(struct tauti_hub *hub,
 	}
 	hub->n_hosts = tauti_hosts_count(hub->host_of, hub->n_ranks);
 	hub->spin_ns = options->spins ? SPIN_NS : 0;
+	hub->call_within_ns = options->call_within_ns;
 	return tauti_table_init(&hub->table, hub->n_ranks, hub->n_hosts,
 		options->rows, options->n_rows, reterr);
 }

@@ -67,6 +67,11 @@ void tauti_hub_explain_left(struct tauti_hub *hub, struct taut_error *why);
 /* Tells the others how far this rank took part. */
 void tauti_hub_leave(struct tauti_hub *hub);
 
+/* --- late.c ----------------------------------------------------------------------------*/
+/* A call that is under way with this context did not end within the limit: a
+ * failure, with the rank that it waits for. */
+void tauti_hub_fail_late(struct tauti_hub *hub, const void *context);
+
 /* --- run.c -----------------------------------------------------------------------------*/
 void tauti_run_settle(struct tauti_hub *hub, struct tauti_op *op);
 void tauti_run_abandon(struct tauti_run *run, taut_status status);

@@ -9,6 +9,7 @@
  *     meet.c         gathering, leaving
  *     meet_watch.c   who is gone
  *     meet_door.c    rank 0 that takes the others one by one
+ *     meet_engine.c  what engines ask while they connect
  *     meet_left.c    who has left in peace
  *
  * On the wire a frame is 8 bytes and a body, numbers with the low byte first:

@@ -54,6 +54,7 @@ static void note_done(struct taut_coll_request *request, taut_status status)
 	struct tauti_op *op = (struct tauti_op *)request;
 	struct tauti_run *run = op->slot->run;
 
+	op->held = false;
 	run->n_held--;
 	if (!run->hub) {
 		if (!run->n_held)
@@ -105,8 +106,10 @@ static void begin_message(struct tauti_op *op, const struct tauti_step *step)
 
 	tauti_error_clear(&err);
 	run->n_held++;
+	op->held = true;
 	status = ask_engine(op, step, &err);
 	if (status) {
+		op->held = false;
 		run->n_held--;
 		fail_step(op, status, &err);
 	}

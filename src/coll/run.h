@@ -116,6 +116,7 @@ struct tauti_op {
 	struct tauti_op *next; /* in the hub's queue */
 	uint32_t waits_left;
 	bool receiving; /* of an early step: what comes is not there yet */
+	bool held;      /* the engine has its request */
 	taut_status status;
 };
 
@@ -181,6 +182,7 @@ struct tauti_hub {
 	struct tauti_table table;
 	struct tauti_watcher watcher;
 	int64_t spin_ns; /* how long a rank looks for news before it sleeps */
+	int64_t call_within_ns; /* taut_comm_run(), barrier; 0: no limit */
 
 	uint32_t n_comms, channels; /* channels: a bit for each that is in use */
 	/* Of each channel, the passes of all calls that were begun on it: the
@@ -212,6 +214,7 @@ struct tauti_hub_options {
 	struct tauti_engine engine;
 	bool owned;
 	bool spins; /* there is a core for each rank of this host */
+	int64_t call_within_ns;
 	uint32_t rank, n_ranks;
 	const uint32_t *host_of; /* copied */
 	const struct taut_coll_choice *rows; /* copied; before what is built in */

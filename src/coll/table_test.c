@@ -54,6 +54,30 @@ static void test_built_in(void **state)
 	}
 }
 
+/* Between few hosts the fewest steps, in passes where it is large. */
+static void test_few_hosts(void **state)
+{
+	(void)state;
+	for (uint32_t n = 2; n <= 5; n++) {
+		bool few = n == 3 || n == 4;
+		struct tauti_table table;
+		const struct taut_coll_choice *choice;
+
+		assert_int_equal(tauti_table_init(&table, n, n, NULL, 0, NULL),
+			TAUT_OK);
+		choice = tauti_table_choice(&table, TAUT_ALLREDUCE, 1 << 20);
+		assert_int_equal(choice->way,
+			few ? TAUT_WAY_DIRECT : TAUT_WAY_RING);
+		assert_int_equal(choice->pass_bytes, few ? 512 << 10 : 2 << 20);
+		choice = tauti_table_choice(&table, TAUT_ALLREDUCE, 64 << 20);
+		assert_int_equal(choice->pass_bytes, few ? 1 << 20 : 2 << 20);
+		assert_int_equal(choice->passes_at_once, few ? 4 : 2);
+		assert_int_equal(way_at(&table, TAUT_ALLREDUCE, 64 << 10),
+			n == 3 ? TAUT_WAY_DIRECT : TAUT_WAY_HALVING);
+		tauti_table_fini(&table);
+	}
+}
+
 static void test_which(void **state)
 {
 	static const char text[] =
@@ -233,6 +257,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_built_in),
+		cmocka_unit_test(test_few_hosts),
 		cmocka_unit_test(test_which),
 		cmocka_unit_test(test_text),
 		cmocka_unit_test(test_faults),

@@ -1,8 +1,9 @@
 /* ucx.h - what the files of the engine over UCX share.
  *
- *     ucx_load.c   the library
- *     ucx.c        messages: what is under way, what is lost, sleep
- *     ucx_open.c   its beginning and its end
+ *     ucx_load.c     the library
+ *     ucx.c          messages: what is under way, what is lost, sleep
+ *     ucx_open.c     its beginning and its end
+ *     ucx_connect.c  connections between all ranks
  *
  * A tag of UCX is the sender (16 bits) and the tag (48). Each rank has an endpoint
  * to each other; UCX tells of one that broke. Where something is under way with
@@ -30,7 +31,7 @@ struct tauti_ucx_op {
 };
 
 struct tauti_ucx_peer {
-	ucp_ep_h endpoint;
+	ucp_ep_h endpoint; /* NULL: none (yet) */
 	struct tauti_ucx *ucx;
 	bool gone;
 };
@@ -40,6 +41,8 @@ struct tauti_ucx {
 	ucp_context_h context;
 	ucp_worker_h worker;
 	struct tauti_ucx_peer *peers;
+	struct tauti_ucx_greeting *greetings; /* by rank, while they connect */
+	char devices[256]; /* of the network, that it may use; "": all */
 	uint32_t rank, n_ranks;
 	bool asks_first; /* as tauti_ucx_open() was told */
 	int event_fd; /* UCX's own */
@@ -60,6 +63,11 @@ taut_status tauti_ucx_fault(const struct tauti_ucx *ucx, ucs_status_t status,
 	const char *what, struct taut_error *err);
 /* The error handler of an endpoint; context: its peer. */
 void tauti_ucx_on_broken(void *context, ucp_ep_h endpoint, ucs_status_t status);
+/* Connects this rank with all others. All ranks call it, and end alike; when it
+ * returns TAUT_OK all connections stand, and nothing is under way. *ret_again: a
+ * rank found no way to another, and all may begin anew. */
+TAUT_NODISCARD taut_status tauti_ucx_connect(struct tauti_ucx *ucx,
+	struct tauti_meet *meet, bool *ret_again, struct taut_error *reterr);
 /* Ends what UCX did not, when it is no more, and gives the memory back. */
 void tauti_ucx_end_rest(struct tauti_ucx *ucx);
 

@@ -69,9 +69,9 @@ static void end_receives(struct tauti_ucx *ucx)
 	}
 }
 
-void tauti_ucx_destroy(void *engine)
+/* All that its context is the beginning of. */
+static void stop(struct tauti_ucx *ucx)
 {
-	struct tauti_ucx *ucx = engine;
 	bool in_peace = ucx->under_way.next == &ucx->under_way &&
 		!ucx->fault.code;
 
@@ -86,6 +86,14 @@ void tauti_ucx_destroy(void *engine)
 		ucx->call.ucp_cleanup(ucx->context);
 	if (ucx->wake_fd >= 0)
 		close(ucx->wake_fd);
+	free(ucx->greetings);
+}
+
+void tauti_ucx_destroy(void *engine)
+{
+	struct tauti_ucx *ucx = engine;
+
+	stop(ucx);
 	tauti_ucx_unload(&ucx->call);
 	free(ucx->peers);
 	free(ucx);
@@ -119,6 +127,14 @@ static void send_at_once(struct tauti_ucx *ucx, ucp_config_t *config)
 			config, "RNDV_THRESH", "inf");
 }
 
+/* UCX reads what devices there are as its context begins, and takes the fastest. */
+static void choose_devices(struct tauti_ucx *ucx, ucp_config_t *config)
+{
+	if (ucx->devices[0])
+		(void)ucx->call.ucp_config_modify(
+			config, "NET_DEVICES", ucx->devices);
+}
+
 static taut_status start_context(struct tauti_ucx *ucx, struct taut_error *reterr)
 {
 	const ucp_params_t params = {
@@ -132,6 +148,7 @@ static taut_status start_context(struct tauti_ucx *ucx, struct taut_error *reter
 	if (status != UCS_OK)
 		return tauti_ucx_fault(ucx, status, "its UCX_ variables", reterr);
 	send_at_once(ucx, config);
+	choose_devices(ucx, config);
 	status = ucx->call.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR,
 		&params, config, &ucx->context);
 	ucx->call.ucp_config_release(config);
@@ -163,101 +180,26 @@ static taut_status start_worker(struct tauti_ucx *ucx, struct taut_error *reterr
 		-1, "no eventfd: %s", strerror(errno));
 }
 
-enum { ADDRESS_BYTES = 1 << 20 }; /* no address is longer */
-
-/* All addresses, of *ret_bytes each. */
-static taut_status exchange(struct tauti_ucx *ucx, struct tauti_meet *meet,
-	const void *mine, uint32_t bytes, uint8_t **ret_all, size_t *ret_bytes,
-	struct taut_error *reterr)
+static taut_status start(struct tauti_ucx *ucx, struct taut_error *reterr)
 {
-	uint32_t *sizes = calloc(ucx->n_ranks, sizeof *sizes), most = 0;
-	uint8_t *all = NULL, *padded = NULL;
-	taut_status status = TAUT_ENOMEM;
+	taut_status status = start_context(ucx, reterr);
 
-	if (sizes)
-		status = tauti_meet_gather(meet, &bytes, sizeof bytes, sizes,
-			reterr);
-	else
-		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
-	for (uint32_t i = 0; i < ucx->n_ranks && status == TAUT_OK; i++)
-		most = sizes[i] > most ? sizes[i] : most;
-	if (status == TAUT_OK && (most > ADDRESS_BYTES ||
-		sizes[ucx->rank] != bytes))
-		status = taut_error_set(reterr, TAUT_EFORMAT, -1, "UCX: rank "
-			"0 told of addresses that nobody has: this rank's of "
-			"%u bytes in place of %u, the longest of %u",
-			sizes[ucx->rank], bytes, most);
-	free(sizes);
-	if (status != TAUT_OK)
-		return status;
-	all = calloc(ucx->n_ranks, most);
-	padded = calloc(1, most);
-	if (all && padded) {
-		memcpy(padded, mine, bytes);
-		status = tauti_meet_gather(meet, padded, most, all, reterr);
-	} else {
-		status = taut_error_set(reterr, TAUT_ENOMEM, -1,
-			"out of memory");
-	}
-	free(padded);
-	if (status != TAUT_OK) {
-		free(all);
-		return status;
-	}
-	*ret_all = all;
-	*ret_bytes = most;
-	return TAUT_OK;
+	return status ? status : start_worker(ucx, reterr);
 }
 
-static taut_status connect_all(struct tauti_ucx *ucx, const uint8_t *addresses,
-	size_t bytes, struct taut_error *reterr)
+static void set_out(struct tauti_ucx *ucx)
 {
-	for (uint32_t i = 0; i < ucx->n_ranks; i++) {
-		struct tauti_ucx_peer *peer = &ucx->peers[i];
-		const ucp_ep_params_t params = {
-			.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
-				UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
-				UCP_EP_PARAM_FIELD_ERR_HANDLER,
-			.address = (const void *)(addresses + i * bytes),
-			.err_mode = UCP_ERR_HANDLING_MODE_PEER,
-			.err_handler = { tauti_ucx_on_broken, peer } };
-		ucs_status_t status;
-
-		peer->ucx = ucx;
-		if (i == ucx->rank)
-			continue;
-		status = ucx->call.ucp_ep_create(ucx->worker, &params,
-			&peer->endpoint);
-		if (status == UCS_OK)
-			continue;
-		peer->endpoint = NULL;
-		return taut_error_set(reterr, TAUT_EIO, -1,
-			"UCX: no way to rank %u: %s%s", i,
-			ucx->call.ucs_status_string(status),
-			getenv("UCX_TLS") ? " (UCX_TLS must leave it one that "
-			"tells of lost peers, as tcp)" : "");
-	}
-	return TAUT_OK;
-}
-
-static taut_status start_peers(struct tauti_ucx *ucx, struct tauti_meet *meet,
-	struct taut_error *reterr)
-{
-	ucp_address_t *mine = NULL;
-	uint8_t *all = NULL;
-	size_t bytes = 0;
-	taut_status status;
-	ucs_status_t got = ucx->call.ucp_worker_get_address(ucx->worker, &mine,
-		&bytes);
-
-	if (got != UCS_OK)
-		return tauti_ucx_fault(ucx, got, "no address", reterr);
-	status = exchange(ucx, meet, mine, (uint32_t)bytes, &all, &bytes, reterr);
-	ucx->call.ucp_worker_release_address(ucx->worker, mine);
-	if (status == TAUT_OK)
-		status = connect_all(ucx, all, bytes, reterr);
-	free(all);
-	return status;
+	for (uint32_t i = 0; i < ucx->n_ranks; i++)
+		ucx->peers[i] = (struct tauti_ucx_peer){ .endpoint = NULL };
+	ucx->context = NULL;
+	ucx->worker = NULL;
+	ucx->greetings = NULL;
+	ucx->wake_fd = -1;
+	ucx->under_way.next = ucx->under_way.previous = &ucx->under_way;
+	ucx->lost_some = ucx->ends = false;
+	ucx->failed = UCS_OK;
+	ucx->fault_at_ns = 0;
+	ucx->fault.code = TAUT_OK;
 }
 
 taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
@@ -268,17 +210,17 @@ taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
 
 	if (!ucx)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	ucx->peers = calloc(n_ranks, sizeof *ucx->peers);
+	if (!ucx->peers) {
+		free(ucx);
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	}
 	ucx->n_ranks = n_ranks;
 	ucx->asks_first = asks_first;
-	ucx->wake_fd = -1;
-	ucx->under_way.next = ucx->under_way.previous = &ucx->under_way;
-	ucx->peers = calloc(n_ranks, sizeof *ucx->peers);
-	status = ucx->peers ? tauti_ucx_load("libucp.so.0", &ucx->call, reterr) :
-		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
+	set_out(ucx);
+	status = tauti_ucx_load("libucp.so.0", &ucx->call, reterr);
 	if (status == TAUT_OK)
-		status = start_context(ucx, reterr);
-	if (status == TAUT_OK)
-		status = start_worker(ucx, reterr);
+		status = start(ucx, reterr);
 	if (status != TAUT_OK) {
 		tauti_ucx_destroy(ucx);
 		return status;
@@ -287,15 +229,58 @@ taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
 	return TAUT_OK;
 }
 
+/* --- another try ----------------------------------------------------------------------*/
+
+enum { TRIES = 3 };
+static const int64_t pause_ns = 100000000; /* for a device that is going to be gone */
+
+/* A device that came and went while ranks told each other their addresses leaves
+ * one that nobody can reach. Where it is TCP, and the user did not choose, what has
+ * brought the ranks together is a way that works. */
+static void prefer_devices_of(
+	struct tauti_ucx *ucx, const struct tauti_meet *meet)
+{
+	if (has_rdma() || getenv("UCX_NET_DEVICES") || !tauti_meet_devices(
+		meet, ucx->devices, sizeof ucx->devices))
+		ucx->devices[0] = '\0';
+}
+
+static taut_status begin_anew(struct tauti_ucx *ucx,
+	const struct tauti_meet *meet, struct taut_error *reterr)
+{
+	taut_status status;
+
+	ucx->fault.code = TAUT_EIO; /* nothing that was begun is waited for */
+	stop(ucx);
+	set_out(ucx);
+	poll(NULL, 0, pause_ns / 1000000);
+	prefer_devices_of(ucx, meet);
+	status = start(ucx, reterr);
+	if (status != TAUT_EIO || !ucx->devices[0])
+		return status;
+	stop(ucx);
+	set_out(ucx);
+	ucx->devices[0] = '\0';
+	return start(ucx, reterr);
+}
+
 taut_status tauti_ucx_meet(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	uint32_t rank, struct tauti_engine *ret_engine,
 	struct taut_error *reterr)
 {
 	taut_status status;
+	bool again;
 
 	ucx->rank = rank;
-	status = start_peers(ucx, meet, reterr);
+	status = tauti_ucx_connect(ucx, meet, &again, reterr);
+	for (int tries = 1; status && again && tries < TRIES; tries++) {
+		status = begin_anew(ucx, meet, reterr);
+		again = false;
+		if (status == TAUT_OK)
+			status = tauti_ucx_connect(ucx, meet, &again, reterr);
+	}
 	if (status != TAUT_OK) {
+		ucx->fault.code = status;
 		tauti_ucx_destroy(ucx);
 		return status;
 	}
