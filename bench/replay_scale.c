@@ -5,7 +5,8 @@
  *     replay_scale --run PATH CHANGE...
  *
  * RANKS are 8 64 256 1024 by default. With --run, a recorded job with changes of
- * `taut whatif`, each by itself: world=1024,link=100gbit. Otherwise:
+ * `taut whatif`, each by itself: world=1024,link=100gbit. A stack of them is one
+ * word, with spaces: "stages=8 world=1024". Otherwise:
  *
  * One step of a GPT-like job that is parallel in three dimensions: 8 ranks of a
  * host split each layer (TP), up to 8 hosts are the stages of a pipeline (PP,
@@ -38,6 +39,7 @@ enum {
 	FORWARD_KERNELS = 10, /* of a layer; two all-reduces among them */
 	BACKWARD_KERNELS = 20,
 	UPDATE_KERNELS = 12,
+	MOST_CHANGES = 16,
 };
 
 enum lane { HOST, COMPUTE, ALL_REDUCE, FORWARD_IN, FORWARD_OUT, BACKWARD_IN,
@@ -450,6 +452,24 @@ static taut_status measure_changed(
 	return status;
 }
 
+/* A change, or a stack of them with spaces between. */
+static taut_status predict(const struct taut_graph *graph, const char *words,
+	struct taut_prediction **ret_made, struct taut_error *err)
+{
+	const struct taut_whatif_options options = { .threads = 1 };
+	char *text = strdup(words), *rest = text, *word;
+	const char *stack[MOST_CHANGES];
+	size_t n = 0;
+	taut_status status;
+
+	by_hand_must(text != NULL);
+	while (n < MOST_CHANGES && (word = strtok_r(rest, " ", &rest)) != NULL)
+		stack[n++] = word;
+	status = taut_predict(graph, stack, n, &options, ret_made, err);
+	free(text);
+	return status;
+}
+
 static taut_status measure_run(const char *path, char **changes, int n,
 	struct taut_error *err)
 {
@@ -460,10 +480,9 @@ static taut_status measure_run(const char *path, char **changes, int n,
 		return status;
 	status = taut_graph_build(run, NULL, &graph, err);
 	for (int i = 0; i < n && !status; i++) {
-		const struct taut_whatif_options options = { .threads = 1 };
-		const char *change = changes[i];
 		struct taut_prediction *made;
-		status = taut_predict(graph, &change, 1, &options, &made, err);
+
+		status = predict(graph, changes[i], &made, err);
 		if (status)
 			break;
 		status = measure_changed(made, err);

@@ -19,6 +19,7 @@ times. The job's ranks are the "world" processes from "first" on, and the first 
 them is at "master". A job of one rank with no steps goes on until a line comes."""
 
 import argparse
+import functools
 import gc
 import json
 import os
@@ -31,6 +32,7 @@ import torch
 import torch.distributed as dist
 from torch.distributed.algorithms.ddp_comm_hooks import default_hooks
 from torch.nn.parallel import DistributedDataParallel
+from torch.utils.checkpoint import checkpoint
 from torch.utils.data import DataLoader, Dataset
 
 # name, default, help
@@ -48,6 +50,7 @@ OPTIONS = [
     ("slow_rank", -1, "rank with work of its own on the host in each step"),
     ("slow_ms", 0.0, "CPU time of that work"),
     ("optimizer", "sgd", "sgd, sgd-foreach, adam, adam-foreach or adam-fused"),
+    ("checkpoint", 0, "1: what a block of resnet or gpt made is made again for its backward pass"),
     ("seed", 0, "of the weights"),
     ("local", 0, "1: no gradients are summed, and no rank waits for another"),
 ]
@@ -123,9 +126,18 @@ def make_optimizer(o, parameters):
     return torch.optim.SGD(parameters, lr=0.01, momentum=0.9, **ways)
 
 
+def make_again(model):
+    """Activation checkpointing of each block."""
+    for block in model.blocks:
+        again = functools.partial(checkpoint, block.forward, use_reentrant=False)
+        block.forward = again
+
+
 def make_model(o):
     torch.manual_seed(o.seed)
     model = models.MODELS[o.model].build()
+    if o.checkpoint:
+        make_again(model)
     if o.local:
         return model
     model = DistributedDataParallel(model, bucket_cap_mb=o.bucket_mb or None)

@@ -60,6 +60,13 @@ struct taut_prediction {
 	double samples_factor; /* samples a step after / before: 2 for batch=2x */
 	/* Peak memory of the rank that needs most; -1 not known. */
 	int64_t memory_before, memory_after;
+	uint32_t n_memory;     /* 0: not known */
+	const struct taut_memory_told { /* of each rank of the changed job */
+		int32_t rank;
+		int64_t before; /* of the one that it is, or is a copy of;
+		                   -1: not known */
+		int64_t after;
+	} *memory;
 	uint32_t n_notes;      /* assumptions taken on the way, one line each */
 	const char *const *notes;
 	uint32_t n_uncertain;  /* what the interval is made of */

@@ -341,6 +341,16 @@ static int64_t instant(const int64_t *start_ns, const int64_t *end_ns,
 		(int64_t)(at * (double)(end_ns[op] - start_ns[op]));
 }
 
+/* At either end of what 64 bits hold it stays. */
+static int64_t sum(int64_t a, int64_t b)
+{
+	int64_t all;
+
+	if (__builtin_add_overflow(a, b, &all))
+		return b < 0 ? INT64_MIN : INT64_MAX;
+	return all;
+}
+
 static struct taut_memory_peak walk(struct change *changes, uint32_t n,
 	int64_t now)
 {
@@ -349,7 +359,7 @@ static struct taut_memory_peak walk(struct change *changes, uint32_t n,
 	if (n)
 		qsort(changes, n, sizeof *changes, by_time);
 	for (uint32_t i = 0; i < n; i++) {
-		now += changes[i].bytes;
+		now = sum(now, changes[i].bytes);
 		if (now > peak.bytes)
 			peak = (struct taut_memory_peak) {
 				now, changes[i].op };
@@ -369,11 +379,11 @@ static struct taut_memory_peak peak_of(const struct taut_memory *memory,
 	for (uint32_t i = rank->first_block;
 		i < rank->first_block + rank->n_blocks; i++) {
 		const struct taut_block *b = &memory->blocks[i];
-		int64_t bytes = scale ? (int64_t)((double)b->bytes * scale[i]) :
+		int64_t bytes = scale ? tauti_block_bytes(b, scale[i]) :
 			b->bytes;
 
 		if (b->from_op == TAUT_NONE)
-			base += bytes;
+			base = sum(base, bytes);
 		else
 			changes[n++] = (struct change) { instant(start_ns,
 				end_ns, b->from_op, b->from_at), bytes, i,

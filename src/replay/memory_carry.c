@@ -93,7 +93,7 @@ static bool carry_block(struct carry *c, uint32_t index, uint32_t rank)
 	bool before = b.from_op == TAUT_NONE;
 
 	if (c->scale)
-		b.bytes = (int64_t)((double)b.bytes * c->scale[index]);
+		b.bytes = tauti_block_bytes(&b, c->scale[index]);
 	for (uint32_t k = 0; k < (before ? 1 : n_from); k++) {
 		if (!before)
 			b.from_op = c->became.is[from_at + k];

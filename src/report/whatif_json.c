@@ -25,6 +25,20 @@ static double speed_up(
 
 /* --- a prediction ------------------------------------------------------------------ */
 
+static void put_memory(struct tauti_put *put, const struct taut_prediction *p)
+{
+	tauti_field_section(put, "memory", "[");
+	for (uint32_t i = 0; i < p->n_memory; i++) {
+		tauti_field_row(put, i);
+		tauti_put_text(put, "\"rank\":");
+		tauti_put_int(put, p->memory[i].rank);
+		tauti_field_known(put, "before_bytes", p->memory[i].before);
+		tauti_field_known(put, "after_bytes", p->memory[i].after);
+		tauti_put_char(put, '}');
+	}
+	tauti_put_char(put, ']');
+}
+
 static void put_answer(
 	struct tauti_put *put, const struct taut_prediction *p)
 {
@@ -39,6 +53,7 @@ static void put_answer(
 		speed_up(p->before_ns, p->after_ns, p->samples_factor));
 	tauti_field_known(put, "memory_before_bytes", p->memory_before);
 	tauti_field_known(put, "memory_after_bytes", p->memory_after);
+	put_memory(put, p);
 	tauti_field_section(put, "uncertain", "[");
 	for (uint32_t i = 0; i < p->n_uncertain; i++) {
 		tauti_field_row_text(put, i, "name", p->uncertain[i].name);

@@ -198,7 +198,7 @@ static taut_status scale_loading(
 		return status;
 	status = tauti_batches_times(s->w, &b, &dur_ns, err);
 	for (size_t i = 0; !status && i < b.takes.count; i++) {
-		dur_ns[i] = llround((double)dur_ns[i] * s->factor);
+		dur_ns[i] = tauti_ns((double)dur_ns[i] * s->factor);
 		if (!b.workers && !b.blind)
 			status = scale_own_loading(s, &b.takes.data[i], err);
 	}

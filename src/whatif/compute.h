@@ -24,6 +24,11 @@ enum tauti_phase tauti_op_phase(
 uint32_t tauti_op_step(const struct tauti_whatif *w, const struct taut_op *op);
 /* Rank of the edit whose lane it stands on; TAUT_NONE of joins. */
 uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op);
+/* Rounded; at most 2^60, of which a replay says that it is too much. */
+static inline int64_t tauti_ns(double ns)
+{
+	return ns < 0x1p60 ? llround(ns) : (int64_t)1 << 60;
+}
 /* dur_ns times factor, rounded. */
 taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
 	const struct taut_op *is, double factor, struct taut_error *err);

@@ -246,7 +246,28 @@ struct launched {
 	const struct finder *f;
 	uint32_t arrive, kernel; /* what it put on a device */
 	int64_t lag_ns;
+	uint32_t by;      /* the op whose edges are looked at */
 };
+
+static void see_launch(void *context, struct taut_wait wait)
+{
+	uint32_t *last = context;
+
+	if ((wait.kind & ~TAUT_EDGE_FROM_START) == TAUT_EDGE_LAUNCH &&
+		(*last == TAUT_NONE || wait.op > *last))
+		*last = wait.op;
+}
+
+/* Where a change took an all-reduce away, what launched it is passed on to the
+ * next one, whose own launch stands behind: that one is its. */
+static bool is_launch_of(const struct tauti_whatif *w, uint32_t op,
+	uint32_t arrive)
+{
+	uint32_t last = TAUT_NONE;
+
+	taut_edit_each_in(w->edit, arrive, see_launch, &last);
+	return last == op;
+}
 
 static void see_out(void *context, struct taut_wait wait)
 {
@@ -262,7 +283,8 @@ static void see_out(void *context, struct taut_wait wait)
 		op.collective != TAUT_NONE &&
 		!(op.collective < l->f->n_not &&
 		l->f->not_these[op.collective]) &&
-		tauti_is_gradient(l->f->w, l->f->marks, op.collective)) {
+		tauti_is_gradient(l->f->w, l->f->marks, op.collective) &&
+		is_launch_of(l->f->w, l->by, wait.op)) {
 		l->arrive = wait.op;
 		l->lag_ns = wait.lag_ns;
 	}
@@ -353,7 +375,7 @@ static bool walk_backward(struct finder *f)
 	uint32_t id = taut_edit_first(edit, f->backward);
 
 	for (; id != TAUT_NONE; id = taut_edit_next(edit, id)) {
-		struct launched l = { f, TAUT_NONE, TAUT_NONE, 0 };
+		struct launched l = { f, TAUT_NONE, TAUT_NONE, 0, id };
 		uint32_t step = TAUT_NONE;
 		struct taut_op op;
 		struct point at;
@@ -421,7 +443,7 @@ static uint32_t count_gradients(const struct finder *f, uint32_t lane)
 	uint32_t n = 0, id = taut_edit_first(edit, lane);
 
 	for (; id != TAUT_NONE; id = taut_edit_next(edit, id)) {
-		struct launched l = { f, TAUT_NONE, TAUT_NONE, 0 };
+		struct launched l = { f, TAUT_NONE, TAUT_NONE, 0, id };
 		struct taut_op op;
 
 		if (!taut_edit_op(edit, id, &op))

@@ -15,6 +15,7 @@ enum { HOSTS, RANKS };
 static const double payload = 1448.0 / 1514.0;
 /* Of a transfer's time, what is the link's where nothing tells. */
 static const double link_share = 0.9;
+static const double most_latency_ns = 1e12;
 
 struct link {
 	struct tauti_whatif *w;
@@ -225,6 +226,9 @@ static taut_status change_latency(struct link *l)
 	taut_status status = tauti_param_scaled(
 		l->c, LATENCY, TAUTI_NS, &is_factor, &value, l->err);
 
+	if (!status && value > (is_factor ? 1e6 : most_latency_ns))
+		status = tauti_param_wrong(l->c, LATENCY, "at most 1000s, or "
+			"1000000 times what it was", l->err);
 	if (status)
 		return status;
 	if (is_factor) {

@@ -183,7 +183,8 @@ taut_status tauti_split_block(struct tauti_whatif *w, uint32_t block,
 	return TAUT_OK;
 }
 
-/* The recording's blocks with those that are split as two. */
+/* The recording's blocks with those that are split in two times, and in two
+ * parts where a share of them stays. */
 struct parts {
 	struct taut_memory memory;
 	struct taut_block *blocks;
@@ -204,6 +205,21 @@ static void add_part(struct parts *p, const struct taut_block *b, double scale)
 	p->blocks[p->memory.n_blocks++] = *b;
 }
 
+static void split(struct parts *p, const struct taut_block *whole,
+	const struct tauti_split *at, double scale)
+{
+	struct taut_block until = *whole, again = *whole;
+
+	until.to_op = at->until_op;
+	until.to_at = 1;
+	again.from_op = at->again_op;
+	again.from_at = 0;
+	add_part(p, &until, scale * at->share);
+	add_part(p, &again, scale * at->share);
+	if (at->share < 1)
+		add_part(p, whole, scale * (1 - at->share));
+}
+
 static void split_rank(struct parts *p, const struct tauti_whatif *w,
 	const struct taut_memory_rank *from, struct taut_memory_rank *to)
 {
@@ -211,16 +227,12 @@ static void split_rank(struct parts *p, const struct tauti_whatif *w,
 	to->first_block = p->memory.n_blocks;
 	for (uint32_t i = from->first_block;
 		i < from->first_block + from->n_blocks; i++) {
-		struct taut_block b = w->memory->blocks[i], again = b;
+		const struct taut_block *b = &w->memory->blocks[i];
 
-		if (w->splits && w->splits[i].until_op != TAUT_NONE) {
-			again.from_op = w->splits[i].again_op;
-			again.from_at = 0;
-			b.to_op = w->splits[i].until_op;
-			b.to_at = 1;
-			add_part(p, &b, w->block_scale[i]);
-		}
-		add_part(p, &again, w->block_scale[i]);
+		if (w->splits && w->splits[i].until_op != TAUT_NONE)
+			split(p, b, &w->splits[i], w->block_scale[i]);
+		else
+			add_part(p, b, w->block_scale[i]);
 	}
 	to->n_blocks = p->memory.n_blocks - to->first_block;
 }
@@ -228,7 +240,7 @@ static void split_rank(struct parts *p, const struct tauti_whatif *w,
 static taut_status split_all(struct parts *p, const struct tauti_whatif *w,
 	struct taut_error *err)
 {
-	size_t most = 2 * (size_t)w->memory->n_blocks + 1;
+	size_t most = 3 * (size_t)w->memory->n_blocks + 1;
 	uint32_t n = w->graph->run->n_traces;
 
 	p->blocks = malloc(most * sizeof *p->blocks);
@@ -288,26 +300,47 @@ static taut_status find_likes(struct likes *l, const struct taut_edit *edit,
 	return TAUT_OK;
 }
 
-static taut_status peak_of(const struct taut_memory *memory,
-	const struct tauti_outcome *outcome, int64_t *ret_peak,
-	struct taut_error *err)
+/* By trace of the built graph, and the most of them. */
+static void tell(const struct tauti_whatif *w, const struct likes *likes,
+	const struct tauti_outcome *outcome,
+	const struct taut_memory_peak *peaks, struct taut_memory_told *told,
+	struct taut_prediction *out)
+{
+	const struct taut_run *run = outcome->graph->run;
+
+	for (uint32_t i = 0; i < run->n_traces; i++) {
+		told[i] = (struct taut_memory_told){ run->traces[i].rank,
+			w->memory->ranks[likes->rank[i]].peak_bytes,
+			peaks[i].bytes };
+		if (peaks[i].bytes > out->memory_after)
+			out->memory_after = peaks[i].bytes;
+	}
+	out->n_memory = run->n_traces;
+	out->memory = told;
+}
+
+static taut_status find_peaks(const struct tauti_whatif *w,
+	const struct likes *likes, const struct taut_memory *memory,
+	const struct tauti_outcome *outcome, struct taut_arena *arena,
+	struct taut_prediction *out, struct taut_error *err)
 {
 	uint32_t n = outcome->graph->run->n_traces;
 	struct taut_memory_peak *peaks = calloc((size_t)n + 1, sizeof *peaks);
-	taut_status status = peaks ? taut_memory_peaks(memory,
+	struct taut_memory_told *told = TAUT_ARENA_ARRAY(
+		arena, struct taut_memory_told, n + 1);
+	taut_status status = peaks && told ? taut_memory_peaks(memory,
 		outcome->timeline.start_ns, outcome->timeline.end_ns, NULL,
 		peaks, err) : no_memory(err);
 
-	for (uint32_t i = 0; !status && i < n; i++)
-		if (peaks[i].bytes > *ret_peak)
-			*ret_peak = peaks[i].bytes;
+	if (!status)
+		tell(w, likes, outcome, peaks, told, out);
 	free(peaks);
 	return status;
 }
 
 taut_status tauti_memory_predict(const struct tauti_predictor *p,
-	const struct tauti_outcome *outcome, int64_t *ret_before,
-	int64_t *ret_after, struct taut_error *err)
+	const struct tauti_outcome *outcome, struct taut_arena *arena,
+	struct taut_prediction *out, struct taut_error *err)
 {
 	const struct tauti_whatif *w = &p->w;
 	struct taut_memory *carried = NULL;
@@ -315,12 +348,12 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 	struct parts parts = { .blocks = NULL };
 	taut_status status;
 
-	*ret_before = *ret_after = -1;
+	out->memory_before = out->memory_after = -1;
 	if (!w->memory)
 		return TAUT_OK;
 	for (uint32_t i = 0; i < w->graph->run->n_traces; i++)
-		if (w->memory->ranks[i].peak_bytes > *ret_before)
-			*ret_before = w->memory->ranks[i].peak_bytes;
+		if (w->memory->ranks[i].peak_bytes > out->memory_before)
+			out->memory_before = w->memory->ranks[i].peak_bytes;
 	status = find_likes(&likes, w->edit, outcome, err);
 	if (!status)
 		status = split_all(&parts, w, err);
@@ -328,7 +361,8 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 		status = taut_memory_carry(&parts.memory, outcome->graph,
 			likes.op, likes.rank, parts.scale, &carried, err);
 	if (!status)
-		status = peak_of(carried, outcome, ret_after, err);
+		status = find_peaks(
+			w, &likes, carried, outcome, arena, out, err);
 	taut_memory_destroy(carried);
 	likes_fini(&likes);
 	parts_fini(&parts);

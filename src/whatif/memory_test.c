@@ -1,5 +1,7 @@
 /* memory_test.c - the peak of a changed job, of recordings whose blocks are
  * known: what grows with the batch, and what is given back and made again. */
+#include <stdbool.h>
+
 #include <taut/whatif.h>
 
 #include "tests/support/unit.h"
@@ -18,19 +20,27 @@ static void event(struct wt *w, const char *cat, const char *name, double at,
 	wt_event(w, cat, name, 10, 10, at * 1000, dur * 1000, args);
 }
 
-static void memory(struct wt *w, double at, int bytes, int address)
+static void memory_on(struct wt *w, int device, double at, int bytes,
+	int address)
 {
 	fprintf(w->out, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\","
 		"\"s\":\"t\",\"name\":\"[memory]\",\"pid\":10,\"tid\":10,"
 		"\"ts\":%.3f,\"args\":{\"Total Allocated\":1000000,"
-		"\"Addr\":%d,\"Bytes\":%d,\"Device Id\":-1,"
-		"\"Device Type\":0}}", at * 1000, address, bytes);
+		"\"Addr\":%d,\"Bytes\":%d,\"Device Id\":%d,"
+		"\"Device Type\":%d}}", at * 1000, address, bytes, device,
+		device >= 0);
+}
+
+static void memory(struct wt *w, double at, int bytes, int address)
+{
+	memory_on(w, -1, at, bytes, address);
 }
 
 /* Three blocks of layers. Each makes 6,000 that its backward pass frees, then
  * 1,000 that it hands on, and a gradient, which is made once and then put where
  * it stays until the update. */
-static void step(struct wt *w, int number, double at, int gradient)
+static void step(struct wt *w, int number, double at, int gradient,
+	bool in_place)
 {
 	char name[32], seq[64];
 
@@ -51,11 +61,14 @@ static void step(struct wt *w, int number, double at, int gradient)
 		event(w, "cpu_op", "autograd::engine::evaluate_function: "
 			"torch::autograd::AccumulateGrad", back + 90, 10, "");
 		snprintf(seq, sizeof seq, "\"Sequence number\":%d", first + 1);
-		event(w, "cpu_op", "aten::relu", forward + 40, 10, seq);
-		memory(w, forward + 45, 1000, place + 1);
+		event(w, "cpu_op", in_place ? "aten::relu_" : "aten::relu",
+			forward + 40, 10, seq);
+		if (!in_place)
+			memory(w, forward + 45, 1000, place + 1);
 		event(w, "cpu_op", "autograd::engine::evaluate_function: "
 			"ReluBackward0", back, 20, seq);
-		memory(w, back + 10, -1000, place + 1);
+		if (!in_place)
+			memory(w, back + 10, -1000, place + 1);
 		memory(w, back + 30, gradient, place + 2);
 		memory(w, back + 85, -6000, place);
 		memory(w, back + 92, gradient, place + 3);
@@ -66,17 +79,74 @@ static void step(struct wt *w, int number, double at, int gradient)
 		memory(w, at + 460 + b, -gradient, 100 * number + 10 * b + 4);
 }
 
-static struct job open_job(int gradient)
+static void finish(struct job *j)
+{
+	struct taut_error err = { 0 };
+
+	j->run = wt_open(&j->w);
+	if (taut_graph_build(j->run, NULL, &j->graph, &err))
+		fail_msg("%s", err.message);
+}
+
+static struct job open_job_of(int gradient, bool in_place)
 {
 	struct job j = { .w = wt_begin() };
-	struct taut_error err = { 0 };
 
 	wt_rank(&j.w, 0);
 	for (int s = 0; s < 4; s++)
-		step(&j.w, s, 500.0 * s, gradient);
-	j.run = wt_open(&j.w);
-	if (taut_graph_build(j.run, NULL, &j.graph, &err))
-		fail_msg("%s", err.message);
+		step(&j.w, s, 500.0 * s, gradient, in_place);
+	finish(&j);
+	return j;
+}
+
+static struct job open_job(int gradient)
+{
+	return open_job_of(gradient, false);
+}
+
+/* Five products on a device, launched far ahead of it. Each makes 4,000 that its
+ * gradient gives back: 10 ms apart in the forward pass from 0, in the backward
+ * pass, last first, from 60. */
+static void device_step(struct wt *w, int number, double at)
+{
+	char name[32], seq[64];
+	int c = 20 * number;
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", number);
+	event(w, "user_annotation", name, at, 260, "");
+	for (int b = 0; b < 5; b++) {
+		double host = at + 10 * b;
+
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d",
+			5 * number + b + 1);
+		event(w, "cpu_op", "aten::mm", host, 6, seq);
+		memory_on(w, 0, host + 1, 4000, 100 * number + b + 1);
+		wt_kernel(w, "sgemm", 10, 10, (host + 2) * 1e3, 1e3, 7,
+			(at + 5 + 20 * b) * 1e3, 20e3, c + b + 1);
+	}
+	for (int b = 4; b >= 0; b--) {
+		double host = at + 60 + 10 * (4 - b);
+
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d",
+			5 * number + b + 1);
+		event(w, "cpu_op", "autograd::engine::evaluate_function: "
+			"MmBackward0", host, 8, seq);
+		wt_kernel(w, "sgemm_backward", 10, 10, (host + 2) * 1e3, 1e3, 7,
+			(at + 105 + 30 * (4 - b)) * 1e3, 30e3, c + 10 - b);
+		memory_on(w, 0, host + 6, -4000, 100 * number + b + 1);
+	}
+	event(w, "user_annotation", "Optimizer.step#SGD.step", at + 120, 10, "");
+	event(w, "cuda_runtime", "cudaDeviceSynchronize", at + 130, 130, "");
+}
+
+static struct job open_device_job(void)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		device_step(&j.w, s, 260.0 * s);
+	finish(&j);
 	return j;
 }
 
@@ -87,18 +157,23 @@ static void close_job(struct job *j)
 	wt_end(&j->w);
 }
 
-static int64_t peak(const struct job *j, const char *change)
+static int64_t peak_of(const struct job *j, const char *const *changes, size_t n)
 {
 	struct taut_whatif_options options = { .threads = 1, .no_graph = 1 };
 	struct taut_prediction *p;
 	struct taut_error err = { 0 };
 	int64_t after;
 
-	if (taut_predict(j->graph, &change, 1, &options, &p, &err))
-		fail_msg("%s: %s", change, err.message);
+	if (taut_predict(j->graph, changes, n, &options, &p, &err))
+		fail_msg("%s: %s", changes[0], err.message);
 	after = p->memory_after;
 	taut_prediction_destroy(p);
 	return after;
+}
+
+static int64_t peak(const struct job *j, const char *change)
+{
+	return peak_of(j, &change, 1);
 }
 
 /* 994,000 were there before. Most are needed when forward is done. */
@@ -151,6 +226,69 @@ static void test_micro_batches(void **state)
 	close_job(&j);
 }
 
+/* What a ReLU made is half as large until its gradient: all that is larger is the
+ * one that is not encoded yet. */
+static void test_gist(void **state)
+{
+	struct job j = open_job(500);
+
+	(void)state;
+	assert_int_equal(peak(&j, "gist"), 994000 + 3 * 6000 + 2 * 500 + 1000);
+	assert_int_equal(peak(&j, "gist,left=0%"), 994000 + 3 * 6000 + 1000);
+	assert_int_equal(peak(&j, "gist,left=100%"), 994000 + 3 * 7000);
+	close_job(&j);
+}
+
+/* What an activation in place works on is that of the operator before. */
+static void test_gist_in_place(void **state)
+{
+	struct job j = open_job_of(500, true);
+
+	(void)state;
+	assert_int_equal(peak(&j, "batch=1x"), 994000 + 3 * 6000 + 500);
+	assert_int_equal(peak(&j, "gist"), 994000 + 2 * 3000 + 6000 + 500);
+	close_job(&j);
+}
+
+/* Each goes when the next product is launched, but for the last one; in the
+ * backward pass two come before they are wanted, so that three are there. */
+static void test_offload(void **state)
+{
+	struct job j = open_device_job();
+
+	(void)state;
+	assert_int_equal(peak(&j, "device=1x"), 996000 + 5 * 4000);
+	assert_int_equal(peak(&j, "offload=1MB"), 996000 + 3 * 4000);
+	assert_int_equal(peak(&j, "offload=10kB"),
+		996000 + 2 * 2000 + 3 * 4000);
+	close_job(&j);
+}
+
+/* Copies of a rank do the same, whichever comes first. */
+static void test_offload_of_copies(void **state)
+{
+	struct job j = open_device_job();
+	const char *const changes[][2] = {
+		{ "offload=1MB", "world=2,link=1tbit,gradients=1kB" },
+		{ "world=2,link=1tbit,gradients=1kB", "offload=1MB" } };
+
+	(void)state;
+	for (int i = 0; i < 2; i++)
+		assert_int_equal(peak_of(&j, changes[i], 2),
+			996000 + 3 * 4000);
+	close_job(&j);
+}
+
+/* As much more as is asked for. */
+static void test_too_large(void **state)
+{
+	struct job j = open_job(500);
+
+	(void)state;
+	assert_true(peak(&j, "batch=1000000x") == 994000 + 3 * 7000000000);
+	close_job(&j);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +296,11 @@ int main(void)
 		cmocka_unit_test(test_gradients_stay),
 		cmocka_unit_test(test_recompute),
 		cmocka_unit_test(test_micro_batches),
+		cmocka_unit_test(test_gist),
+		cmocka_unit_test(test_gist_in_place),
+		cmocka_unit_test(test_offload),
+		cmocka_unit_test(test_offload_of_copies),
+		cmocka_unit_test(test_too_large),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

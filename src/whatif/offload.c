@@ -4,10 +4,17 @@
  * What is moved is cut into as many pieces as there are matrix products in the
  * forward pass of a step. Piece i goes out when product i is done. Backward
  * takes them in reverse; each is fetched when the backward pass has used the
- * piece two before it, and the kernel at its place waits for it. */
+ * piece two before it, and the kernel at its place waits for it.
+ *
+ * Where allocations were recorded, a share of each block that the forward pass
+ * keeps for the backward pass moves: with the piece of the first product that may
+ * read it, launched after it was asked for, and not the one that makes it. Its
+ * memory is free as an allocator counts, which follows the host: from when the
+ * host has launched that product to when it asks for the piece again. */
 #include <stdlib.h>
 
 #include "whatif/kernels.h"
+#include "whatif/kept.h"
 
 enum { BYTES, RATE };
 
@@ -21,10 +28,16 @@ enum { AHEAD = 2 }; /* pieces that come in before they are wanted */
 struct mover {
 	struct tauti_whatif *w;
 	struct taut_error *err;
+	double bytes;      /* of a step */
 	int64_t whole_ns;  /* for all of a step's pieces one way */
 	uint32_t stream, last;
 	TAUT_VEC(uint32_t) forward, backward; /* kernels of a step */
 	uint32_t n_steps;
+	/* By op of the graph; NULL: memory is not told. */
+	uint32_t *launcher;
+	uint8_t *in_product; /* a part of a product's operator */
+	tauti_kept_list kept; /* of the rank */
+	double kept_bytes, moved_bytes; /* of the step that keeps most */
 };
 
 static bool is_product(const struct tauti_whatif *w, const struct taut_op *op)
@@ -56,16 +69,13 @@ static uint32_t user_of(const struct mover *m, size_t i)
 	return m->backward.data[i * m->backward.count / m->forward.count];
 }
 
-static taut_status move_step(struct mover *m)
+static taut_status put_copies(struct mover *m)
 {
 	size_t n = m->forward.count;
+	int64_t part = m->whole_ns / (int64_t)n;
 	taut_status status = TAUT_OK;
-	int64_t part = n ? m->whole_ns / (int64_t)n : 0;
 	uint32_t op;
 
-	if (!n || !m->backward.count)
-		return TAUT_OK;
-	m->n_steps++;
 	for (size_t i = 0; !status && i < n; i++)
 		status = put_copy(m, "copy out", part, m->forward.data[i], &op);
 	for (size_t i = 0; !status && i < n; i++) {
@@ -75,6 +85,121 @@ static taut_status move_step(struct mover *m)
 		if (!status && after != user_of(m, i))
 			status = taut_edit_connect(m->w->edit, op,
 				user_of(m, i), TAUT_EDGE_STREAM, 0, m->err);
+	}
+	return status;
+}
+
+/* --- memory ----------------------------------------------------------------------- */
+
+/* The host operation that launched a kernel of the edit, as recorded;
+ * TAUT_NONE. */
+static uint32_t host_of(const struct mover *m, uint32_t kernel)
+{
+	struct taut_op op;
+
+	return !taut_edit_op(m->w->edit, kernel, &op) ? TAUT_NONE :
+		tauti_host_of(m->w, m->launcher, op.like);
+}
+
+static int64_t launched_ns(const struct mover *m, uint32_t kernel)
+{
+	uint32_t host = host_of(m, kernel);
+
+	return host == TAUT_NONE ? INT64_MIN : m->w->graph->start_ns[host];
+}
+
+static double kept_in(const struct mover *m, uint32_t step)
+{
+	double bytes = 0;
+
+	for (size_t i = 0; i < m->kept.count; i++)
+		if (m->kept.data[i].step == step)
+			bytes += m->kept.data[i].bytes;
+	return bytes;
+}
+
+/* The piece of the first product that is launched after a block was asked for,
+ * of what a product makes of the next one; TAUT_NONE: there is none. */
+static uint32_t piece_of(const struct mover *m, const struct tauti_kept *kept)
+{
+	size_t lo = 0, hi = m->forward.count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (launched_ns(m, m->forward.data[mid]) < kept->from_ns)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	lo += m->in_product[kept->from_op];
+	return lo < m->forward.count ? (uint32_t)lo : TAUT_NONE;
+}
+
+/* Where the host asks for a piece again: with the kernel behind the one that its
+ * copy waits for. */
+static uint32_t wanted_at(const struct mover *m, uint32_t piece)
+{
+	size_t i = m->forward.count - 1 - piece;
+
+	return host_of(m, user_of(m, i < AHEAD ? 0 : i - AHEAD + 1));
+}
+
+static taut_status free_memory(struct mover *m, uint32_t step)
+{
+	double all = kept_in(m, step), moved = 0;
+	double share = all > m->bytes ? m->bytes / all : 1;
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < m->kept.count; i++) {
+		const struct tauti_kept *k = &m->kept.data[i];
+		bool freed = false;
+		uint32_t piece = k->step == step ? piece_of(m, k) : TAUT_NONE;
+
+		if (piece == TAUT_NONE)
+			continue;
+		status = tauti_kept_free(m->w, k, host_of(m,
+			m->forward.data[piece]), wanted_at(m, piece), share,
+			&freed, m->err);
+		moved += freed ? share * k->bytes : 0;
+	}
+	if (all > m->kept_bytes) {
+		m->kept_bytes = all;
+		m->moved_bytes = moved;
+	}
+	return status;
+}
+
+static bool makes_product(const void *context, const char *name)
+{
+	(void)context;
+	return !strncmp(name, "aten::", 6) &&
+		tauti_kernel_class(name) == TAUTI_KERNEL_MATH;
+}
+
+static taut_status say_memory(struct mover *m, const char *text)
+{
+	if (!m->w->memory)
+		return tauti_note(m->w, m->err, "%s: no allocations were "
+			"recorded ('taut record --memory'), so what memory "
+			"this frees is not told", text);
+	return tauti_note(m->w, m->err, "%s: of the %.3g MB that a forward "
+		"pass keeps for its backward pass, %.3g MB are not on the "
+		"device in between", text,
+		m->kept_bytes / 1e6, m->moved_bytes / 1e6);
+}
+
+/* --- steps ------------------------------------------------------------------------- */
+
+static taut_status move_step(struct mover *m, uint32_t step)
+{
+	taut_status status = TAUT_OK;
+
+	if (m->forward.count && m->backward.count) {
+		m->n_steps++;
+		status = put_copies(m);
+		if (!status)
+			status = free_memory(m, step);
 	}
 	taut_vec_clear(&m->forward);
 	taut_vec_clear(&m->backward);
@@ -124,7 +249,11 @@ static taut_status move_rank(struct mover *m, uint32_t rank)
 		return TAUT_OK;
 	like = taut_edit_lane(m->w->edit, lane);
 	m->last = TAUT_NONE;
-	status = taut_edit_add_lane(m->w->edit, &like, &m->stream, m->err);
+	status = tauti_kept_find(m->w,
+		taut_edit_rank_like(m->w->edit, rank), &m->kept, m->err);
+	if (!status)
+		status = taut_edit_add_lane(
+			m->w->edit, &like, &m->stream, m->err);
 	for (uint32_t i = taut_edit_first(m->w->edit, lane);
 		!status && i != TAUT_NONE; i = taut_edit_next(m->w->edit, i)) {
 		struct taut_op op;
@@ -132,23 +261,23 @@ static taut_status move_rank(struct mover *m, uint32_t rank)
 		if (!taut_edit_op(m->w->edit, i, &op))
 			continue;
 		if (tauti_op_step(m->w, &op) != step)
-			status = move_step(m);
+			status = move_step(m, step);
 		step = tauti_op_step(m->w, &op);
 		if (!status && step != TAUT_NONE && !keep(m, i, &op))
 			status = tauti_no_memory(m->err, "copies");
 	}
-	return status ? status : move_step(m);
+	return status ? status : move_step(m, step);
 }
 
-static taut_status read_times(const struct tauti_whatif *w,
-	const struct tauti_change *c, int64_t *ret_ns, struct taut_error *err)
+static taut_status read_times(struct mover *m, const struct tauti_change *c)
 {
+	struct taut_error *err = m->err;
 	bool is_factor;
-	double bytes, rate;
+	double rate;
 	taut_status status = tauti_param_scaled(
-		c, BYTES, TAUTI_BYTES, &is_factor, &bytes, err);
+		c, BYTES, TAUTI_BYTES, &is_factor, &m->bytes, err);
 
-	if (!status && is_factor)
+	if (!status && (is_factor || !(m->bytes > 0)))
 		status = tauti_param_wrong(c, BYTES, "bytes, like 4GB", err);
 	if (!status)
 		status = tauti_param_scaled(
@@ -156,8 +285,13 @@ static taut_status read_times(const struct tauti_whatif *w,
 	if (!status && (is_factor || rate <= 0))
 		status = tauti_param_wrong(c, RATE, "a rate, like 96gbit", err);
 	if (!status)
-		*ret_ns = llround(bytes * 8e9 / rate *
-			tauti_range(w, 0.9, 1, 1.25));
+		m->whole_ns = tauti_ns(m->bytes * 8e9 / rate *
+			tauti_range(m->w, 0.9, 1, 1.25));
+	if (!status && m->w->memory)
+		status = tauti_launchers(m->w, &m->launcher, err);
+	if (!status && m->w->memory)
+		status = tauti_pick(
+			m->w, makes_product, NULL, &m->in_product, err);
 	return status;
 }
 
@@ -165,7 +299,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
 	struct mover m = { .w = w, .err = err };
-	taut_status status = read_times(w, c, &m.whole_ns, err);
+	taut_status status = read_times(&m, c);
 	uint32_t n = taut_edit_ranks(w->edit);
 
 	for (uint32_t r = 0; !status && r < n; r++)
@@ -175,8 +309,11 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
 			"recording has no matrix products of a device in a "
 			"forward pass with a backward pass behind it", c->text);
+	if (!status)
+		status = say_memory(&m, c->text);
 	taut_vec_free(&m.forward);
 	taut_vec_free(&m.backward);
+	taut_vec_free(&m.kept);
 	return status;
 }
 
@@ -185,8 +322,9 @@ const struct tauti_transformation tauti_whatif_offload = {
 		.name = "offload", .group = "memory",
 		.summary = "activations go to the host and come back (vDNN)",
 		.assumption = "they are spread evenly over the matrix products "
-			"of the forward pass; copies have a stream and the "
-			"way to the host to themselves",
+			"of the forward pass, and of each the same share moves; "
+			"copies have a stream and the way to the host to "
+			"themselves",
 		.source = "vDNN (MICRO'16), as expressed in Daydream "
 			"(ATC'20): insert",
 		.parameters = parameters,

@@ -40,7 +40,7 @@ taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
 	const struct taut_op *is, double factor, struct taut_error *err)
 {
 	return taut_edit_set_dur(
-		w->edit, op, llround((double)is->dur_ns * factor), err);
+		w->edit, op, tauti_ns((double)is->dur_ns * factor), err);
 }
 
 taut_status tauti_vanish(struct tauti_whatif *w, uint32_t op,

@@ -174,8 +174,8 @@ static taut_status find_central(struct work *k)
 		return status;
 	out->after_ns = k->central.step_ns;
 	out->samples_factor = k->p.w.samples_factor;
-	status = tauti_memory_predict(&k->p, &k->central, &out->memory_before,
-		&out->memory_after, k->err);
+	status = tauti_memory_predict(
+		&k->p, &k->central, k->out->arena, out, k->err);
 	if (!status)
 		status = tauti_scatter(k->central.graph,
 			k->central.timeline.start_ns,

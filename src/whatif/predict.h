@@ -62,11 +62,11 @@ void tauti_costs_unvary(struct taut_costs *costs);
 taut_status tauti_memory_prepare(const struct taut_graph *graph,
 	struct taut_arena *arena, struct taut_memory **ret_memory,
 	double **ret_scale, struct taut_error *err);
-/* Peaks of the rank that needs most: as recorded, and of the outcome, whose
- * changes the edit still holds; -1: not known. */
+/* What out says of memory: as recorded, and of the outcome, whose changes the
+ * edit still holds. Ranks by themselves are in arena. */
 taut_status tauti_memory_predict(const struct tauti_predictor *p,
-	const struct tauti_outcome *outcome, int64_t *ret_before,
-	int64_t *ret_after, struct taut_error *err);
+	const struct tauti_outcome *outcome, struct taut_arena *arena,
+	struct taut_prediction *out, struct taut_error *err);
 
 /* Half the width of the 95 % interval that the scatter of the steps leaves of
  * a median measured anew; -1: too few steps to tell. */

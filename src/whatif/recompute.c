@@ -317,7 +317,7 @@ static taut_status free_memory(struct checkpointer *c)
 		if (piece != TAUT_NONE && last[piece] != i)
 			status = tauti_split_block(c->w, i,
 				(struct tauti_split){ end_op[piece],
-				c->pieces.data[piece].back }, c->err);
+				c->pieces.data[piece].back, 1 }, c->err);
 	}
 	return status;
 }

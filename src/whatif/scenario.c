@@ -4,6 +4,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "whatif/compute.h"
 #include "whatif/predict.h"
 #include "whatif/schedule.h"
 
@@ -226,8 +227,8 @@ static struct taut_transfer put_together(const struct tauti_whatif *w,
 	t.amount = way->put_amount * (on_network ?
 		ratio(law.network_bytes, was.network_bytes) :
 		ratio(law.local_bytes, was.local_bytes));
-	t.latency_ns = (int64_t)(way->put_latency_ns *
-		ratio(law.messages, was.messages) + 0.5);
+	t.latency_ns = tauti_ns(way->put_latency_ns *
+		ratio(law.messages, was.messages));
 	return t;
 }
 
@@ -241,7 +242,7 @@ static struct taut_transfer made(
 	return (struct taut_transfer){
 		.amount = way->ns_per_byte *
 			(on_network ? law.network_bytes : law.local_bytes),
-		.latency_ns = (int64_t)(law.messages * way->message_ns + 0.5),
+		.latency_ns = tauti_ns(law.messages * way->message_ns),
 		.core = way->drag,
 		.on_network = on_network,
 	};
@@ -290,8 +291,8 @@ static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 		to->amount *= way.share;
 	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
 		return TAUT_OK;
-	to->latency_ns = (int64_t)((double)to->latency_ns * w->latency +
-		taut_law(&as).messages * w->latency_add_ns + 0.5);
+	to->latency_ns = tauti_ns((double)to->latency_ns * w->latency +
+		taut_law(&as).messages * w->latency_add_ns);
 	return TAUT_OK;
 }
 

@@ -128,7 +128,7 @@ static int64_t message_ns(const struct scheduler *s)
 	each = messages > 0 ? ((double)t.latency_ns + t.amount) / messages : 0;
 	if (t.on_network)
 		each = each * w->latency + w->latency_add_ns;
-	return llround(tauti_range(w, 0, each, 2 * each));
+	return llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
 }
 
 static taut_status set_engine(struct scheduler *s)

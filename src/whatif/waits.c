@@ -239,7 +239,7 @@ static taut_status scale_rank(struct tauti_whatif *w, struct tauti_batches *b,
 		double share = believed(b->wait[i], times);
 		double now = 1 - share + share * factor;
 
-		dur_ns[i] = llround((double)dur_ns[i] * now);
+		dur_ns[i] = tauti_ns((double)dur_ns[i] * now);
 		b->wait[i] = now > 0 ? share * factor / now : 0;
 		if (!b->workers)
 			status = scale_own(

@@ -136,10 +136,12 @@ struct tauti_whatif {
 	double samples_factor;
 	const struct taut_memory *memory; /* NULL: no allocations recorded */
 	double *block_scale;    /* by block of memory: its bytes / as recorded */
-	struct tauti_split {    /* by block of memory, ops of the graph: given
-	                           back when the one ends, asked for again when
-	                           the other starts; TAUT_NONE: kept */
+	struct tauti_split {    /* by block of memory, ops of the graph: a
+	                           share of it is given back when the one ends,
+	                           asked for again when the other starts;
+	                           TAUT_NONE: kept */
 		uint32_t until_op, again_op;
+		double share;
 	} *splits;              /* NULL: all are kept */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
