@@ -19,7 +19,7 @@ static struct world {
 	pthread_barrier_t barrier;
 	struct tauti_gpu_offer offers[RANKS];
 	int failed[RANKS]; /* line of what was wrong */
-	char message[RANKS][256];
+	struct taut_error why[RANKS];
 } *world;
 
 static uint32_t rank;
@@ -129,7 +129,7 @@ static void act(void (*what)(struct tauti_gpu_peers *peers), bool can)
 	meet();
 	if (peers && tauti_gpu_peers_open(peers, world->offers, &err))
 		CHECK(!can);
-	snprintf(world->message[rank], 256, "%s", err.message);
+	world->why[rank] = err;
 	if (can && !world->failed[rank])
 		what(peers);
 	if (peers)
@@ -169,7 +169,7 @@ static void by_processes(void (*what)(struct tauti_gpu_peers *peers), bool can)
 		assert_int_equal(status, 0);
 		if (world->failed[i])
 			fail_msg("rank %d: line %d: %s", i, world->failed[i],
-				world->message[i]);
+				world->why[i].message);
 	}
 }
 
@@ -184,8 +184,8 @@ static void one_that_cannot_is_named(void **state)
 {
 	(void)state;
 	by_processes(NULL, false);
-	assert_non_null(strstr(world->message[1], "cuIpcGetMemHandle: "));
-	assert_string_equal(world->message[0],
+	assert_non_null(strstr(world->why[1].message, "cuIpcGetMemHandle: "));
+	assert_string_equal(world->why[0].message,
 		"rank 1 has no memory for its peers");
 	munmap(world, sizeof *world);
 }

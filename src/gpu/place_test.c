@@ -192,7 +192,7 @@ static void seeded_frees_and_reuse(void **state)
 			slots[k].at = allocated(slots[k].bytes);
 			assert_false(cuCtxPopCurrent_v2(&popped));
 		}
-		k = (int)(r >> 20) % SLOTS;
+		k = (int)((r >> 20) % SLOTS);
 		if (!slots[k].at)
 			continue;
 		assert_ptr_equal(found(slots[k].at +
