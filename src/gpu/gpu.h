@@ -73,6 +73,9 @@ void tauti_gpu_forget(struct tauti_gpu *gpu, const void *at, size_t bytes);
 TAUT_NODISCARD taut_status tauti_gpu_side_of(struct tauti_gpu *gpu,
 	tauti_gpu_context context, struct tauti_gpu_side **ret_side,
 	struct taut_error *reterr);
+/* Somebody destroys this context, and will do so only after this returns: its side is
+ * not asked any more whether it lives. No copy of it is under way. */
+void tauti_gpu_side_lose(struct tauti_gpu *gpu, tauti_gpu_context context);
 tauti_gpu_context tauti_gpu_side_context(const struct tauti_gpu_side *side);
 tauti_gpu_stream tauti_gpu_side_stream(const struct tauti_gpu_side *side);
 

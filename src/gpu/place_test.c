@@ -359,6 +359,16 @@ static void a_context_that_goes_takes_its_own_along(void **state)
 	assert_false(cuCtxDestroy_v2(other));
 	assert_int_equal(tauti_gpu_side_of(gpu, other, &again, NULL), TAUT_EIO);
 	tauti_gpu_lane_give(lane);
+	/* One that is told of is not asked. */
+	assert_false(cuCtxCreate_v2(&other, 0, 1));
+	assert_int_equal(tauti_gpu_side_of(gpu, other, &side, NULL), TAUT_OK);
+	assert_int_equal(tauti_gpu_lane_take(side, 100, &lane, NULL), TAUT_OK);
+	tauti_gpu_side_lose(gpu, other);
+	tauti_gpu_lane_give(lane);
+	assert_int_equal(tauti_gpu_side_of(gpu, other, &again, NULL), TAUT_OK);
+	assert_ptr_not_equal(side, again);
+	tauti_gpu_side_lose(gpu, other);
+	assert_false(cuCtxDestroy_v2(other));
 }
 
 static void memory_that_is_short(void **state)

@@ -107,6 +107,19 @@ static void forget_made(struct tauti_gpu_side *side)
 	side->n_lanes = side->n_events = 0;
 }
 
+void tauti_gpu_side_lose(struct tauti_gpu *gpu, tauti_gpu_context context)
+{
+	struct tauti_gpu_side *side;
+
+	pthread_mutex_lock(&gpu->lock);
+	for (side = gpu->sides; side; side = side->next)
+		if (side->context == context && !side->dead) {
+			side->dead = true;
+			forget_made(side);
+		}
+	pthread_mutex_unlock(&gpu->lock);
+}
+
 taut_status tauti_gpu_side_of(struct tauti_gpu *gpu, tauti_gpu_context context,
 	struct tauti_gpu_side **ret_side, struct taut_error *reterr)
 {

@@ -74,7 +74,33 @@ static void forget(uintptr_t at, size_t bytes)
 		tauti_gpu_forget(gpu, (const void *)at, bytes);
 }
 
-#define FREES(name, args, at, bytes, ...) \
+/* All memory of a context goes, and what we made in it. NULL: the current one. */
+static void lose(tauti_gpu_context context)
+{
+	struct tauti_gpu *gpu = atomic_load_explicit(
+		&tauti_mpi_form.gpu, memory_order_acquire);
+
+	if (!gpu)
+		return;
+	tauti_gpu_forget(gpu, NULL, SIZE_MAX);
+	if (!context && gpu->driver.context_current(&context))
+		return;
+	tauti_gpu_side_lose(gpu, context);
+}
+
+static void lose_primary(int device)
+{
+	struct tauti_gpu *gpu = atomic_load_explicit(
+		&tauti_mpi_form.gpu, memory_order_acquire);
+	tauti_gpu_context context;
+
+	if (!gpu || gpu->driver.primary_retain(&context, device))
+		return;
+	lose(context);
+	gpu->driver.primary_release(device);
+}
+
+#define HOOK(name, args, first, ...) \
 	TAUT_API unsigned name(__VA_ARGS__); \
 	TAUT_API unsigned name(__VA_ARGS__) \
 	{ \
@@ -84,18 +110,17 @@ static void forget(uintptr_t at, size_t bytes)
 			&known, #name, __builtin_return_address(0)); \
 \
 		memcpy(&next, &found, sizeof next); \
-		forget(at, bytes); \
+		first; \
 		return found ? next args : NO_LIBRARY; \
 	}
 
-FREES(cuMemFree_v2, (at), at, 0, uintptr_t at)
-FREES(cuMemFreeAsync, (at, stream), at, 0, uintptr_t at, void *stream)
-FREES(cuMemFreeAsync_ptsz, (at, stream), at, 0, uintptr_t at, void *stream)
-FREES(cuMemUnmap, (at, bytes), at, bytes, uintptr_t at, size_t bytes)
-FREES(cudaFree, (at), at, 0, uintptr_t at)
-FREES(cudaFreeAsync, (at, stream), at, 0, uintptr_t at, void *stream)
-FREES(cudaFreeAsync_ptsz, (at, stream), at, 0, uintptr_t at, void *stream)
-/* These end contexts, and all memory in them. */
-FREES(cuCtxDestroy_v2, (context), 0, SIZE_MAX, void *context)
-FREES(cuDevicePrimaryCtxReset_v2, (device), 0, SIZE_MAX, int device)
-FREES(cudaDeviceReset, (), 0, SIZE_MAX, void)
+HOOK(cuMemFree_v2, (at), forget(at, 0), uintptr_t at)
+HOOK(cuMemFreeAsync, (at, stream), forget(at, 0), uintptr_t at, void *stream)
+HOOK(cuMemFreeAsync_ptsz, (at, stream), forget(at, 0), uintptr_t at, void *stream)
+HOOK(cuMemUnmap, (at, bytes), forget(at, bytes), uintptr_t at, size_t bytes)
+HOOK(cudaFree, (at), forget(at, 0), uintptr_t at)
+HOOK(cudaFreeAsync, (at, stream), forget(at, 0), uintptr_t at, void *stream)
+HOOK(cudaFreeAsync_ptsz, (at, stream), forget(at, 0), uintptr_t at, void *stream)
+HOOK(cuCtxDestroy_v2, (context), lose(context), tauti_gpu_context context)
+HOOK(cuDevicePrimaryCtxReset_v2, (device), lose_primary(device), int device)
+HOOK(cudaDeviceReset, (), lose(NULL), void)

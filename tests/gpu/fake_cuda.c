@@ -24,6 +24,7 @@ struct CUctx_st {
 	int device;
 	bool alive;
 	int n_streams, n_events, n_modules;
+	struct CUctx_st *older; /* none is given out twice */
 };
 
 enum kind { OF_DEVICE, MANAGED, OF_POOL, PINNED, OF_PEER };
@@ -82,6 +83,7 @@ static char *arena, *arena_alias;
 static unsigned long long last_id;
 static struct CUstream_st *streams;
 static struct fake_counts counts;
+static struct CUctx_st *newest;
 static __thread struct CUctx_st *stack[DEPTH];
 static __thread int depth;
 
@@ -194,6 +196,8 @@ tauti_gpu_result cuCtxCreate_v2(
 	*context = calloc(1, sizeof **context);
 	(*context)->device = device;
 	(*context)->alive = true;
+	(*context)->older = newest;
+	newest = *context;
 	counts.contexts++;
 	if (depth < DEPTH)
 		stack[depth++] = *context;
