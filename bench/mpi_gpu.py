@@ -34,7 +34,8 @@ def rate(options):
     program = common.program(
         os.path.join(os.path.abspath(options.build), "bench/gpu_rate"), "build it"
     )
-    out = subprocess.run([program], capture_output=True, text=True, check=True).stdout
+    words = [program, "16" if options.quick else "256"]
+    out = subprocess.run(words, capture_output=True, text=True, check=True).stdout
     return out.splitlines()
 
 
@@ -66,7 +67,8 @@ def compare(run, options, sizes, folder):
     text = ["    " + line for line in rate(options)] + [""]
     if "no device" in text[-2]:
         return text
-    for flavour, program in programs(options, folder).items():
+    made = programs(options, folder)
+    for flavour, program in ((f, made[f]) for f in options.flavours if f in made):
         for ranks in options.ranks:
             times = {way: {size: [] for size in sizes} for way in WAYS}
             for turn in range(options.turns):

@@ -29,6 +29,8 @@ void fake_fail(const char *name, int nth, unsigned code);
 
 /* What programs call. Two devices. */
 tauti_gpu_result cuInit(unsigned flags);
+tauti_gpu_result cuDeviceGetCount(int *n);
+tauti_gpu_result cuMemsetD32_v2(tauti_gpu_address at, unsigned word, size_t n);
 tauti_gpu_result cuCtxCreate_v2(
 	tauti_gpu_context *context, unsigned flags, int device);
 tauti_gpu_result cuCtxDestroy_v2(tauti_gpu_context context);

@@ -188,6 +188,13 @@ tauti_gpu_result cuInit(unsigned flags)
 	return left(0);
 }
 
+tauti_gpu_result cuDeviceGetCount(int *n)
+{
+	ENTER;
+	*n = DEVICES;
+	return left(0);
+}
+
 tauti_gpu_result cuCtxCreate_v2(
 	tauti_gpu_context *context, unsigned flags, int device)
 {
@@ -720,6 +727,17 @@ tauti_gpu_result cuMemcpyDtoH_v2(
 {
 	ENTER;
 	return left(copy_now(number(to), from, bytes));
+}
+
+tauti_gpu_result cuMemsetD32_v2(tauti_gpu_address at, unsigned word, size_t n)
+{
+	unsigned *to;
+
+	ENTER;
+	to = touchable(at, n * sizeof word);
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = word;
+	return left(to ? 0 : fault(TAUTI_GPU_INVALID_VALUE));
 }
 
 /* --- kernels ------------------------------------------------------------------------------*/

@@ -140,6 +140,19 @@ class Common:
         self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
         self.assertIn("rank 1 of 3: cuIpcGetMemHandle: CUDA_ERROR_WISHED_FOR", done.stderr)
 
+    def test_the_program_of_the_bench(self):
+        """It checks its sums; times over a driver without a device say nothing."""
+        program = str(self.folder / "coll_gpu")
+        folders = ["-I%s" % (ROOT / path) for path in ("src", "include")]
+        words = ["-O1", "-w", *folders, "-o", program, ROOT / "bench/coll_gpu.c", "-ldl"]
+        subprocess.run(["mpicc." + self.flavour, *words], check=True)
+        env = {"LD_LIBRARY_PATH": os.path.dirname(CUDA)}
+        for mode, table in (("device", "taut"), ("device", "peer"), ("host", "/dev/null")):
+            done = self.launch([program, mode, "1", "4096", "300000"], table, env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sizes = [line.split()[0] for line in done.stdout.splitlines()]
+            self.assertEqual(sizes, ["4096", "300000"])
+
     def test_nothing_is_known_of_devices_without_a_table(self):
         done = self.launch([self.program, "late"], "/dev/null", n=2)
         self.assertNotIn("are Taut's", done.stderr)
