@@ -8,6 +8,8 @@ turns of each turn's median. And what a call costs that stays with MPI, in ns.
 writes the table for TAUT_MPI_TABLE: Taut's where it took at most 0.98 of the bare time.
 A table holds for the library and the host that it was measured on.
 
+--gpu measures memory of GPUs instead (bench/mpi_gpu.py).
+
 Ranks are on this host, a core each. About 4 minutes; --quick: 1."""
 
 import argparse
@@ -20,6 +22,7 @@ import tempfile
 
 import coll_compare
 import common
+import mpi_gpu
 from coll_compare import Failed, plain_environment, say, short, sizes_of, spoken, table_of
 from measure import machine_lines
 
@@ -140,6 +143,7 @@ def parsed():
     p.add_argument("--turns", type=int, help="default: 5")
     p.add_argument("--table", help="for TAUT_MPI_TABLE (default: what is built in)")
     p.add_argument("--tune", metavar="FILE", help="write a table")
+    p.add_argument("--gpu", action="store_true", help="memory of GPUs")
     p.add_argument("--quick", action="store_true", help="fewer sizes and turns")
     options = p.parse_args()
     options.sizes = options.sizes or ("64:16M:16" if options.quick else "64:64M:4")
@@ -159,6 +163,9 @@ def main():
     text = [f"`bench/mpi_allreduce.py`, {options.turns} turns.", "", machine_lines(), ""]
     with tempfile.TemporaryDirectory() as folder:
         coll_compare.compiled(options, folder)
+        if options.gpu:
+            print("\n".join(text + mpi_gpu.compare(run, options, sizes, folder)))
+            return
         compile_passing(options, folder)
         forced = os.path.join(folder, "forced")
         with open(forced, "w", encoding="ascii") as file:

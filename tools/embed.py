@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Writes files into one C source: the table that src/base/asset.h declares."""
+"""Writes files into one C source: the table that src/base/asset.h declares; or one
+file, as a text."""
 
 import argparse
 import pathlib
@@ -42,13 +43,26 @@ def generate(paths):
     return "\n".join(out)
 
 
+def generate_text(path, name):
+    """One file as the text of a variable, which the header "gpu/gpu.h" declares."""
+    data = path.read_bytes()
+    if not data.isascii() or b"\0" in data:
+        raise ValueError(f"{path}: expected plain text")
+    array = c_array(name, data).replace("static const unsigned char", "const char")
+    return '#include "gpu/gpu.h"\n\n' + array
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("--text", metavar="NAME", help="one file, as this variable")
     parser.add_argument("--output", required=True, type=pathlib.Path)
     parser.add_argument("files", nargs="*", type=pathlib.Path)
     args = parser.parse_args()
     try:
-        source = generate(args.files)
+        if args.text:
+            source = generate_text(args.files[0], args.text)
+        else:
+            source = generate(args.files)
     except (OSError, ValueError) as error:
         sys.exit(f"embed.py: {error}")
     args.output.write_text(source)

@@ -21,13 +21,13 @@
 struct answer {
 	uint64_t version, host;
 	int32_t level; /* MPI's, of threads */
-	uint32_t can;
+	uint32_t can, has_device;
 };
 
 /* What rank 0 makes of it. */
 struct verdict {
-	uint32_t take, begins, by_mpi;
-	uint64_t after_bytes;
+	uint32_t take, begins, by_mpi, asks_peers;
+	uint64_t after_bytes, part_bytes;
 	struct tauti_form_steps steps;
 };
 
@@ -48,11 +48,14 @@ static void complain(const struct tauti_form_comm *it, const char *what)
 static struct answer own_answer(const struct tauti_form_comm *it)
 {
 	struct answer mine = { tauti_hash(TAUT_VERSION, strlen(TAUT_VERSION)),
-		tauti_host_id(), tauti_mpi_form.level, 0 };
+		tauti_host_id(), tauti_mpi_form.level, 0, 0 };
 	struct taut_error err = { .message = "" };
+	enum tauti_form_devices devices = tauti_form_devices();
 
-	if (tauti_form_has_device())
-		return mine; /* its pointers may be the device's */
+	if (devices == TAUTI_FORM_DEVICES_OTHER ||
+		(devices == TAUTI_FORM_DEVICES_CUDA && !tauti_form_gpu()))
+		return mine; /* nobody here knows its pointers */
+	mine.has_device = devices == TAUTI_FORM_DEVICES_CUDA;
 	pthread_mutex_lock(&tauti_mpi_form.lock);
 	mine.can = !tauti_form_open_taut(&err);
 	pthread_mutex_unlock(&tauti_mpi_form.lock);
@@ -90,9 +93,25 @@ static uint64_t number_in(const char *name, uint64_t otherwise)
 static bool any_taken(const struct tauti_form_steps *steps)
 {
 	for (uint32_t i = 0; i < steps->n; i++)
-		if (steps->step[i].taut)
+		if (steps->step[i].who != TAUTI_FORM_MPI)
 			return true;
 	return false;
+}
+
+static bool any_peers(const struct tauti_form_steps *steps)
+{
+	for (uint32_t i = 0; i < steps->n; i++)
+		if (steps->step[i].who == TAUTI_FORM_PEER)
+			return true;
+	return false;
+}
+
+/* Of a part of a call: at least a page. */
+static uint64_t part_bytes(void)
+{
+	uint64_t told = number_in("TAUT_MPI_PART", TAUTI_FORM_PART_BYTES);
+
+	return told < 4096 ? 4096 : told > 1 << 30 ? 1 << 30 : told;
 }
 
 static bool uses_mpi_engine(void)
@@ -109,6 +128,8 @@ static struct verdict judge(
 	struct taut_error err = { .message = "" };
 	struct verdict v = { .take = 1, .begins = 1,
 		.by_mpi = uses_mpi_engine() };
+	uint32_t n_hosts = count_hosts(all, it->n_ranks);
+	bool devices = false;
 
 	for (uint32_t i = 0; i < it->n_ranks; i++) {
 		if (!all[i].can || all[i].version != all[0].version)
@@ -116,15 +137,18 @@ static struct verdict judge(
 		/* The engine over MPI is moved by a thread of ours. */
 		if (all[i].level < 3 && v.by_mpi)
 			v.begins = 0;
+		devices |= all[i].has_device;
 	}
 	v.after_bytes = number_in("TAUT_MPI_AFTER", TAUTI_FORM_AFTER_BYTES);
+	v.part_bytes = devices ? part_bytes() : 0;
 	if (tauti_form_table_read(table && *table ? table : NULL, it->n_ranks,
-		count_hosts(all, it->n_ranks), &v.steps, &err)) {
+		n_hosts, devices, &v.steps, &err)) {
 		complain(it, err.message);
 		v.take = 0;
 	}
 	if (!any_taken(&v.steps))
 		v.take = 0;
+	v.asks_peers = n_hosts == 1 && any_peers(&v.steps);
 	return v;
 }
 
@@ -165,6 +189,8 @@ static int ask(struct tauti_form_comm *it)
 	it->after_bytes = verdict.after_bytes;
 	it->begins = verdict.begins;
 	it->by_mpi = verdict.by_mpi;
+	it->part_bytes = verdict.part_bytes;
+	it->asks_peers = verdict.asks_peers;
 	return 0;
 }
 
@@ -325,10 +351,14 @@ static int make(struct tauti_form_comm *it)
 	it->phase = all && !rc ? TAUTI_FORM_READY : TAUTI_FORM_NEVER;
 	if (it->phase == TAUTI_FORM_NEVER)
 		tauti_form_unmake(it);
+	else if (it->asks_peers)
+		rc = tauti_form_meet_peers(it);
 	if (it->taut && it->rank == 0 && tauti_mpi_form.says)
 		tauti_form_say("%u ranks: all-reduces of an MPI communicator "
-			"are Taut's, by %s", it->n_ranks,
-			tauti_mpi_form.taut.engine(it->taut));
+			"are Taut's, by %s%s", it->n_ranks,
+			tauti_mpi_form.taut.engine(it->taut), it->peers ?
+			", and by the ranks' devices" : it->part_bytes ?
+			", a device's by way of the host" : "");
 	return rc;
 }
 

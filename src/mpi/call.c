@@ -11,6 +11,7 @@ enum {
 	LOOKS = 64,             /* before the clock is asked, or there is sleep */
 	POKE_NS = 50 * 1000,    /* so often MPI is moved, too */
 	SLEEP_NS = 200 * 1000,  /* at a time */
+	COPY_NS = 10 * 1000,    /* while a device copies */
 };
 
 static struct taut_coll_call call_of(const struct tauti_form_call *call)
@@ -57,6 +58,43 @@ static taut_status start(struct tauti_form_comm *it,
 	return status;
 }
 
+/* Begins a call, at once or in line, inside. status: of the question where its memory
+ * is. Who cannot do its part leaves, for the others wait for it. */
+static taut_status begin(struct tauti_form_comm *it,
+	const struct tauti_form_call *call, taut_status status,
+	const struct tauti_form_where *where, struct tauti_form_op *op,
+	bool *ret_in_parts, void (*done)(void *context, taut_status status),
+	void *context, struct taut_error *err)
+{
+	const struct taut_coll_call taut = call_of(call);
+
+	*ret_in_parts = false;
+	if (!it->taut) {
+		*err = it->why;
+		return TAUT_EIO;
+	}
+	if (!status && !tauti_form_op_wanted(it, call, where))
+		return start(it, &taut, done, context, err);
+	if (!status)
+		status = tauti_form_op_begin(
+			op, it, call, where, done, context, err);
+	if (status) {
+		it->why = *err;
+		atomic_store(&it->broken, true);
+		tauti_form_break(it);
+	}
+	*ret_in_parts = !status;
+	return status;
+}
+
+static void explain(struct tauti_form_comm *it, struct taut_error *err)
+{
+	if (it->broken || !it->taut)
+		*err = it->why;
+	else
+		(void)!tauti_mpi_form.taut.progress(it->taut, err);
+}
+
 /* --- calls that block ---------------------------------------------------------------------*/
 
 struct waiting {
@@ -72,16 +110,39 @@ static void note_over(void *context, taut_status status)
 	waiting->over = true;
 }
 
+static taut_status move_on(struct tauti_form_comm *it, struct taut_error *err)
+{
+	taut_status status = it->taut ?
+		tauti_mpi_form.taut.progress(it->taut, err) : TAUT_EIO;
+
+	if (it->ops)
+		tauti_form_ops_move(it);
+	if (it->broken)
+		tauti_form_break(it);
+	return status;
+}
+
+/* Copies, and what an engine has of this call, end before its memory is let go of. */
+static taut_status end_parts(struct tauti_form_comm *it,
+	const struct waiting *waiting, bool in_parts, taut_status status)
+{
+	struct taut_error ignored;
+
+	while (in_parts && !waiting->over)
+		(void)!move_on(it, &ignored);
+	return waiting->over ? waiting->status : status;
+}
+
 static taut_status wait_for(struct tauti_form_comm *it,
-	const struct waiting *waiting, struct taut_error *err)
+	const struct waiting *waiting, bool in_parts, struct taut_error *err)
 {
 	const struct tauti_form_taut *taut = &tauti_mpi_form.taut;
-	taut_status status = taut->progress(it->taut, err);
+	taut_status status = move_on(it, err);
 	int64_t poke_ns = 0, at_ns;
 
 	for (uint32_t looks = 1; !waiting->over && !status; looks++) {
 		if (looks % LOOKS) {
-			status = taut->progress(it->taut, err);
+			status = move_on(it, err);
 			continue;
 		}
 		at_ns = tauti_now_ns();
@@ -93,27 +154,32 @@ static taut_status wait_for(struct tauti_form_comm *it,
 			tauti_form_poke_mpi();
 			poke_ns = tauti_now_ns() + POKE_NS;
 		}
-		status = taut->wait(it->taut, SLEEP_NS, err);
+		if (it->taut)
+			status = taut->wait(it->taut,
+				it->n_copies ? COPY_NS : SLEEP_NS, err);
 		if (!status)
-			status = taut->progress(it->taut, err);
+			status = move_on(it, err);
 	}
-	return waiting->over ? waiting->status : status;
+	return end_parts(it, waiting, in_parts, status);
 }
 
 int tauti_form_run(
 	struct tauti_form_comm *it, const struct tauti_form_call *call)
 {
-	const struct taut_coll_call taut = call_of(call);
 	struct waiting waiting = { .over = false };
 	struct taut_error err = { .message = "" };
-	taut_status status;
+	struct tauti_form_where where;
+	struct tauti_form_op op;
+	taut_status status = tauti_form_where(call, &where, &err);
+	bool in_parts;
 
 	tauti_form_enter(it);
-	status = start(it, &taut, note_over, &waiting, &err);
+	status = begin(it, call, status, &where, &op, &in_parts, note_over,
+		&waiting, &err);
 	if (!status)
-		status = wait_for(it, &waiting, &err);
+		status = wait_for(it, &waiting, in_parts, &err);
 	if (status && !err.message[0]) /* it ended inside, which says why later */
-		(void)!tauti_mpi_form.taut.progress(it->taut, &err);
+		explain(it, &err);
 	tauti_form_leave(it);
 	return status ? fail(it, &err) : 0;
 }
@@ -124,6 +190,7 @@ struct tauti_form_request {
 	struct tauti_form_comm *comm; /* not after it is over: it may be freed */
 	tauti_form_handle handle;
 	struct tauti_form_request *next; /* of those pending */
+	struct tauti_form_op op;
 	taut_status status;
 	atomic_bool over;
 };
@@ -175,10 +242,11 @@ static void pend(struct tauti_form_request *request)
 int tauti_form_begin(struct tauti_form_comm *it,
 	const struct tauti_form_call *call, void *ret_request)
 {
-	const struct taut_coll_call taut = call_of(call);
 	struct tauti_form_request *request = calloc(1, sizeof *request);
 	struct taut_error err = { .message = "no memory" };
-	taut_status status = TAUT_ENOMEM;
+	taut_status status = TAUT_ENOMEM, found;
+	struct tauti_form_where where;
+	bool in_parts;
 	int rc;
 
 	if (!request)
@@ -191,11 +259,16 @@ int tauti_form_begin(struct tauti_form_comm *it,
 		return rc;
 	}
 	request->handle = tauti_form_load(ret_request);
+	found = tauti_form_where(call, &where, &err);
 	tauti_form_enter(it);
 	if (tauti_form_has_mover(it)) {
 		it->n_begun++;
-		err.message[0] = '\0';
-		status = start(it, &taut, request_over, request, &err);
+		if (!found)
+			err.message[0] = '\0';
+		status = begin(it, call, found, &where, &request->op, &in_parts,
+			request_over, request, &err);
+		if (!status && in_parts)
+			tauti_form_ops_move(it);
 		it->n_begun -= status != TAUT_OK;
 		pthread_cond_signal(&it->work);
 	}

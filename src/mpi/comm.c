@@ -91,6 +91,7 @@ static struct tauti_form_comm *make(tauti_form_handle comm)
 		return NULL;
 	}
 	it->handle = comm;
+	it->last_op = &it->ops;
 	it->rank = (uint32_t)rank;
 	it->n_ranks = (uint32_t)n_ranks;
 	if (!ours)
@@ -145,7 +146,8 @@ void tauti_form_enter(struct tauti_form_comm *it)
 		return;
 	}
 	atomic_fetch_add(&it->n_wanted, 1);
-	if (it->n_begun) /* else the thread is not in there */
+	/* Else the thread is not in there. */
+	if (it->n_begun && !atomic_load(&it->broken))
 		tauti_mpi_form.taut.wake(it->taut);
 	pthread_mutex_lock(&it->lock);
 	atomic_fetch_sub(&it->n_wanted, 1);
@@ -169,7 +171,8 @@ static void *move(void *context)
 {
 	const struct tauti_form_taut *taut = &tauti_mpi_form.taut;
 	struct tauti_form_comm *it = context;
-	const int64_t look_ns = 100000000;
+	const int64_t look_ns = 100000000, copy_ns = 10000;
+	bool moves;
 
 	pthread_mutex_lock(&it->lock);
 	while (!it->ends) {
@@ -182,8 +185,14 @@ static void *move(void *context)
 			continue;
 		}
 		/* A failure ends all that was begun. */
-		if (!taut->progress(it->taut, &it->why) && it->n_begun)
-			(void)!taut->wait(it->taut, look_ns, &it->why);
+		moves = it->taut && !taut->progress(it->taut, &it->why);
+		if (it->ops)
+			tauti_form_ops_move(it);
+		if (it->broken)
+			tauti_form_break(it);
+		else if (moves && it->n_begun)
+			(void)!taut->wait(it->taut, it->n_copies ? copy_ns :
+				look_ns, &it->why);
 	}
 	pthread_mutex_unlock(&it->lock);
 	return NULL;
@@ -230,6 +239,7 @@ static void end(struct tauti_form_comm *it)
 		pthread_join(it->thread, NULL);
 		it->has_thread = false;
 	}
+	tauti_form_part_peers(it);
 	tauti_form_unmake(it);
 	it->phase = TAUTI_FORM_NEVER;
 }
@@ -261,6 +271,8 @@ void tauti_form_end(void)
 	for (struct tauti_form_comm *it = tauti_mpi_form.oldest; it;
 		it = it->newer)
 		end(it);
+	if (atomic_load(&tauti_mpi_form.gpu))
+		tauti_gpu_release(tauti_mpi_form.gpu);
 	real->cancel(&tauti_mpi_form.idle);
 	real->wait(&tauti_mpi_form.idle,
 		(void *)tauti_mpi_form.abi->status_ignore);

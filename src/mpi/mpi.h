@@ -7,6 +7,10 @@
  *     agree.c    the ranks of an MPI communicator decide together
  *     comm.c     what is known of an MPI communicator, and its Taut communicator
  *     call.c     calls: those that block, and those that only begin
+ *     device.c   whether there are devices, and whose memory a call's is
+ *     op.c       calls in parts: copied from a device and back while others are summed
+ *     rounds.c   calls by the devices of one host, which reduce each other's memory
+ *     hooks.c    functions of CUDA that free memory
  *
  * The object is preloaded into any process. It needs libc alone; libtaut.so, and
  * what that needs, is opened when ranks have a use for it.
@@ -19,6 +23,10 @@
  *     NEW    --ASK_BYTES summed--> ask: what each can; rows   --> NEVER, or
  *     ASKED  --after_bytes summed--> a Taut communicator      --> NEVER, or
  *     READY  until it is freed
+ *
+ * Whose memory a call's is, the host's or a device's, each rank knows for itself, and
+ * nothing is decided by it: what differs is what this rank copies before and after.
+ * A communicator of which any rank has a device is cut into parts alike on all ranks.
  *
  * A communicator with processes that are not in MPI_COMM_WORLD (they were spawned, or
  * connected) is MPI's: nobody knows whether those have this object before them.
@@ -43,6 +51,7 @@
 #include <taut/coll.h>
 
 #include "coll/coll.h"
+#include "gpu/gpu.h"
 #include "record/mpi/below.h"
 
 enum {
@@ -54,6 +63,10 @@ enum {
 	TAUTI_FORM_TYPES = 32,
 	TAUTI_FORM_ROW_BYTES = 128, /* of a row's text, at most */
 	TAUTI_FORM_TABLE_BYTES = 1 << 16,
+	TAUTI_FORM_PART_BYTES = 1 << 20, /* the default of TAUT_MPI_PART: of a call
+	                                    that is copied while it is summed */
+	TAUTI_FORM_PEER_BYTES = 8 << 20, /* of a round of devices */
+	TAUTI_FORM_PIECES = 4,           /* parts of a call, at a time */
 };
 
 /* --- table.c -----------------------------------------------------------------------------
@@ -65,32 +78,37 @@ enum {
  *
  * Of the rows that fit, those that name most (hosts more than ranks) hold alone;
  * among them the one with the most from_bytes that are not above the call's. Below
- * the first it is MPI's. */
+ * the first it is MPI's. Rows that end with the word "device" hold where a rank has a
+ * device, and the others where none has; such a row may say "peer", too: by the devices
+ * themselves, where all ranks are on one host. */
+enum tauti_form_who { TAUTI_FORM_MPI, TAUTI_FORM_TAUT, TAUTI_FORM_PEER };
+
 struct tauti_form_steps { /* by from_bytes, none twice */
 	uint32_t n;
 	struct {
 		uint64_t from_bytes;
-		uint32_t taut; /* 0: MPI's */
+		uint32_t who;
 	} step[TAUTI_FORM_STEPS];
 };
 
 /* TAUT_EFORMAT: "name:line: expected ...". */
 TAUT_NODISCARD taut_status tauti_form_table_parse(const char *text,
 	size_t bytes, const char *name, uint32_t n_ranks, uint32_t n_hosts,
-	struct tauti_form_steps *ret_steps, struct taut_error *reterr);
+	bool devices, struct tauti_form_steps *ret_steps,
+	struct taut_error *reterr);
 /* TAUT_EIO as well. path NULL: what is built in. */
 TAUT_NODISCARD taut_status tauti_form_table_read(const char *path,
-	uint32_t n_ranks, uint32_t n_hosts,
+	uint32_t n_ranks, uint32_t n_hosts, bool devices,
 	struct tauti_form_steps *ret_steps, struct taut_error *reterr);
 
-static inline bool tauti_form_takes(
+static inline enum tauti_form_who tauti_form_takes(
 	const struct tauti_form_steps *steps, uint64_t bytes)
 {
 	uint32_t i = steps->n;
 
 	while (i && steps->step[i - 1].from_bytes > bytes)
 		i--;
-	return i && steps->step[i - 1].taut;
+	return i ? (enum tauti_form_who)steps->step[i - 1].who : TAUTI_FORM_MPI;
 }
 
 /* --- setup.c -----------------------------------------------------------------------------*/
@@ -192,6 +210,8 @@ struct tauti_form_state {
 	_Atomic uint32_t n_pending; /* not completed towards MPI */
 	_Atomic uint32_t n_freed;   /* communicators: what was remembered of a
 	                               handle may not hold any more */
+	_Atomic(struct tauti_gpu *) gpu; /* NULL: no driver is loaded, yet */
+	_Atomic unsigned long long n_loaded; /* objects, when that was looked at */
 	_Atomic bool on;   /* from the first call that is looked at, to
 	                      MPI_Finalize */
 };
@@ -207,9 +227,6 @@ taut_status tauti_form_open_taut(struct taut_error *reterr);
  * such call of Taut's. */
 uint32_t tauti_form_means(tauti_form_handle type, tauti_form_handle op,
 	enum taut_type *ret_type, enum taut_reduction *ret_reduction);
-/* Whether memory of a device may be handed to MPI in this process. Until there are
- * kernels for it, such ranks leave all to MPI: agree.c asks. */
-bool tauti_form_has_device(void);
 void tauti_form_poke_mpi(void);
 void tauti_form_say(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
@@ -241,6 +258,8 @@ struct tauti_form_comm {
 	struct tauti_form_steps steps; /* agreed */
 	bool begins;          /* agreed: Taut takes calls that only begin */
 	bool by_mpi;          /* agreed: over MPI's own messages, to compare */
+	bool asks_peers;      /* agreed: rounds of devices are wanted */
+	uint64_t part_bytes;  /* agreed: longer calls go in parts; 0: none do */
 	bool complained;
 	struct tauti_form_comm *older, *newer;
 
@@ -252,6 +271,10 @@ struct tauti_form_comm {
 	struct tauti_engine engine; /* by_mpi; and its own copy of the */
 	tauti_form_handle copy;     /* communicator */
 	struct taut_error why; /* of a failure; code 0: none */
+	struct tauti_form_op *ops, **last_op; /* in parts, in the order of calls */
+	uint32_t n_copies;     /* under way: to look after soon */
+	struct tauti_gpu_peers *peers; /* NULL on all ranks, or on none */
+	_Atomic bool broken;   /* this rank could not do its part; it leaves */
 	_Atomic uint32_t n_wanted;
 	_Atomic uint32_t n_begun; /* requests under way; changed inside */
 	bool has_thread, ends;
@@ -287,6 +310,9 @@ static inline bool tauti_form_is_due(const struct tauti_form_comm *it)
 			it->after_bytes);
 }
 
+/* Rounds of devices, where all ranks can; else none has them. An error code of MPI. */
+int tauti_form_meet_peers(struct tauti_form_comm *it);
+
 /* --- call.c -------------------------------------------------------------------------------*/
 
 struct tauti_form_call {
@@ -295,6 +321,7 @@ struct tauti_form_call {
 	uint64_t count;
 	enum taut_type type;
 	enum taut_reduction reduction;
+	bool by_peers;
 };
 
 /* An error code of MPI. */
@@ -307,5 +334,98 @@ int tauti_form_begin(struct tauti_form_comm *it,
 int tauti_form_complete(void);
 /* Waits a little, for requests to be done; `turns` counts since the last news. */
 void tauti_form_nap(uint32_t turns);
+
+/* --- device.c -----------------------------------------------------------------------------*/
+
+enum tauti_form_devices {
+	TAUTI_FORM_DEVICES_NONE, TAUTI_FORM_DEVICES_CUDA,
+	TAUTI_FORM_DEVICES_OTHER, /* whose memory we do not know: all is MPI's */
+};
+/* By the drivers that are loaded now. */
+enum tauti_form_devices tauti_form_devices(void);
+/* NULL: no driver of CUDA is loaded. It may come later; asking again costs little. */
+struct tauti_gpu *tauti_form_gpu(void);
+
+struct tauti_form_where { /* NULL: the host's memory */
+	tauti_gpu_context in, out;
+};
+TAUT_NODISCARD taut_status tauti_form_where(const struct tauti_form_call *call,
+	struct tauti_form_where *ret_where, struct taut_error *reterr);
+
+/* --- op.c ---------------------------------------------------------------------------------
+ * A call in parts. Each part goes through
+ *
+ *     FREE -> LOADING -> LOADED -> SUMMING -> SUMMED -> STORING -> FREE
+ *
+ * as an all-reduce of its own, where loading and storing are copies of a device's
+ * memory, by way of pinned memory of the host; nothing, where that is the host's.
+ * Several parts are under way: so copies go on while others are summed.
+ *
+ * All ranks start the same collectives in the same order, whatever they copy: parts
+ * of a call in their order, and those of a later call after all of an earlier one.
+ * So while a call is in parts, others wait in line behind it. Rounds start theirs
+ * the same way.
+ *
+ * Threads: all of this inside the communicator. */
+enum tauti_form_piece_state {
+	TAUTI_PIECE_FREE, TAUTI_PIECE_LOADING, TAUTI_PIECE_LOADED,
+	TAUTI_PIECE_SUMMING, TAUTI_PIECE_SUMMED, TAUTI_PIECE_STORING,
+};
+
+struct tauti_form_piece {
+	struct tauti_form_op *op;
+	enum tauti_form_piece_state state;
+	uint64_t first, count; /* elements */
+	struct tauti_gpu_lane *lane; /* NULL: none is needed */
+	struct tauti_gpu_copy copy;
+};
+
+struct tauti_form_op { /* the caller's memory, until done() */
+	struct tauti_form_comm *comm;
+	struct tauti_form_op *next;
+	/* may_start: its turn has come to start collectives. */
+	void (*move)(struct tauti_form_op *op, bool may_start);
+	struct tauti_form_call call; /* in: NULL in place */
+	uint32_t element;            /* bytes */
+	struct tauti_gpu_side *in_side, *out_side; /* NULL: the host's */
+	uint64_t part, n_parts;      /* elements of one; how many */
+	uint64_t n_taken, n_started, n_over; /* parts */
+	bool started, over; /* all its collectives; it */
+	taut_status status;
+	struct taut_error why;
+	void (*done)(void *context, taut_status status);
+	void *context;
+	struct tauti_form_piece piece[TAUTI_FORM_PIECES];
+	/* rounds.c */
+	uint32_t phase;
+	struct tauti_gpu_copy copy;
+	int8_t word; /* summed, to wait for all ranks */
+	bool waits;
+};
+
+/* Whether a call must go this way. */
+bool tauti_form_op_wanted(const struct tauti_form_comm *it,
+	const struct tauti_form_call *call,
+	const struct tauti_form_where *where);
+/* Puts a call in line; done() is called by tauti_form_ops_move(). A failure of its
+ * own breaks this rank's part, for the others have begun theirs. */
+TAUT_NODISCARD taut_status tauti_form_op_begin(struct tauti_form_op *op,
+	struct tauti_form_comm *it, const struct tauti_form_call *call,
+	const struct tauti_form_where *where,
+	void (*done)(void *context, taut_status status), void *context,
+	struct taut_error *reterr);
+/* Moves all on. Afterwards, where it->broken, tauti_form_break(). */
+void tauti_form_ops_move(struct tauti_form_comm *it);
+/* This rank cannot do its part of a collective, so it leaves: the others' calls end
+ * with an error. */
+void tauti_form_break(struct tauti_form_comm *it);
+void tauti_form_op_fail(struct tauti_form_op *op, taut_status status,
+	const struct taut_error *why, bool breaks);
+
+/* --- rounds.c -----------------------------------------------------------------------------*/
+
+void tauti_form_rounds_move(struct tauti_form_op *op, bool may_start);
+/* The devices' memory is let go of: all ranks are in the same call. */
+void tauti_form_part_peers(struct tauti_form_comm *it);
 
 #endif /* TAUT_MPI_MPI_H */

@@ -311,19 +311,3 @@ taut_status tauti_form_open_taut(struct taut_error *reterr)
 	}
 	return TAUT_OK;
 }
-
-bool tauti_form_has_device(void)
-{
-	static const char *const drivers[] = { "libcuda.so.1",
-		"libamdhip64.so", "libze_loader.so.1" };
-
-	for (size_t i = 0; i < sizeof drivers / sizeof drivers[0]; i++) {
-		void *driver = dlopen(drivers[i], RTLD_LAZY | RTLD_NOLOAD);
-
-		if (!driver)
-			continue;
-		dlclose(driver);
-		return true;
-	}
-	return false;
-}

@@ -7,13 +7,14 @@
 
 #include "mpi/mpi.h"
 
-/* As measured by bench/mpi_allreduce.py on one host; nothing is known of a network
- * that nobody measured. */
+/* As measured by bench/mpi_allreduce.py on one host; nothing is known of a network, or
+ * of devices, that nobody measured. */
 static const char built_in[] = "* 1 4096 taut\n";
 
 struct reading {
 	const char *name;
 	uint32_t line, n_ranks, n_hosts;
+	bool devices;
 	int names; /* how much the rows kept so far name; -1: there are none */
 	struct tauti_form_steps *steps;
 };
@@ -72,14 +73,15 @@ static bool take_word(const char **at, const char *word)
 }
 
 /* Sorted in; one of the same size is replaced. */
-static bool keep(struct tauti_form_steps *steps, uint64_t from_bytes, bool taut)
+static bool keep(struct tauti_form_steps *steps, uint64_t from_bytes,
+	enum tauti_form_who who)
 {
 	uint32_t i = steps->n;
 
 	while (i && steps->step[i - 1].from_bytes > from_bytes)
 		i--;
 	if (i && steps->step[i - 1].from_bytes == from_bytes) {
-		steps->step[i - 1].taut = taut;
+		steps->step[i - 1].who = who;
 		return true;
 	}
 	if (steps->n == TAUTI_FORM_STEPS)
@@ -87,13 +89,13 @@ static bool keep(struct tauti_form_steps *steps, uint64_t from_bytes, bool taut)
 	memmove(&steps->step[i + 1], &steps->step[i],
 		(steps->n - i) * sizeof steps->step[0]);
 	steps->step[i].from_bytes = from_bytes;
-	steps->step[i].taut = taut;
+	steps->step[i].who = who;
 	steps->n++;
 	return true;
 }
 
 static taut_status use_row(struct reading *r, uint64_t ranks, uint64_t hosts,
-	uint64_t from_bytes, bool taut, struct taut_error *reterr)
+	uint64_t from_bytes, enum tauti_form_who who, struct taut_error *reterr)
 {
 	int names = (hosts ? 2 : 0) + (ranks ? 1 : 0);
 
@@ -103,15 +105,30 @@ static taut_status use_row(struct reading *r, uint64_t ranks, uint64_t hosts,
 	if (names > r->names)
 		r->steps->n = 0;
 	r->names = names;
-	return keep(r->steps, from_bytes, taut) ? TAUT_OK :
+	return keep(r->steps, from_bytes, who) ? TAUT_OK :
 		expected(r, "at most 16 rows of one number of ranks", reterr);
+}
+
+static bool take_who(const char **row, enum tauti_form_who *ret_who)
+{
+	static const char *const words[] = { [TAUTI_FORM_MPI] = "mpi",
+		[TAUTI_FORM_TAUT] = "taut", [TAUTI_FORM_PEER] = "peer" };
+
+	skip_blanks(row);
+	for (uint32_t i = 0; i < sizeof words / sizeof words[0]; i++)
+		if (take_word(row, words[i])) {
+			*ret_who = (enum tauti_form_who)i;
+			return true;
+		}
+	return false;
 }
 
 static taut_status read_row(
 	struct reading *r, const char *row, struct taut_error *reterr)
 {
 	uint64_t ranks, hosts, from_bytes;
-	bool taut;
+	enum tauti_form_who who;
+	bool device;
 
 	skip_blanks(&row);
 	if (!*row || *row == '#')
@@ -122,24 +139,27 @@ static taut_status read_row(
 		return expected(r, "a number of hosts, or *", reterr);
 	if (!take_number(&row, false, INT64_MAX, &from_bytes))
 		return expected(r, "bytes", reterr);
-	skip_blanks(&row);
-	taut = take_word(&row, "taut");
-	if (!taut && !take_word(&row, "mpi"))
+	if (!take_who(&row, &who))
 		return expected(r, "taut or mpi", reterr);
+	skip_blanks(&row);
+	device = take_word(&row, "device");
 	skip_blanks(&row);
 	if (*row && *row != '#')
 		return expected(r, "the end of the row", reterr);
-	return use_row(r, ranks, hosts, from_bytes, taut, reterr);
+	if (who == TAUTI_FORM_PEER && !device)
+		return expected(r, "device after peer", reterr);
+	return device != r->devices ? TAUT_OK :
+		use_row(r, ranks, hosts, from_bytes, who, reterr);
 }
 
 /* --- the text -----------------------------------------------------------------------------*/
 
 taut_status tauti_form_table_parse(const char *text, size_t bytes,
-	const char *name, uint32_t n_ranks, uint32_t n_hosts,
+	const char *name, uint32_t n_ranks, uint32_t n_hosts, bool devices,
 	struct tauti_form_steps *ret_steps, struct taut_error *reterr)
 {
 	struct tauti_form_steps steps = { .n = 0 };
-	struct reading r = { name, 0, n_ranks, n_hosts, -1, &steps };
+	struct reading r = { name, 0, n_ranks, n_hosts, devices, -1, &steps };
 	taut_status status = TAUT_OK;
 	char row[TAUTI_FORM_ROW_BYTES];
 
@@ -180,7 +200,7 @@ static ssize_t read_file(const char *path, char *text, size_t most)
 }
 
 taut_status tauti_form_table_read(const char *path, uint32_t n_ranks,
-	uint32_t n_hosts, struct tauti_form_steps *ret_steps,
+	uint32_t n_hosts, bool devices, struct tauti_form_steps *ret_steps,
 	struct taut_error *reterr)
 {
 	char text[TAUTI_FORM_TABLE_BYTES];
@@ -188,7 +208,8 @@ taut_status tauti_form_table_read(const char *path, uint32_t n_ranks,
 
 	if (!path)
 		return tauti_form_table_parse(built_in, strlen(built_in),
-			"built in", n_ranks, n_hosts, ret_steps, reterr);
+			"built in", n_ranks, n_hosts, devices, ret_steps,
+			reterr);
 	n = read_file(path, text, sizeof text);
 	if (n < 0)
 		return taut_error_set(reterr, TAUT_EIO, -1, "%s: %s", path,
@@ -197,5 +218,5 @@ taut_status tauti_form_table_read(const char *path, uint32_t n_ranks,
 		return taut_error_set(reterr, TAUT_EFORMAT, -1, "%s: expected "
 			"less than %zu bytes", path, sizeof text);
 	return tauti_form_table_parse(text, (size_t)n, path, n_ranks, n_hosts,
-		ret_steps, reterr);
+		devices, ret_steps, reterr);
 }

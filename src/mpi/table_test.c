@@ -15,7 +15,7 @@ static struct tauti_form_steps read_text(
 	struct taut_error err = { .message = "" };
 
 	if (tauti_form_table_parse(text, strlen(text), "t", n_ranks, n_hosts,
-		&steps, &err))
+		false, &steps, &err))
 		fail_msg("%s", err.message);
 	return steps;
 }
@@ -65,6 +65,28 @@ static void rows_that_name_more_hold_alone(void **state)
 	assert_int_equal(read_text("5 1 0 taut", 4, 1).n, 0);
 }
 
+static void rows_of_devices_are_by_themselves(void **state)
+{
+	static const char text[] = "* * 0 taut\n4 1 0 mpi device # at first\n"
+		"4 1 4096 taut device\n4 1 65536 peer device\n";
+	struct tauti_form_steps steps = read_text(text, 4, 1);
+	struct taut_error err;
+
+	(void)state;
+	assert_int_equal(steps.n, 1);
+	assert_int_equal(tauti_form_takes(&steps, 1 << 20), TAUTI_FORM_TAUT);
+	assert_int_equal(tauti_form_table_parse(text, strlen(text), "t", 4, 1,
+		true, &steps, &err), TAUT_OK);
+	assert_int_equal(steps.n, 3);
+	assert_int_equal(tauti_form_takes(&steps, 4095), TAUTI_FORM_MPI);
+	assert_int_equal(tauti_form_takes(&steps, 4096), TAUTI_FORM_TAUT);
+	assert_int_equal(tauti_form_takes(&steps, 65536), TAUTI_FORM_PEER);
+	/* what is built in says nothing of devices */
+	assert_int_equal(tauti_form_table_read(NULL, 4, 1, true, &steps, &err),
+		TAUT_OK);
+	assert_int_equal(steps.n, 0);
+}
+
 static void what_is_no_row_is_told(void **state)
 {
 	static const struct {
@@ -82,6 +104,9 @@ static void what_is_no_row_is_told(void **state)
 		{ "4 1 0", "t:2: expected taut or mpi" },
 		{ "4 1 0 tautology", "t:2: expected taut or mpi" },
 		{ "4 1 0 taut 5", "t:2: expected the end of the row" },
+		{ "4 1 0 taut devices", "t:2: expected the end of the row" },
+		{ "4 1 0 taut device 5", "t:2: expected the end of the row" },
+		{ "4 1 0 peer", "t:2: expected device after peer" },
 	};
 	struct tauti_form_steps steps = { .n = 99 };
 	struct taut_error err;
@@ -92,13 +117,13 @@ static void what_is_no_row_is_told(void **state)
 		int n = snprintf(text, sizeof text, "# one\n%s\n", rows[i].row);
 
 		assert_int_equal(tauti_form_table_parse(text, (size_t)n, "t",
-			4, 1, &steps, &err), TAUT_EFORMAT);
+			4, 1, false, &steps, &err), TAUT_EFORMAT);
 		assert_string_equal(err.message, rows[i].expected);
 	}
-	assert_int_equal(tauti_form_table_parse("4 1\0 0 taut", 11, "t", 4, 1,
+	assert_int_equal(tauti_form_table_parse("4 1\0 0 taut", 11, "t", 4, 1, false,
 		&steps, &err), TAUT_EFORMAT);
 	memset(text, ' ', sizeof text);
-	assert_int_equal(tauti_form_table_parse(text, sizeof text, "t", 4, 1,
+	assert_int_equal(tauti_form_table_parse(text, sizeof text, "t", 4, 1, false,
 		&steps, &err), TAUT_EFORMAT);
 	assert_int_equal(steps.n, 99);
 }
@@ -114,7 +139,7 @@ static void too_many_rows_are_told(void **state)
 	for (int i = 0; i <= TAUTI_FORM_STEPS; i++)
 		n += snprintf(text + n, sizeof text - (size_t)n,
 			"* * %d taut\n", i);
-	assert_int_equal(tauti_form_table_parse(text, (size_t)n, "t", 4, 1,
+	assert_int_equal(tauti_form_table_parse(text, (size_t)n, "t", 4, 1, false,
 		&steps, &err), TAUT_EFORMAT);
 	assert_string_equal(err.message,
 		"t:17: expected at most 16 rows of one number of ranks");
@@ -130,16 +155,16 @@ static void files_are_read(void **state)
 	(void)state;
 	assert_true(fd >= 0);
 	assert_int_equal(write(fd, "2 1 77 taut\n", 12), 12);
-	assert_int_equal(tauti_form_table_read(path, 2, 1, &steps, &err), 0);
+	assert_int_equal(tauti_form_table_read(path, 2, 1, false, &steps, &err), 0);
 	assert_true(steps.n == 1 && steps.step[0].from_bytes == 77);
 	for (int i = 0; i < TAUTI_FORM_TABLE_BYTES / 64; i++)
 		assert_int_equal(write(fd, "#                               "
 			"                              \n", 64), 64);
-	assert_int_equal(tauti_form_table_read(path, 2, 1, &steps, &err),
+	assert_int_equal(tauti_form_table_read(path, 2, 1, false, &steps, &err),
 		TAUT_EFORMAT);
 	close(fd);
 	unlink(path);
-	assert_int_equal(tauti_form_table_read(path, 2, 1, &steps, &err),
+	assert_int_equal(tauti_form_table_read(path, 2, 1, false, &steps, &err),
 		TAUT_EIO);
 	assert_non_null(strstr(err.message, "No such file"));
 }
@@ -150,9 +175,9 @@ static void what_is_built_in(void **state)
 	struct tauti_form_steps steps;
 
 	(void)state;
-	assert_int_equal(tauti_form_table_read(NULL, 4, 1, &steps, NULL), 0);
+	assert_int_equal(tauti_form_table_read(NULL, 4, 1, false, &steps, NULL), 0);
 	assert_true(tauti_form_takes(&steps, 1 << 20));
-	assert_int_equal(tauti_form_table_read(NULL, 4, 2, &steps, NULL), 0);
+	assert_int_equal(tauti_form_table_read(NULL, 4, 2, false, &steps, NULL), 0);
 	assert_false(tauti_form_takes(&steps, 1 << 20));
 }
 
@@ -161,6 +186,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(rows_hold_from_their_bytes_on),
 		cmocka_unit_test(rows_that_name_more_hold_alone),
+		cmocka_unit_test(rows_of_devices_are_by_themselves),
 		cmocka_unit_test(what_is_no_row_is_told),
 		cmocka_unit_test(too_many_rows_are_told),
 		cmocka_unit_test(files_are_read),

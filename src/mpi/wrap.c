@@ -37,10 +37,14 @@ static bool looks_right(const void *in, void *out, int64_t count, handle type,
 	return it->comm && it->comm->phase != TAUTI_FORM_NEVER;
 }
 
-static bool is_tauts(const struct judged *it)
+static bool is_tauts(struct judged *it)
 {
-	return it->comm->phase == TAUTI_FORM_READY &&
-		tauti_form_takes(&it->comm->steps, it->bytes);
+	enum tauti_form_who who = TAUTI_FORM_MPI;
+
+	if (it->comm->phase == TAUTI_FORM_READY)
+		who = tauti_form_takes(&it->comm->steps, it->bytes);
+	it->call.by_peers = who == TAUTI_FORM_PEER;
+	return who != TAUTI_FORM_MPI;
 }
 
 /* --- all-reduce ---------------------------------------------------------------------------*/

@@ -10,7 +10,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tauti_form_steps steps = { .n = 0 };
 	struct taut_error err;
 
-	if (tauti_form_table_parse((const char *)data, size, "t", 4, 1, &steps,
+	if (tauti_form_table_parse((const char *)data, size, "t", 4, 1,
+		size % 2, &steps,
 		&err))
 		return 0;
 	if (steps.n > TAUTI_FORM_STEPS)

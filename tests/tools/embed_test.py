@@ -47,6 +47,24 @@ class Embed(ToolTest):
         self.assertEqual(status, 0, output)
         self.assertEqual(self.run_program(assets), b"")
 
+    def test_one_file_as_a_text(self):
+        text = "a\\n\"b\" // c\n"
+        out = self.root / "text.c"
+        one = self.write("one.cu", text)
+        done = self.run_tool("embed.py", "--text", "some_text", "--output", out, one)
+        self.assertEqual(done[0], 0, done[1])
+        source = out.read_text().replace('#include "gpu/gpu.h"', "#include <stdio.h>")
+        source += "int main(void)\n{\n\treturn fputs(some_text, stdout) < 0;\n}\n"
+        cc = shlex.split(os.environ.get("CC", "cc"))
+        program = self.root / "text"
+        subprocess.run([*cc, "-o", program, self.write("main.c", source)], check=True)
+        told = subprocess.run([program], capture_output=True, text=True, check=True)
+        self.assertEqual(told.stdout, text)
+        odd = self.write("odd.cu", "\xe9")
+        done = self.run_tool("embed.py", "--text", "some_text", "--output", out, odd)
+        self.assertEqual(done[0], 1)
+        self.assertIn("expected plain text", done[1])
+
     def test_one_name_twice(self):
         _, (status, output) = self.embed(self.write("x/a", ""), self.write("y/a", ""))
         self.assertEqual(status, 1)

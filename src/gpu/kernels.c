@@ -1,0 +1,326 @@
+/* kernels.c - reductions on a device: reduce.cu, compiled by NVRTC when they are first
+ * asked for. */
+#include <dlfcn.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "gpu/gpu.h"
+
+enum { THREADS = 256, BLOCKS_A_PROCESSOR = 8 };
+
+struct tauti_gpu_kernels {
+	struct tauti_gpu *gpu;
+	tauti_gpu_context context;
+	tauti_gpu_module module;
+	unsigned most_blocks;
+	tauti_gpu_function of[TAUT_TYPES][TAUT_REDUCTIONS]; /* NULL: not yet */
+};
+
+/* --- NVRTC --------------------------------------------------------------------------------*/
+
+typedef struct _nvrtcProgram *nvrtc_program;
+
+#define NVRTC_CALLS(X) \
+	X(create, nvrtcCreateProgram, \
+		(nvrtc_program *made, const char *text, const char *name, \
+			int n_headers, const char *const *headers, \
+			const char *const *names)) \
+	X(compile, nvrtcCompileProgram, \
+		(nvrtc_program program, int n, const char *const *options)) \
+	X(code_bytes, nvrtcGetCUBINSize, (nvrtc_program program, size_t *bytes)) \
+	X(code, nvrtcGetCUBIN, (nvrtc_program program, char *code)) \
+	X(destroy, nvrtcDestroyProgram, (nvrtc_program *program))
+
+struct nvrtc {
+#define FIELD(name, symbol, args) unsigned(*name) args;
+	NVRTC_CALLS(FIELD)
+#undef FIELD
+	void *library;
+};
+
+static void *open_nvrtc(void)
+{
+	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
+		"libnvrtc.so.11.2", "libnvrtc.so" };
+	const char *told = getenv("TAUT_NVRTC");
+	void *library = NULL;
+
+	if (told && *told)
+		return dlopen(told, RTLD_NOW | RTLD_LOCAL);
+	/* Rather the one that the program has. */
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+		library = dlopen(
+			names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+	for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
+		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+	return library;
+}
+
+static taut_status find_nvrtc(struct nvrtc *it, struct taut_error *reterr)
+{
+	const struct {
+		const char *symbol;
+		void *at;
+	} all[] = {
+#define ROW(field, symbol, args) { #symbol, &it->field },
+		NVRTC_CALLS(ROW)
+#undef ROW
+	};
+
+	it->library = open_nvrtc();
+	if (!it->library)
+		return taut_error_set(reterr, TAUT_EIO, -1, "no NVRTC: expected "
+			"libnvrtc.so.13, .12 or .11.2, or TAUT_NVRTC");
+	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
+		void *found = dlsym(it->library, all[i].symbol);
+
+		if (!found) {
+			dlclose(it->library);
+			return taut_error_set(reterr, TAUT_EIO, -1, "NVRTC: "
+				"expected one with %s", all[i].symbol);
+		}
+		memcpy(all[i].at, &found, sizeof found);
+	}
+	return TAUT_OK;
+}
+
+/* Machine code for devices of this kind, not PTX: a driver that is older than NVRTC
+ * takes that, too. */
+static taut_status compile(const struct nvrtc *it, nvrtc_program program, int major,
+	int minor, char **ret_code, struct taut_error *reterr)
+{
+	char kind[48];
+	const char *options[] = { kind, "--fmad=false" };
+	size_t bytes = 0;
+
+	snprintf(kind, sizeof kind, "--gpu-architecture=sm_%d%d", major, minor);
+	if (it->compile(program, 2, options) || it->code_bytes(program, &bytes))
+		return taut_error_set(reterr, TAUT_EIO, -1,
+			"NVRTC does not compile for sm_%d%d", major, minor);
+	*ret_code = malloc(bytes + 1);
+	if (!*ret_code)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
+	if (!it->code(program, *ret_code))
+		return TAUT_OK;
+	free(*ret_code);
+	return taut_error_set(reterr, TAUT_EIO, -1, "NVRTC gives no code");
+}
+
+static taut_status make_code(
+	int major, int minor, char **ret_code, struct taut_error *reterr)
+{
+	struct nvrtc nvrtc;
+	nvrtc_program program = NULL;
+	taut_status status = find_nvrtc(&nvrtc, reterr);
+
+	if (status)
+		return status;
+	if (nvrtc.create(&program, tauti_gpu_reduce_text, "reduce.cu", 0, NULL,
+		NULL))
+		status = taut_error_set(reterr, TAUT_EIO, -1,
+			"NVRTC makes no program");
+	if (!status) {
+		status = compile(
+			&nvrtc, program, major, minor, ret_code, reterr);
+		nvrtc.destroy(&program);
+	}
+	dlclose(nvrtc.library);
+	return status;
+}
+
+/* --- a module -----------------------------------------------------------------------------*/
+
+/* Inside the context. */
+static taut_status load_module(
+	struct tauti_gpu_kernels *kernels, struct taut_error *reterr)
+{
+	const struct tauti_gpu_driver *driver = &kernels->gpu->driver;
+	int device = 0, major = 0, minor = 0, processors = 0;
+	tauti_gpu_result result = driver->context_device(&device);
+	char *code = NULL;
+	taut_status status;
+
+	if (!result)
+		result = driver->device_attribute(
+			&major, TAUTI_GPU_DEVICE_MAJOR, device);
+	if (!result)
+		result = driver->device_attribute(
+			&minor, TAUTI_GPU_DEVICE_MINOR, device);
+	if (!result)
+		result = driver->device_attribute(
+			&processors, TAUTI_GPU_DEVICE_PROCESSORS, device);
+	status = tauti_gpu_check(
+		driver, result, "cuDeviceGetAttribute", reterr);
+	if (!status)
+		status = make_code(major, minor, &code, reterr);
+	if (!status)
+		status = tauti_gpu_check(driver, driver->module_load(
+			&kernels->module, code), "cuModuleLoadData", reterr);
+	free(code);
+	kernels->most_blocks = (unsigned)processors * BLOCKS_A_PROCESSOR;
+	return status;
+}
+
+taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
+	tauti_gpu_context context, struct tauti_gpu_kernels **ret_kernels,
+	struct taut_error *reterr)
+{
+	struct tauti_gpu_kernels *kernels = calloc(1, sizeof *kernels);
+	taut_status status;
+
+	if (!kernels)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
+	kernels->gpu = gpu;
+	kernels->context = context;
+	status = tauti_gpu_enter(gpu, context, reterr);
+	if (!status) {
+		status = load_module(kernels, reterr);
+		tauti_gpu_leave(gpu);
+	}
+	if (status) {
+		free(kernels);
+		return status;
+	}
+	*ret_kernels = kernels;
+	return TAUT_OK;
+}
+
+void tauti_gpu_kernels_destroy(struct tauti_gpu_kernels *kernels)
+{
+	struct tauti_gpu *gpu;
+
+	if (!kernels)
+		return;
+	gpu = kernels->gpu;
+	if (!gpu->driver.context_push(kernels->context)) {
+		gpu->driver.module_unload(kernels->module);
+		tauti_gpu_leave(gpu);
+	}
+	free(kernels);
+}
+
+/* --- names --------------------------------------------------------------------------------*/
+
+/* Of taut_type_name() and taut_reduction_name(): an object that is preloaded does not
+ * have those. */
+static const struct {
+	const char *name;
+	uint32_t bytes;
+	bool whole;
+} types[TAUT_TYPES] = {
+	[TAUT_FLOAT32] = { "float32", 4, false },
+	[TAUT_FLOAT64] = { "float64", 8, false },
+	[TAUT_FLOAT16] = { "float16", 2, false },
+	[TAUT_BFLOAT16] = { "bfloat16", 2, false },
+	[TAUT_INT8] = { "int8", 1, true }, [TAUT_UINT8] = { "uint8", 1, true },
+	[TAUT_INT32] = { "int32", 4, true },
+	[TAUT_INT64] = { "int64", 8, true },
+	[TAUT_UINT64] = { "uint64", 8, true },
+};
+static const char *const reductions[TAUT_REDUCTIONS] = { "sum", "product", "min",
+	"max", "bit_and", "bit_or", "bit_xor" };
+
+uint32_t tauti_gpu_type_bytes(enum taut_type type)
+{
+	return types[type].bytes;
+}
+
+bool tauti_gpu_kernel_name(enum taut_type type, enum taut_reduction reduction,
+	char name[TAUTI_GPU_NAME_BYTES])
+{
+	if ((unsigned)type >= TAUT_TYPES ||
+		(unsigned)reduction >= TAUT_REDUCTIONS ||
+		(reduction >= TAUT_BIT_AND && !types[type].whole))
+		return false;
+	snprintf(name, TAUTI_GPU_NAME_BYTES, "taut_%s_%s",
+		reductions[reduction], types[type].name);
+	return true;
+}
+
+/* --- launches -----------------------------------------------------------------------------*/
+
+/* As reduce.cu has it. */
+struct sources {
+	const void *from[TAUTI_GPU_SOURCES];
+	uint32_t n;
+};
+
+static taut_status find_function(struct tauti_gpu_kernels *kernels,
+	enum taut_type type, enum taut_reduction reduction,
+	tauti_gpu_function *ret_function, struct taut_error *reterr)
+{
+	const struct tauti_gpu_driver *driver = &kernels->gpu->driver;
+	char name[TAUTI_GPU_NAME_BYTES];
+	tauti_gpu_function *known;
+	taut_status status = TAUT_OK;
+
+	if (!tauti_gpu_kernel_name(type, reduction, name))
+		return taut_error_set(reterr, TAUT_EINVAL, -1,
+			"expected a reduction that there is");
+	known = &kernels->of[type][reduction];
+	if (!*known)
+		status = tauti_gpu_check(driver, driver->module_function(
+			known, kernels->module, name), name, reterr);
+	*ret_function = *known;
+	return status;
+}
+
+static unsigned blocks_for(
+	const struct tauti_gpu_kernels *kernels, enum taut_type type, uint64_t count)
+{
+	uint64_t vectors = count * tauti_gpu_type_bytes(type) / 16 + 1;
+	uint64_t blocks = (vectors + THREADS - 1) / THREADS;
+
+	return blocks < kernels->most_blocks ? (unsigned)blocks :
+		kernels->most_blocks;
+}
+
+/* Inside the context. As many sources at a time as a kernel takes; what they made goes
+ * before the next. */
+static taut_status launch(struct tauti_gpu_kernels *kernels,
+	tauti_gpu_stream stream, tauti_gpu_function function, unsigned blocks,
+	void *out, const void *const *from, uint32_t n, uint64_t count,
+	struct taut_error *reterr)
+{
+	const struct tauti_gpu_driver *driver = &kernels->gpu->driver;
+	struct sources sources = { .n = 0 };
+	void *arguments[] = { &out, &sources, &count };
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; i < n && !status;) {
+		sources.n = 0;
+		if (i)
+			sources.from[sources.n++] = out;
+		while (i < n && sources.n < TAUTI_GPU_SOURCES)
+			sources.from[sources.n++] = from[i++];
+		status = tauti_gpu_check(driver, driver->launch(function,
+			blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments,
+			NULL), "cuLaunchKernel", reterr);
+	}
+	return status;
+}
+
+taut_status tauti_gpu_reduce_add(struct tauti_gpu_kernels *kernels,
+	enum taut_type type, enum taut_reduction reduction, void *out,
+	const void *const *sources, uint32_t n, uint64_t count,
+	struct taut_error *reterr)
+{
+	struct tauti_gpu *gpu = kernels->gpu;
+	struct tauti_gpu_side *side;
+	tauti_gpu_function function = NULL;
+	taut_status status;
+
+	status = tauti_gpu_side_of(gpu, kernels->context, &side, reterr);
+	if (!status)
+		status = tauti_gpu_enter(gpu, kernels->context, reterr);
+	if (status)
+		return status;
+	status = find_function(kernels, type, reduction, &function, reterr);
+	if (!status && count)
+		status = launch(kernels, tauti_gpu_side_stream(side), function,
+			blocks_for(kernels, type, count), out, sources, n,
+			count, reterr);
+	tauti_gpu_leave(gpu);
+	return status;
+}

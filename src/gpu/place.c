@@ -1,0 +1,181 @@
+/* place.c - what is at an address: asked of the driver once, and then known. */
+#include <stdlib.h>
+
+#include "gpu/gpu.h"
+
+taut_status tauti_gpu_create(struct tauti_gpu **ret_gpu, struct taut_error *reterr)
+{
+	struct tauti_gpu *gpu = calloc(1, sizeof *gpu);
+	taut_status status;
+
+	if (!gpu)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
+	status = tauti_gpu_driver_open(&gpu->driver, reterr);
+	if (status) {
+		free(gpu);
+		return status;
+	}
+	tauti_gpu_cache_init(&gpu->cache);
+	pthread_mutex_init(&gpu->lock, NULL);
+	*ret_gpu = gpu;
+	return TAUT_OK;
+}
+
+/* --- asking the driver --------------------------------------------------------------------*/
+
+struct answer {
+	tauti_gpu_context context;
+	unsigned type, managed;
+	int device;
+	tauti_gpu_address start;
+	size_t bytes;
+	unsigned long long id;
+};
+
+/* Where nothing was initialised, or all was ended, no memory is a device's. */
+static bool means_host(tauti_gpu_result result)
+{
+	return result == TAUTI_GPU_NOT_INITIALIZED ||
+		result == TAUTI_GPU_DEINITIALIZED ||
+		result == TAUTI_GPU_NO_DEVICE;
+}
+
+/* Of memory that the driver does not know it says nothing, which is 0. */
+static tauti_gpu_result ask_all(const struct tauti_gpu_driver *driver,
+	tauti_gpu_address at, struct answer *answer)
+{
+	unsigned what[] = { TAUTI_GPU_POINTER_CONTEXT,
+		TAUTI_GPU_POINTER_MEMORY_TYPE, TAUTI_GPU_POINTER_IS_MANAGED,
+		TAUTI_GPU_POINTER_DEVICE, TAUTI_GPU_POINTER_RANGE_START,
+		TAUTI_GPU_POINTER_RANGE_BYTES, TAUTI_GPU_POINTER_BUFFER_ID };
+	void *data[] = { &answer->context, &answer->type, &answer->managed,
+		&answer->device, &answer->start, &answer->bytes, &answer->id };
+
+	return driver->pointer_attributes(
+		sizeof what / sizeof what[0], what, data, at);
+}
+
+/* A driver that does not know of ranges, or of one of the others. */
+static tauti_gpu_result ask_little(const struct tauti_gpu_driver *driver,
+	tauti_gpu_address at, struct answer *answer)
+{
+	tauti_gpu_result result;
+
+	*answer = (struct answer){ .type = 0 };
+	result = driver->pointer_attribute(
+		&answer->type, TAUTI_GPU_POINTER_MEMORY_TYPE, at);
+	if (result == TAUTI_GPU_INVALID_VALUE) /* it has never heard of it */
+		return 0;
+	return result ? result : driver->pointer_attribute(
+		&answer->context, TAUTI_GPU_POINTER_CONTEXT, at);
+}
+
+static taut_status ask(const struct tauti_gpu_driver *driver,
+	tauti_gpu_address at, struct answer *ret_answer,
+	struct taut_error *reterr)
+{
+	tauti_gpu_result result;
+
+	*ret_answer = (struct answer){ .type = 0 };
+	result = ask_all(driver, at, ret_answer);
+	if (result == TAUTI_GPU_INVALID_VALUE)
+		result = ask_little(driver, at, ret_answer);
+	if (means_host(result)) {
+		*ret_answer = (struct answer){ .type = 0 };
+		result = 0;
+	}
+	return tauti_gpu_check(
+		driver, result, "cuPointerGetAttributes", reterr);
+}
+
+/* Memory of a pool, or mapped by hand, belongs to no context: any of its device
+ * will do, and the primary one can always be had. */
+static taut_status primary_of(struct tauti_gpu *gpu, int device,
+	tauti_gpu_context *ret_context, struct taut_error *reterr)
+{
+	taut_status status = TAUT_OK;
+
+	if (device < 0 || device >= TAUTI_GPU_DEVICES)
+		return taut_error_set(reterr, TAUT_EIO, -1,
+			"memory of device %d: expected a context, or a device "
+			"below %d", device, TAUTI_GPU_DEVICES);
+	pthread_mutex_lock(&gpu->lock);
+	if (!gpu->primary[device])
+		status = tauti_gpu_check(&gpu->driver,
+			gpu->driver.primary_retain(
+				&gpu->primary[device], device),
+			"cuDevicePrimaryCtxRetain", reterr);
+	*ret_context = gpu->primary[device];
+	pthread_mutex_unlock(&gpu->lock);
+	return status;
+}
+
+/* --- places -------------------------------------------------------------------------------*/
+
+/* Whether the allocation at an address is still the one that is known. */
+static bool is_same(const struct tauti_gpu *gpu, tauti_gpu_address at, uint64_t id)
+{
+	unsigned long long now = 0;
+
+	return !gpu->driver.pointer_attribute(
+		&now, TAUTI_GPU_POINTER_BUFFER_ID, at) && now == id;
+}
+
+static void keep(struct tauti_gpu *gpu, const struct answer *answer,
+	const struct tauti_gpu_place *place)
+{
+	const struct tauti_gpu_range range = { .start = answer->start,
+		.end = answer->start + answer->bytes, .id = answer->id,
+		.context = (uint64_t)(uintptr_t)place->context,
+		.device = (uint64_t)place->device };
+
+	if (answer->id)
+		tauti_gpu_cache_keep(&gpu->cache, &range);
+}
+
+static taut_status find_anew(struct tauti_gpu *gpu, tauti_gpu_address at,
+	struct tauti_gpu_place *ret_place, struct taut_error *reterr)
+{
+	struct answer answer;
+	struct tauti_gpu_place place = { .context = NULL };
+	taut_status status = ask(&gpu->driver, at, &answer, reterr);
+
+	if (!status && (answer.managed ||
+		answer.type == TAUTI_GPU_MEMORY_DEVICE ||
+		answer.type == TAUTI_GPU_MEMORY_UNIFIED)) {
+		place.context = answer.context;
+		place.device = answer.device;
+		if (!place.context)
+			status = primary_of(
+				gpu, answer.device, &place.context, reterr);
+		if (!status)
+			keep(gpu, &answer, &place);
+	}
+	if (!status)
+		*ret_place = place;
+	return status;
+}
+
+taut_status tauti_gpu_find(struct tauti_gpu *gpu, const void *at,
+	struct tauti_gpu_place *ret_place, struct taut_error *reterr)
+{
+	tauti_gpu_address address = (tauti_gpu_address)(uintptr_t)at;
+	struct tauti_gpu_range range;
+
+	if (!tauti_gpu_cache_find(&gpu->cache, address, &range))
+		return find_anew(gpu, address, ret_place, reterr);
+	if (!is_same(gpu, address, range.id)) {
+		tauti_gpu_cache_drop(&gpu->cache, range.start, range.end);
+		return find_anew(gpu, address, ret_place, reterr);
+	}
+	ret_place->context = (tauti_gpu_context)(uintptr_t)range.context;
+	ret_place->device = (int)range.device;
+	return TAUT_OK;
+}
+
+void tauti_gpu_forget(struct tauti_gpu *gpu, const void *at, size_t bytes)
+{
+	uint64_t start = (uint64_t)(uintptr_t)at;
+
+	tauti_gpu_cache_drop(&gpu->cache, start, start + (bytes ? bytes : 1));
+}

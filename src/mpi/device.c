@@ -1,0 +1,99 @@
+/* device.c - the devices that this process has, and whose memory a call's is. */
+#include <dlfcn.h>
+#include <link.h>
+
+#include "mpi/mpi.h"
+
+enum tauti_form_devices tauti_form_devices(void)
+{
+	static const char *const others[] = { "libamdhip64.so",
+		"libze_loader.so.1" };
+
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
+		void *driver = dlopen(others[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!driver)
+			continue;
+		dlclose(driver);
+		return TAUTI_FORM_DEVICES_OTHER;
+	}
+	return tauti_gpu_driver_is_there() ? TAUTI_FORM_DEVICES_CUDA :
+		TAUTI_FORM_DEVICES_NONE;
+}
+
+/* --- a driver that comes late -------------------------------------------------------------*/
+
+static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *to)
+{
+	unsigned long long *n_loaded = to;
+
+	if (bytes >= offsetof(struct dl_phdr_info, dlpi_adds) +
+		sizeof info->dlpi_adds)
+		*n_loaded = info->dlpi_adds;
+	return 1; /* the number is the same for all */
+}
+
+/* How many objects the process has loaded since it began; 0: it cannot be told. */
+static unsigned long long count_loaded(void)
+{
+	unsigned long long n = 0;
+
+	dl_iterate_phdr(note_loaded, &n);
+	return n;
+}
+
+static struct tauti_gpu *open_gpu(void)
+{
+	struct tauti_gpu *gpu = NULL;
+	struct taut_error err = { .message = "" };
+
+	pthread_mutex_lock(&tauti_mpi_form.lock);
+	gpu = atomic_load(&tauti_mpi_form.gpu);
+	if (!gpu && tauti_gpu_driver_is_there()) {
+		if (!tauti_gpu_create(&gpu, &err))
+			atomic_store(&tauti_mpi_form.gpu, gpu);
+		else
+			tauti_form_say("%s; memory of devices is not known",
+				err.message);
+	}
+	pthread_mutex_unlock(&tauti_mpi_form.lock);
+	return gpu;
+}
+
+struct tauti_gpu *tauti_form_gpu(void)
+{
+	struct tauti_gpu *gpu = atomic_load_explicit(
+		&tauti_mpi_form.gpu, memory_order_acquire);
+	unsigned long long n_loaded;
+
+	if (gpu)
+		return gpu;
+	n_loaded = count_loaded();
+	if (n_loaded && n_loaded == atomic_load_explicit(
+		&tauti_mpi_form.n_loaded, memory_order_relaxed))
+		return NULL;
+	gpu = open_gpu();
+	atomic_store(&tauti_mpi_form.n_loaded, n_loaded);
+	return gpu;
+}
+
+/* --- places -------------------------------------------------------------------------------*/
+
+taut_status tauti_form_where(const struct tauti_form_call *call,
+	struct tauti_form_where *ret_where, struct taut_error *reterr)
+{
+	struct tauti_gpu *gpu = tauti_form_gpu();
+	struct tauti_gpu_place in = { .context = NULL }, out = in;
+	bool in_place = (uintptr_t)call->in == tauti_mpi_form.abi->in_place;
+	taut_status status = TAUT_OK;
+
+	if (gpu && call->out)
+		status = tauti_gpu_find(gpu, call->out, &out, reterr);
+	if (in_place)
+		in = out;
+	else if (gpu && call->in && !status)
+		status = tauti_gpu_find(gpu, call->in, &in, reterr);
+	ret_where->in = in.context;
+	ret_where->out = out.context;
+	return status;
+}

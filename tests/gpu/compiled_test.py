@@ -1,0 +1,70 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Where CUDA's compiler or headers are: the kernels compile for devices of several
+kinds, and what we know of the driver's interface is what its header says. No device is
+needed. 77 where neither is."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+NVCC = shutil.which("nvcc") or shutil.which("/usr/local/cuda/bin/nvcc")
+KINDS = ("sm_70", "sm_75", "sm_80", "sm_90")
+
+
+def header():
+    for folder in (os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", "/usr"):
+        found = pathlib.Path(folder) / "include/cuda.h"
+        if folder and found.exists():
+            return str(found.parent)
+    return None
+
+
+def kinds_known():
+    told = subprocess.run([NVCC, "--list-gpu-code"], capture_output=True, text=True, check=False)
+    return [kind for kind in KINDS if kind in told.stdout.split()]
+
+
+class Compiled(unittest.TestCase):
+    def compiling(self, kind, out):
+        words = [NVCC, "-cubin", "-arch=" + kind, "--fmad=false", "-Werror", "all-warnings"]
+        words += ["-Xptxas", "-v", "-o", str(out), str(ROOT / "src/gpu/reduce.cu")]
+        return subprocess.Popen(
+            words, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True
+        )
+
+    @unittest.skipUnless(NVCC, "no nvcc")
+    def test_kernels(self):
+        kinds = kinds_known()
+        self.assertTrue(kinds)
+        with tempfile.TemporaryDirectory() as folder:
+            outs = [pathlib.Path(folder) / (kind + ".cubin") for kind in kinds]
+            running = [self.compiling(kind, out) for kind, out in zip(kinds, outs)]
+            for process, out in zip(running, outs):
+                told = process.communicate()[0]
+                self.assertEqual(process.returncode, 0, told)
+                code = out.read_bytes()
+                for name in (b"taut_sum_float32", b"taut_max_bfloat16", b"taut_bit_xor_uint64"):
+                    self.assertIn(name, code)
+                # a spill would cost what the kernels are for
+                self.assertNotIn("spill stores", told.replace(" 0 bytes spill stores", ""))
+
+    @unittest.skipUnless(header(), "no header of CUDA")
+    def test_interface(self):
+        words = ["cc", "-std=gnu11", "-fsyntax-only", "-Werror", "-isystem", header()]
+        words += ["-I%s" % (ROOT / "src"), "-I%s" % (ROOT / "include"), str(HERE / "abi.c")]
+        done = subprocess.run(words, capture_output=True, text=True, check=False)
+        self.assertEqual(done.returncode, 0, done.stderr)
+
+
+if __name__ == "__main__":
+    if not NVCC and not header():
+        print("no nvcc and no cuda.h here")
+        sys.exit(77)
+    unittest.main(verbosity=2)

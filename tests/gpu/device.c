@@ -1,0 +1,469 @@
+/* device.c - what an MPI program may do with memory of a device in all-reduces, one part a
+ * word, over the fake driver. Each part checks itself; rank 0 says which are done. What is
+ * summed is whole and small, so that any order of sums has the same bits.
+ * Built LATE, the driver is loaded by the part "late" alone. */
+#define _GNU_SOURCE
+#include <mpi.h>
+
+#include <dlfcn.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "tests/gpu/fake.h"
+
+enum { LARGE = 100003, WARM = 100000, ENOUGH = 6 };
+
+static int rank, size;
+static tauti_gpu_context contexts[2];
+
+static void check(int ok, const char *what)
+{
+	if (ok)
+		return;
+	fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
+	MPI_Abort(MPI_COMM_WORLD, 9);
+}
+
+static void warm(MPI_Comm comm)
+{
+	float *data = calloc(WARM, sizeof *data);
+
+	for (int i = 0; i < ENOUGH; i++)
+		MPI_Allreduce(MPI_IN_PLACE, data, WARM, MPI_FLOAT, MPI_SUM,
+			comm);
+	free(data);
+}
+
+static void load(void)
+{
+#ifdef LATE
+	check(dlopen(getenv("TAUT_FAKE_CUDA"), RTLD_NOW | RTLD_GLOBAL) != NULL,
+		"the driver");
+#endif
+	check(!cuInit(0) && !cuCtxCreate_v2(&contexts[1], 0, 1) &&
+		!cuCtxCreate_v2(&contexts[0], 0, 0), "contexts");
+}
+
+/* --- memory of all kinds ------------------------------------------------------------------*/
+
+enum where { HOST, DEVICE, OTHER_DEVICE, MANAGED, POOL, PINNED, KINDS };
+
+static void *make(enum where where, size_t bytes)
+{
+	tauti_gpu_address at = 0;
+	tauti_gpu_context popped;
+	void *pinned;
+
+	switch (where) {
+	case DEVICE:
+		check(!cuMemAlloc_v2(&at, bytes), "memory");
+		break;
+	case OTHER_DEVICE:
+		check(!cuCtxPushCurrent_v2(contexts[1]), "context");
+		check(!cuMemAlloc_v2(&at, bytes), "memory");
+		cuCtxPopCurrent_v2(&popped);
+		break;
+	case MANAGED:
+		check(!cuMemAllocManaged(&at, bytes, 1), "memory");
+		break;
+	case POOL:
+		check(!cuMemAllocAsync(&at, bytes, NULL), "memory");
+		break;
+	case PINNED:
+		check(!cuMemHostAlloc(&pinned, bytes, 1), "memory");
+		return pinned;
+	default:
+		return malloc(bytes);
+	}
+	return (void *)(uintptr_t)at;
+}
+
+static void unmake(enum where where, void *at)
+{
+	if (where == HOST)
+		free(at);
+	else if (where == PINNED)
+		check(!cuMemFreeHost(at), "free");
+	else if (where == POOL)
+		check(!cuMemFreeAsync((uintptr_t)at, NULL), "free");
+	else
+		check(!cuMemFree_v2((uintptr_t)at), "free");
+}
+
+static int is_host(enum where where)
+{
+	return where == HOST || where == PINNED;
+}
+
+static void put(enum where where, void *at, const void *from, size_t bytes)
+{
+	if (is_host(where))
+		memcpy(at, from, bytes);
+	else
+		check(!cuMemcpyHtoD_v2((uintptr_t)at, from, bytes), "put");
+}
+
+static void get(enum where where, void *to, const void *at, size_t bytes)
+{
+	if (is_host(where))
+		memcpy(to, at, bytes);
+	else
+		check(!cuMemcpyDtoH_v2(to, (uintptr_t)at, bytes), "get");
+}
+
+/* --- numbers ------------------------------------------------------------------------------*/
+
+static const struct {
+	MPI_Datatype type;
+	int bytes;
+	char kind; /* f, i */
+} types[] = {
+	{ MPI_FLOAT, 4, 'f' }, { MPI_DOUBLE, 8, 'f' }, { MPI_INT8_T, 1, 'i' },
+	{ MPI_UINT8_T, 1, 'i' }, { MPI_INT, 4, 'i' }, { MPI_INT64_T, 8, 'i' },
+	{ MPI_UINT64_T, 8, 'i' },
+};
+static const struct {
+	MPI_Op op;
+	char sign;
+} ops[] = { { MPI_SUM, '+' }, { MPI_PROD, '*' }, { MPI_MIN, '<' },
+	{ MPI_MAX, '>' }, { MPI_BAND, '&' }, { MPI_BOR, '|' },
+	{ MPI_BXOR, '^' } };
+
+static int64_t number_of(int of, int i, int seed, char sign)
+{
+	return sign == '*' ? 1 + (i + of + seed) % 2 :
+		(i * 7 + of * 13 + seed) % 20;
+}
+
+static int64_t join(int64_t a, int64_t b, char sign)
+{
+	switch (sign) {
+	case '+': return a + b;
+	case '*': return a * b;
+	case '<': return a < b ? a : b;
+	case '>': return a > b ? a : b;
+	case '&': return a & b;
+	case '|': return a | b;
+	default: return a ^ b;
+	}
+}
+
+static void store(void *data, int i, int bytes, char kind, int64_t value)
+{
+	float f = (float)value;
+	double d = (double)value;
+
+	memcpy((char *)data + (size_t)i * bytes, kind == 'i' ? (void *)&value :
+		bytes == 4 ? (void *)&f : (void *)&d, bytes);
+}
+
+static void fill(void *data, size_t t, size_t o, int n, int seed)
+{
+	for (int i = 0; i < n; i++)
+		store(data, i, types[t].bytes, types[t].kind,
+			number_of(rank, i, seed, ops[o].sign));
+}
+
+static void expect(void *data, size_t t, size_t o, int n, int seed)
+{
+	for (int i = 0; i < n; i++) {
+		int64_t value = number_of(0, i, seed, ops[o].sign);
+
+		for (int of = 1; of < size; of++)
+			value = join(value, number_of(
+				of, i, seed, ops[o].sign), ops[o].sign);
+		store(data, i, types[t].bytes, types[t].kind, value);
+	}
+}
+
+/* --- one call -----------------------------------------------------------------------------*/
+
+struct call {
+	enum where in_where, out_where;
+	void *in, *out;
+	size_t t, o;
+	int n, seed, in_place;
+	MPI_Request request;
+};
+
+static struct call prepared(enum where in_where, enum where out_where,
+	int in_place, size_t t, size_t o, int n, int seed)
+{
+	struct call call = { in_where, out_where, NULL, NULL, t, o, n, seed,
+		in_place, MPI_REQUEST_NULL };
+	size_t bytes = (size_t)n * types[t].bytes;
+	char *host = malloc(bytes + 16);
+
+	memset(host + bytes, 77, 16);
+	fill(host, t, o, n, seed);
+	call.out = make(out_where, bytes + 16);
+	if (in_place) {
+		put(out_where, call.out, host, bytes + 16);
+	} else {
+		call.in = make(in_where, bytes);
+		put(in_where, call.in, host, bytes);
+		memset(host, 99, bytes);
+		put(out_where, call.out, host, bytes + 16);
+	}
+	free(host);
+	return call;
+}
+
+static void checked(struct call *call, const char *what)
+{
+	size_t bytes = (size_t)call->n * types[call->t].bytes;
+	char *got = malloc(bytes + 16), *want = malloc(bytes + 16);
+
+	get(call->out_where, got, call->out, bytes + 16);
+	memset(want + bytes, 77, 16);
+	expect(want, call->t, call->o, call->n, call->seed);
+	check(!memcmp(got, want, bytes + 16), what);
+	if (!call->in_place) {
+		get(call->in_where, got, call->in, bytes);
+		fill(want, call->t, call->o, call->n, call->seed);
+		check(!memcmp(got, want, bytes), "the input");
+		unmake(call->in_where, call->in);
+	}
+	unmake(call->out_where, call->out);
+	free(got);
+	free(want);
+}
+
+static int run(struct call *call, MPI_Comm comm)
+{
+	return MPI_Allreduce(call->in_place ? MPI_IN_PLACE : call->in,
+		call->out, call->n, types[call->t].type, ops[call->o].op, comm);
+}
+
+static void one(enum where in_where, enum where out_where, int in_place,
+	size_t t, size_t o, int n, const char *what)
+{
+	struct call call = prepared(
+		in_where, out_where, in_place, t, o, n, (int)(t + 3 * o));
+
+	check(run(&call, MPI_COMM_WORLD) == MPI_SUCCESS, what);
+	checked(&call, what);
+}
+
+/* --- parts --------------------------------------------------------------------------------*/
+
+static void kinds(void)
+{
+	warm(MPI_COMM_WORLD);
+	for (size_t t = 0; t < sizeof types / sizeof types[0]; t++)
+		for (size_t o = 0; o < sizeof ops / sizeof ops[0]; o++)
+			if (types[t].kind == 'i' || o < 4)
+				one(DEVICE, DEVICE, (int)(t + o) % 2, t, o,
+					20011, "a kind");
+}
+
+static void sizes(void)
+{
+	static const int counts[] = { 1024, 1025, 4096, 16384, 16385, 65536,
+		LARGE, 1000003, 4200001 };
+
+	warm(MPI_COMM_WORLD);
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++)
+		one(DEVICE, DEVICE, i % 2, i % 2 ? 0 : 4, 0, counts[i], "a size");
+}
+
+/* Each rank has its memory elsewhere. */
+static void places(void)
+{
+	warm(MPI_COMM_WORLD);
+	for (int in = 0; in < KINDS; in++)
+		for (int out = 0; out < KINDS; out++) {
+			one((in + rank) % KINDS, (out + rank) % KINDS, 0, 4, 0,
+				LARGE, "a place");
+			one((in + rank) % KINDS, (out + rank) % KINDS, in == out,
+				4, 3, 1500, "a small place");
+		}
+}
+
+static void no_context(void)
+{
+	struct call call;
+	tauti_gpu_context popped, now;
+
+	warm(MPI_COMM_WORLD);
+	call = prepared(DEVICE, OTHER_DEVICE, 0, 0, 0, LARGE, 5);
+	cuCtxPopCurrent_v2(&popped);
+	run(&call, MPI_COMM_WORLD);
+	cuCtxGetCurrent(&now);
+	check(now != popped, "the context");
+	cuCtxPushCurrent_v2(popped);
+	checked(&call, "a call without a context");
+}
+
+enum { MANY = 8 };
+
+static void begun(void)
+{
+	struct call calls[MANY], between;
+
+	warm(MPI_COMM_WORLD);
+	for (int turn = 0; turn < 6; turn++) {
+		for (int k = 0; k < MANY; k++)
+			calls[k] = prepared((k + rank) % 2 ? HOST : DEVICE,
+				(k + turn) % 3 ? DEVICE : HOST, k % 2, 4, 0,
+				k % 3 ? LARGE : 3000, k);
+		between = prepared(turn % 2 ? DEVICE : HOST, DEVICE, 0, 0, 3,
+			40000, turn);
+		for (int k = 0; k < MANY; k++) {
+			MPI_Iallreduce(calls[k].in_place ? MPI_IN_PLACE :
+				calls[k].in, calls[k].out, calls[k].n,
+				types[4].type, MPI_SUM, MPI_COMM_WORLD,
+				&calls[k].request);
+			if (k == MANY / 2)
+				run(&between, MPI_COMM_WORLD);
+		}
+		for (int k = MANY - 1; k >= 0; k--)
+			MPI_Wait(&calls[k].request, MPI_STATUS_IGNORE);
+		for (int k = 0; k < MANY; k++)
+			checked(&calls[k], "a call that was begun");
+		checked(&between, "a call between");
+	}
+}
+
+/* The same address, now of this device, now of that, now half as long. */
+static void reuse(void)
+{
+	void *last = NULL;
+	int again = 0;
+
+	warm(MPI_COMM_WORLD);
+	for (int turn = 0; turn < 40; turn++) {
+		enum where where = turn % 3 ? DEVICE : OTHER_DEVICE;
+		struct call call = prepared(
+			where, where, 1, 4, 0, turn % 2 ? 5000 : 2500, turn);
+
+		again += call.out == last;
+		last = call.out;
+		run(&call, MPI_COMM_WORLD);
+		checked(&call, "memory that was used before");
+	}
+	check(again > 20, "the test: addresses come again");
+}
+
+static void communicators(void)
+{
+	for (int turn = 0; turn < 4; turn++) {
+		MPI_Comm copy;
+		struct call call;
+
+		MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+		warm(copy);
+		call = prepared(DEVICE, DEVICE, 0, 0, 0, LARGE, turn);
+		run(&call, copy);
+		checked(&call, "another communicator");
+		MPI_Comm_free(&copy);
+	}
+}
+
+static void late(void)
+{
+	warm(MPI_COMM_WORLD);
+	load();
+	one(DEVICE, DEVICE, 0, 0, 0, LARGE, "a late driver");
+	one(rank ? HOST : DEVICE, DEVICE, 0, 0, 0, LARGE, "a late driver");
+}
+
+/* The driver fails on a rank; all of them are told. */
+static void fails(void)
+{
+	struct call call;
+	int rc = 0;
+
+	warm(MPI_COMM_WORLD);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (rank == 1)
+		fake_fail(getenv("WISH"), 3, 700);
+	for (int turn = 0; turn < 20 && !rc; turn++) {
+		call = prepared(DEVICE, DEVICE, turn % 2, 0, 0, LARGE, turn);
+		rc = run(&call, MPI_COMM_WORLD);
+		if (call.in)
+			unmake(call.in_where, call.in);
+		unmake(call.out_where, call.out);
+	}
+	fake_fail(NULL, 0, 0);
+	check(rc != MPI_SUCCESS, "the error");
+	call = prepared(DEVICE, DEVICE, 1, 0, 0, LARGE, 0);
+	check(run(&call, MPI_COMM_WORLD) != MPI_SUCCESS, "the next");
+	unmake(call.out_where, call.out);
+}
+
+static void fails_begun(void)
+{
+	struct call calls[MANY];
+	int failed = 0;
+
+	warm(MPI_COMM_WORLD);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	if (rank == 1)
+		fake_fail("cuMemcpyHtoDAsync_v2", 3, 700);
+	for (int k = 0; k < MANY; k++) {
+		calls[k] = prepared(DEVICE, DEVICE, 1, 0, 0, LARGE, k);
+		MPI_Iallreduce(MPI_IN_PLACE, calls[k].out, LARGE, MPI_FLOAT,
+			MPI_SUM, MPI_COMM_WORLD, &calls[k].request);
+	}
+	for (int k = 0; k < MANY; k++)
+		failed += MPI_Wait(&calls[k].request, MPI_STATUS_IGNORE) !=
+			MPI_SUCCESS;
+	fake_fail(NULL, 0, 0);
+	check(failed > 0, "an error of those begun");
+	for (int k = 0; k < MANY; k++)
+		unmake(DEVICE, calls[k].out);
+}
+
+/* --- all ----------------------------------------------------------------------------------*/
+
+static void nothing_is_left(void)
+{
+	struct fake_counts c = fake_counts();
+
+	if (c.streams || c.events || c.pinned || c.modules || c.peers ||
+		c.blocks || c.faults || c.depth != 2 || c.contexts != 2) {
+		fprintf(stderr, "rank %d: left: streams %d events %d pinned %d "
+			"modules %d peers %d blocks %d faults %d depth %d "
+			"contexts %d\n", rank, c.streams, c.events, c.pinned,
+			c.modules, c.peers, c.blocks, c.faults, c.depth,
+			c.contexts);
+		exit(8);
+	}
+	if (getenv("TELL") && !rank)
+		printf("copies %s launches %s\n", c.copies ? "some" : "none",
+			c.launches ? "some" : "none");
+}
+
+int main(int argc, char **argv)
+{
+	static const struct {
+		const char *name;
+		void (*run)(void);
+	} parts[] = { { "kinds", kinds }, { "sizes", sizes },
+		{ "places", places }, { "no_context", no_context },
+		{ "begun", begun }, { "reuse", reuse },
+		{ "communicators", communicators }, { "late", late },
+		{ "fails", fails }, { "fails_begun", fails_begun } };
+
+	alarm(100);
+	MPI_Init(&argc, &argv);
+	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
+	MPI_Comm_size(MPI_COMM_WORLD, &size);
+#ifndef LATE
+	load();
+#endif
+	for (int i = 1; i < argc; i++)
+		for (size_t k = 0; k < sizeof parts / sizeof parts[0]; k++)
+			if (!strcmp(argv[i], parts[k].name)) {
+				parts[k].run();
+				if (!rank)
+					printf("%s done\n", argv[i]);
+			}
+	MPI_Finalize();
+	nothing_is_left();
+	return 0;
+}

@@ -1,0 +1,891 @@
+/* fake_cuda.c - a CUDA driver without a device. See fake.h. */
+#include <dlfcn.h>
+#include <fcntl.h>
+#include <pthread.h>
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include "fake.h"
+
+enum {
+	DEVICES = 2, MOST_BLOCKS = 4096, DEPTH = 32, BOUNDARY = 512, PAGE = 4096,
+	MAJOR = 9, MINOR = 0, PROCESSORS = 2, SOURCES = 8,
+	UNKNOWN_ERROR = 999, ILLEGAL_ADDRESS = 700, NOT_FOUND = 500,
+	INVALID_IMAGE = 200,
+};
+#define ARENA ((size_t)512 << 20)
+
+struct CUctx_st {
+	int device;
+	bool alive;
+	int n_streams, n_events, n_modules;
+	struct CUctx_st *older; /* none is given out twice */
+};
+
+enum kind { OF_DEVICE, MANAGED, OF_POOL, PINNED, OF_PEER };
+
+struct block {
+	uint64_t at;
+	char *alias; /* where the fake can touch it */
+	size_t bytes;
+	unsigned long long id;
+	struct CUctx_st *context;
+	enum kind kind;
+};
+
+enum todo_kind { COPY, KERNEL, EVENT };
+
+struct todo {
+	struct todo *next;
+	enum todo_kind kind;
+	void *to;
+	const void *from;
+	size_t bytes;
+	struct CUevent_st *event;
+	tauti_gpu_function function;
+	unsigned blocks, threads;
+	struct {
+		const void *from[SOURCES];
+		unsigned n;
+	} sources;
+	unsigned long long count;
+};
+
+struct CUstream_st {
+	struct CUctx_st *context;
+	struct todo *first, **last;
+	struct CUstream_st *next;
+};
+
+struct CUevent_st {
+	struct CUctx_st *context;
+	struct CUstream_st *stream; /* that it waits in; NULL: none */
+};
+
+struct CUmod_st {
+	struct CUctx_st *context;
+};
+
+static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+static bool initialised;
+static pid_t owner;
+static struct CUctx_st primary[DEVICES] = {
+	{ .device = 0, .alive = true }, { .device = 1, .alive = true },
+};
+static struct block blocks[MOST_BLOCKS]; /* by address */
+static int n_blocks, arena_fd = -1;
+static char *arena, *arena_alias;
+static unsigned long long last_id;
+static struct CUstream_st *streams;
+static struct fake_counts counts;
+static struct CUctx_st *newest;
+static __thread struct CUctx_st *stack[DEPTH];
+static __thread int depth;
+
+/* --- failures on demand -------------------------------------------------------------------*/
+
+static struct {
+	char name[64];
+	int nth, seen;
+	unsigned code;
+} failing;
+
+void fake_fail(const char *name, int nth, unsigned code)
+{
+	pthread_mutex_lock(&lock);
+	memset(&failing, 0, sizeof failing);
+	if (name)
+		snprintf(failing.name, sizeof failing.name, "%s", name);
+	failing.nth = nth;
+	failing.code = code;
+	pthread_mutex_unlock(&lock);
+}
+
+__attribute__((constructor)) static void read_wishes(void)
+{
+	const char *wish = getenv("FAKE_CUDA_FAIL");
+	char name[64];
+	int nth;
+	unsigned code;
+
+	if (wish && sscanf(wish, "%63[^:]:%d:%u", name, &nth, &code) == 3)
+		fake_fail(name, nth, code);
+}
+
+static unsigned entered(const char *name)
+{
+	pthread_mutex_lock(&lock);
+	if (!initialised || getpid() != owner)
+		return TAUTI_GPU_NOT_INITIALIZED;
+	if (strcmp(name, failing.name))
+		return 0;
+	failing.seen++;
+	return !failing.nth || failing.seen == failing.nth ? failing.code : 0;
+}
+
+static unsigned left(unsigned result)
+{
+	pthread_mutex_unlock(&lock);
+	return result;
+}
+
+#define ENTER \
+	do { \
+		unsigned wished = entered(__func__); \
+\
+		if (wished) \
+			return left(wished); \
+	} while (0)
+
+struct fake_counts fake_counts(void)
+{
+	struct fake_counts now;
+
+	pthread_mutex_lock(&lock);
+	now = counts;
+	now.blocks = 0;
+	for (int i = 0; i < n_blocks; i++)
+		now.blocks += blocks[i].kind < PINNED;
+	now.depth = depth;
+	pthread_mutex_unlock(&lock);
+	return now;
+}
+
+static unsigned fault(unsigned code)
+{
+	counts.faults++;
+	return code;
+}
+
+/* --- contexts -----------------------------------------------------------------------------*/
+
+static struct CUctx_st *current(void)
+{
+	return depth && stack[depth - 1] && stack[depth - 1]->alive ?
+		stack[depth - 1] : NULL;
+}
+
+tauti_gpu_result cuInit(unsigned flags)
+{
+	(void)flags;
+	pthread_mutex_lock(&lock);
+	if (!initialised) {
+		initialised = true;
+		owner = getpid();
+		arena_fd = memfd_create("fake-cuda", MFD_CLOEXEC);
+		if (arena_fd < 0 || ftruncate(arena_fd, (off_t)ARENA))
+			return left(UNKNOWN_ERROR);
+		arena = mmap(NULL, ARENA, PROT_NONE,
+			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+		arena_alias = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
+			MAP_SHARED | MAP_NORESERVE, arena_fd, 0);
+	}
+	return left(0);
+}
+
+tauti_gpu_result cuDeviceGetCount(int *n)
+{
+	ENTER;
+	*n = DEVICES;
+	return left(0);
+}
+
+tauti_gpu_result cuCtxCreate_v2(
+	tauti_gpu_context *context, unsigned flags, int device)
+{
+	ENTER;
+	(void)flags;
+	*context = calloc(1, sizeof **context);
+	(*context)->device = device;
+	(*context)->alive = true;
+	(*context)->older = newest;
+	newest = *context;
+	counts.contexts++;
+	if (depth < DEPTH)
+		stack[depth++] = *context;
+	return left(0);
+}
+
+static void drop_block(int i)
+{
+	if (blocks[i].kind == PINNED) {
+		free(blocks[i].alias);
+		counts.pinned--;
+	}
+	memmove(&blocks[i], &blocks[i + 1],
+		(size_t)(n_blocks - i - 1) * sizeof blocks[0]);
+	n_blocks--;
+}
+
+/* What was made in it goes with it; it is never given out again. */
+tauti_gpu_result cuCtxDestroy_v2(tauti_gpu_context context)
+{
+	ENTER;
+	context->alive = false;
+	counts.contexts--;
+	counts.streams -= context->n_streams;
+	counts.events -= context->n_events;
+	counts.modules -= context->n_modules;
+	for (int i = n_blocks - 1; i >= 0; i--)
+		if (blocks[i].context == context)
+			drop_block(i);
+	if (depth && stack[depth - 1] == context)
+		depth--;
+	return left(0);
+}
+
+tauti_gpu_result cuDevicePrimaryCtxRetain(tauti_gpu_context *context, int device)
+{
+	ENTER;
+	*context = &primary[device];
+	counts.contexts++;
+	return left(0);
+}
+
+tauti_gpu_result cuDevicePrimaryCtxRelease_v2(int device)
+{
+	ENTER;
+	(void)device;
+	counts.contexts--;
+	return left(0);
+}
+
+tauti_gpu_result cuCtxGetCurrent(tauti_gpu_context *context)
+{
+	ENTER;
+	*context = current();
+	return left(0);
+}
+
+tauti_gpu_result cuCtxSetCurrent(tauti_gpu_context context)
+{
+	ENTER;
+	if (!depth)
+		depth = 1;
+	stack[depth - 1] = context;
+	return left(0);
+}
+
+tauti_gpu_result cuCtxGetDevice(int *device)
+{
+	ENTER;
+	if (!current())
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	*device = current()->device;
+	return left(0);
+}
+
+tauti_gpu_result cuCtxPushCurrent_v2(tauti_gpu_context context)
+{
+	ENTER;
+	if (!context || !context->alive || depth == DEPTH)
+		return left(TAUTI_GPU_INVALID_CONTEXT);
+	stack[depth++] = context;
+	return left(0);
+}
+
+tauti_gpu_result cuCtxPopCurrent_v2(tauti_gpu_context *context)
+{
+	ENTER;
+	if (!depth)
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	*context = stack[--depth];
+	return left(0);
+}
+
+tauti_gpu_result cuDeviceGetAttribute(int *value, unsigned what, int device)
+{
+	ENTER;
+	(void)device;
+	*value = what == TAUTI_GPU_DEVICE_MAJOR ? MAJOR :
+		what == TAUTI_GPU_DEVICE_MINOR ? MINOR : PROCESSORS;
+	return left(0);
+}
+
+tauti_gpu_result cuGetErrorName(tauti_gpu_result result, const char **name)
+{
+	*name = result == TAUTI_GPU_OUT_OF_MEMORY ?
+		"CUDA_ERROR_OUT_OF_MEMORY" : "CUDA_ERROR_WISHED_FOR";
+	return 0;
+}
+
+/* --- memory -------------------------------------------------------------------------------*/
+
+static struct block *block_at(uint64_t at, size_t bytes)
+{
+	for (int i = 0; i < n_blocks; i++)
+		if (at >= blocks[i].at && at + bytes <=
+			blocks[i].at + blocks[i].bytes)
+			return &blocks[i];
+	return NULL;
+}
+
+static bool in_arena(uint64_t at)
+{
+	return arena && at >= (uint64_t)(uintptr_t)arena &&
+		at < (uint64_t)(uintptr_t)arena + ARENA;
+}
+
+/* Where the fake touches an address; NULL: nobody may. */
+static void *touchable(uint64_t at, size_t bytes)
+{
+	struct block *block = block_at(at, bytes);
+
+	if (block)
+		return block->alias + (at - block->at);
+	return in_arena(at) ? NULL : (void *)(uintptr_t)at;
+}
+
+static unsigned add_block(struct block block)
+{
+	int i = n_blocks;
+
+	if (n_blocks == MOST_BLOCKS)
+		return TAUTI_GPU_OUT_OF_MEMORY;
+	while (i && blocks[i - 1].at > block.at)
+		i--;
+	memmove(&blocks[i + 1], &blocks[i],
+		(size_t)(n_blocks - i) * sizeof blocks[0]);
+	blocks[i] = block;
+	blocks[i].id = ++last_id;
+	n_blocks++;
+	return 0;
+}
+
+/* The lowest gap: what was freed last is likely to be given out next. */
+static unsigned alloc(tauti_gpu_address *at, size_t bytes, enum kind kind)
+{
+	uint64_t from = (uint64_t)(uintptr_t)arena;
+	struct block block = { .bytes = bytes, .kind = kind,
+		.context = current() };
+
+	if (!block.context || !bytes)
+		return fault(TAUTI_GPU_INVALID_CONTEXT);
+	for (int i = 0; i < n_blocks; i++) {
+		if (!in_arena(blocks[i].at))
+			continue;
+		if (blocks[i].at >= from + bytes)
+			break;
+		from = (blocks[i].at + blocks[i].bytes + BOUNDARY - 1) /
+			BOUNDARY * BOUNDARY;
+	}
+	if (from + bytes > (uint64_t)(uintptr_t)arena + ARENA)
+		return TAUTI_GPU_OUT_OF_MEMORY;
+	block.at = from;
+	block.alias = arena_alias + (from - (uint64_t)(uintptr_t)arena);
+	*at = from;
+	return add_block(block);
+}
+
+static unsigned release(tauti_gpu_address at)
+{
+	for (int i = 0; i < n_blocks; i++)
+		if (blocks[i].at == at && blocks[i].kind < PINNED) {
+			drop_block(i);
+			return 0;
+		}
+	return at ? fault(TAUTI_GPU_INVALID_VALUE) : 0;
+}
+
+tauti_gpu_result cuMemAlloc_v2(tauti_gpu_address *at, size_t bytes)
+{
+	ENTER;
+	return left(alloc(at, bytes, OF_DEVICE));
+}
+
+tauti_gpu_result cuMemAllocManaged(
+	tauti_gpu_address *at, size_t bytes, unsigned flags)
+{
+	ENTER;
+	(void)flags;
+	return left(alloc(at, bytes, MANAGED));
+}
+
+tauti_gpu_result cuMemAllocAsync(
+	tauti_gpu_address *at, size_t bytes, tauti_gpu_stream stream)
+{
+	ENTER;
+	(void)stream;
+	return left(alloc(at, bytes, OF_POOL));
+}
+
+tauti_gpu_result cuMemFree_v2(tauti_gpu_address at)
+{
+	ENTER;
+	return left(release(at));
+}
+
+tauti_gpu_result cuMemFreeAsync(tauti_gpu_address at, tauti_gpu_stream stream)
+{
+	ENTER;
+	(void)stream;
+	return left(release(at));
+}
+
+tauti_gpu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
+{
+	struct block block = { .bytes = bytes, .kind = PINNED };
+
+	ENTER;
+	block.context = current();
+	if (!block.context || flags != TAUTI_GPU_PORTABLE)
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	block.alias = malloc(bytes);
+	block.at = (uint64_t)(uintptr_t)block.alias;
+	*memory = block.alias;
+	counts.pinned++;
+	return left(add_block(block));
+}
+
+tauti_gpu_result cuMemFreeHost(void *memory)
+{
+	ENTER;
+	if (!current())
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	for (int i = 0; i < n_blocks; i++)
+		if (blocks[i].kind == PINNED && blocks[i].alias == memory) {
+			drop_block(i);
+			return left(0);
+		}
+	return left(fault(TAUTI_GPU_INVALID_VALUE));
+}
+
+static unsigned attribute(void *data, unsigned what, const struct block *block,
+	uint64_t at)
+{
+	bool has_context = block && block->kind != OF_POOL;
+
+	(void)at;
+	switch (what) {
+	case TAUTI_GPU_POINTER_CONTEXT:
+		*(struct CUctx_st **)data =
+			has_context ? block->context : NULL;
+		return 0;
+	case TAUTI_GPU_POINTER_MEMORY_TYPE:
+		*(unsigned *)data = !block ? 0 : block->kind == PINNED ?
+			TAUTI_GPU_MEMORY_HOST : TAUTI_GPU_MEMORY_DEVICE;
+		return 0;
+	case TAUTI_GPU_POINTER_BUFFER_ID:
+		*(unsigned long long *)data = block ? block->id : 0;
+		return 0;
+	case TAUTI_GPU_POINTER_IS_MANAGED:
+		*(unsigned *)data = block && block->kind == MANAGED;
+		return 0;
+	case TAUTI_GPU_POINTER_DEVICE:
+		*(int *)data = block ? block->context->device : -2;
+		return 0;
+	case TAUTI_GPU_POINTER_RANGE_START:
+		*(tauti_gpu_address *)data = block ? block->at : 0;
+		return 0;
+	case TAUTI_GPU_POINTER_RANGE_BYTES:
+		*(size_t *)data = block ? block->bytes : 0;
+		return 0;
+	default:
+		return TAUTI_GPU_INVALID_VALUE;
+	}
+}
+
+tauti_gpu_result cuPointerGetAttribute(
+	void *data, unsigned what, tauti_gpu_address at)
+{
+	const struct block *block;
+
+	ENTER;
+	counts.id_questions++;
+	block = block_at(at, 1);
+	if (!block) /* of what it does not know it says that, asked for one */
+		return left(TAUTI_GPU_INVALID_VALUE);
+	return left(attribute(data, what, block, at));
+}
+
+tauti_gpu_result cuPointerGetAttributes(
+	unsigned n, unsigned *what, void **data, tauti_gpu_address at)
+{
+	const struct block *block;
+	unsigned result = 0;
+
+	ENTER;
+	counts.questions++;
+	block = block_at(at, 1);
+	for (unsigned i = 0; i < n && !result; i++)
+		result = attribute(data[i], what[i], block, at);
+	return left(result);
+}
+
+/* --- streams ------------------------------------------------------------------------------*/
+
+void fake_run(void *kernel, unsigned n_blocks, unsigned n_threads, void *out,
+	const void *sources, unsigned long long count);
+
+static void carry_out(struct CUstream_st *stream)
+{
+	struct todo *todo = stream->first;
+
+	if (!todo)
+		return;
+	stream->first = todo->next;
+	if (!stream->first)
+		stream->last = &stream->first;
+	if (todo->kind == COPY) {
+		memcpy(todo->to, todo->from, todo->bytes);
+		counts.copies++;
+	} else if (todo->kind == KERNEL) {
+		fake_run((void *)todo->function, todo->blocks, todo->threads,
+			todo->to, &todo->sources, todo->count);
+		counts.launches++;
+	} else if (todo->event) {
+		todo->event->stream = NULL;
+	}
+	free(todo);
+}
+
+static unsigned add(struct CUstream_st *stream, struct todo what)
+{
+	struct todo *todo;
+
+	if (!stream || !current() || stream->context != current())
+		return fault(TAUTI_GPU_INVALID_HANDLE);
+	todo = malloc(sizeof *todo);
+	*todo = what;
+	todo->next = NULL;
+	*stream->last = todo;
+	stream->last = &todo->next;
+	return 0;
+}
+
+tauti_gpu_result cuStreamCreate(tauti_gpu_stream *made, unsigned flags)
+{
+	ENTER;
+	(void)flags;
+	if (!current())
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	*made = calloc(1, sizeof **made);
+	(*made)->context = current();
+	(*made)->last = &(*made)->first;
+	(*made)->next = streams;
+	streams = *made;
+	counts.streams++;
+	current()->n_streams++;
+	return left(0);
+}
+
+tauti_gpu_result cuStreamQuery(tauti_gpu_stream stream)
+{
+	ENTER;
+	if (!stream->context->alive)
+		return left(TAUTI_GPU_INVALID_HANDLE);
+	carry_out(stream);
+	return left(stream->first ? TAUTI_GPU_NOT_READY : 0);
+}
+
+tauti_gpu_result cuStreamSynchronize(tauti_gpu_stream stream)
+{
+	ENTER;
+	if (!stream->context->alive)
+		return left(TAUTI_GPU_INVALID_HANDLE);
+	while (stream->first)
+		carry_out(stream);
+	return left(0);
+}
+
+tauti_gpu_result cuStreamDestroy_v2(tauti_gpu_stream stream)
+{
+	struct CUstream_st **at = &streams;
+
+	ENTER;
+	if (stream->first)
+		counts.faults++;
+	while (*at != stream)
+		at = &(*at)->next;
+	*at = stream->next;
+	stream->context->n_streams--;
+	free(stream);
+	counts.streams--;
+	return left(0);
+}
+
+tauti_gpu_result cuEventCreate(tauti_gpu_event *made, unsigned flags)
+{
+	ENTER;
+	if (!current() || flags != TAUTI_GPU_DISABLE_TIMING)
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	*made = calloc(1, sizeof **made);
+	(*made)->context = current();
+	counts.events++;
+	current()->n_events++;
+	return left(0);
+}
+
+tauti_gpu_result cuEventRecord(tauti_gpu_event event, tauti_gpu_stream stream)
+{
+	ENTER;
+	if (event->context != stream->context)
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
+	event->stream = stream;
+	return left(add(stream, (struct todo){ .kind = EVENT, .event = event }));
+}
+
+/* Each question carries out one thing. */
+tauti_gpu_result cuEventQuery(tauti_gpu_event event)
+{
+	ENTER;
+	if (!event->context->alive)
+		return left(TAUTI_GPU_INVALID_HANDLE);
+	if (event->stream)
+		carry_out(event->stream);
+	return left(event->stream ? TAUTI_GPU_NOT_READY : 0);
+}
+
+tauti_gpu_result cuEventDestroy_v2(tauti_gpu_event event)
+{
+	ENTER;
+	counts.faults += event->stream != NULL;
+	event->context->n_events--;
+	free(event);
+	counts.events--;
+	return left(0);
+}
+
+/* --- copies -------------------------------------------------------------------------------*/
+
+static bool is_device(uint64_t at, size_t bytes)
+{
+	const struct block *block = block_at(at, bytes);
+
+	return block && block->kind != PINNED;
+}
+
+static unsigned copy(uint64_t to, uint64_t from, size_t bytes, bool to_device,
+	bool from_device, tauti_gpu_stream stream)
+{
+	struct todo todo = { .kind = COPY, .bytes = bytes };
+
+	if (is_device(to, bytes) != to_device ||
+		is_device(from, bytes) != from_device)
+		return fault(TAUTI_GPU_INVALID_VALUE);
+	todo.to = touchable(to, bytes);
+	todo.from = touchable(from, bytes);
+	return todo.to && todo.from ? add(stream, todo) :
+		fault(TAUTI_GPU_INVALID_VALUE);
+}
+
+static uint64_t number(const void *at)
+{
+	return (uint64_t)(uintptr_t)at;
+}
+
+tauti_gpu_result cuMemcpyDtoHAsync_v2(void *to, tauti_gpu_address from,
+	size_t bytes, tauti_gpu_stream stream)
+{
+	ENTER;
+	return left(copy(number(to), from, bytes, false, true, stream));
+}
+
+tauti_gpu_result cuMemcpyHtoDAsync_v2(tauti_gpu_address to, const void *from,
+	size_t bytes, tauti_gpu_stream stream)
+{
+	ENTER;
+	return left(copy(to, number(from), bytes, true, false, stream));
+}
+
+tauti_gpu_result cuMemcpyAsync(tauti_gpu_address to, tauti_gpu_address from,
+	size_t bytes, tauti_gpu_stream stream)
+{
+	ENTER;
+	return left(copy(to, from, bytes, true, true, stream));
+}
+
+/* As the null stream has it: after all that was begun. */
+static unsigned copy_now(uint64_t to, uint64_t from, size_t bytes)
+{
+	void *into = touchable(to, bytes);
+	const void *source = touchable(from, bytes);
+
+	for (struct CUstream_st *s = streams; s; s = s->next)
+		while (s->first)
+			carry_out(s);
+	if (!into || !source || !current())
+		return fault(TAUTI_GPU_INVALID_VALUE);
+	memcpy(into, source, bytes);
+	return 0;
+}
+
+tauti_gpu_result cuMemcpyHtoD_v2(
+	tauti_gpu_address to, const void *from, size_t bytes)
+{
+	ENTER;
+	return left(copy_now(to, number(from), bytes));
+}
+
+tauti_gpu_result cuMemcpyDtoH_v2(
+	void *to, tauti_gpu_address from, size_t bytes)
+{
+	ENTER;
+	return left(copy_now(number(to), from, bytes));
+}
+
+tauti_gpu_result cuMemsetD32_v2(tauti_gpu_address at, unsigned word, size_t n)
+{
+	unsigned *to;
+
+	ENTER;
+	to = touchable(at, n * sizeof word);
+	for (size_t i = 0; to && i < n; i++)
+		to[i] = word;
+	return left(to ? 0 : fault(TAUTI_GPU_INVALID_VALUE));
+}
+
+/* --- kernels ------------------------------------------------------------------------------*/
+
+tauti_gpu_result cuModuleLoadData(tauti_gpu_module *made, const void *image)
+{
+	char wanted[64];
+
+	ENTER;
+	snprintf(wanted, sizeof wanted, "fake code for sm_%d%d", MAJOR, MINOR);
+	if (!current() || strcmp(image, wanted))
+		return left(fault(INVALID_IMAGE));
+	*made = calloc(1, sizeof **made);
+	(*made)->context = current();
+	counts.modules++;
+	current()->n_modules++;
+	return left(0);
+}
+
+tauti_gpu_result cuModuleGetFunction(
+	tauti_gpu_function *function, tauti_gpu_module module, const char *name)
+{
+	Dl_info me;
+	void *library;
+
+	ENTER;
+	if (module->context != current() || !dladdr((void *)&lock, &me))
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
+	library = dlopen(me.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
+	*function = library ? dlsym(library, name) : NULL;
+	if (library)
+		dlclose(library);
+	return left(*function ? 0 : NOT_FOUND);
+}
+
+tauti_gpu_result cuModuleUnload(tauti_gpu_module module)
+{
+	ENTER;
+	module->context->n_modules--;
+	free(module);
+	counts.modules--;
+	return left(0);
+}
+
+tauti_gpu_result cuLaunchKernel(tauti_gpu_function function, unsigned grid_x,
+	unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
+	unsigned block_z, unsigned shared_bytes, tauti_gpu_stream stream,
+	void **arguments, void **extra)
+{
+	struct todo todo = { .kind = KERNEL, .function = function,
+		.blocks = grid_x, .threads = block_x };
+
+	ENTER;
+	if (grid_y * grid_z * block_y * block_z != 1 || shared_bytes || extra ||
+		!grid_x || block_x > 1024)
+		return left(fault(TAUTI_GPU_INVALID_VALUE));
+	todo.to = touchable((uint64_t)*(uintptr_t *)arguments[0], 1);
+	memcpy(&todo.sources, arguments[1], sizeof todo.sources);
+	memcpy(&todo.count, arguments[2], sizeof todo.count);
+	if (!todo.to || !todo.sources.n || todo.sources.n > SOURCES)
+		return left(fault(ILLEGAL_ADDRESS));
+	for (unsigned i = 0; i < todo.sources.n; i++) {
+		uint64_t at = number(todo.sources.from[i]);
+
+		if (!is_device(at, 1))
+			return left(fault(ILLEGAL_ADDRESS));
+		todo.sources.from[i] = touchable(at, 1);
+	}
+	return left(add(stream, todo));
+}
+
+/* --- between processes --------------------------------------------------------------------*/
+
+struct handle { /* in the 64 bytes of a handle */
+	uint64_t mark;
+	int32_t pid, fd;
+	uint64_t offset, bytes;
+};
+enum { MARK = 0x7a0be5 };
+
+tauti_gpu_result cuIpcGetMemHandle(
+	tauti_gpu_handle *handle, tauti_gpu_address at)
+{
+	struct handle inside = { .mark = MARK };
+	const struct block *block;
+
+	ENTER;
+	block = block_at(at, 1);
+	if (!block || block->kind != OF_DEVICE)
+		return left(fault(TAUTI_GPU_INVALID_VALUE));
+	inside.pid = getpid();
+	inside.fd = arena_fd;
+	inside.offset = block->at - number(arena);
+	inside.bytes = block->bytes;
+	memset(handle, 0, sizeof *handle);
+	memcpy(handle, &inside, sizeof inside);
+	return left(0);
+}
+
+tauti_gpu_result cuIpcOpenMemHandle_v2(
+	tauti_gpu_address *at, tauti_gpu_handle handle, unsigned flags)
+{
+	struct block block = { .kind = OF_PEER };
+	struct handle inside;
+	char path[64];
+	char *view, *alias;
+	uint64_t past;
+	int fd;
+
+	ENTER;
+	memcpy(&inside, &handle, sizeof inside);
+	if (inside.mark != MARK || inside.pid == getpid() || !current() ||
+		flags != TAUTI_GPU_LAZY_PEER)
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
+	snprintf(path, sizeof path, "/proc/%d/fd/%d", inside.pid, inside.fd);
+	fd = open(path, O_RDWR | O_CLOEXEC);
+	if (fd < 0)
+		return left(TAUTI_GPU_INVALID_HANDLE);
+	past = inside.offset % PAGE;
+	alias = mmap(NULL, inside.bytes + past, PROT_READ | PROT_WRITE,
+		MAP_SHARED, fd, (off_t)(inside.offset - past));
+	close(fd);
+	view = mmap(NULL, inside.bytes + past, PROT_NONE,
+		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (alias == MAP_FAILED || view == MAP_FAILED)
+		return left(fault(UNKNOWN_ERROR));
+	block.at = number(view + past);
+	block.alias = alias + past;
+	block.bytes = inside.bytes;
+	block.context = current();
+	*at = block.at;
+	counts.peers++;
+	return left(add_block(block));
+}
+
+tauti_gpu_result cuIpcCloseMemHandle(tauti_gpu_address at)
+{
+	ENTER;
+	for (int i = 0; i < n_blocks; i++)
+		if (blocks[i].kind == OF_PEER && blocks[i].at == at) {
+			uint64_t past = at % PAGE;
+
+			munmap(blocks[i].alias - past, blocks[i].bytes + past);
+			munmap((void *)(uintptr_t)(at - past),
+				blocks[i].bytes + past);
+			counts.peers--;
+			drop_block(i);
+			return left(0);
+		}
+	return left(fault(TAUTI_GPU_INVALID_HANDLE));
+}

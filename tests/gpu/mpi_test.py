@@ -1,0 +1,240 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""All-reduces of a device's memory by an MPI program that was not rebuilt, over a
+driver without a device (fake_cuda.c): one that dies when the host touches the device's
+memory, and tells what was left behind. TAUT_MPI_COLL_LIB is Taut's object, TAUT_LIB
+libtaut.so, TAUT_FAKE_CUDA and TAUT_FAKE_NVRTC the driver and compiler."""
+
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import unittest
+
+HERE = pathlib.Path(__file__).parent
+ROOT = HERE.parents[1]
+OBJECT = os.environ.get("TAUT_MPI_COLL_LIB", "")
+CUDA = os.environ.get("TAUT_FAKE_CUDA", "")
+NVRTC = os.environ.get("TAUT_FAKE_NVRTC", "")
+LAUNCH = {
+    "openmpi": ["--allow-run-as-root", "--oversubscribe"]
+    + ["--mca", "mpi_yield_when_idle", "1"],
+    "mpich": [],
+}
+PATIENCE_S = 110
+TABLES = {
+    "taut": "* * 1024 taut device\n* * 1024 taut\n",
+    "peer": "* * 1024 peer device\n",
+    "mixed": "* * 1024 taut device\n* * 65536 peer device\n",
+}
+
+
+def has(flavour):
+    return all(shutil.which(tool + "." + flavour) for tool in ("mpicc", "mpirun"))
+
+
+def environment():
+    env = dict(os.environ, OMP_NUM_THREADS="1")
+    for name in list(env):
+        if name.startswith(("OMPI_", "PMI", "HYD", "TAUT_RECORD")):
+            del env[name]
+    return env
+
+
+class Common:
+    flavour = ""
+
+    @classmethod
+    def setUpClass(cls):
+        if not has(cls.flavour):
+            raise unittest.SkipTest("no %s here" % cls.flavour)
+        cls.room = tempfile.TemporaryDirectory()
+        cls.folder = pathlib.Path(cls.room.name)
+        cls.program = cls.compiled("device", CUDA, "-Wl,-rpath," + os.path.dirname(CUDA))
+        # what the driver has is looked for at the first call
+        words = ["-DLATE", "-Dmain=late_main", "-shared", "-fPIC", "-Wl,-z,lazy", "-ldl"]
+        library = cls.compiled("liblate.so", *words)
+        main = cls.folder / "main.c"
+        main.write_text("int main(int n, char **words) { return late_main(n, words); }\n")
+        cls.late = str(cls.folder / "late")
+        words = ["-w", "-o", cls.late, main, library, "-Wl,-rpath," + cls.room.name]
+        subprocess.run(["cc", *words, "-Wl,--allow-shlib-undefined"], check=True)
+        for name, text in TABLES.items():
+            (cls.folder / name).write_text(text)
+
+    @classmethod
+    def compiled(cls, name, *words):
+        program = str(cls.folder / name)
+        folders = ["-I%s" % (ROOT / path) for path in ("", "src", "include")]
+        subprocess.run(
+            ["mpicc." + cls.flavour, "-O1", "-w", *folders, "-o", program, HERE / "device.c"]
+            + list(words),
+            check=True,
+        )
+        return program
+
+    @classmethod
+    def tearDownClass(cls):
+        cls.room.cleanup()
+
+    def launch(self, words, table, n=3, env=None):
+        own = {
+            "LD_PRELOAD": OBJECT,
+            "TAUT_MPI_AFTER": "0",
+            "TAUT_MPI_SAY": "1",
+            "TAUT_MPI_PART": "65536",
+            "TAUT_MPI_TABLE": self.folder / table,
+            "TAUT_NVRTC": NVRTC,
+            "TAUT_FAKE_CUDA": CUDA,
+            **(env or {}),
+        }
+        command = ["mpirun." + self.flavour, *LAUNCH[self.flavour], "-n", str(n)]
+        command += ["env"] + ["%s=%s" % item for item in own.items()]
+        return subprocess.run(
+            command + [str(w) for w in words],
+            env=environment(),
+            capture_output=True,
+            text=True,
+            timeout=PATIENCE_S,
+            check=False,
+        )
+
+    def run_parts(self, *parts, table="taut", line="by way of the host", **options):
+        done = self.launch([self.program, *parts], table, **options)
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        told = "".join("%s done\n" % p for p in parts)
+        self.assertTrue(done.stdout.startswith(told), done.stdout)
+        self.assertIn(line, done.stderr)
+        return done
+
+    def test_by_way_of_the_host(self):
+        self.run_parts("kinds", "sizes", n=2)
+        self.run_parts("kinds", "places", "no_context", "begun", "reuse")
+        self.run_parts("communicators", "sizes", n=4)
+
+    def test_over_ucx(self):
+        self.run_parts("begun", "places", env={"TAUT_ENGINE": "ucx"})
+
+    def test_by_the_devices(self):
+        line = "by the ranks' devices"
+        self.run_parts("kinds", "sizes", table="peer", line=line, n=2)
+        env = {"TELL": "1"}
+        parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators"]
+        done = self.run_parts(*parts, table="peer", line=line, env=env)
+        self.assertIn("launches some", done.stdout)
+        self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)
+
+    def test_without_a_compiler_sums_are_the_hosts(self):
+        for env in ({"TAUT_NVRTC": "/nowhere/libnvrtc.so"}, {"FAKE_NVRTC_FAIL": "1"}):
+            done = self.run_parts("kinds", table="peer", env={"TELL": "1", **env})
+            self.assertIn("sums are made on the host", done.stderr)
+            self.assertIn("launches none", done.stdout)
+
+    def test_one_rank_that_cannot_leaves_all_to_the_host(self):
+        code = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in 1) export %s;; esac; exec "$@"'
+        wish = "FAKE_CUDA_FAIL=cuIpcGetMemHandle:1:801"
+        words = ["sh", "-c", code % wish, "sh", self.program, "places", "communicators"]
+        done = self.launch(words, "peer")
+        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+        self.assertIn("rank 1 of 3: cuIpcGetMemHandle: CUDA_ERROR_WISHED_FOR", done.stderr)
+
+    def test_the_program_of_the_bench(self):
+        """It checks its sums; times over a driver without a device say nothing."""
+        program = str(self.folder / "coll_gpu")
+        folders = ["-I%s" % (ROOT / path) for path in ("src", "include")]
+        words = ["-O1", "-w", *folders, "-o", program, ROOT / "bench/coll_gpu.c", "-ldl"]
+        subprocess.run(["mpicc." + self.flavour, *words], check=True)
+        env = {"LD_LIBRARY_PATH": os.path.dirname(CUDA)}
+        for mode, table in (("device", "taut"), ("device", "peer"), ("host", "/dev/null")):
+            done = self.launch([program, mode, "1", "4096", "300000"], table, env=env)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            sizes = [line.split()[0] for line in done.stdout.splitlines()]
+            self.assertEqual(sizes, ["4096", "300000"])
+
+    def test_nothing_is_known_of_devices_without_a_table(self):
+        done = self.launch([self.program, "late"], "/dev/null", n=2)
+        self.assertNotIn("are Taut's", done.stderr)
+
+    def test_a_driver_that_comes_late(self):
+        done = self.launch([self.late, "late"], "taut")
+        self.assertEqual(done.stdout, "late done\n", done.stderr)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        self.assertIn("are Taut's", done.stderr)
+
+    def test_a_driver_that_fails_ends_the_call_on_all_ranks(self):
+        for wish in ("cuMemcpyDtoHAsync_v2", "cuMemcpyHtoDAsync_v2", "cuEventQuery"):
+            done = self.launch([self.program, "fails"], "taut", env={"WISH": wish})
+            self.assertEqual((done.returncode, done.stdout), (0, "fails done\n"), done.stderr)
+            self.assertIn("CUDA_ERROR_WISHED_FOR (700)", done.stderr)
+            self.assertIn("rank 1", done.stderr)
+        for wish in ("cuLaunchKernel", "cuMemcpyAsync"):
+            done = self.launch([self.program, "fails"], "peer", env={"WISH": wish})
+            self.assertEqual((done.returncode, done.stdout), (0, "fails done\n"), done.stderr)
+        done = self.launch([self.program, "fails_begun"], "taut")
+        self.assertEqual((done.returncode, done.stdout), (0, "fails_begun done\n"), done.stderr)
+
+
+class OpenMpi(Common, unittest.TestCase):
+    flavour = "openmpi"
+
+
+class Mpich(Common, unittest.TestCase):
+    flavour = "mpich"
+
+
+class Frees(unittest.TestCase):
+    """Functions of CUDA that Taut's object stands before reach the real ones."""
+
+    RUNTIME = "int cudaFree(void *at) { return at ? %d : 0; }\n"
+    USER = "int cudaFree(void *at);\nint use(void *at) { return cudaFree(at); }\n"
+    PROGRAM = """
+#include <dlfcn.h>
+#include <stdio.h>
+int main(int n, char **names)
+{
+	for (int i = 1; i < n; i++) {
+		void *library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
+		int (*use)(void *) = library ? dlsym(library, "use") : 0;
+		for (int k = 0; use && k < 3; k++)
+			printf("%d ", use(&n));
+	}
+	return 0;
+}
+"""
+
+    def made(self, folder, name, text, *words):
+        source = folder / (name + ".c")
+        source.write_text(text)
+        out = folder / name
+        subprocess.run(["cc", "-w", "-o", out, source, *words], check=True)
+        return str(out)
+
+    def test_of_the_runtime_that_the_caller_was_linked_with(self):
+        """Two of them, each opened for one user alone, as Python opens modules."""
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            users = []
+            for k in (11, 12):
+                words = ["-shared", "-fPIC"]
+                runtime = self.made(folder, "libcudart.so.%d" % k, self.RUNTIME % k, *words)
+                words += [runtime, "-Wl,-rpath," + name]
+                users.append(self.made(folder, "libuser%d.so" % k, self.USER, *words))
+            program = self.made(folder, "program", self.PROGRAM, "-ldl")
+            for preload in ("", OBJECT):
+                told = subprocess.run(
+                    [program, *users],
+                    env=dict(os.environ, LD_PRELOAD=preload),
+                    capture_output=True,
+                    text=True,
+                    check=True,
+                )
+                self.assertEqual(told.stdout, "11 11 11 12 12 12 ")
+
+
+if __name__ == "__main__":
+    if not OBJECT or not CUDA or not (has("openmpi") or has("mpich")):
+        print("no MPI here, or no fake driver: it is built with the unit tests")
+        sys.exit(77)
+    unittest.main(verbosity=2)
