@@ -81,14 +81,18 @@ static bool has_way(struct tauti_shm *it, const uint32_t *peers,
 	return true;
 }
 
-static void send_now(struct tauti_shm *it, const uint32_t *peers,
+bool tauti_shm_send_now(struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes)
 {
-	uint32_t slot = is_short(bytes) ? TAUTI_SHM_INLINE :
-		fill_slot(it, data, bytes, n_peers);
+	uint32_t slot = TAUTI_SHM_INLINE;
 
+	if (!has_way(it, peers, n_peers, bytes))
+		return false;
+	if (!is_short(bytes))
+		slot = fill_slot(it, data, bytes, n_peers);
 	for (uint32_t i = 0; i < n_peers; i++)
 		put(it, it->number_of[peers[i]], tag, bytes, slot, data);
+	return true;
 }
 
 static struct tauti_shm_queued *queued(const struct tauti_shm *it,
@@ -127,6 +131,22 @@ static void enqueue(struct tauti_shm *it, struct tauti_shm_queued *message)
 		set_full(it, true);
 }
 
+taut_status tauti_shm_send_later(struct tauti_shm *it, const uint32_t *peers,
+	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes,
+	struct taut_coll_request *request, struct taut_error *err)
+{
+	struct tauti_shm_queued *message = queued(it, peers, n_peers);
+
+	if (!message)
+		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
+	message->request = request;
+	message->data = data;
+	message->tag = tag;
+	message->bytes = bytes;
+	enqueue(it, message);
+	return TAUT_OK;
+}
+
 static taut_status check(const struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, size_t bytes, struct taut_error *err)
 {
@@ -153,24 +173,15 @@ taut_status tauti_shm_send(void *engine, const uint32_t *peers,
 	struct taut_coll_request *request, struct taut_error *err)
 {
 	struct tauti_shm *it = engine;
-	struct tauti_shm_queued *message;
 	taut_status status = check(it, peers, n_peers, bytes, err);
 
 	if (status != TAUT_OK)
 		return status;
-	if (has_way(it, peers, n_peers, (uint32_t)bytes)) {
-		send_now(it, peers, n_peers, tag, data, (uint32_t)bytes);
-		request->done(request, TAUT_OK);
-		return TAUT_OK;
-	}
-	message = queued(it, peers, n_peers);
-	if (!message)
-		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
-	message->request = request;
-	message->data = data;
-	message->tag = tag;
-	message->bytes = (uint32_t)bytes;
-	enqueue(it, message);
+	if (!tauti_shm_send_now(
+			it, peers, n_peers, tag, data, (uint32_t)bytes))
+		return tauti_shm_send_later(it, peers, n_peers, tag, data,
+			(uint32_t)bytes, request, err);
+	request->done(request, TAUT_OK);
 	return TAUT_OK;
 }
 
