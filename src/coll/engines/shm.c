@@ -135,7 +135,7 @@ static void find_own(struct tauti_shm *it, const uint32_t *rank_of)
 	it->slots = tauti_shm_slots(layout, it->map.base, me);
 	it->n_free = layout->n_slots;
 	for (uint32_t i = 0; i < layout->n_slots; i++)
-		it->free[i] = layout->n_slots - 1 - i;
+		it->free[i] = i;
 }
 
 taut_status tauti_shm_engine_create(const struct tauti_shm_map *map,

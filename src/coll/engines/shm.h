@@ -208,8 +208,8 @@ struct tauti_shm {
 
 	unsigned char *slots;            /* this rank's */
 	struct tauti_shm_word *readers;
-	uint32_t n_free, n_busy;
-	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* the last one is the warmest */
+	uint32_t n_free, n_busy, first_free;
+	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* a ring: from first_free on, n_free */
 	uint32_t busy[TAUTI_SHM_MOST_SLOTS]; /* the oldest first */
 	struct tauti_shm_queued *queue, **queue_end;
 

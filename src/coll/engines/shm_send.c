@@ -12,6 +12,23 @@ static bool is_read(const struct tauti_shm *it, uint32_t slot)
 		memory_order_acquire) == 0;
 }
 
+static void free_one(struct tauti_shm *it, uint32_t slot)
+{
+	it->free[(it->first_free + it->n_free++) % TAUTI_SHM_MOST_SLOTS] = slot;
+}
+
+/* There must be one. The one that was free for longest: the caches of those who read
+ * it have let go of it. To write where another core has just read is to wait for
+ * that core, line by line. */
+static uint32_t take_free(struct tauti_shm *it)
+{
+	uint32_t slot = it->free[it->first_free];
+
+	it->first_free = (it->first_free + 1) % TAUTI_SHM_MOST_SLOTS;
+	it->n_free--;
+	return slot;
+}
+
 /* Slots that all have read, from the oldest on; behind one that somebody still
  * needs only when there is no other. */
 static void collect(struct tauti_shm *it)
@@ -23,7 +40,7 @@ static void collect(struct tauti_shm *it)
 		bool look = n_kept == 0 || (all && it->n_free == 0);
 
 		if (look && is_read(it, it->busy[i]))
-			it->free[it->n_free++] = it->busy[i];
+			free_one(it, it->busy[i]);
 		else
 			it->busy[n_kept++] = it->busy[i];
 	}
@@ -40,7 +57,7 @@ static bool any_slot(struct tauti_shm *it)
 static uint32_t fill_slot(struct tauti_shm *it, const void *data,
 	uint32_t bytes, uint32_t n_readers)
 {
-	uint32_t slot = it->free[--it->n_free];
+	uint32_t slot = take_free(it);
 
 	it->busy[it->n_busy++] = slot;
 	atomic_store_explicit(&it->readers[slot].value, n_readers,
