@@ -17,15 +17,21 @@ static void free_one(struct tauti_shm *it, uint32_t slot)
 	it->free[(it->first_free + it->n_free++) % TAUTI_SHM_MOST_SLOTS] = slot;
 }
 
-/* There must be one. The one that was free for longest: the caches of those who read
- * it have let go of it. To write where another core has just read is to wait for
- * that core, line by line. */
-static uint32_t take_free(struct tauti_shm *it)
+enum { WARM_BYTES = 8 << 10 }; /* that a first cache holds, beside the rest */
+
+/* There must be one. For a long message the one that was free for longest: the
+ * caches of those who read it have let go of it. To write where another core has
+ * just read is to wait for that core, line by line. What is short is a matter of
+ * few lines, of which the last slot's are the nearest. */
+static uint32_t take_free(struct tauti_shm *it, uint32_t bytes)
 {
 	uint32_t slot = it->free[it->first_free];
 
-	it->first_free = (it->first_free + 1) % TAUTI_SHM_MOST_SLOTS;
 	it->n_free--;
+	if (bytes <= WARM_BYTES)
+		return it->free[(it->first_free + it->n_free) %
+			TAUTI_SHM_MOST_SLOTS];
+	it->first_free = (it->first_free + 1) % TAUTI_SHM_MOST_SLOTS;
 	return slot;
 }
 
@@ -57,7 +63,7 @@ static bool any_slot(struct tauti_shm *it)
 static uint32_t fill_slot(struct tauti_shm *it, const void *data,
 	uint32_t bytes, uint32_t n_readers)
 {
-	uint32_t slot = take_free(it);
+	uint32_t slot = take_free(it, bytes);
 
 	it->busy[it->n_busy++] = slot;
 	atomic_store_explicit(&it->readers[slot].value, n_readers,
