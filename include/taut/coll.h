@@ -178,6 +178,20 @@ struct taut_coll_request { /* the caller's memory, until done() */
 	void (*done)(struct taut_coll_request *request, taut_status status);
 };
 
+/* All of an all-reduce by FLAT, of one pass: into = ((0 op 1) op 2) .., by rank, of
+ * what each rank has in `from`; into may be from. The caller's memory, until done(). */
+struct taut_coll_flat {
+	struct taut_coll_request request;
+	uint64_t tag;
+	enum taut_type type;
+	enum taut_reduction reduction;
+	void *into;
+	const void *from;
+	void *beside;  /* room for as many elements; nothing, on ranks 0 and 1 */
+	uint64_t count;
+	uint32_t peer; /* whose message has another length: after TAUT_EMATCH */
+};
+
 struct taut_coll_engine {
 	const char *name;
 	uint64_t max_message_bytes; /* 0: any */
@@ -194,6 +208,11 @@ struct taut_coll_engine {
 		enum taut_type type, enum taut_reduction reduction, void *into,
 		const void *from, size_t count,
 		struct taut_coll_request *request, struct taut_error *err);
+	/* What the schedule of FLAT does, of all ranks that the engine has, in one:
+	 * the same messages, so that another rank may send and receive them one
+	 * by one. NULL: the engine has no such thing; the caller takes the steps. */
+	taut_status (*flat)(void *engine, struct taut_coll_flat *flat,
+		struct taut_error *err);
 	/* Moves what can be moved. TAUT_EIO: a peer is gone, or the engine's
 	 * network; nothing moves any more. */
 	taut_status (*progress)(void *engine, struct taut_error *err);

@@ -257,22 +257,40 @@ static void keep_limits(const struct taut_comm *comm,
 		call->root = 0;
 }
 
-/* A call that is one; without an output, a barrier's. */
-static taut_status start(struct taut_comm *comm,
+/* Of a call that is one. */
+static void resolve(const struct taut_comm *comm, struct taut_coll_call *call)
+{
+	uint64_t bytes = call->count * taut_type_bytes(call->type);
+
+	choose_way(comm, call, bytes);
+	keep_limits(comm, call, bytes);
+}
+
+/* But for their memory. */
+static bool is_alike(
+	const struct taut_coll_call *a, const struct taut_coll_call *b)
+{
+	return a->count == b->count && a->verb == b->verb &&
+		a->type == b->type && a->reduction == b->reduction &&
+		a->root == b->root && a->way == b->way &&
+		a->pass_bytes == b->pass_bytes &&
+		a->passes_at_once == b->passes_at_once &&
+		a->ordered == b->ordered;
+}
+
+/* Calls often come alike, one after another: what was found of one holds for the
+ * next. */
+static taut_status start_known(struct taut_comm *comm,
 	const struct taut_coll_call *call,
 	void (*done)(void *context, taut_status status), void *context,
 	struct taut_error *reterr)
 {
-	struct taut_coll_call resolved = *call;
-	uint64_t bytes;
+	struct taut_coll_call *known = &comm->known;
 
-	if (!resolved.input)
-		resolved.input = resolved.output;
-	bytes = resolved.count * taut_type_bytes(resolved.type);
-	choose_way(comm, &resolved, bytes);
-	keep_limits(comm, &resolved, bytes);
-	return tauti_run_start(comm->hub, comm->channel, &resolved, done,
-		context, reterr);
+	known->input = call->input ? call->input : call->output;
+	known->output = call->output;
+	return tauti_run_start(comm->hub, comm->channel, known, done, context,
+		reterr);
 }
 
 taut_status taut_comm_start(struct taut_comm *comm,
@@ -285,6 +303,8 @@ taut_status taut_comm_start(struct taut_comm *comm,
 
 	if (status)
 		return status;
+	if (call->count && call->output && is_alike(call, &comm->asked))
+		return start_known(comm, call, done, context, reterr);
 	fault = fault_of(comm, call);
 	if (fault)
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
@@ -294,7 +314,9 @@ taut_status taut_comm_start(struct taut_comm *comm,
 		done(context, TAUT_OK);
 		return TAUT_OK;
 	}
-	return start(comm, call, done, context, reterr);
+	comm->asked = comm->known = *call;
+	resolve(comm, &comm->known);
+	return start_known(comm, call, done, context, reterr);
 }
 
 /* --- moving on -------------------------------------------------------------------------*/
@@ -414,14 +436,17 @@ enum { FLAT_BARRIER_RANKS = 64 };
 
 taut_status taut_comm_barrier(struct taut_comm *comm, struct taut_error *reterr)
 {
-	const struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
 		.type = TAUT_UINT8, .count = 1, .reduction = TAUT_MAX,
 		.way = comm->hub->n_ranks <= FLAT_BARRIER_RANKS ?
 			TAUT_WAY_FLAT : TAUT_WAY_AUTO };
 	struct waiting waiting = { .over = false };
 	taut_status status = tauti_hub_check(comm->hub, reterr);
 
-	if (!status)
-		status = start(comm, &call, note_over, &waiting, reterr);
+	if (!status) {
+		resolve(comm, &call);
+		status = tauti_run_start(comm->hub, comm->channel, &call,
+			note_over, &waiting, reterr);
+	}
 	return finish(comm, status, &waiting, reterr);
 }

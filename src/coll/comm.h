@@ -7,6 +7,9 @@
 struct taut_comm {
 	struct tauti_hub *hub; /* with its twins */
 	uint32_t channel;
+	/* The last call that was checked, as it came and with all that it got;
+	 * count 0: none. */
+	struct taut_coll_call asked, known;
 };
 
 /* The first of a hub that is made; on failure the engine is still the caller's. */

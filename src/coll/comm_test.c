@@ -186,6 +186,54 @@ static void test_all(void **state)
 			run_job(n, mode, (n + (uint32_t)mode) % 2, body_all);
 }
 
+/* Each call differs in one thing from the one before. */
+static void body_alike(struct rank *rank)
+{
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
+		.type = TAUT_INT32, .count = 64, .reduction = TAUT_SUM };
+
+	run_call(rank, call, false);
+	run_call(rank, call, true);
+	call.reduction = TAUT_MAX;
+	run_call(rank, call, false);
+	call.type = TAUT_INT64;
+	run_call(rank, call, false);
+	call.count = 65;
+	run_call(rank, call, false);
+	call.verb = TAUT_BROADCAST;
+	run_call(rank, call, false);
+	call.root = rank->job->n - 1;
+	run_call(rank, call, false);
+	call.root = 0;
+	run_call(rank, call, false);
+	call.verb = TAUT_ALLGATHER;
+	run_call(rank, call, false);
+}
+
+/* A call without memory is none, also after one that is like it. */
+static void check_no_output(void)
+{
+	float data = 1;
+	struct taut_coll_call call = { .output = &data, .count = 1 };
+	struct taut_comm *comm;
+
+	assert_int_equal(taut_comm_create_inproc(1, &comm, NULL), TAUT_OK);
+	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_OK);
+	call.output = NULL;
+	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_EINVAL);
+	call.count = 0;
+	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_OK);
+	taut_comm_destroy(comm);
+}
+
+static void test_alike(void **state)
+{
+	(void)state;
+	for (uint32_t n = 1; n <= 3; n++)
+		run_job(n, n % 2, false, body_alike);
+	check_no_output();
+}
+
 /* --- the order of the ranks ------------------------------------------------------------*/
 
 static float draw_float(uint32_t rank, uint64_t at)
@@ -841,6 +889,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_all),
+		cmocka_unit_test(test_alike),
 		cmocka_unit_test(test_ordered),
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_chain),

@@ -1,5 +1,6 @@
 /* Made-up worlds: ranks that are stepped in any order, over an engine that delivers
- * in any order, keeps copies or not, ends things at once or late. Never a deadlock,
+ * in any order, keeps copies or not, reduces or not, does all of FLAT in one or not,
+ * ends things at once or late. Never a deadlock,
  * never a wrong sum, never two messages of one tag; every crash an error on every
  * rank. TAUT_WORLDS=N runs other than 10,000, TAUT_WORLD_SEED=N one alone. */
 #include "tests/support/unit.h"
@@ -70,7 +71,7 @@ struct world {
 	uint64_t seed, random;
 	uint32_t n_ranks, n_channels, n_calls, window;
 	uint32_t eager, inlined; /* of 4 */
-	bool reduces, owned;
+	bool reduces, flats, owned;
 	uint32_t host_of[RANKS];
 	struct taut_coll_call calls[CHANNELS][CALLS];
 	struct taut_coll_engine table;
@@ -260,6 +261,84 @@ static taut_status fake_recv_reduce(void *engine, uint32_t peer, uint64_t tag,
 	return put_recv(rank, &half, request);
 }
 
+/* --- the engine: all of FLAT in one ----------------------------------------------------*/
+
+struct gathering {
+	struct taut_coll_request part; /* first: of each thing that it needs */
+	struct taut_coll_flat *flat;
+	struct rank *rank;
+	uint32_t n_left;
+	taut_status status;
+	char *come[RANKS];
+};
+
+static void sum_gathered(const struct gathering *it, uint32_t n_ranks)
+{
+	const struct taut_coll_flat *flat = it->flat;
+	size_t bytes = flat->count * taut_type_bytes(flat->type);
+	char *sum = it->come[it->rank->id];
+
+	memcpy(sum, flat->from, bytes);
+	memcpy(flat->into, it->come[0], bytes);
+	for (uint32_t i = 1; i < n_ranks; i++)
+		taut_reduce(flat->type, flat->reduction, flat->into,
+			flat->into, it->come[i], flat->count);
+}
+
+static void part_over(struct taut_coll_request *part, taut_status status)
+{
+	struct gathering *it = (struct gathering *)part;
+	struct taut_coll_request *request = &it->flat->request;
+
+	if (!it->status)
+		it->status = status;
+	if (--it->n_left)
+		return;
+	status = it->status;
+	if (!status)
+		sum_gathered(it, it->rank->world->n_ranks);
+	for (uint32_t i = 0; i < RANKS; i++)
+		free(it->come[i]);
+	free(it);
+	request->done(request, status);
+}
+
+static taut_status fake_flat(
+	void *engine, struct taut_coll_flat *flat, struct taut_error *err)
+{
+	struct rank *rank = engine;
+	uint32_t peers[RANKS] = { 0 }, n = 0;
+	uint32_t n_ranks = rank->world->n_ranks;
+	size_t bytes = flat->count * taut_type_bytes(flat->type);
+	struct gathering *it = calloc(1, sizeof *it);
+	taut_status status;
+
+	assert_non_null(it);
+	*it = (struct gathering){ .part.done = part_over, .flat = flat,
+		.rank = rank, .n_left = n_ranks + 1 };
+	for (uint32_t i = 0; i < n_ranks; i++) {
+		it->come[i] = malloc(bytes);
+		assert_non_null(it->come[i]);
+		if (i != rank->id)
+			peers[n++] = i;
+	}
+	status = fake_send(engine, peers, n, flat->tag, flat->from, bytes,
+		&it->part, err);
+	if (status) {
+		for (uint32_t i = 0; i < n_ranks; i++)
+			free(it->come[i]);
+		free(it);
+		return status;
+	}
+	for (uint32_t i = 0; i < n; i++)
+		assert_int_equal(fake_recv(engine, peers[i], flat->tag,
+			it->come[peers[i]], bytes, &it->part, err), TAUT_OK);
+	part_over(&it->part, TAUT_OK);
+	return TAUT_OK;
+}
+
+/* --- the engine: moving on -------------------------------------------------------------*/
+
 /* Some of what is over, in any order. */
 static taut_status fake_progress(void *engine, struct taut_error *err)
 {
@@ -397,6 +476,8 @@ static void draw_call(struct world *world, struct taut_coll_call *call)
 
 static void draw_world(struct world *world, uint64_t seed)
 {
+	uint64_t n_hosts;
+
 	memset(world, 0, sizeof *world);
 	world->seed = world->random = seed;
 	world->n_ranks = 1 + (uint32_t)pick(world, RANKS);
@@ -406,9 +487,11 @@ static void draw_world(struct world *world, uint64_t seed)
 	world->eager = (uint32_t)pick(world, 5);
 	world->inlined = (uint32_t)pick(world, 5);
 	world->reduces = pick(world, 2);
+	world->flats = pick(world, 2);
 	world->owned = pick(world, 2);
+	n_hosts = pick(world, 2) ? 3 : 1;
 	for (uint32_t i = 0; i < world->n_ranks; i++)
-		world->host_of[i] = (uint32_t)pick(world, 3);
+		world->host_of[i] = (uint32_t)pick(world, n_hosts);
 	for (uint32_t c = 0; c < world->n_channels; c++)
 		for (uint32_t k = 0; k < world->n_calls; k++)
 			draw_call(world, &world->calls[c][k]);
@@ -420,6 +503,7 @@ static void draw_world(struct world *world, uint64_t seed)
 		.max_message_bytes = pick(world, 3) ? 0 : 64,
 		.send = fake_send, .recv = fake_recv,
 		.recv_reduce = world->reduces ? fake_recv_reduce : NULL,
+		.flat = world->flats ? fake_flat : NULL,
 		.progress = fake_progress, .wait = fake_wait,
 		.wake = fake_wake, .arrived = fake_arrived,
 		.destroy = fake_destroy };

@@ -143,14 +143,34 @@ static void translate(struct tauti_step *to, const struct taut_coll_step *step,
 	to->beside = type_bytes * (comes ? step->landing : step->place);
 }
 
-static struct tauti_program *make_program(const struct tauti_hub *hub,
-	const struct tauti_plan_key *key, uint64_t of_pass,
-	const struct taut_coll_schedule *schedule)
+/* Whether the engine does all steps of the schedule in one. */
+static bool is_flat(
+	const struct tauti_hub *hub, const struct tauti_plan_key *key)
 {
-	struct tauti_program *program = allocate_program(schedule);
+	return key->verb == TAUT_ALLREDUCE && key->way == TAUT_WAY_FLAT &&
+		hub->n_ranks > 1 && hub->n_hosts == 1 &&
+		hub->engine.table->flat;
+}
 
-	if (!program)
-		return NULL;
+/* The first step of such a schedule sends all of INPUT to all others. */
+static void fill_flat(struct tauti_program *program, uint64_t type_bytes,
+	const struct taut_coll_schedule *schedule, uint32_t rank)
+{
+	struct tauti_step *step = &program->steps[0];
+
+	translate(step, &schedule->steps[0], 0, type_bytes, true);
+	step->kind = TAUTI_STEP_FLAT;
+	step->into = TAUT_OUTPUT;
+	step->beside = 0;
+	program->n_steps = 1;
+	program->n_firsts = 1; /* step 0 */
+	program->scratch_bytes = rank > 1 ? step->bytes : 0;
+}
+
+static void fill_steps(struct tauti_program *program,
+	const struct tauti_hub *hub, const struct tauti_plan_key *key,
+	uint64_t of_pass, const struct taut_coll_schedule *schedule)
+{
 	find_heirs(program, schedule);
 	for (uint32_t i = 0; i < schedule->n_steps; i++)
 		translate(&program->steps[i], &schedule->steps[i],
@@ -160,10 +180,24 @@ static struct tauti_program *make_program(const struct tauti_hub *hub,
 	for (uint32_t i = 0; i < schedule->n_steps; i++)
 		if (program->steps[i].early || !program->steps[i].n_waits)
 			program->firsts[program->n_firsts++] = i;
+	program->scratch_bytes = schedule->scratch * key->type_bytes;
+}
+
+static struct tauti_program *make_program(const struct tauti_hub *hub,
+	const struct tauti_plan_key *key, uint64_t of_pass,
+	const struct taut_coll_schedule *schedule)
+{
+	struct tauti_program *program = allocate_program(schedule);
+
+	if (!program)
+		return NULL;
+	if (is_flat(hub, key))
+		fill_flat(program, key->type_bytes, schedule, hub->rank);
+	else
+		fill_steps(program, hub, key, of_pass, schedule);
 	if (schedule->n_peers)
 		memcpy(program->peers, schedule->peers,
 			schedule->n_peers * sizeof(uint32_t));
-	program->scratch_bytes = schedule->scratch * key->type_bytes;
 	return program;
 }
 

@@ -30,6 +30,8 @@ static void fail_step(struct tauti_op *op, taut_status status,
 	uint32_t peer = op->slot->program->peers[step->first_peer];
 	struct taut_error err;
 
+	if (step->kind == TAUTI_STEP_FLAT && status == TAUT_EMATCH)
+		peer = op->slot->flat.peer;
 	if (why && why->message[0])
 		err = *why;
 	else if (status == TAUT_EMATCH)
@@ -76,6 +78,29 @@ static taut_status receive(struct tauti_op *op, const struct tauti_step *step,
 		slot->tag | step->message, into, step->bytes, &op->request, err);
 }
 
+static void note_flat_done(struct taut_coll_request *request, taut_status status)
+{
+	struct tauti_slot *slot = (struct tauti_slot *)(void *)(
+		(char *)request - offsetof(struct tauti_slot, flat));
+
+	note_done(&slot->ops[0].request, status);
+}
+
+static taut_status ask_for_all(struct tauti_op *op,
+	const struct tauti_step *step, struct taut_error *err)
+{
+	struct tauti_slot *slot = op->slot;
+	const struct tauti_run *run = slot->run;
+	const struct tauti_engine *engine = &run->hub->engine;
+
+	slot->flat = (struct taut_coll_flat){ .request.done = note_flat_done,
+		.tag = slot->tag | step->message,
+		.type = run->call.type, .reduction = run->call.reduction,
+		.into = into_of(op, step), .from = from_of(op, step),
+		.beside = slot->base[TAUT_SCRATCH], .count = step->count };
+	return engine->table->flat(engine->context, &slot->flat, err);
+}
+
 static taut_status ask_engine(struct tauti_op *op,
 	const struct tauti_step *step, struct taut_error *err)
 {
@@ -88,6 +113,8 @@ static taut_status ask_engine(struct tauti_op *op,
 		return engine->table->send(engine->context, peers,
 			step->n_peers, tag, from_of(op, step), step->bytes,
 			&op->request, err);
+	if (step->kind == TAUTI_STEP_FLAT)
+		return ask_for_all(op, step, err);
 	if (step->early)
 		return receive(op, step, beside_of(op, step), err);
 	if (step->kind == TAUT_STEP_RECV)

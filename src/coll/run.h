@@ -44,6 +44,10 @@ struct tauti_cut tauti_cut_call(enum taut_coll_verb verb, uint64_t count,
 
 /* --- plan.c: plans ---------------------------------------------------------------------*/
 
+/* Beside those of taut_coll_step_kind: all steps of FLAT, which the engine does in
+ * one. */
+enum { TAUTI_STEP_FLAT = TAUT_STEP_REDUCE + 1 };
+
 /* A taut_coll_step, with offsets into memory in place of elements. */
 struct tauti_step {
 	uint8_t kind, from, into;
@@ -127,6 +131,7 @@ struct tauti_slot {
 	char *base[3];        /* by enum taut_coll_buffer, of this pass */
 	uint64_t tag;         /* of its messages, less their number */
 	uint32_t n_left;      /* steps that are not done */
+	struct taut_coll_flat flat; /* of a program that is one TAUTI_STEP_FLAT */
 };
 
 /* From malloc, with its slots and their ops. */

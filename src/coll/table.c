@@ -25,8 +25,9 @@ static const struct built_in {
 	{ TAUT_ALLREDUCE, ONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HOSTS, 0, 1 },
 	{ TAUT_ALLREDUCE, ONE, 1, TAUT_NONE, 4 << 20, TAUT_WAY_HOSTS,
 		1 << 20, 2 },
-	/* blocks of 128 KiB: what is under way stays in the cache of a core */
-	{ TAUT_ALLREDUCE, ONE, 1, 2, 1 << 20, TAUT_WAY_HOSTS, 256 << 10, 4 },
+	/* Two ranks: each takes all of the other's, which is as many bytes from one
+	 * core to the other, and one step instead of two. */
+	{ TAUT_ALLREDUCE, ONE, 2, 2, 0, TAUT_WAY_FLAT, 256 << 10, 4 },
 	{ TAUT_ALLREDUCE, ALONE, 1, 4, 0, TAUT_WAY_FLAT, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 5, TAUT_NONE, 0, TAUT_WAY_DOUBLING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HALVING, 0, 1 },

@@ -2,8 +2,9 @@
  * which nothing is believed. The input is what both do, RECORD_BYTES a time:
  *
  *     0  what: 'm' the other writes a message, 'r' this one asks for one, '+' for
- *        one to reduce, 's' it sends one, 't' 'u' 'w' the other writes a word of
- *        its FIFO's reader, of its bell, of a slot's readers
+ *        one to reduce, 'f' for both in one, 's' it sends one, 't' 'u' 'w' the
+ *        other writes a word of its FIFO's reader, of its bell, of a slot's
+ *        readers
  *     1  tag   2  off the right sequence   3  not used
  *     4  bytes, 8  slot, little-endian: of 'm'; the word's value, of 't' 'u' 'w' */
 #include <stdint.h>
@@ -23,7 +24,7 @@ struct record {
 };
 
 struct operation {
-	struct taut_coll_request request;
+	struct taut_coll_flat flat; /* first: of each kind, its request */
 	unsigned char *memory; /* so that what is written behind it is found */
 	int n_done;
 };
@@ -93,19 +94,24 @@ static void do_record(struct tauti_shm *it, const struct record *record,
 		break;
 	}
 	operation->memory = calloc(1, bytes + 1);
-	operation->request.done = end;
+	operation->flat = (struct taut_coll_flat){ .request.done = end,
+		.tag = record->tag, .type = TAUT_FLOAT32,
+		.into = operation->memory, .from = operation->memory,
+		.count = bytes / 4 };
 	if (!operation->memory)
 		abort();
-	if (record->what == 's')
+	if (record->what == 'f')
+		status = tauti_shm_flat(it, &operation->flat, NULL);
+	else if (record->what == 's')
 		status = tauti_shm_send(it, &other, 1, record->tag,
-			operation->memory, bytes, &operation->request, NULL);
+			operation->memory, bytes, &operation->flat.request, NULL);
 	else if (record->what == '+')
 		status = tauti_shm_recv_reduce(it, 1, record->tag, TAUT_FLOAT32,
 			TAUT_SUM, operation->memory, operation->memory,
-			bytes / 4, &operation->request, NULL);
+			bytes / 4, &operation->flat.request, NULL);
 	else
 		status = tauti_shm_recv(it, 1, record->tag, operation->memory,
-			bytes, &operation->request, NULL);
+			bytes, &operation->flat.request, NULL);
 	if (status != TAUT_OK && operation->n_done++ > 0)
 		abort();
 }

@@ -9,6 +9,8 @@ enum {
 	SPIN_NS = 50000,
 	/* Where ranks share cores, the next one is often the one that sends. */
 	YIELDS = 16,
+	LOOKS = 8,        /* for what flats wait for, at a time */
+	DRAIN_EVERY = 32, /* times: what else there is */
 };
 
 /* --- moving on -----------------------------------------------------------------------*/
@@ -21,10 +23,33 @@ taut_status tauti_shm_break(struct tauti_shm *it, taut_status status,
 			"shared memory: rank %u %s", it->peers[peer].rank, what);
 		tauti_shm_end_asked(it, status);
 		tauti_shm_end_queue(it, status);
+		tauti_shm_end_flats(it, status);
 	}
 	if (err)
 		*err = it->broken;
 	return it->broken.code;
+}
+
+/* Whether that was all there is to do. A message that a flat will take stays in its
+ * FIFO meanwhile: what is drained is copied. Now and then all is drained all the
+ * same, as behind that message may be what another rank needs room for. */
+static bool look_for_flats(struct tauti_shm *it)
+{
+	for (int i = 0; i < LOOKS && it->flats; i++)
+		tauti_shm_advance_flats(it);
+	return it->asked.n == 0 && !it->queue &&
+		++it->n_looks % DRAIN_EVERY != 0;
+}
+
+static taut_status move_on(struct tauti_shm *it, struct taut_error *err)
+{
+	taut_status status = tauti_shm_drain(it, err);
+
+	if (status == TAUT_OK && it->queue)
+		status = tauti_shm_flush(it);
+	if (status == TAUT_OK && it->flats)
+		tauti_shm_advance_flats(it);
+	return status;
 }
 
 static taut_status progress(void *engine, struct taut_error *err)
@@ -32,13 +57,13 @@ static taut_status progress(void *engine, struct taut_error *err)
 	struct tauti_shm *it = engine;
 	taut_status status = it->broken.code;
 
-	if (status == TAUT_OK)
-		status = tauti_shm_drain(it, err);
-	if (status == TAUT_OK && it->queue)
-		status = tauti_shm_flush(it);
-	if (it->broken.code != TAUT_OK && err)
+	if (status == TAUT_OK && !(it->flats && look_for_flats(it)))
+		status = move_on(it, err);
+	if (it->broken.code == TAUT_OK)
+		return status;
+	if (err)
 		*err = it->broken;
-	return status;
+	return it->broken.code;
 }
 
 /* --- life --------------------------------------------------------------------------*/
@@ -54,11 +79,14 @@ static void destroy(void *engine)
 			"shared memory: the engine was destroyed");
 		tauti_shm_end_asked(it, TAUT_EIO);
 		tauti_shm_end_queue(it, TAUT_EIO);
+		tauti_shm_end_flats(it, TAUT_EIO);
 	}
 	tauti_shm_free_nodes(it);
+	tauti_shm_free_flats(it);
 	tauti_shm_map_destroy(&it->map);
 	free(it->peers);
 	free(it->number_of);
+	free(it->others);
 	free(it);
 }
 
@@ -68,6 +96,7 @@ const struct taut_coll_engine tauti_shm_table = {
 	.send = tauti_shm_send,
 	.recv = tauti_shm_recv,
 	.recv_reduce = tauti_shm_recv_reduce,
+	.flat = tauti_shm_flat,
 	.progress = progress,
 	.wait = tauti_shm_wait,
 	.wake = tauti_shm_wake,
@@ -94,17 +123,19 @@ static void find_peer(struct tauti_shm *it, uint32_t i, uint32_t rank)
 	};
 }
 
-static void find_own(struct tauti_shm *it)
+static void find_own(struct tauti_shm *it, const uint32_t *rank_of)
 {
 	const struct tauti_shm_layout *layout = &it->map.layout;
 	uint32_t me = it->map.index;
 
+	for (uint32_t i = 1; i < it->n_peers; i++)
+		it->others[i - 1] = rank_of[(me + i) % it->n_peers];
 	it->bell = tauti_shm_bell(layout, it->map.base, me);
 	it->readers = tauti_shm_readers(layout, it->map.base, me);
 	it->slots = tauti_shm_slots(layout, it->map.base, me);
 	it->n_free = layout->n_slots;
 	for (uint32_t i = 0; i < layout->n_slots; i++)
-		it->free[i] = layout->n_slots - 1 - i;
+		it->free[i] = i;
 }
 
 taut_status tauti_shm_engine_create(const struct tauti_shm_map *map,
@@ -122,22 +153,25 @@ taut_status tauti_shm_engine_create(const struct tauti_shm_map *map,
 		.n_peers = owned.base ? owned.layout.n_ranks : 0,
 		.spin_ns = owned.spins ? SPIN_NS : 0, .n_yields = YIELDS };
 	it->queue_end = &it->queue;
+	it->flats_end = &it->flats;
 	it->peers = calloc(it->n_peers + 1, sizeof it->peers[0]);
 	it->number_of = calloc(n_world, sizeof it->number_of[0]);
-	if (!it->peers || !it->number_of)
+	it->others = calloc(it->n_peers + 1, sizeof it->others[0]);
+	if (!it->peers || !it->number_of || !it->others)
 		goto no_tables;
 	for (uint32_t i = 0; i < n_world; i++)
 		it->number_of[i] = TAUT_NONE;
 	for (uint32_t i = 0; i < it->n_peers; i++)
 		find_peer(it, i, rank_of[i]);
 	if (owned.base)
-		find_own(it);
+		find_own(it, rank_of);
 	*ret_engine = it;
 	return TAUT_OK;
 
 no_tables:
 	free(it->peers);
 	free(it->number_of);
+	free(it->others);
 	free(it);
 no_memory:
 	tauti_shm_map_destroy(&owned);

@@ -5,6 +5,7 @@
  *     shm_fifo.c    one FIFO: puts a message in, looks at the next one
  *     shm_send.c    slots, and messages for which there is no room yet
  *     shm_recv.c    what comes, and who has asked for it
+ *     shm_flat.c    an all-reduce of one message from each to each
  *     shm_sleep.c   waiting, and waking others
  *     shm_copy.c    copies from cache to cache, and past it
  *     shm.c         the engine's table; its life
@@ -146,6 +147,27 @@ struct tauti_shm_come { /* for which nobody asked yet */
 	alignas(16) unsigned char payload[TAUTI_SHM_SHORT_BYTES];
 };
 
+/* One that is here. */
+struct tauti_shm_source {
+	const void *payload;
+	struct tauti_shm_come *kept; /* NULL: it is at the head of its FIFO */
+	uint32_t peer;
+	uint32_t bytes, slot, lines; /* lines: of one at the head */
+};
+
+/* An all-reduce by FLAT that is under way. */
+struct tauti_shm_flat {
+	struct taut_coll_request sent; /* first: of what it sends, where that waits
+	                                  for room */
+	struct tauti_shm_flat *next;
+	struct taut_coll_flat *flat;   /* the caller's */
+	const void *sum;  /* of the ranks before `at`; NULL: of none */
+	uint32_t bytes;
+	uint32_t at;      /* the rank whose turn it is, a number in the host */
+	bool is_sent;
+	taut_status status;
+};
+
 enum { TAUTI_SHM_BUCKETS = 64 };
 
 struct tauti_shm_table {
@@ -186,13 +208,17 @@ struct tauti_shm {
 
 	unsigned char *slots;            /* this rank's */
 	struct tauti_shm_word *readers;
-	uint32_t n_free, n_busy;
-	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* the last one is the warmest */
+	uint32_t n_free, n_busy, first_free;
+	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* a ring: from first_free on, n_free */
 	uint32_t busy[TAUTI_SHM_MOST_SLOTS]; /* the oldest first */
 	struct tauti_shm_queued *queue, **queue_end;
 
 	struct tauti_shm_table asked, come;
 	struct tauti_shm_key *spare_asked, *spare_come;
+	uint32_t *others;                /* all ranks but this one */
+	struct tauti_shm_flat *flats, **flats_end, *spare_flats;
+	uint32_t n_looks;                /* for flats alone, since what else there
+	                                    is was drained on purpose */
 	struct tauti_shm_place places[TAUTI_SHM_PLACES];
 	uint64_t received_bytes;
 	struct taut_error broken; /* code: TAUT_OK as long as it works */
@@ -202,6 +228,14 @@ struct tauti_shm {
 taut_status tauti_shm_send(void *engine, const uint32_t *peers,
 	uint32_t n_peers, uint64_t tag, const void *data, size_t bytes,
 	struct taut_coll_request *request, struct taut_error *err);
+/* All of it, and true; or nothing, and false: there is no room. */
+bool tauti_shm_send_now(struct tauti_shm *it, const uint32_t *peers,
+	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes);
+/* When there is room. TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_shm_send_later(struct tauti_shm *it,
+	const uint32_t *peers, uint32_t n_peers, uint64_t tag,
+	const void *data, uint32_t bytes, struct taut_coll_request *request,
+	struct taut_error *err);
 /* Sends of what is queued what there is room for. */
 taut_status tauti_shm_flush(struct tauti_shm *it);
 /* Whether the first of what is queued might go on. */
@@ -222,8 +256,26 @@ bool tauti_shm_arrived(void *engine, uint64_t tag, uint64_t mask);
 taut_status tauti_shm_drain(struct tauti_shm *it, struct taut_error *err);
 /* Whether a sender needs a slot back that an unasked message holds. */
 bool tauti_shm_owes(const struct tauti_shm *it);
+/* Whether the message with this tag is here, for which nobody asked. It stays, and
+ * what ret_source says holds, until it is released, or the engine is broken. */
+bool tauti_shm_peek(struct tauti_shm *it, uint32_t peer, uint64_t tag,
+	struct tauti_shm_source *ret_source);
+void tauti_shm_release(
+	struct tauti_shm *it, const struct tauti_shm_source *source);
+bool tauti_shm_is_kept(struct tauti_shm *it, uint32_t peer, uint64_t tag);
 void tauti_shm_end_asked(struct tauti_shm *it, taut_status status);
 void tauti_shm_free_nodes(struct tauti_shm *it);
+
+/* --- shm_flat.c --------------------------------------------------------------------*/
+taut_status tauti_shm_flat(
+	void *engine, struct taut_coll_flat *flat, struct taut_error *err);
+/* Takes what has come for those that are under way, and ends those that have all. */
+void tauti_shm_advance_flats(struct tauti_shm *it);
+/* Whether one of them can go on with what was taken out of its FIFO. */
+bool tauti_shm_flat_kept(struct tauti_shm *it);
+/* After those that wait for room. */
+void tauti_shm_end_flats(struct tauti_shm *it, taut_status status);
+void tauti_shm_free_flats(struct tauti_shm *it);
 
 /* --- shm_sleep.c -------------------------------------------------------------------*/
 taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,

@@ -7,7 +7,7 @@
 #include <string.h>
 
 #ifdef __SSE2__
-#include <emmintrin.h>
+#include <immintrin.h>
 
 enum { BLOCK = 64, SMALL = 1024 };
 
@@ -48,6 +48,42 @@ static void stream_blocks(char *to, const char *from, size_t n)
 	_mm_sfence();
 }
 
+/* --- by whole lines, where the processor has such vectors ---------------------------*/
+
+#ifdef __x86_64__
+#define WIDE __attribute__((target("avx512f")))
+
+static bool has_wide(void)
+{
+	return __builtin_cpu_supports("avx512f");
+}
+
+WIDE static void copy_lines(char *to, const char *from, size_t n)
+{
+	for (; n > 0; n--, to += BLOCK, from += BLOCK)
+		_mm512_store_si512((void *)to,
+			_mm512_loadu_si512((const void *)from));
+}
+
+WIDE static void stream_lines(char *to, const char *from, size_t n)
+{
+	for (; n > 0; n--, to += BLOCK, from += BLOCK)
+		_mm512_stream_si512((void *)to,
+			_mm512_loadu_si512((const void *)from));
+	_mm_sfence();
+}
+#else
+#define copy_lines copy_blocks
+#define stream_lines stream_blocks
+
+static bool has_wide(void)
+{
+	return false;
+}
+#endif
+
+/* --- from any place to any ------------------------------------------------------------*/
+
 static void copy_by(void (*blocks)(char *to, const char *from, size_t n),
 	char *to, const char *from, size_t bytes)
 {
@@ -66,12 +102,12 @@ static void copy_by(void (*blocks)(char *to, const char *from, size_t n),
 
 void tauti_shm_copy(void *to, const void *from, size_t bytes)
 {
-	copy_by(copy_blocks, to, from, bytes);
+	copy_by(has_wide() ? copy_lines : copy_blocks, to, from, bytes);
 }
 
 void tauti_shm_copy_past(void *to, const void *from, size_t bytes)
 {
-	copy_by(stream_blocks, to, from, bytes);
+	copy_by(has_wide() ? stream_lines : stream_blocks, to, from, bytes);
 }
 
 #else

@@ -69,10 +69,18 @@ static void clear_behind(struct tauti_shm_out *out, uint32_t lines)
 		memory_order_relaxed);
 }
 
+/* A message has fewer lines than a word has bits, and ends before the FIFO does. */
 static void note_payload(struct tauti_shm_out *out, uint32_t lines)
 {
-	for (uint32_t i = 1; i < lines; i++)
-		*word_of(out, out->sent + i) |= bit_of(out->sent + i);
+	uint64_t bits = (UINT64_C(1) << (lines - 1)) - 1;
+	uint64_t *word = word_of(out, out->sent + 1);
+	uint32_t at = (out->sent + 1) % 64;
+
+	if (lines == 1)
+		return;
+	word[0] |= bits << at;
+	if (at + lines - 1 > 64)
+		word[1] |= bits >> (64 - at);
 }
 
 static void publish(struct tauti_shm_out *out, struct tauti_shm_line *line,

@@ -29,23 +29,32 @@ static void insert(struct tauti_shm_table *table, struct tauti_shm_key *key)
 	table->n++;
 }
 
+/* Where it hangs; NULL: it is not there. */
+static struct tauti_shm_key **find(
+	struct tauti_shm_table *table, uint32_t peer, uint64_t tag)
+{
+	struct tauti_shm_key **at;
+
+	if (table->n == 0)
+		return NULL;
+	at = bucket_of(table, peer, tag);
+	while (*at && ((*at)->tag != tag || (*at)->peer != peer))
+		at = &(*at)->next;
+	return *at ? at : NULL;
+}
+
 /* Takes it out; NULL: it is not there. */
 static void *extract(
 	struct tauti_shm_table *table, uint32_t peer, uint64_t tag)
 {
-	struct tauti_shm_key **at, *key;
+	struct tauti_shm_key **at = find(table, peer, tag), *key;
 
-	if (table->n == 0)
+	if (!at)
 		return NULL;
-	for (at = bucket_of(table, peer, tag); *at; at = &(*at)->next) {
-		key = *at;
-		if (key->tag != tag || key->peer != peer)
-			continue;
-		*at = key->next;
-		table->n--;
-		return key;
-	}
-	return NULL;
+	key = *at;
+	*at = key->next;
+	table->n--;
+	return key;
 }
 
 /* A spare one, or a new one. */
@@ -151,18 +160,57 @@ static void take(struct tauti_shm *it, uint32_t peer,
 		tauti_shm_ring(it, from->bell, TAUTI_SHM_FULL);
 }
 
-/* The message at the head of the FIFO, straight to where it belongs. */
-static taut_status land_next(struct tauti_shm *it, uint32_t peer,
-	const struct tauti_shm_message *message,
+/* The one at the head of its FIFO. */
+static struct tauti_shm_source at_head(const struct tauti_shm *it,
+	uint32_t peer, const struct tauti_shm_message *message)
+{
+	return (struct tauti_shm_source){ .peer = peer,
+		.bytes = message->bytes, .slot = message->slot,
+		.lines = message->lines,
+		.payload = message->slot == TAUTI_SHM_INLINE ?
+			message->payload : slot_at(it, peer, message->slot) };
+}
+
+static struct tauti_shm_source out_of(
+	const struct tauti_shm *it, struct tauti_shm_come *kept)
+{
+	const void *payload = kept->copy;
+
+	if (!payload)
+		payload = kept->slot == TAUTI_SHM_INLINE ? kept->payload :
+			slot_at(it, kept->key.peer, kept->slot);
+	return (struct tauti_shm_source){ .peer = kept->key.peer,
+		.bytes = kept->bytes, .slot = kept->slot, .kept = kept,
+		.payload = payload };
+}
+
+void tauti_shm_release(
+	struct tauti_shm *it, const struct tauti_shm_source *source)
+{
+	struct tauti_shm_come *kept = source->kept;
+	const struct tauti_shm_message message = { .lines = source->lines };
+
+	if (!kept)
+		take(it, source->peer, &message);
+	if (source->slot != TAUTI_SHM_INLINE)
+		free_slot(it, source->peer, source->slot);
+	if (!kept)
+		return;
+	it->peers[source->peer].n_held -= source->slot != TAUTI_SHM_INLINE;
+	(void)extract(&it->come, kept->key.peer, kept->key.tag);
+	free(kept->copy);
+	kept->copy = NULL;
+	spare(&it->spare_come, &kept->key);
+}
+
+/* Straight to where it belongs. */
+static taut_status land_source(struct tauti_shm *it,
+	const struct tauti_shm_source *source,
 	const struct tauti_shm_asked *asked)
 {
-	bool in_fifo = message->slot == TAUTI_SHM_INLINE;
-	taut_status status = land(it, asked, in_fifo ? message->payload :
-		slot_at(it, peer, message->slot), message->bytes);
+	taut_status status = land(it, asked, source->payload, source->bytes);
 
-	take(it, peer, message);
-	if (!in_fifo)
-		free_slot(it, peer, message->slot);
+	tauti_shm_release(it, source);
 	return status;
 }
 
@@ -188,27 +236,6 @@ static bool keep_next(struct tauti_shm *it, uint32_t peer,
 	return true;
 }
 
-/* What was kept, to where it belongs. */
-static taut_status land_kept(struct tauti_shm *it,
-	struct tauti_shm_come *kept, const struct tauti_shm_asked *asked)
-{
-	const void *payload = kept->copy;
-	taut_status status;
-
-	if (!payload)
-		payload = kept->slot == TAUTI_SHM_INLINE ? kept->payload :
-			slot_at(it, kept->key.peer, kept->slot);
-	status = land(it, asked, payload, kept->bytes);
-	if (kept->slot != TAUTI_SHM_INLINE) {
-		it->peers[kept->key.peer].n_held--;
-		free_slot(it, kept->key.peer, kept->slot);
-	}
-	free(kept->copy);
-	kept->copy = NULL;
-	spare(&it->spare_come, &kept->key);
-	return status;
-}
-
 /* --- draining ----------------------------------------------------------------------*/
 
 static void finish(struct tauti_shm *it, struct tauti_shm_asked *asked,
@@ -225,6 +252,7 @@ static taut_status drain_one(struct tauti_shm *it, uint32_t peer,
 	struct taut_error *err)
 {
 	struct tauti_shm_message message;
+	struct tauti_shm_source source;
 	struct tauti_shm_asked *asked;
 
 	switch (tauti_shm_look(&it->peers[peer].in, &it->map.layout, &message)) {
@@ -237,10 +265,12 @@ static taut_status drain_one(struct tauti_shm *it, uint32_t peer,
 		break;
 	}
 	asked = extract(&it->asked, peer, message.tag);
-	if (asked)
-		finish(it, asked, land_next(it, peer, &message, asked));
-	else if (!keep_next(it, peer, &message))
+	if (asked) {
+		source = at_head(it, peer, &message);
+		finish(it, asked, land_source(it, &source, asked));
+	} else if (!keep_next(it, peer, &message)) {
 		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
+	}
 	return it->broken.code;
 }
 
@@ -315,40 +345,47 @@ taut_status tauti_shm_drain(struct tauti_shm *it, struct taut_error *err)
 
 /* --- asking ------------------------------------------------------------------------*/
 
-/* Messages up to the one that was asked for; whether that was there. */
-static bool drain_until(struct tauti_shm *it,
-	const struct tauti_shm_asked *asked, taut_status *ret_status)
+bool tauti_shm_is_kept(struct tauti_shm *it, uint32_t peer, uint64_t tag)
 {
-	struct tauti_shm_message message;
-	struct tauti_shm_in *in = &it->peers[asked->key.peer].in;
-	bool found = false;
+	return find(&it->come, peer, tag) != NULL;
+}
 
-	for (int i = 0; i < MOST_AT_ONCE && !found; i++) {
+/* Those before it in its FIFO go where they belong. */
+bool tauti_shm_peek(struct tauti_shm *it, uint32_t peer, uint64_t tag,
+	struct tauti_shm_source *ret_source)
+{
+	struct tauti_shm_key **kept = find(&it->come, peer, tag);
+	struct tauti_shm_in *in = &it->peers[peer].in;
+	struct tauti_shm_message message;
+
+	if (kept) {
+		*ret_source = out_of(it, (struct tauti_shm_come *)*kept);
+		return true;
+	}
+	for (int i = 0; i < MOST_AT_ONCE; i++) {
 		if (tauti_shm_look(in, &it->map.layout, &message) !=
 			TAUTI_SHM_MESSAGE)
-			break;
-		found = message.tag == asked->key.tag;
-		if (found)
-			*ret_status = land_next(
-				it, asked->key.peer, &message, asked);
-		else if (drain_one(it, asked->key.peer, NULL) != TAUT_OK)
-			break;
+			return false;
+		if (message.tag == tag) {
+			*ret_source = at_head(it, peer, &message);
+			return true;
+		}
+		if (drain_one(it, peer, NULL) != TAUT_OK)
+			return false;
 	}
-	return found;
+	return false;
 }
 
 /* Whether it has come already. */
 static bool get_now(struct tauti_shm *it, const struct tauti_shm_asked *asked,
 	taut_status *ret_status)
 {
-	struct tauti_shm_come *kept = extract(
-		&it->come, asked->key.peer, asked->key.tag);
+	struct tauti_shm_source source;
 
-	if (kept) {
-		*ret_status = land_kept(it, kept, asked);
-		return true;
-	}
-	return drain_until(it, asked, ret_status);
+	if (!tauti_shm_peek(it, asked->key.peer, asked->key.tag, &source))
+		return false;
+	*ret_status = land_source(it, &source, asked);
+	return true;
 }
 
 static taut_status check(const struct tauti_shm *it, uint32_t peer,

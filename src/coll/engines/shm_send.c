@@ -12,6 +12,29 @@ static bool is_read(const struct tauti_shm *it, uint32_t slot)
 		memory_order_acquire) == 0;
 }
 
+static void free_one(struct tauti_shm *it, uint32_t slot)
+{
+	it->free[(it->first_free + it->n_free++) % TAUTI_SHM_MOST_SLOTS] = slot;
+}
+
+enum { WARM_BYTES = 8 << 10 }; /* that a first cache holds, beside the rest */
+
+/* There must be one. For a long message the one that was free for longest: the
+ * caches of those who read it have let go of it. To write where another core has
+ * just read is to wait for that core, line by line. What is short is a matter of
+ * few lines, of which the last slot's are the nearest. */
+static uint32_t take_free(struct tauti_shm *it, uint32_t bytes)
+{
+	uint32_t slot = it->free[it->first_free];
+
+	it->n_free--;
+	if (bytes <= WARM_BYTES)
+		return it->free[(it->first_free + it->n_free) %
+			TAUTI_SHM_MOST_SLOTS];
+	it->first_free = (it->first_free + 1) % TAUTI_SHM_MOST_SLOTS;
+	return slot;
+}
+
 /* Slots that all have read, from the oldest on; behind one that somebody still
  * needs only when there is no other. */
 static void collect(struct tauti_shm *it)
@@ -23,7 +46,7 @@ static void collect(struct tauti_shm *it)
 		bool look = n_kept == 0 || (all && it->n_free == 0);
 
 		if (look && is_read(it, it->busy[i]))
-			it->free[it->n_free++] = it->busy[i];
+			free_one(it, it->busy[i]);
 		else
 			it->busy[n_kept++] = it->busy[i];
 	}
@@ -40,7 +63,7 @@ static bool any_slot(struct tauti_shm *it)
 static uint32_t fill_slot(struct tauti_shm *it, const void *data,
 	uint32_t bytes, uint32_t n_readers)
 {
-	uint32_t slot = it->free[--it->n_free];
+	uint32_t slot = take_free(it, bytes);
 
 	it->busy[it->n_busy++] = slot;
 	atomic_store_explicit(&it->readers[slot].value, n_readers,
@@ -81,14 +104,18 @@ static bool has_way(struct tauti_shm *it, const uint32_t *peers,
 	return true;
 }
 
-static void send_now(struct tauti_shm *it, const uint32_t *peers,
+bool tauti_shm_send_now(struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes)
 {
-	uint32_t slot = is_short(bytes) ? TAUTI_SHM_INLINE :
-		fill_slot(it, data, bytes, n_peers);
+	uint32_t slot = TAUTI_SHM_INLINE;
 
+	if (!has_way(it, peers, n_peers, bytes))
+		return false;
+	if (!is_short(bytes))
+		slot = fill_slot(it, data, bytes, n_peers);
 	for (uint32_t i = 0; i < n_peers; i++)
 		put(it, it->number_of[peers[i]], tag, bytes, slot, data);
+	return true;
 }
 
 static struct tauti_shm_queued *queued(const struct tauti_shm *it,
@@ -127,6 +154,22 @@ static void enqueue(struct tauti_shm *it, struct tauti_shm_queued *message)
 		set_full(it, true);
 }
 
+taut_status tauti_shm_send_later(struct tauti_shm *it, const uint32_t *peers,
+	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes,
+	struct taut_coll_request *request, struct taut_error *err)
+{
+	struct tauti_shm_queued *message = queued(it, peers, n_peers);
+
+	if (!message)
+		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
+	message->request = request;
+	message->data = data;
+	message->tag = tag;
+	message->bytes = bytes;
+	enqueue(it, message);
+	return TAUT_OK;
+}
+
 static taut_status check(const struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, size_t bytes, struct taut_error *err)
 {
@@ -153,24 +196,15 @@ taut_status tauti_shm_send(void *engine, const uint32_t *peers,
 	struct taut_coll_request *request, struct taut_error *err)
 {
 	struct tauti_shm *it = engine;
-	struct tauti_shm_queued *message;
 	taut_status status = check(it, peers, n_peers, bytes, err);
 
 	if (status != TAUT_OK)
 		return status;
-	if (has_way(it, peers, n_peers, (uint32_t)bytes)) {
-		send_now(it, peers, n_peers, tag, data, (uint32_t)bytes);
-		request->done(request, TAUT_OK);
-		return TAUT_OK;
-	}
-	message = queued(it, peers, n_peers);
-	if (!message)
-		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
-	message->request = request;
-	message->data = data;
-	message->tag = tag;
-	message->bytes = (uint32_t)bytes;
-	enqueue(it, message);
+	if (!tauti_shm_send_now(
+			it, peers, n_peers, tag, data, (uint32_t)bytes))
+		return tauti_shm_send_later(it, peers, n_peers, tag, data,
+			(uint32_t)bytes, request, err);
+	request->done(request, TAUT_OK);
 	return TAUT_OK;
 }
 

@@ -81,7 +81,8 @@ static bool anything(struct tauti_shm *it)
 {
 	return any_message(it) ||
 		atomic_load_explicit(&it->woken, memory_order_relaxed) ||
-		tauti_shm_flushable(it) || tauti_shm_owes(it);
+		tauti_shm_flushable(it) || tauti_shm_owes(it) ||
+		(it->flats && tauti_shm_flat_kept(it));
 }
 
 /* Looks for so long, and then some, whether there is anything. The clock is read
@@ -143,6 +144,7 @@ taut_status tauti_shm_wait(void *engine, int64_t timeout_ns,
 			*err = it->broken;
 		return it->broken.code;
 	}
+	it->n_looks = UINT32_MAX; /* what ends this is drained */
 	if (timeout_ns >= 0 && spin_ns > timeout_ns)
 		spin_ns = timeout_ns;
 	if (!anything(it) && timeout_ns != 0 &&
