@@ -55,7 +55,7 @@ static tauti_gpu_result ask_all(const struct tauti_gpu_driver *driver,
 		sizeof what / sizeof what[0], what, data, at);
 }
 
-/* A driver that does not know of ranges, or of one of the others. */
+/* A driver that does not know of ranges, or of one of the others for this memory. */
 static tauti_gpu_result ask_little(const struct tauti_gpu_driver *driver,
 	tauti_gpu_address at, struct answer *answer)
 {
@@ -66,8 +66,11 @@ static tauti_gpu_result ask_little(const struct tauti_gpu_driver *driver,
 		&answer->type, TAUTI_GPU_POINTER_MEMORY_TYPE, at);
 	if (result == TAUTI_GPU_INVALID_VALUE) /* it has never heard of it */
 		return 0;
+	if (!result)
+		result = driver->pointer_attribute(
+			&answer->context, TAUTI_GPU_POINTER_CONTEXT, at);
 	return result ? result : driver->pointer_attribute(
-		&answer->context, TAUTI_GPU_POINTER_CONTEXT, at);
+		&answer->device, TAUTI_GPU_POINTER_DEVICE, at);
 }
 
 static taut_status ask(const struct tauti_gpu_driver *driver,

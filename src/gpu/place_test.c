@@ -210,8 +210,13 @@ static void what_the_driver_cannot_tell(void **state)
 	void *device = allocated(64);
 	struct tauti_gpu_place place;
 	struct taut_error err = { .message = "" };
+	tauti_gpu_context other, popped;
+	tauti_gpu_address pool = 0;
 
 	(void)state;
+	assert_false(cuCtxCreate_v2(&other, 0, 1));
+	assert_false(cuMemAllocAsync(&pool, 64, NULL));
+	assert_false(cuCtxPopCurrent_v2(&popped));
 	fake_fail("cuPointerGetAttributes", 1, TAUTI_GPU_NOT_INITIALIZED);
 	assert_null(found(device).context);
 	fake_fail("cuPointerGetAttributes", 1, 700);
@@ -222,8 +227,13 @@ static void what_the_driver_cannot_tell(void **state)
 	fake_fail("cuPointerGetAttributes", 0, TAUTI_GPU_INVALID_VALUE);
 	assert_ptr_equal(found(device).context, own);
 	assert_null(found(&place).context);
+	assert_int_equal(found(memory(pool)).device, 1);
+	assert_ptr_equal(found(memory(pool)).context, gpu->primary[1]);
+	assert_null(gpu->primary[0]);
 	fake_fail(NULL, 0, 0);
 	freed(device);
+	freed(memory(pool));
+	assert_false(cuCtxDestroy_v2(other));
 }
 
 /* --- copies -------------------------------------------------------------------------------*/
