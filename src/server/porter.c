@@ -42,12 +42,21 @@ static bool enter(
 	return false;
 }
 
+static enum taut_server_mode mode_of(const struct taut_server_options *options)
+{
+	bool sums = options->update.rule == TAUT_SERVER_SUM;
+
+	if (options->async)
+		return sums ? TAUT_SERVER_ADDS_ASYNC : TAUT_SERVER_TRAINS_ASYNC;
+	return sums ? TAUT_SERVER_SUMS : TAUT_SERVER_TRAINS;
+}
+
 static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
 	uint32_t worker, struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION,
 		server->options.index, server->options.n_servers,
-		server->options.n_workers };
+		server->options.n_workers, mode_of(&server->options) };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;

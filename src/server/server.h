@@ -146,7 +146,7 @@ enum {
 	TAUTI_SAID_BYTES = 24,
 	TAUTI_GREETING_BYTES = 32,
 	TAUTI_ASKS_AHEAD = 32, /* receives that a server has begun */
-	TAUTI_WIRE_VERSION = 1,
+	TAUTI_WIRE_VERSION = 2,
 };
 
 enum tauti_tag { TAUTI_TAG_ASK = 1, TAUTI_TAG_TABLE, TAUTI_TAG_PUSH,
@@ -185,12 +185,14 @@ void tauti_said_write(
 TAUT_NODISCARD bool tauti_said_read(
 	const uint8_t bytes[TAUTI_SAID_BYTES], struct tauti_part_said *ret_said);
 
-/* What both sides must agree on before anything else. */
+/* What both sides must agree on before anything else. mode: enum taut_server_mode, where
+ * neither side says ANY. */
 struct tauti_greeting {
-	uint32_t version, index, n_servers, n_workers;
+	uint32_t version, index, n_servers, n_workers, mode;
 };
 void tauti_greeting_write(const struct tauti_greeting *greeting,
 	uint8_t bytes[TAUTI_GREETING_BYTES]);
+uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES]);
 /* TAUT_EMATCH, and a line that says what differs. */
 TAUT_NODISCARD taut_status tauti_greeting_check(
 	const struct tauti_greeting *own,

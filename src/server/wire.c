@@ -104,6 +104,23 @@ void tauti_greeting_write(const struct tauti_greeting *greeting,
 	put(bytes + 16, greeting->index, 4);
 	put(bytes + 20, greeting->n_servers, 4);
 	put(bytes + 24, greeting->n_workers, 4);
+	put(bytes + 28, greeting->mode, 4);
+}
+
+uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES])
+{
+	return (uint32_t)get(bytes + 28, 4);
+}
+
+static const char *mode_text(uint32_t mode)
+{
+	static const char *const texts[TAUT_SERVER_MODES] = {
+		"does anything", "sums rounds", "makes an optimizer's step each "
+		"round", "adds up all pushes, asynchronously", "makes an "
+		"optimizer's step for each push, asynchronously" };
+
+	return mode < TAUT_SERVER_MODES ? texts[mode] : "does what it does not "
+		"say";
 }
 
 taut_status tauti_greeting_check(const struct tauti_greeting *own,
@@ -112,7 +129,7 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 {
 	const struct tauti_greeting said = { (uint32_t)get(bytes + 12, 4),
 		(uint32_t)get(bytes + 16, 4), (uint32_t)get(bytes + 20, 4),
-		(uint32_t)get(bytes + 24, 4) };
+		(uint32_t)get(bytes + 24, 4), tauti_greeting_mode(bytes) };
 
 	if (memcmp(bytes, "taut server", 12) != 0)
 		return taut_error_set(reterr, TAUT_EMATCH, -1,
@@ -128,5 +145,9 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 			"%u for %u", who, said.index, said.n_servers,
 			said.n_workers, own->index, own->n_servers,
 			own->n_workers);
+	if (said.mode && own->mode && said.mode != own->mode)
+		return taut_error_set(reterr, TAUT_EMATCH, -1, "%.200s %s, and "
+			"this one is for what %s", who, mode_text(said.mode),
+			mode_text(own->mode));
 	return TAUT_OK;
 }

@@ -77,6 +77,7 @@ struct tauti_worker_key {
 struct taut_server_worker {
 	uint32_t worker, n_workers, n_servers;
 	uint64_t part_bytes, credit_bytes;
+	enum taut_server_mode mode; /* of the servers */
 	int64_t lost_after_ns;
 	struct tauti_server_link *servers;
 	struct pollfd *polls;      /* 2 a server, and one */
@@ -121,6 +122,8 @@ TAUT_NODISCARD taut_status tauti_worker_connect(
 	const struct taut_server_worker_options *options,
 	struct taut_error *reterr);
 void tauti_worker_disconnect(struct taut_server_worker *worker);
+/* The least credit is more than all pulls; 0: no limit. */
+uint64_t tauti_worker_credit(const struct taut_server_worker *worker);
 /* Parts, their places, and what each server is told of them; under the mutex. */
 TAUT_NODISCARD taut_status tauti_worker_open(
 	struct taut_server_worker *worker, struct taut_error *reterr);

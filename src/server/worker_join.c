@@ -20,7 +20,7 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_meet *meet, struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, i,
-		worker->n_servers, worker->n_workers };
+		worker->n_servers, worker->n_workers, worker->mode };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;
@@ -31,7 +31,11 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 		return status;
 	taut_error_set(&who, TAUT_OK, -1, "server %u (%.200s)", i,
 		worker->servers[i].name);
-	return tauti_greeting_check(&own, all, who.message, reterr);
+	status = tauti_greeting_check(&own, all, who.message, reterr);
+	/* The first one's holds for the others, too. */
+	if (!status)
+		worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
+	return status;
 }
 
 static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
@@ -192,14 +196,20 @@ static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
 	return status;
 }
 
-static taut_status make_sched(struct taut_server_worker *worker, size_t n_parts,
-	struct taut_error *reterr)
+uint64_t tauti_worker_credit(const struct taut_server_worker *worker)
 {
-	struct taut_sched_options options = { .order = TAUT_SCHED_ALONE,
-		.credit_bytes = worker->credit_bytes };
+	uint64_t least = worker->n_trips + 1;
 
-	if (options.credit_bytes && options.credit_bytes <= n_parts)
-		options.credit_bytes = n_parts + 1;
+	return worker->credit_bytes && worker->credit_bytes < least ? least :
+		worker->credit_bytes;
+}
+
+static taut_status make_sched(
+	struct taut_server_worker *worker, struct taut_error *reterr)
+{
+	const struct taut_sched_options options = { .order = TAUT_SCHED_ALONE,
+		.credit_bytes = tauti_worker_credit(worker) };
+
 	return taut_sched_create(&options, &tauti_worker_sched_engine, worker,
 		&worker->sched, reterr);
 }
@@ -243,7 +253,7 @@ taut_status tauti_worker_open(
 	if (!worker->trips || !worker->queue || !worker->finished)
 		status = no_memory(&why);
 	if (!status)
-		status = make_sched(worker, n, &why);
+		status = make_sched(worker, &why);
 	for (size_t i = 0; i < n && !status; i++)
 		status = make_trip(worker, (uint32_t)i, &parts[i], &why);
 	free(parts);
