@@ -408,6 +408,11 @@ static void test_server_goes(void **state)
 		outcome->a, &err), TAUT_EINVAL);
 	assert_int_equal(taut_server_wait(worker, keys[0], 1000000, &err),
 		TAUT_EAGAIN);
+	/* The other worker never comes: it is under way. */
+	assert_int_equal(taut_server_prioritize(worker, keys[1], -1, &err),
+		TAUT_EINVAL);
+	assert_int_equal(taut_server_tune(worker, 1, &err), TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "1 keys are under way"));
 	taut_server_stop(job.its[0]);
 	assert_int_equal(taut_server_wait(worker, keys[0], 10 * second_ns, &err),
 		TAUT_EIO);
@@ -473,6 +478,11 @@ static void test_pushed_twice(void **state)
 		assert_int_equal(taut_server_wait(worker, key, -1, &err), TAUT_OK);
 		for (int i = 0; i < COUNT_B; i++)
 			assert_true(data[i] == (float)i);
+		assert_int_equal(taut_server_prioritize(
+			worker, key, -round, &err), TAUT_OK);
+		assert_int_equal(taut_server_prioritize(
+			worker, key + 1, 0, &err), TAUT_EINVAL);
+		assert_int_equal(taut_server_tune(worker, 1, &err), TAUT_OK);
 	}
 	taut_server_leave(worker);
 	close_job(&job);
@@ -519,9 +529,15 @@ static void test_refused(void **state)
 	mine.n_workers = 2;
 	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_EMATCH);
 	mine.n_workers = 1;
+	mine.mode = TAUT_SERVER_TRAINS;
+	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_EMATCH);
+	assert_non_null(strstr(err.message, "sums rounds, and this one is for "
+		"what makes an optimizer's step each round"));
+	mine.mode = TAUT_SERVER_ANY;
 	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_OK);
 	assert_int_equal(taut_server_join(&mine, &second, &err), TAUT_EMATCH);
 	assert_non_null(strstr(err.message, "worker 0 is there already"));
+	assert_int_equal(taut_server_mode_of(worker), TAUT_SERVER_SUMS);
 	taut_server_leave(worker);
 	ranks_join(job.threads, 0, 1);
 	assert_int_equal(job.ends[0], TAUT_OK);
