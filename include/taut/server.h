@@ -124,6 +124,7 @@ struct taut_server_options { /* zero is every other field's default */
 	struct taut_server_update update;
 	bool unordered;         /* synchronous: summed as pushes come, and not in
 	                           the order of the workers */
+	bool apart;             /* no memory is shared with workers of its host */
 	bool async;
 	bool bounded;           /* asynchronous: a pull waits until no worker has
 	                           pushed a part more than `staleness` times less

@@ -205,6 +205,12 @@ static void test_sums(void **state)
 	sums_with((struct taut_server_options){ .unordered = false }, 1);
 	sums_with((struct taut_server_options){ .unordered = true }, SERVERS);
 	sums_with((struct taut_server_options){ .landing_bytes = 1 }, SERVERS);
+	/* With everything over the network. */
+	sums_with((struct taut_server_options){ .apart = true }, 1);
+	sums_with((struct taut_server_options){ .apart = true,
+		.unordered = true }, SERVERS);
+	sums_with((struct taut_server_options){ .apart = true,
+		.landing_bytes = 1 }, SERVERS);
 }
 
 /* --- orders that differ ---------------------------------------------------------------------- */
@@ -246,7 +252,7 @@ static void test_cross(void **state)
 {
 	/* Out of turn nothing lands. */
 	const struct taut_server_options options = { .n_workers = 2,
-		.landing_bytes = 1 };
+		.apart = true, .landing_bytes = 1 };
 	struct ranks_one threads[2];
 	struct job job;
 	void *shared[] = { &job, outcomes };

@@ -42,10 +42,16 @@ struct tauti_half {
 };
 
 struct tauti_server_link {
+	struct taut_coll_request board_request; /* first */
 	struct tauti_link link;
 	struct tauti_engine engine; /* table NULL: none */
 	uint32_t n_asked;           /* numbers of asks */
 	bool has_left;              /* it said goodbye */
+	bool near;                  /* it tells of a board before the first push */
+	bool board_came;            /* the words did */
+	size_t board_bytes;         /* of all parts there */
+	uint8_t board_words[TAUTI_BOARD_BYTES];
+	struct tauti_board board;   /* base NULL: all goes over the engine */
 	char name[288];             /* HOST:PORT */
 };
 
@@ -54,6 +60,7 @@ struct tauti_trip {
 	struct taut_server_part place;
 	enum taut_type type;
 	uint64_t hash;
+	size_t at;             /* on the server's board */
 	struct tauti_server_link *server;
 	struct taut_server_worker *worker;
 	struct tauti_half halves[2];

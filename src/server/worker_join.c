@@ -20,7 +20,8 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_meet *meet, struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, i,
-		worker->n_servers, worker->n_workers, worker->mode };
+		worker->n_servers, worker->n_workers, worker->mode,
+		tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;
@@ -33,8 +34,10 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 		worker->servers[i].name);
 	status = tauti_greeting_check(&own, all, who.message, reterr);
 	/* The first one's holds for the others, too. */
-	if (!status)
+	if (!status) {
 		worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
+		worker->servers[i].near = tauti_greeting_is_near(&own, all);
+	}
 	return status;
 }
 
@@ -139,6 +142,7 @@ void tauti_worker_disconnect(struct taut_server_worker *worker)
 			server->engine.table->destroy(server->engine.context);
 		server->engine.table = NULL;
 		tauti_link_close(&server->link);
+		tauti_board_close(&server->board);
 	}
 	free(worker->servers);
 	free(worker->polls);

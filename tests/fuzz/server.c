@@ -142,7 +142,7 @@ static size_t step(struct tauti_core *core, struct net *net,
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct tauti_core_calls calls = { on_receive, on_answer,
-		NULL };
+		NULL, NULL };
 	struct taut_server_options options = { .n_workers = WORKERS,
 		.memory_bytes = 1 << 20, .landing_bytes = 256 };
 	struct net net = { .n = 0 };
