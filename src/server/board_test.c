@@ -2,8 +2,8 @@
  * nothing of it is left. */
 #include "tests/support/unit.h"
 
+#include <stdio.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <unistd.h>
 
 #include "server/server.h"

@@ -35,7 +35,8 @@ class Same(Case):
 
     def test_gradients(self):
         names = "clip_norm reads_one_gradient writes_gradients accumulates_without_no_sync"
-        self.same_as_pytorch("gradients", *names.split(), engines=["server"])
+        on_time = {"clip_norm", "writes_gradients"}
+        self.same_as_pytorch("gradients", *names.split(), on_time=on_time, engines=["server"])
 
     def test_models(self):
         names = ["tied", "attention", "half_parameters", "unused_and_unread", "static_graph"]
@@ -90,8 +91,6 @@ class ByHand(unittest.TestCase):
         ):
             ended = end(start([PYTHON, SIMPLE], 2, environment(True, TAUT_RUN_GATE="off", **more)))
             lines(ended)
-            line = ended[0][2].splitlines()[0]
-            self.assertIn("taut: DistributedDataParallel is PyTorch's own: ", line)
             self.assertIn(why, ended[0][2])
 
 
@@ -182,12 +181,12 @@ class Ends(Servers):
     def test_a_rank_is_killed(self):
         first, second = self.ends("kill", **SERVERS)
         self.assertEqual((first[0], second[0]), (1, -signal.SIGKILL))
-        self.assertRegex(first[2], r"RuntimeError: (worker 1 \(127.0.0.1\)|server 1 \(127.*) is gone")
+        self.assertRegex(first[2], r"Failed: (worker 1 \(127.0.0.1\)|server 1 \(127.*) is gone")
 
     def test_a_rank_leaves(self):
         first, second = self.ends("exit", **SERVERS)
         self.assertEqual((first[0], second[0]), (1, 3))
-        self.assertRegex(first[2], "RuntimeError: worker 1 ")
+        self.assertRegex(first[2], "Failed: worker 1 ")
 
     def test_the_rest_goes_on(self):
         """Rank 1 of three is gone; sums of the two others are rescaled. They train on,
@@ -209,25 +208,12 @@ class Ends(Servers):
         more = self.serve(2)
         own = environment(True, **more)
         job = start([PYTHON, SIMPLE, "--steps", "100000"], 2, own)
-        self.servers[1].stdout.readline()
-        while not self.has_workers(self.servers[1]):
-            pass
-        self.servers[1].kill()
         name = more["TAUT_RUN_SERVER"].split(",")[1]
+        self.assertIn("crosses the barrier", job[0].stderr.readline())
+        self.servers[1].kill()
         for status, _, err in end(job, 40):
             self.assertEqual(status, 1)
             self.assertIn("server 1 (%s) is gone" % name, err)
-
-    @staticmethod
-    def has_workers(server):
-        """Both have joined: two connections for links, and two engines' at least."""
-        sockets = 0
-        for fd in os.listdir("/proc/%d/fd" % server.pid):
-            try:
-                sockets += os.readlink("/proc/%d/fd/%s" % (server.pid, fd)).startswith("socket:")
-            except FileNotFoundError:
-                pass
-        return sockets >= 6
 
 
 if __name__ == "__main__":
