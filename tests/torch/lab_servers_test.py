@@ -16,12 +16,18 @@ class Lab(unittest.TestCase):
                 self.assertTrue(row["same"], name)
         self.assertTrue(any(row["late"] for row in both[0].values()))
 
-    def test_images(self):
-        self.bits("vgg", "resnet")
+    def test_vgg(self):
+        self.bits("vgg")
 
-    def test_text(self):
+    def test_resnet(self):
+        self.bits("resnet")
+
+    def test_gpt(self):
         """In other parts, and with a credit for one at a time."""
-        self.bits("gpt", "rnn", TAUT_RUN_PIECE="65536", TAUT_RUN_CREDIT="1")
+        self.bits("gpt", TAUT_RUN_PIECE="65536", TAUT_RUN_CREDIT="1")
+
+    def test_rnn(self):
+        self.bits("rnn", TAUT_RUN_PIECE="0")
 
 
 if __name__ == "__main__":
