@@ -16,6 +16,9 @@ import tensorflow as tf
 import tf_model
 
 
+THREADS = 8  # on a host of one core TensorFlow has one, which waits for itself
+
+
 def tell(**what):
     print(json.dumps(what), flush=True)
 
@@ -30,9 +33,11 @@ def partitioner(name, n_servers):
 
 
 def serve(resolver):
+    config = tf.compat.v1.ConfigProto(inter_op_parallelism_threads=THREADS)
     server = tf.distribute.Server(
-        resolver.cluster_spec(), resolver.task_type, resolver.task_id, protocol="grpc"
-    )
+        resolver.cluster_spec(), resolver.task_type, resolver.task_id, protocol="grpc",
+        config=config,
+    )  # fmt: skip
     server.join()
 
 
@@ -70,6 +75,7 @@ def lead(resolver, how):
 
 
 def main():
+    tf.config.threading.set_inter_op_parallelism_threads(THREADS)
     resolver = tf.distribute.cluster_resolver.TFConfigClusterResolver()
     if resolver.task_type == "chief":
         lead(resolver, sys.argv[1])
