@@ -52,7 +52,7 @@ def batch():
 
 
 def loss_of(pieces, x, y):
-    whole = [some[0] if len(some) == 1 else tf.concat([+p for p in some], 0) for some in pieces]
+    whole = [some[0] if len(some) == 1 else tf.concat([tf.convert_to_tensor(p) for p in some], 0) for some in pieces]
     rows = iter(whole)
     for width in CONVOLUTIONS:
         if width == "pool":
