@@ -72,7 +72,7 @@ def measure(options):
         ))
     ranks = [
         subprocess.Popen(
-            [sys.executable, *sys.argv, "--rank", str(rank), "--list", servers],
+            [sys.executable, sys.argv[0], "--rank", str(rank), "--list", servers, *sys.argv[1:]],
             env=env, stdout=subprocess.PIPE, text=True,
         )
         for rank in range(options.workers)

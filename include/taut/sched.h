@@ -148,6 +148,12 @@ TAUT_API TAUT_NODISCARD taut_status taut_sched_ready(
 TAUT_API TAUT_NODISCARD taut_status taut_sched_tune(struct taut_sched *sched,
 	uint64_t piece_bytes, uint64_t credit_bytes, uint64_t fuse_bytes,
 	struct taut_error *reterr);
+/* Another priority for all iterations that are made ready from now on. Of order
+ * ALONE: in the others all ranks know the same priorities from the beginning.
+ * TAUT_EINVAL: another order, no such task, an iteration that is not done. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_prioritize(
+	struct taut_sched *sched, uint32_t task, int64_t priority,
+	struct taut_error *reterr);
 
 /* --- what engines tell --------------------------------------------------------------
  * TAUT_EINVAL: no piece of that number is under way; not the round that is under

@@ -83,6 +83,16 @@ TAUT_API TAUT_NODISCARD taut_status taut_server_place(
  *          made, which lets workers in. Both sleep while nothing moves. */
 struct taut_server;
 
+/* What the servers of a job are, all of them the same. */
+enum taut_server_mode {
+	TAUT_SERVER_ANY,          /* of a worker: it does not matter */
+	TAUT_SERVER_SUMS,         /* of each round */
+	TAUT_SERVER_TRAINS,       /* an optimizer's step at the end of each round */
+	TAUT_SERVER_ADDS_ASYNC,   /* each push to the value */
+	TAUT_SERVER_TRAINS_ASYNC, /* a step for each push */
+	TAUT_SERVER_MODES
+};
+
 enum taut_server_on_loss {
 	TAUT_SERVER_END,      /* all workers end, with the line that names it */
 	TAUT_SERVER_CONTINUE, /* a round is the sum of what the others pushed, and
@@ -114,6 +124,7 @@ struct taut_server_options { /* zero is every other field's default */
 	struct taut_server_update update;
 	bool unordered;         /* synchronous: summed as pushes come, and not in
 	                           the order of the workers */
+	bool apart;             /* no memory is shared with workers of its host */
 	bool async;
 	bool bounded;           /* asynchronous: a pull waits until no worker has
 	                           pushed a part more than `staleness` times less
@@ -174,10 +185,12 @@ struct taut_server_worker_options { /* zero is every other field's default */
 	uint64_t credit_bytes;  /* of pushes under way at a time; 0: no limit */
 	int64_t meet_within_ns; /* 0: 60 s */
 	int64_t lost_after_ns;  /* a server that says nothing; 0: 10 s */
+	enum taut_server_mode mode; /* that the servers must have */
 };
 
 /* Returns when all servers took it in; they may wait for other workers then.
- * TAUT_EIO, TAUT_EMATCH as taut_comm_create(). */
+ * TAUT_EIO, TAUT_EMATCH as taut_comm_create(); TAUT_EMATCH: a server is not of this
+ * mode, or of another one than the first. */
 TAUT_API TAUT_NODISCARD taut_status taut_server_join(
 	const struct taut_server_worker_options *options,
 	struct taut_server_worker **ret_worker, struct taut_error *reterr);
@@ -201,6 +214,19 @@ enum taut_server_verb {
 	                          worker 0 has, and all have it when it is done.
 	                          An optimizer needs it */
 };
+/* Of what this worker starts from now on: another priority of a key; another credit,
+ * 0: no limit. Parts stay as they are. TAUT_EINVAL: something is under way, or there is
+ * no such key: nothing else ends. */
+TAUT_API TAUT_NODISCARD taut_status taut_server_prioritize(
+	struct taut_server_worker *worker, uint32_t key, int64_t priority,
+	struct taut_error *reterr);
+TAUT_API TAUT_NODISCARD taut_status taut_server_tune(
+	struct taut_server_worker *worker, uint64_t credit_bytes,
+	struct taut_error *reterr);
+/* That of the servers; never ANY. */
+TAUT_API enum taut_server_mode taut_server_mode_of(
+	const struct taut_server_worker *worker);
+
 /* Begins. data: NULL: where it was last time. TAUT_EINVAL: the key is under way,
  * there is none, no data, or it was pushed and not pulled: nothing else ends. */
 TAUT_API TAUT_NODISCARD taut_status taut_server_start(

@@ -25,6 +25,8 @@ def engine_class(options):
     """ValueError: there is none."""
     from . import _lib, _sync
 
+    if options.engine == "server":
+        return _server_engine(options)
     has_coll = _lib.has(*_sync.NEEDS)
     if options.engine == "coll" and not has_coll:
         raise ValueError("libtaut has no collectives")
@@ -33,6 +35,15 @@ def engine_class(options):
     if not _lib.has(*_group.NEEDS):
         raise ValueError("there is no libtaut: TAUT_LIB names it")
     return _group.Engine
+
+
+def _server_engine(options):
+    from . import _lib, _torch_server
+
+    if not _lib.has(*_torch_server.NEEDS):
+        raise ValueError("libtaut has no parameter servers")
+    _torch_server.check(options)
+    return _torch_server.Engine
 
 
 def make(module, named, process_group, why, careful, static):

@@ -16,7 +16,7 @@ import zlib
 
 import numpy as np
 
-from . import _clocks, _coll, _launcher, _lib, _options
+from . import _clocks, _coll, _job_server, _launcher, _lib, _options
 
 _started = []  # the Job of this process, at most one
 
@@ -26,18 +26,22 @@ class Job:
         if not _lib.has(*_coll.NEEDS):
             raise RuntimeError("there is no libtaut: TAUT_LIB names it")
         options = _options.Options()
+        _job_server.check(options)
+        self.options = options
         self.limits = options.limits(options.order)
         self.rank, self.size, self.pid = place.rank, place.size, os.getpid()
         self.lock = threading.RLock()
         self.rows = []  # of each task: kind, count, priority, factor
         self.kept = {}  # memory of tasks that are under way
-        self.sync = None
+        self.sync = None  # all collectives
+        self.sums = None  # of gradients: the same, or by servers
+        self.meet, self.lost_after_ns = place.meet, int(lost_after * 1e9)
         self.comm = _coll.Comm(
-            place.rank, place.size, place.meet, _launcher.secret(place), int(lost_after * 1e9)
+            place.rank, place.size, place.meet, _launcher.secret(place), self.lost_after_ns
         )
         self.before_close = []  # called first
         try:
-            self.sync = _coll.Sync(self.comm, self.limits)
+            self.sync = self.sums = _coll.Sync(self.comm, self.limits)
             self.local_rank, self.local_size = self._local(place)
         except BaseException:
             self.close()
@@ -73,18 +77,28 @@ class Job:
                 raise RuntimeError("gradients are declared while a collective is under way")
             first = len(self.rows)
             self.rows.extend(rows)
-            sync.close()  # stays ours: what fails now is the end of the job
-            # What a rank sends over the new one must not come to another's old one.
-            self.comm.barrier()
-            sync = _coll.Sync(self.comm, self.limits)
-            self.sync = sync
-            for row in self.rows:
-                sync.declare(*row)
+            if self.options.engine == "server" and self.size > 1:
+                self.sums = _job_server.open_sums(self, self.options)
+            else:
+                self._open_sync(sync)
             return list(range(first, len(self.rows)))
+
+    def _open_sync(self, sync):
+        sync.close()  # stays ours: what fails now is the end of the job
+        # What a rank sends over the new one must not come to another's old one.
+        self.comm.barrier()
+        sync = _coll.Sync(self.comm, self.limits)
+        self.sync = self.sums = sync
+        for row in self.rows:
+            sync.declare(*row)
+
+    def _my_sums(self):
+        self._mine()
+        return self.sums
 
     def ready(self, task, address, memory):
         """memory is kept until the task is done: what is at address is its own."""
-        sync = self._mine()
+        sums = self._my_sums()
         with self.lock:
             is_open = task in self.kept
             if not is_open:
@@ -94,13 +108,13 @@ class Job:
                 task,
                 self.rank,
             )
-            sync.fail(why + ": a step was broken off")
+            self.fail(why + ": a step was broken off")
             raise RuntimeError(why)
-        sync.ready(task, address)
+        sums.ready(task, address)
 
     def wait(self, task):
         """Until it is done. What was given as memory."""
-        self._mine().wait(task)
+        self._my_sums().wait(task)
         return self.done(task)
 
     def done(self, task):
@@ -108,7 +122,12 @@ class Job:
             return self.kept.pop(task)
 
     def next(self, seconds):
-        return self._mine().next(seconds)
+        return self._my_sums().next(seconds)
+
+    def fail(self, why):
+        """At any moment: the others hear it."""
+        for its in {id(its): its for its in (self.sums, self.sync) if its}.values():
+            its.fail(why)
 
     # --- other collectives ------------------------------------------------------------------
     # Arrays are contiguous, and changed in place where nothing else is said.
@@ -194,6 +213,8 @@ class Job:
             return
         for call in getattr(self, "before_close", ()):
             call()
+        if self.sums and self.sums is not self.sync:
+            self.sums.close()
         if self.sync:
             self.sync.close()
         with self.lock:  # another thread may be about to open new sums
@@ -240,7 +261,7 @@ def local_size():
 
 def counts():
     """What was summed, as a dict; of the gradients known now."""
-    return get().sync.counts()
+    return get().sums.counts()
 
 
 def stop():
@@ -253,5 +274,5 @@ def stop():
 def _at_exit(job):
     """Nobody called shutdown(). A job that ends by an exception says so."""
     if job.sync and job.pid == os.getpid() and getattr(sys, "last_value", None) is not None:
-        job.sync.fail("rank %d ended by %s" % (job.rank, type(sys.last_value).__name__))
+        job.fail("rank %d ended by %s" % (job.rank, type(sys.last_value).__name__))
     job.close()

@@ -250,7 +250,7 @@ class Engine:
             if self.error is None:
                 self.error = "%s" % why
                 if self.job.sync:
-                    self.job.sync.fail("rank %d: %s" % (self.job.rank, why))
+                    self.job.fail("rank %d: %s" % (self.job.rank, why))
             self.changed.notify_all()
         for task in list(self.begun):
             self._complete(task)

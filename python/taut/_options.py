@@ -10,15 +10,18 @@ Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordere
 NAMES = {
     "SCHEDULE": ("on", "off"),
     "ORDER": ("agreed", "declared"),
-    "ENGINE": ("auto", "coll", "process-group"),
+    "ENGINE": ("auto", "coll", "process-group", "server"),
     "GATE": ("on", "off"),
     "HALVES": ("off", "on"),
     "ORDERED": ("off", "on"),
     "TUNE": ("off", "on"),
     "WAY": ("auto", "direct", "doubling", "halving", "ring", "tree", "hosts", "flat"),
     "BACKEND": ("job", "taut"),
+    "ON_LOSS": ("end", "continue", "rescale"),
+    "ASYNC": ("off", "on"),
 }
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
+NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults
 
 
 class Options:
@@ -38,8 +41,30 @@ class Options:
             if not value.isdecimal():
                 raise ValueError("TAUT_RUN_%s: expected bytes, found '%s'" % (name, value))
             setattr(self, name.lower(), int(value))
+        for name, default in NUMBERS.items():
+            value = environment.get("TAUT_RUN_" + name)
+            if value and not value.isdecimal():
+                raise ValueError("TAUT_RUN_%s: expected a number, found '%s'" % (name, value))
+            setattr(self, name.lower(), int(value) if value else default)
+        self.server = environment.get("TAUT_RUN_SERVER") or None
+        self.update = environment.get("TAUT_RUN_UPDATE") or "sum"
+        self._check_servers()
         if self.ordered == "on" and self.way not in ("auto", "direct", "flat"):
             raise ValueError("TAUT_RUN_WAY: %s does not sum in the order of the ranks" % self.way)
+
+    def _check_servers(self):
+        """TAUT_RUN_SERVER: addresses of servers; TAUT_RUN_SERVERS: how many to start."""
+        has_servers = bool(self.server or self.servers)
+        if self.server and self.servers:
+            raise ValueError("expected TAUT_RUN_SERVER or TAUT_RUN_SERVERS")
+        if self.engine == "server" and not has_servers:
+            raise ValueError(
+                "engine server: TAUT_RUN_SERVER names servers, TAUT_RUN_SERVERS starts some"
+            )
+        if has_servers and self.engine not in ("auto", "server"):
+            raise ValueError("TAUT_RUN_ENGINE: %s has no servers" % self.engine)
+        if has_servers:
+            self.engine = "server"
 
     def limits(self, order):
         on = "on"

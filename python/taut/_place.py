@@ -22,6 +22,8 @@ import struct
 
 import torch.distributed as dist
 
+from ._ports import Port  # noqa: F401
+
 _SIOCGIFADDR = 0x8915
 _GLOBAL, _ROW = "00", 6  # of /proc/net/if_inet6: scope, words
 
@@ -167,31 +169,3 @@ def towards(name):
 
 def is_loopback(address):
     return ipaddress.ip_address(address.partition("%")[0]).is_loopback
-
-
-class Port:
-    """A port of an address of this host that nobody else is given as long as this
-    is open: bound, at which the library then listens. address None: no port is
-    wanted. where: "HOST:PORT"; None: why says why there is none."""
-
-    def __init__(self, address):
-        self.where = self.why = self.socket = None
-        if address is None:
-            return
-        family = socket.AF_INET6 if ":" in address else socket.AF_INET
-        try:
-            self.socket = socket.socket(family, socket.SOCK_STREAM)
-            # Both who bind say so, and neither listens yet: the system lets them.
-            self.socket.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
-            self.socket.bind((address, 0))
-            host = "[%s]" % address if family == socket.AF_INET6 else address
-            self.where = "%s:%d" % (host, self.socket.getsockname()[1])
-        except OSError as why:
-            self.why = "%s: %s" % (address, why)
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *exception):
-        if self.socket:
-            self.socket.close()

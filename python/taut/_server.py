@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """include/taut/server.h by ctypes: gradients summed, or applied, by parameter servers
-(`taut server`). Worker is the plain face, over anything that has an address; Engine
-and Exchange are made after those of _sync.py and _group.py, over a Worker. `taut run`
-uses neither: see Engine."""
+(`taut server`). Worker is over anything that has an address; _torch_server.py makes an
+engine of taut.torch of it."""
 
 import ctypes
 
@@ -10,10 +9,11 @@ from . import _lib, _sched
 
 NEEDS = ("taut_server_join",)
 PUSH_PULL, PUSH, PULL, FIRST = range(4)  # enum taut_server_verb
+ANY, SUMS, TRAINS, ADDS_ASYNC, TRAINS_ASYNC = range(5)  # enum taut_server_mode
 FLOAT32, FLOAT64, FLOAT16, BFLOAT16, INT8, UINT8, INT32, INT64, UINT64 = range(9)
 
 
-class _Options(ctypes.Structure):
+class Options(ctypes.Structure):
     _fields_ = [
         ("worker", ctypes.c_uint32),
         ("n_workers", ctypes.c_uint32),
@@ -23,10 +23,11 @@ class _Options(ctypes.Structure):
         ("credit_bytes", ctypes.c_uint64),
         ("meet_within_ns", ctypes.c_int64),
         ("lost_after_ns", ctypes.c_int64),
+        ("mode", ctypes.c_int),
     ]
 
 
-class _Key(ctypes.Structure):
+class Key(ctypes.Structure):
     _fields_ = [
         ("name", ctypes.c_char_p),
         ("type", ctypes.c_int),
@@ -51,12 +52,12 @@ _TABLE = (
     (
         "taut_server_join",
         ctypes.c_int,
-        [ctypes.POINTER(_Options), ctypes.POINTER(_pointer), _error],
+        [ctypes.POINTER(Options), ctypes.POINTER(_pointer), _error],
     ),
     (
         "taut_server_declare",
         ctypes.c_int,
-        [_pointer, ctypes.POINTER(_Key), _i64, ctypes.c_double]
+        [_pointer, ctypes.POINTER(Key), _i64, ctypes.c_double]
         + [ctypes.POINTER(_u32), _error],
     ),
     (
@@ -66,6 +67,9 @@ _TABLE = (
     ),
     ("taut_server_wait", ctypes.c_int, [_pointer, _u32, _i64, _error]),
     ("taut_server_next", ctypes.c_int, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
+    ("taut_server_prioritize", ctypes.c_int, [_pointer, _u32, _i64, _error]),
+    ("taut_server_tune", ctypes.c_int, [_pointer, ctypes.c_uint64, _error]),
+    ("taut_server_mode_of", ctypes.c_int, [_pointer]),
     ("taut_server_contributors", _u32, [_pointer, _u32]),
     ("taut_server_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
     ("taut_server_leave", None, [_pointer]),
@@ -73,15 +77,30 @@ _TABLE = (
 )
 
 
+def library():
+    return _lib.declare(_TABLE)
+
+
+def counts_of(lib, worker):
+    """struct taut_server_worker_counts, by name"""
+    counts = _Counts()
+    lib.taut_server_worker_counts(worker, ctypes.byref(counts))
+    found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
+    for name, _ in _Counts._fields_[1:]:
+        found[name] = getattr(counts, name)
+    return found
+
+
 class Worker:
     """One worker of a job. servers: "HOST:PORT,HOST:PORT". What is handed to start()
     is an address; who calls keeps the memory until the key is done."""
 
     def __init__(self, rank, n_workers, servers, secret=None, **limits):
-        """limits: part_bytes, credit_bytes, meet_within_ns, lost_after_ns."""
+        """limits: part_bytes, credit_bytes, meet_within_ns, lost_after_ns; mode: what
+        the servers must be."""
         self.worker = None
-        self.lib = _lib.declare(_TABLE)
-        options = _Options(
+        self.lib = library()
+        options = Options(
             worker=rank,
             n_workers=n_workers,
             servers=servers.encode(),
@@ -98,11 +117,22 @@ class Worker:
         _lib.check(function(*arguments, ctypes.byref(error)), error)
 
     def declare(self, name, kind, count, priority=0, factor=0):
-        key, number = _Key(name.encode(), kind, count), _u32()
+        key, number = Key(name.encode(), kind, count), _u32()
         self._call(
             "declare", self.worker, ctypes.byref(key), priority, factor, ctypes.byref(number)
         )
         return number.value
+
+    def prioritize(self, key, priority):
+        """Nothing is under way, as for tune()."""
+        self._call("prioritize", self.worker, key, priority)
+
+    def tune(self, credit_bytes):
+        self._call("tune", self.worker, credit_bytes)
+
+    def mode(self):
+        """What the servers are: SUMS, TRAINS, ..."""
+        return self.lib.taut_server_mode_of(self.worker)
 
     def start(self, key, address, verb=PUSH_PULL):
         self._call("start", self.worker, key, verb, address)
@@ -128,84 +158,9 @@ class Worker:
         self.lib.taut_server_fail(self.worker, _lib.EIO, why.encode("utf-8", "replace"))
 
     def counts(self):
-        counts = _Counts()
-        self.lib.taut_server_worker_counts(self.worker, ctypes.byref(counts))
-        found = {name: getattr(counts.sched, name) for name, _ in _sched.Counts._fields_}
-        for name, _ in _Counts._fields_[1:]:
-            found[name] = getattr(counts, name)
-        return found
+        return counts_of(self.lib, self.worker)
 
     def leave(self):
         worker, self.worker = self.worker, None
         if worker:
             self.lib.taut_server_leave(worker)
-
-
-class Engine:
-    """The workers of a job whose tensors its servers sum. types: by the framework's
-    name of a type, one of the numbers above. A job joins once: its keys are those of
-    its one exchange, so limits are not changed after it. Not an engine of taut.torch,
-    which opens a second exchange when a gate or a search has measured, tunes it, asks
-    whether an engine lingers and tells it of a fork: nothing of that is here."""
-
-    def __init__(self, rank, n_ranks, servers, types, secret=None, part_bytes=0):
-        self.rank, self.n_ranks, self.types = rank, n_ranks, types
-        self.where = (rank, n_ranks, servers, secret)
-        self.part_bytes = part_bytes
-        self.taken = False
-        self.name = "server at " + servers
-
-    def exchange(self, limits):
-        if self.taken:
-            raise RuntimeError("a job of parameter servers declares its tensors once")
-        self.taken = True
-        rank, n_ranks, servers, secret = self.where
-        return Exchange(
-            Worker(
-                rank,
-                n_ranks,
-                servers,
-                secret,
-                part_bytes=limits.piece or self.part_bytes,
-                credit_bytes=limits.credit,
-            ),
-            self.types,
-        )
-
-    def close(self, seconds=0):
-        pass  # the exchange has all there is
-
-
-class Exchange:
-    def __init__(self, worker, types):
-        self.worker, self.types = worker, types
-        self.tensors = []  # of each task, kept while they are summed
-
-    def declare(self, like, priority, factor):
-        self.tensors.append(None)
-        return self.worker.declare(
-            "task%d" % (len(self.tensors) - 1),
-            self.types[like.dtype],
-            like.numel(),
-            priority,
-            factor,
-        )
-
-    def ready(self, task, tensor):
-        self.tensors[task] = tensor
-        self.worker.start(task, tensor.data_ptr())
-
-    def next(self, seconds):
-        task = self.worker.next(seconds)
-        if task is not None:
-            self.tensors[task] = None
-        return task
-
-    def busy_ns(self):
-        return self.worker.counts()["busy_ns"]
-
-    def counts(self):
-        return self.worker.counts()
-
-    def close(self):
-        self.worker.leave()

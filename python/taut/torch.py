@@ -10,6 +10,7 @@ the same for a job that knows nothing of it; the options are its environment's.
 
 With it dist.init_process_group("taut") is a process group over libtaut's collectives."""
 
+import importlib as _importlib
 import sys as _sys
 
 import torch as _  # first: under `taut run`, its import is what brings _taut._ddp
@@ -24,6 +25,9 @@ else:
     _backend.register()
 
 DistributedDataParallel = _ddp.DistributedDataParallel
+ServerOptimizer = _importlib.import_module(
+    _ddp.__package__ + "._torch_server"
+).ServerOptimizer
 
 
 def finish():

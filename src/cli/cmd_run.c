@@ -6,6 +6,7 @@
 #include "cli/env.h"
 #include "cli/job.h"
 #include "cli/record.h"
+#include "cli/run_server.h"
 #include "cli/run_tune.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
@@ -14,6 +15,7 @@ struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_tune tune;
+	struct run_server server;
 };
 
 static const struct opt options[] = {
@@ -35,8 +37,8 @@ static const struct opt options[] = {
 		"agreed: by priority, as all ranks agree (the default); "
 		"declared: last parameter first", 0, 0 },
 	{ "engine", 0, OPT_TEXT, offsetof(struct values, engine), "NAME",
-		"coll: Taut's collectives; process-group: PyTorch's (default: "
-		"auto)", 0, 0 },
+		"coll: Taut's collectives; process-group: PyTorch's; server: "
+		"parameter servers (default: auto)", 0, 0 },
 	{ "gate", 0, OPT_TEXT, offsetof(struct values, gate), "WHEN",
 		"on: cross the barrier only where some measured steps say that "
 		"it can pay (the default)", 0, 0 },
@@ -53,6 +55,7 @@ static const struct opt options[] = {
 		"COMMAND is an MPI program: its all-reduces are Taut's where "
 		"that is faster; nothing else is changed", 0, 0 },
 	RUN_TUNE_OPTIONS(struct values, tune),
+	RUN_SERVER_OPTIONS(struct values, server),
 };
 
 /* --- options ------------------------------------------------------------------------*/
@@ -61,14 +64,14 @@ static const struct opt options[] = {
 struct words {
 	const char *option, *variable;
 	size_t offset;
-	const char *words[4];
+	const char *words[5];
 };
 
 static const struct words texts[] = {
 	{ "order", "TAUT_RUN_ORDER", offsetof(struct values, order),
 		{ "agreed", "declared" } },
 	{ "engine", "TAUT_RUN_ENGINE", offsetof(struct values, engine),
-		{ "auto", "coll", "process-group" } },
+		{ "auto", "coll", "process-group", "server" } },
 	{ "gate", "TAUT_RUN_GATE", offsetof(struct values, gate),
 		{ "on", "off" } },
 	{ "backend", "TAUT_RUN_BACKEND", offsetof(struct values, backend),
@@ -95,7 +98,18 @@ static bool is_one_of(const char *text, const struct words *w)
 	return false;
 }
 
-static bool take_words(const struct values *values)
+/* "a, b or c" */
+static const char *list_of(const struct words *w, struct taut_arena *arena)
+{
+	const char *text = w->words[0];
+
+	for (size_t i = 1; w->words[i] && text; i++)
+		text = taut_arena_printf(arena, "%s%s%s", text,
+			w->words[i + 1] ? ", " : " or ", w->words[i]);
+	return text ? text : w->words[0];
+}
+
+static bool take_words(const struct values *values, struct taut_arena *arena)
 {
 	for (size_t i = 0; i < N_TEXTS; i++) {
 		const struct words *w = &texts[i];
@@ -103,10 +117,8 @@ static bool take_words(const struct values *values)
 
 		if (!text || is_one_of(text, w))
 			continue;
-		term_complain("run: --%s: expected %s%s%s%s%s, found '%s'",
-			w->option, w->words[0], w->words[2] ? ", " : " or ",
-			w->words[1], w->words[2] ? " or " : "",
-			w->words[2] ? w->words[2] : "", text);
+		term_complain("run: --%s: expected %s, found '%s'",
+			w->option, list_of(w, arena), text);
 		return false;
 	}
 	return true;
@@ -256,9 +268,12 @@ static int run(const struct verb_call *call)
 		term_complain("run: expected --schedule or --no-schedule");
 		return EXIT_USAGE;
 	}
-	if (!take_words(values))
+	if (!take_words(values, call->arena))
 		return EXIT_USAGE;
 	status = run_tune_set(&values->tune, &s, &is_wrong);
+	if (!status && !is_wrong)
+		status = run_server_set(
+			&values->server, values->engine, &s, &is_wrong);
 	if (!status && !is_wrong)
 		status = set_sizes(values, &s, &is_wrong);
 	if (is_wrong)

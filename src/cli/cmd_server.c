@@ -22,7 +22,7 @@ struct values {
 	const char *listen, *servers, *secret_file, *update, *on_loss, *memory;
 	const char *staleness, *record;
 	unsigned workers, index, within, lost_after;
-	bool sync, async, unordered, json;
+	bool sync, async, unordered, apart, json;
 };
 
 static const struct opt options[] = {
@@ -54,6 +54,9 @@ static const struct opt options[] = {
 		"or rescale sums to all", 0, 0 },
 	{ "unordered", 0, OPT_FLAG, offsetof(struct values, unordered), NULL,
 		"sum pushes as they come, not in the order of the workers", 0, 0 },
+	{ "apart", 0, OPT_FLAG, offsetof(struct values, apart), NULL,
+		"share no memory with workers of this host: all goes over the "
+		"network", 0, 0 },
 	{ "memory", 0, OPT_TEXT, offsetof(struct values, memory), "BYTES",
 		"refuse keys that need more (default: no limit)", 0, 0 },
 	{ "within", 0, OPT_NUMBER, offsetof(struct values, within), "SECONDS",
@@ -171,6 +174,7 @@ static bool read_words(const struct verb_call *call,
 
 	*server = (struct taut_server_options){ .n_workers = v->workers,
 		.async = v->async, .unordered = v->unordered,
+		.apart = v->apart,
 		.meet_within_ns = v->within * INT64_C(1000000000),
 		.lost_after_ns = v->lost_after * INT64_C(1000000000) };
 	if (call->n_operands)

@@ -163,6 +163,7 @@ static void find_positions(struct taut_sched *sched)
 			by_priority, sched->tasks.data);
 	for (uint32_t i = 0; i < n; i++)
 		sched->tasks.data[sched->by_position[i]].position = i;
+	sched->unsorted = false;
 }
 
 /* All that the tasks need from now on, so that what follows asks for memory only
@@ -220,6 +221,8 @@ static taut_status make_ready(
 			" is not done", task, it->begun);
 	if (!sched->frozen && (status = freeze(sched, reterr)) != TAUT_OK)
 		return status;
+	if (sched->unsorted)
+		find_positions(sched);
 	it->n_left = it->n_tree;
 	sched->n_left += it->n_tree;
 	begin_iteration(sched, task);
@@ -301,6 +304,24 @@ taut_status taut_sched_tune(struct taut_sched *sched, uint64_t piece_bytes,
 		set_limits(sched, piece_bytes, credit_bytes, fuse_bytes);
 		if (sched->frozen)
 			tauti_sched_begin_run(sched, sched->run_begin);
+	}
+	return tauti_sched_leave(sched, status, reterr);
+}
+
+/* Positions are those of open tasks, of which there is none. */
+taut_status taut_sched_prioritize(struct taut_sched *sched, uint32_t task,
+	int64_t priority, struct taut_error *reterr)
+{
+	taut_status status = tauti_sched_enter(sched);
+
+	if (!status && (sched->limits.order != TAUT_SCHED_ALONE || sched->n_left ||
+		task >= sched->tasks.count))
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "scheduler: "
+			"task %" PRIu32 ": a priority changes where a rank "
+			"orders alone, and between iterations", task);
+	else if (!status) {
+		sched->tasks.data[task].priority = priority;
+		sched->unsorted = sched->frozen;
 	}
 	return tauti_sched_leave(sched, status, reterr);
 }

@@ -63,6 +63,7 @@ struct taut_sched {
 	bool agreeing; /* by rounds; else this rank's word is all ranks' */
 	TAUT_VEC(struct tauti_task) tasks;
 	bool frozen; /* all are declared; what follows is there */
+	bool unsorted; /* a priority changed: positions are old */
 	uint32_t *by_position;
 	struct taut_sched_piece *together; /* room for one call of start() */
 

@@ -99,6 +99,35 @@ static void test_credit(void **state)
 	hand_destroy(&hand);
 }
 
+/* What was last comes first, once nothing is under way. */
+static void test_prioritizes(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ ALONE, .credit_bytes = 1 });
+	for (int64_t i = 0; i < 3; i++)
+		hand_task(&hand, 10, i, TAUT_NONE);
+	assert_int_equal(taut_sched_prioritize(hand.sched, 2, 2, NULL), 0);
+	for (uint32_t task = 0; task < 3; task++)
+		hand_ready(&hand, task);
+	refused(taut_sched_prioritize(hand.sched, 2, -1, NULL));
+	for (uint64_t i = 0; i < 3; i++)
+		hand_finished(&hand, i);
+	hand_expect(&hand, "+0:0-10 +1:0-10 =0.1 +2:0-10 =1.1 =2.1 ");
+	assert_int_equal(taut_sched_prioritize(hand.sched, 2, -1, NULL), 0);
+	refused(taut_sched_prioritize(hand.sched, 3, 0, NULL));
+	for (uint32_t task = 0; task < 3; task++)
+		hand_ready(&hand, task);
+	for (uint64_t i = 3; i < 6; i++)
+		hand_finished(&hand, i);
+	/* 0 has begun before the others came. */
+	hand_expect(&hand, "+0:0-10 +2:0-10 =0.2 +1:0-10 =2.2 =1.2 ");
+	hand_destroy(&hand);
+	make(&(struct taut_sched_options){ .n_ranks = 2 });
+	hand_task(&hand, 10, 0, TAUT_NONE);
+	refused(taut_sched_prioritize(hand.sched, 0, 1, NULL));
+	hand_destroy(&hand);
+}
+
 static void expect_pieces(const struct taut_sched_options *options,
 	uint64_t bytes, const char *expected)
 {
@@ -539,6 +568,7 @@ int main(void)
 		cmocka_unit_test(test_overtakes),
 		cmocka_unit_test(test_priorities),
 		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_prioritizes),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_fuses),
 		cmocka_unit_test(test_fuses_whole_tasks),

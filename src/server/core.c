@@ -166,6 +166,7 @@ static taut_status check_list(const struct tauti_core *core,
 static taut_status take_first(struct tauti_core *core,
 	const struct tauti_part_said *said, size_t n, struct taut_error *reterr)
 {
+	size_t at = 0;
 	taut_status status;
 
 	core->parts = calloc(n ? n : 1, sizeof *core->parts);
@@ -178,6 +179,8 @@ static taut_status take_first(struct tauti_core *core,
 		core->parts[i].said = said[i];
 		core->parts[i].bytes = said[i].count > SIZE_MAX / size ?
 			SIZE_MAX : (size_t)said[i].count * size;
+		core->parts[i].at = at;
+		at = tauti_board_next(at, core->parts[i].bytes);
 	}
 	core->n_parts = n;
 	status = tauti_core_allocate(core, reterr);
@@ -248,6 +251,28 @@ static struct tauti_core_part *find(struct tauti_core *core, uint32_t number)
 		&core->parts[from] : NULL;
 }
 
+size_t tauti_board_next(size_t at, size_t bytes)
+{
+	size_t end = bytes > SIZE_MAX - 63 - at ? SIZE_MAX : at + bytes + 63;
+
+	return end - end % 64;
+}
+
+size_t tauti_core_place(const struct tauti_core *core, uint32_t number)
+{
+	return find((struct tauti_core *)(uintptr_t)core, number)->at;
+}
+
+size_t tauti_core_bytes(const struct tauti_core *core)
+{
+	const struct tauti_core_part *last;
+
+	if (!core->n_parts)
+		return 0;
+	last = &core->parts[core->n_parts - 1];
+	return tauti_board_next(last->at, last->bytes);
+}
+
 /* NULL: it may; else why not. */
 static const char *forbids(const struct tauti_core *core,
 	const struct tauti_core_part *part, uint32_t worker, uint32_t ask,
@@ -303,6 +328,14 @@ taut_status tauti_core_ask(struct tauti_core *core, uint32_t worker,
 	return TAUT_OK;
 }
 
+void tauti_core_set_first(struct tauti_core_part *part, struct tauti_seat *seat)
+{
+	seat->first = seat->direct = false;
+	seat->push = TAUTI_NO_PUSH;
+	part->is_set = true;
+	part->contributors = 1;
+}
+
 void tauti_core_received(
 	struct tauti_core *core, uint32_t worker, uint32_t number)
 {
@@ -310,10 +343,8 @@ void tauti_core_received(
 	struct tauti_seat *seat = &part->seats[worker];
 
 	if (seat->first) {
-		seat->first = seat->direct = part->busy = false;
-		seat->push = TAUTI_NO_PUSH;
-		part->is_set = true;
-		part->contributors = 1;
+		part->busy = false;
+		tauti_core_set_first(part, seat);
 	} else {
 		seat->push = TAUTI_THERE;
 	}
@@ -369,10 +400,15 @@ static void go(struct tauti_core *core, uint32_t worker,
 	enum tauti_presence presence)
 {
 	core->presence[worker] = (uint8_t)presence;
-	for (size_t i = 0; i < core->n_parts; i++)
-		if (presence == TAUTI_GONE ||
-			core->parts[i].seats[worker].push != TAUTI_THERE)
-			forget(core, &core->parts[i], worker);
+	for (size_t i = 0; i < core->n_parts; i++) {
+		struct tauti_core_part *part = &core->parts[i];
+		struct tauti_seat *seat = &part->seats[worker];
+
+		if (presence == TAUTI_GONE || seat->push != TAUTI_THERE ||
+			(seat->borrowed && !tauti_landing_own(
+				core, part, seat)))
+			forget(core, part, worker);
+	}
 	for (size_t i = 0; i < core->n_parts; i++)
 		tauti_core_step(core, &core->parts[i]);
 	tauti_core_feed(core);

@@ -16,12 +16,14 @@ struct tauti_seat {
 	bool direct;  /* it comes right into the sum or the value */
 	bool ahead;   /* its landing was taken before its turn */
 	bool summed;  /* in the sum of the round that is under way */
+	bool borrowed; /* landing is not the core's: see tauti_core_calls.find */
 	void *landing; /* NULL: none */
 };
 
 struct tauti_core_part {
 	struct tauti_part_said said;
 	size_t bytes;
+	size_t at;             /* tauti_core_place() */
 	uint8_t *value, *sum;  /* sum: NULL when asynchronous */
 	struct tauti_update_state state;
 	uint32_t round;        /* synchronous: of the value */
@@ -64,6 +66,9 @@ static inline bool tauti_takes_part(const struct tauti_core *core,
 	return tauti_is_here(core, worker) || seat->push == TAUTI_THERE;
 }
 
+/* The value is what its worker gave. */
+void tauti_core_set_first(struct tauti_core_part *part, struct tauti_seat *seat);
+
 /* core_round.c: begins, sums and answers what can be, of this part. */
 void tauti_core_step(struct tauti_core *core, struct tauti_core_part *part);
 /* Of all parts that wait for a landing, as long as there is room. */
@@ -74,6 +79,9 @@ void tauti_core_feed(struct tauti_core *core);
 bool tauti_landing_take(struct tauti_core *core, struct tauti_core_part *part,
 	struct tauti_seat *seat, bool in_turn);
 void tauti_landing_give(struct tauti_core *core, struct tauti_core_part *part,
+	struct tauti_seat *seat);
+/* Of its own what was borrowed: a copy. False: no memory, and the core has failed. */
+bool tauti_landing_own(struct tauti_core *core, struct tauti_core_part *part,
 	struct tauti_seat *seat);
 /* Values, sums and state of the declared parts. */
 TAUT_NODISCARD taut_status tauti_core_allocate(

@@ -7,6 +7,7 @@
 
 #include <inttypes.h>
 #include <stdlib.h>
+#include <string.h>
 
 static const uint64_t default_landing_bytes = (uint64_t)256 << 20;
 
@@ -60,9 +61,32 @@ void tauti_landing_give(struct tauti_core *core, struct tauti_core_part *part,
 {
 	if (!seat->landing)
 		return;
+	if (seat->borrowed) {
+		seat->landing = NULL;
+		seat->borrowed = false;
+		return;
+	}
 	free(seat->landing);
 	seat->landing = NULL;
 	*(seat->ahead ? &core->ahead_bytes : &core->turn_bytes) -= part->bytes;
+}
+
+bool tauti_landing_own(struct tauti_core *core, struct tauti_core_part *part,
+	struct tauti_seat *seat)
+{
+	void *own = malloc(part->bytes);
+
+	if (!own) {
+		tauti_core_fail(core, TAUT_ENOMEM, "out of memory for %zu "
+			"bytes that a worker has left", part->bytes);
+		return false;
+	}
+	memcpy(own, seat->landing, part->bytes);
+	seat->landing = own;
+	seat->borrowed = false;
+	seat->ahead = true;
+	core->ahead_bytes += part->bytes;
+	return true;
 }
 
 /* Buffers of the part's size that a part keeps. */
@@ -145,7 +169,8 @@ void tauti_core_free_parts(struct tauti_core *core)
 
 		for (uint32_t w = 0; part->seats && w <
 			core->options.n_workers; w++)
-			free(part->seats[w].landing);
+			if (!part->seats[w].borrowed)
+				free(part->seats[w].landing);
 		free(part->value);
 		free(part->sum);
 		free(part->state.moments[0]);

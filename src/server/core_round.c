@@ -43,6 +43,27 @@ static void begin_receive(struct tauti_core *core, struct tauti_core_part *part,
 		seat->pushed, into, part->bytes);
 }
 
+/* What is there already is borrowed; a first value is copied at once. */
+static bool take_found(struct tauti_core *core, struct tauti_core_part *part,
+	uint32_t worker)
+{
+	struct tauti_seat *seat = &part->seats[worker];
+	const void *found = core->calls.find ? core->calls.find(core->context,
+		worker, part->said.part, seat->pushed, part->bytes) : NULL;
+
+	if (!found)
+		return false;
+	if (seat->first) {
+		tauti_board_copy(part->value, found, part->bytes);
+		tauti_core_set_first(part, seat);
+		return true;
+	}
+	seat->landing = (void *)(uintptr_t)found;
+	seat->borrowed = true;
+	seat->push = TAUTI_THERE;
+	return true;
+}
+
 static void receive_one(struct tauti_core *core, struct tauti_core_part *part,
 	uint32_t worker, uint32_t next)
 {
@@ -52,13 +73,16 @@ static void receive_one(struct tauti_core *core, struct tauti_core_part *part,
 
 	if (seat->push != TAUTI_ASKED)
 		return;
+	if (!seat->first && sync &&
+		(seat->pushed != part->round + 1 || seat->summed))
+		return;
+	if (take_found(core, part, worker))
+		return;
 	if (seat->first) {
 		if (!part->busy)
 			begin_receive(core, part, worker, part->value, true);
 		return;
 	}
-	if (sync && (seat->pushed != part->round + 1 || seat->summed))
-		return;
 	if (sync && in_turn && !part->n_summed && !part->busy)
 		begin_receive(core, part, worker, part->sum, true);
 	else if (tauti_landing_take(core, part, seat, in_turn))
@@ -90,6 +114,8 @@ static bool add(struct tauti_core *core, struct tauti_core_part *part,
 	did(core, part, TAUT_SERVER_DID_SUM, worker, true);
 	if (seat->direct) {
 		part->busy = false;
+	} else if (!part->n_summed && seat->borrowed) {
+		tauti_board_copy(part->sum, seat->landing, part->bytes);
 	} else if (!part->n_summed) {
 		void *landed = seat->landing;
 

@@ -15,6 +15,7 @@ struct seen {
 	struct tauti_core *core;
 	char log[512];
 	void *into[MOST];
+	const float *near[MOST]; /* where pushes lie already; NULL: they come */
 	float answered;
 };
 
@@ -43,7 +44,19 @@ static void on_answer(void *context, uint32_t worker, uint32_t part,
 		round, (double)seen->answered, contributors);
 }
 
-static const struct tauti_core_calls calls = { on_receive, on_answer, NULL };
+static const void *on_find(void *context, uint32_t worker, uint32_t part,
+	uint32_t round, size_t bytes)
+{
+	struct seen *seen = context;
+
+	(void)part;
+	(void)round;
+	(void)bytes;
+	return seen->near[worker];
+}
+
+static const struct tauti_core_calls calls = { on_receive, on_answer, NULL,
+	on_find };
 
 static const struct tauti_part_said one_part = { 4, TAUT_FLOAT32, 1, 99 };
 
@@ -124,6 +137,83 @@ static void test_rescale(void **state)
 	tauti_core_lost(seen.core, 3, "host", "gone");
 	expect(&seen, ">0.1=4/3>1.1=4/3>2.1=4/3");
 	assert_int_equal(tauti_core_join(seen.core, 3, NULL), TAUT_EMATCH);
+	tauti_core_destroy(seen.core);
+}
+
+/* What lies in memory that is shared is not received, is in its turn, and is kept by the
+ * core when its worker leaves before that. */
+static void test_near(void **state)
+{
+	const struct taut_server_options options = { .n_workers = 3 };
+	float boards[3] = { 16777216, 1, 1 };
+	struct seen seen;
+
+	(void)state;
+	start(&seen, &options);
+	seen.near[1] = &boards[1];
+	seen.near[2] = &boards[2];
+	ask(&seen, 2, TAUTI_ASK_PUSH, 1);
+	ask(&seen, 1, BOTH, 1);
+	assert_true(tauti_core_is_idle(seen.core, 2));
+	tauti_core_left(seen.core, 2);
+	boards[2] = 77; /* it is gone, and so is its memory */
+	expect(&seen, "");
+	ask(&seen, 0, BOTH, 1);
+	expect(&seen, "<0.4.1");
+	push(&seen, 0, boards[0]);
+	expect(&seen, ">0.1=1.67772e+07/3>1.1=1.67772e+07/3");
+	assert_true(seen.answered == 16777216); /* from left to right */
+	tauti_core_destroy(seen.core);
+	/* First of all, and lost before its turn. */
+	start(&seen, &options);
+	seen.near[0] = &boards[0];
+	seen.near[1] = &boards[1];
+	ask(&seen, 1, BOTH, 1);
+	ask(&seen, 0, BOTH, 1);
+	boards[0] = boards[1] = 0; /* both are in the sum */
+	ask(&seen, 2, BOTH, 1);
+	expect(&seen, "<2.4.1");
+	push(&seen, 2, 4);
+	expect(&seen, ">0.1=1.67772e+07/3>1.1=1.67772e+07/3>2.1=1.67772e+07/3");
+	assert_true(seen.answered == 16777220);
+	tauti_core_destroy(seen.core);
+}
+
+/* A server whose memory ends when it must keep what a worker leaves. */
+static void test_near_memory(void **state)
+{
+	const struct taut_server_options options = { .n_workers = 2 };
+	const float board = 1;
+	struct seen seen;
+
+	(void)state;
+	start(&seen, &options);
+	seen.near[1] = &board;
+	ask(&seen, 1, TAUTI_ASK_PUSH, 1);
+	alloc_fail_after(0);
+	tauti_core_left(seen.core, 1);
+	alloc_fail_never();
+	assert_int_equal(tauti_core_fault(seen.core, NULL), TAUT_ENOMEM);
+	tauti_core_destroy(seen.core);
+}
+
+static void test_near_first(void **state)
+{
+	struct taut_server_options options = { .n_workers = 1 };
+	float board = 3;
+	struct seen seen;
+
+	(void)state;
+	assert_int_equal(taut_server_update_read("sgd:lr=0.5", &options.update,
+		NULL), TAUT_OK);
+	start(&seen, &options);
+	seen.near[0] = &board;
+	ask(&seen, 0, TAUTI_ASK_FIRST | TAUTI_ASK_PULL, 0);
+	expect(&seen, ">0.0=3/1");
+	tauti_core_answered(seen.core, 0, 4);
+	board = 2;
+	ask(&seen, 0, BOTH, 1);
+	expect(&seen, ">0.1=2/1");
 	tauti_core_destroy(seen.core);
 }
 
@@ -363,6 +453,9 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
 		cmocka_unit_test(test_rescale),
+		cmocka_unit_test(test_near),
+		cmocka_unit_test(test_near_memory),
+		cmocka_unit_test(test_near_first),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_first),
 		cmocka_unit_test(test_stale),

@@ -133,7 +133,7 @@ void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
 }
 
 void tauti_peer_answer(struct tauti_peer *peer, uint32_t part, uint32_t round,
-	const void *data, size_t bytes, uint32_t contributors)
+	const void *data, size_t bytes, uint32_t contributors, size_t at)
 {
 	struct tauti_op *op = op_begin(peer, TAUTI_OP_ANSWER, part, round, bytes);
 	const struct tauti_answer answer = { part, round, contributors };
@@ -141,9 +141,13 @@ void tauti_peer_answer(struct tauti_peer *peer, uint32_t part, uint32_t round,
 	if (!op)
 		return;
 	tauti_answer_write(&answer, op->words);
+	if (peer->has_board)
+		tauti_board_copy(peer->board.base + at, data, bytes);
 	op_send(op, 0, tauti_tag_of(TAUTI_TAG_ANSWER, part, 0), op->words,
 		sizeof op->words);
-	op_send(op, 1, tauti_tag_of(TAUTI_TAG_DATA, part, 0), data, bytes);
+	if (!peer->has_board)
+		op_send(op, 1, tauti_tag_of(TAUTI_TAG_DATA, part, 0), data,
+			bytes);
 	all_began(op);
 }
 
@@ -171,6 +175,41 @@ static void await_table(struct tauti_peer *peer, uint32_t n)
 
 /* --- what has ended ------------------------------------------------------------------------- */
 
+/* Memory for all of its parts, where there is some; without it a name that is empty. */
+static void offer_board(struct taut_server *server, struct tauti_peer *peer)
+{
+	size_t bytes = tauti_core_bytes(server->core);
+	uint64_t most = server->options.memory_bytes;
+	struct taut_server_counts counts;
+	struct tauti_op *op;
+
+	tauti_core_counts(server->core, &counts);
+	if (!most || counts.state_bytes + server->board_bytes + bytes <= most)
+		(void)!tauti_board_create(bytes, &peer->board, NULL);
+	server->board_bytes += peer->board.base ? bytes : 0;
+	tauti_board_write(peer->board.name, peer->board_words);
+	op = op_begin(peer, TAUTI_OP_BOARD, 0, 0, sizeof peer->board_words);
+	if (!op)
+		return;
+	op_send(op, 0, tauti_tag_of(TAUTI_TAG_BOARD, 0, 0), peer->board_words,
+		sizeof peer->board_words);
+	all_began(op);
+}
+
+/* It has opened the board, or could not. */
+static void take_board(struct tauti_peer *peer, bool has_it)
+{
+	if (peer->has_board || (has_it && !peer->board.base)) {
+		tauti_peer_doom(peer, "it has a board that nobody gave it");
+		return;
+	}
+	peer->has_board = has_it;
+	if (has_it)
+		tauti_board_settle(&peer->board);
+	else
+		tauti_board_close(&peer->board);
+}
+
 static void take_table(struct taut_server *server, struct tauti_peer *peer)
 {
 	struct tauti_part_said *said = calloc(
@@ -188,6 +227,8 @@ static void take_table(struct taut_server *server, struct tauti_peer *peer)
 			peer->n_table, &err);
 	if (status)
 		tauti_peer_doom(peer, "%s", err.message);
+	else if (peer->near)
+		offer_board(server, peer);
 	free(said);
 	free(peer->table);
 	peer->table = NULL;
@@ -205,6 +246,8 @@ static void take_ask(struct taut_server *server, struct tauti_peer *peer,
 		await_table(peer, asked.part);
 	else if (asked.ask == TAUTI_ASK_LEAVE)
 		peer->leaves = true;
+	else if (asked.ask == TAUTI_ASK_BOARD)
+		take_board(peer, asked.part);
 	else if (tauti_core_ask(server->core, peer->worker, asked.part,
 		asked.ask, asked.round, &err))
 		tauti_peer_doom(peer, "%s", err.message);
@@ -258,6 +301,8 @@ static void take_op(struct taut_server *server, struct tauti_peer *peer,
 		take_table(server, peer);
 		peer->awaits_table = false;
 		take_asks(server, peer);
+		break;
+	case TAUTI_OP_BOARD:
 		break;
 	case TAUTI_OP_PUSH:
 		tell_event(server, op, TAUT_SERVER_DID_PUSH);
@@ -319,6 +364,7 @@ void tauti_peer_destroy(struct tauti_peer *peer)
 		peer->unused = op->next;
 		free(op);
 	}
+	tauti_board_close(&peer->board);
 	tauti_link_close(&peer->link);
 	free(peer->table);
 	free(peer);

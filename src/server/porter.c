@@ -42,12 +42,22 @@ static bool enter(
 	return false;
 }
 
+static enum taut_server_mode mode_of(const struct taut_server_options *options)
+{
+	bool sums = options->update.rule == TAUT_SERVER_SUM;
+
+	if (options->async)
+		return sums ? TAUT_SERVER_ADDS_ASYNC : TAUT_SERVER_TRAINS_ASYNC;
+	return sums ? TAUT_SERVER_SUMS : TAUT_SERVER_TRAINS;
+}
+
 static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
-	uint32_t worker, struct taut_error *reterr)
+	struct tauti_peer *peer, uint32_t worker, struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION,
 		server->options.index, server->options.n_servers,
-		server->options.n_workers };
+		server->options.n_workers, mode_of(&server->options),
+		server->options.apart ? 0 : tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;
@@ -56,6 +66,7 @@ static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
 	status = tauti_meet_gather(meet, mine, sizeof mine, all, reterr);
 	if (status)
 		return status;
+	peer->near = tauti_greeting_is_near(&own, all + TAUTI_GREETING_BYTES);
 	taut_error_set(&who, TAUT_OK, -1, "worker %u", worker);
 	return tauti_greeting_check(
 		&own, all + TAUTI_GREETING_BYTES, who.message, reterr);
@@ -67,7 +78,7 @@ static struct tauti_peer *make_peer(struct taut_server *server,
 	struct taut_error *reterr)
 {
 	struct tauti_peer *peer = calloc(1, sizeof *peer);
-	taut_status status = peer ? greet(server, meet, worker, reterr) :
+	taut_status status = peer ? greet(server, meet, peer, worker, reterr) :
 		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 
 	if (status)

@@ -29,7 +29,24 @@ static void do_answer(void *context, uint32_t worker, uint32_t part,
 	struct taut_server *server = context;
 
 	tauti_peer_answer(server->peers[worker], part, round, data, bytes,
-		contributors);
+		contributors, tauti_core_place(server->core, part));
+}
+
+/* What a worker of this host has pushed lies on its board. */
+static const void *do_find(void *context, uint32_t worker, uint32_t part,
+	uint32_t round, size_t bytes)
+{
+	struct taut_server *server = context;
+	const struct tauti_peer *peer = server->peers[worker];
+	const struct taut_server_event event = { .did = TAUT_SERVER_DID_PUSH,
+		.part = part, .worker = worker, .round = round, .bytes = bytes,
+		.start_ns = tauti_now_ns(), .end_ns = tauti_now_ns() };
+
+	if (!peer->has_board)
+		return NULL;
+	if (server->options.event)
+		server->options.event(server->options.context, &event);
+	return peer->board.base + tauti_core_place(server->core, part);
 }
 
 static void do_did(void *context, enum taut_server_did did, uint32_t worker,
@@ -103,7 +120,7 @@ taut_status taut_server_create(const struct taut_server_options *options,
 	struct taut_server **ret_server, struct taut_error *reterr)
 {
 	struct tauti_core_calls calls = { do_receive, do_answer,
-		options->event ? do_did : NULL };
+		options->event ? do_did : NULL, do_find };
 	struct taut_server *server = calloc(1, sizeof *server);
 	taut_status status;
 

@@ -13,7 +13,8 @@
 #include "server/server.h"
 
 /* Something that a peer's engine does. */
-enum tauti_op_kind { TAUTI_OP_ASK, TAUTI_OP_TABLE, TAUTI_OP_PUSH, TAUTI_OP_ANSWER };
+enum tauti_op_kind { TAUTI_OP_ASK, TAUTI_OP_TABLE, TAUTI_OP_PUSH,
+	TAUTI_OP_ANSWER, TAUTI_OP_BOARD };
 
 struct tauti_op;
 struct tauti_request {
@@ -45,6 +46,10 @@ struct tauti_peer {
 	uint8_t *table;
 	uint32_t n_table;
 	bool awaits_table, has_declared;
+	bool near;         /* of this host: it is told of a board */
+	bool has_board;    /* and uses it: nothing but words is sent */
+	struct tauti_board board;
+	uint8_t board_words[TAUTI_BOARD_BYTES];
 	bool leaves;       /* once it is idle */
 	bool doomed;       /* why says what is wrong with it */
 	struct taut_error why;
@@ -55,6 +60,7 @@ struct taut_server {
 	struct tauti_core *core;
 	struct tauti_peer **peers; /* by worker; NULL: none */
 	struct pollfd *polls;      /* 2 a worker, and one */
+	uint64_t board_bytes;      /* that were shared with workers */
 	uint64_t n_sleeps;
 	int64_t begun_ns, beat_ns; /* beat: when the next is due */
 	int64_t did_ns;            /* when what is being summed began */
@@ -86,8 +92,9 @@ void tauti_peer_doom(struct tauti_peer *peer, const char *fmt, ...)
 /* What the core calls. */
 void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
 	void *into, size_t bytes);
+/* at: of the part, on a board. */
 void tauti_peer_answer(struct tauti_peer *peer, uint32_t part, uint32_t round,
-	const void *data, size_t bytes, uint32_t contributors);
+	const void *data, size_t bytes, uint32_t contributors, size_t at);
 /* Tells the core what has ended. True: something had. */
 bool tauti_peer_settle(struct taut_server *server, struct tauti_peer *peer);
 

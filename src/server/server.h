@@ -6,6 +6,7 @@
  *                what is summed when, who waits for which round, what happens
  *                when somebody is lost: no clock, no network, no thread
  *     wire.c     what is said, as bytes
+ *     board.c    memory that a server shares with a worker of its host
  *     porter.c   lets workers in, one after the other
  *     serve.c  peer.c
  *                the network around the core
@@ -71,6 +72,11 @@ struct tauti_core_calls {
 	/* Before and after a sum or an update. NULL: not wanted. */
 	void (*did)(void *context, enum taut_server_did did, uint32_t worker,
 		uint32_t part, uint32_t round, uint64_t bytes, bool begins);
+	/* Where the push is already, in memory that does not change before the push is in
+	 * the sum or the value, or the worker is gone; NULL: it is to be received. The
+	 * call may be NULL. */
+	const void *(*find)(void *context, uint32_t worker, uint32_t part,
+		uint32_t round, size_t bytes);
 };
 
 /* Of options: n_workers, update, unordered, async, bounded, staleness, on_loss,
@@ -121,6 +127,11 @@ taut_status tauti_core_fault(
 	const struct tauti_core *core, struct taut_error *reterr);
 /* All have come and are gone. */
 bool tauti_core_over(const struct tauti_core *core);
+/* Where a part begins in memory that has all of them, one after another, each at a
+ * multiple of 64 bytes; and the bytes of all. */
+size_t tauti_core_place(const struct tauti_core *core, uint32_t part);
+size_t tauti_core_bytes(const struct tauti_core *core);
+size_t tauti_board_next(size_t at, size_t bytes);
 /* The first worker that has not come, or TAUT_NONE. */
 uint32_t tauti_core_missing(const struct tauti_core *core);
 void tauti_core_counts(
@@ -133,10 +144,16 @@ void tauti_core_counts(
  *     worker                                  server
  *     ASK  declare n                     ->
  *     TABLE n parts of 24 bytes          ->
+ *                                        <-   BOARD name, where both are on one
+ *                                             host
+ *     ASK  board 1 or 0                  ->   whether it has it
  *     ASK  verb part round               ->
  *     PUSH bytes of the part             ->   where the verb has a push
  *                                        <-   ANSWER part round contributors
  *                                        <-   DATA bytes of the part
+ *
+ * With a board neither PUSH nor DATA is sent: what they carry is on it, at the part's
+ * place.
  *
  * An ASK names its length by what was declared, so every message has a size that
  * the receiver knows before it comes. */
@@ -144,13 +161,15 @@ enum {
 	TAUTI_ASK_BYTES = 16,
 	TAUTI_ANSWER_BYTES = 16,
 	TAUTI_SAID_BYTES = 24,
-	TAUTI_GREETING_BYTES = 32,
+	TAUTI_GREETING_BYTES = 40,
+	TAUTI_BOARD_BYTES = 48,
+	TAUTI_BOARD_NAME_BYTES = 40, /* with its end */
 	TAUTI_ASKS_AHEAD = 32, /* receives that a server has begun */
-	TAUTI_WIRE_VERSION = 1,
+	TAUTI_WIRE_VERSION = 2,
 };
 
 enum tauti_tag { TAUTI_TAG_ASK = 1, TAUTI_TAG_TABLE, TAUTI_TAG_PUSH,
-	TAUTI_TAG_ANSWER, TAUTI_TAG_DATA };
+	TAUTI_TAG_ANSWER, TAUTI_TAG_DATA, TAUTI_TAG_BOARD };
 
 /* Of 48 bits: what, which part, the low bits of a number that rises. */
 static inline uint64_t tauti_tag_of(
@@ -160,8 +179,8 @@ static inline uint64_t tauti_tag_of(
 		(number & 0xfffff);
 }
 
-/* part: of DECLARE how many, of LEAVE 0; round: 0 */
-enum { TAUTI_ASK_DECLARE = 0x80, TAUTI_ASK_LEAVE = 0x40 };
+/* part: of DECLARE how many, of LEAVE 0, of BOARD whether it has it; round: 0 */
+enum { TAUTI_ASK_DECLARE = 0x80, TAUTI_ASK_LEAVE = 0x40, TAUTI_ASK_BOARD = 0x20 };
 struct tauti_asked {
 	uint32_t ask, part, round;
 };
@@ -185,16 +204,49 @@ void tauti_said_write(
 TAUT_NODISCARD bool tauti_said_read(
 	const uint8_t bytes[TAUTI_SAID_BYTES], struct tauti_part_said *ret_said);
 
-/* What both sides must agree on before anything else. */
+/* What both sides must agree on before anything else. mode: enum taut_server_mode, where
+ * neither side says ANY. */
 struct tauti_greeting {
-	uint32_t version, index, n_servers, n_workers;
+	uint32_t version, index, n_servers, n_workers, mode;
+	uint64_t host; /* tauti_host_id(); 0: nothing is shared */
 };
 void tauti_greeting_write(const struct tauti_greeting *greeting,
 	uint8_t bytes[TAUTI_GREETING_BYTES]);
+uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES]);
+/* Whether both are on one host, and would share memory. */
+bool tauti_greeting_is_near(const struct tauti_greeting *own,
+	const uint8_t bytes[TAUTI_GREETING_BYTES]);
 /* TAUT_EMATCH, and a line that says what differs. */
 TAUT_NODISCARD taut_status tauti_greeting_check(
 	const struct tauti_greeting *own,
 	const uint8_t bytes[TAUTI_GREETING_BYTES], const char *who,
 	struct taut_error *reterr);
+
+/* name "": there is none. */
+void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES]);
+/* False: not such a message. */
+TAUT_NODISCARD bool tauti_board_read(const uint8_t bytes[TAUTI_BOARD_BYTES],
+	char ret_name[TAUTI_BOARD_NAME_BYTES]);
+
+/* --- board.c -----------------------------------------------------------------------------
+ * The server makes it, so that nobody else can make it shorter. It has a name until
+ * the worker has opened it.
+ * Threads: one at a time. */
+struct tauti_board { /* zero is none */
+	uint8_t *base;
+	size_t bytes;
+	char name[TAUTI_BOARD_NAME_BYTES]; /* "": it is gone, or another's */
+	int fd; /* as long as it has a name: a lock on it */
+};
+/* TAUT_EIO: there is no memory that can be shared; *ret_board is none. */
+TAUT_NODISCARD taut_status tauti_board_create(size_t bytes,
+	struct tauti_board *ret_board, struct taut_error *reterr);
+/* Its name is gone after that. */
+TAUT_NODISCARD taut_status tauti_board_open(const char *name, size_t bytes,
+	struct tauti_board *ret_board, struct taut_error *reterr);
+/* The other side has opened it. */
+void tauti_board_settle(struct tauti_board *board);
+void tauti_board_close(struct tauti_board *board);
+void tauti_board_copy(void *to, const void *from, size_t bytes);
 
 #endif /* TAUT_SERVER_SERVER_H */

@@ -205,6 +205,12 @@ static void test_sums(void **state)
 	sums_with((struct taut_server_options){ .unordered = false }, 1);
 	sums_with((struct taut_server_options){ .unordered = true }, SERVERS);
 	sums_with((struct taut_server_options){ .landing_bytes = 1 }, SERVERS);
+	/* With everything over the network. */
+	sums_with((struct taut_server_options){ .apart = true }, 1);
+	sums_with((struct taut_server_options){ .apart = true,
+		.unordered = true }, SERVERS);
+	sums_with((struct taut_server_options){ .apart = true,
+		.landing_bytes = 1 }, SERVERS);
 }
 
 /* --- orders that differ ---------------------------------------------------------------------- */
@@ -246,7 +252,7 @@ static void test_cross(void **state)
 {
 	/* Out of turn nothing lands. */
 	const struct taut_server_options options = { .n_workers = 2,
-		.landing_bytes = 1 };
+		.apart = true, .landing_bytes = 1 };
 	struct ranks_one threads[2];
 	struct job job;
 	void *shared[] = { &job, outcomes };
@@ -408,6 +414,11 @@ static void test_server_goes(void **state)
 		outcome->a, &err), TAUT_EINVAL);
 	assert_int_equal(taut_server_wait(worker, keys[0], 1000000, &err),
 		TAUT_EAGAIN);
+	/* The other worker never comes: it is under way. */
+	assert_int_equal(taut_server_prioritize(worker, keys[1], -1, &err),
+		TAUT_EINVAL);
+	assert_int_equal(taut_server_tune(worker, 1, &err), TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "1 keys are under way"));
 	taut_server_stop(job.its[0]);
 	assert_int_equal(taut_server_wait(worker, keys[0], 10 * second_ns, &err),
 		TAUT_EIO);
@@ -473,6 +484,11 @@ static void test_pushed_twice(void **state)
 		assert_int_equal(taut_server_wait(worker, key, -1, &err), TAUT_OK);
 		for (int i = 0; i < COUNT_B; i++)
 			assert_true(data[i] == (float)i);
+		assert_int_equal(taut_server_prioritize(
+			worker, key, -round, &err), TAUT_OK);
+		assert_int_equal(taut_server_prioritize(
+			worker, key + 1, 0, &err), TAUT_EINVAL);
+		assert_int_equal(taut_server_tune(worker, 1, &err), TAUT_OK);
 	}
 	taut_server_leave(worker);
 	close_job(&job);
@@ -519,9 +535,15 @@ static void test_refused(void **state)
 	mine.n_workers = 2;
 	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_EMATCH);
 	mine.n_workers = 1;
+	mine.mode = TAUT_SERVER_TRAINS;
+	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_EMATCH);
+	assert_non_null(strstr(err.message, "sums rounds, and this one is for "
+		"what makes an optimizer's step each round"));
+	mine.mode = TAUT_SERVER_ANY;
 	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_OK);
 	assert_int_equal(taut_server_join(&mine, &second, &err), TAUT_EMATCH);
 	assert_non_null(strstr(err.message, "worker 0 is there already"));
+	assert_int_equal(taut_server_mode_of(worker), TAUT_SERVER_SUMS);
 	taut_server_leave(worker);
 	ranks_join(job.threads, 0, 1);
 	assert_int_equal(job.ends[0], TAUT_OK);

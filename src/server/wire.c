@@ -71,6 +71,24 @@ bool tauti_answer_read(
 	return true;
 }
 
+/* A name and no garbage: it is given to the system. */
+void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES])
+{
+	memset(bytes, 0, TAUTI_BOARD_BYTES);
+	put_head(bytes, TAUTI_TAG_BOARD);
+	memcpy(bytes + 4, name, strnlen(name, TAUTI_BOARD_NAME_BYTES - 1));
+}
+
+bool tauti_board_read(const uint8_t bytes[TAUTI_BOARD_BYTES],
+	char ret_name[TAUTI_BOARD_NAME_BYTES])
+{
+	if (!has_head(bytes, TAUTI_TAG_BOARD))
+		return false;
+	memcpy(ret_name, bytes + 4, TAUTI_BOARD_NAME_BYTES);
+	ret_name[TAUTI_BOARD_NAME_BYTES - 1] = '\0';
+	return !ret_name[0] || (ret_name[0] == '/' && !strchr(ret_name + 1, '/'));
+}
+
 void tauti_said_write(
 	const struct tauti_part_said *said, uint8_t bytes[TAUTI_SAID_BYTES])
 {
@@ -104,6 +122,30 @@ void tauti_greeting_write(const struct tauti_greeting *greeting,
 	put(bytes + 16, greeting->index, 4);
 	put(bytes + 20, greeting->n_servers, 4);
 	put(bytes + 24, greeting->n_workers, 4);
+	put(bytes + 28, greeting->mode, 4);
+	put(bytes + 32, greeting->host, 8);
+}
+
+uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES])
+{
+	return (uint32_t)get(bytes + 28, 4);
+}
+
+bool tauti_greeting_is_near(const struct tauti_greeting *own,
+	const uint8_t bytes[TAUTI_GREETING_BYTES])
+{
+	return own->host && own->host == get(bytes + 32, 8);
+}
+
+static const char *mode_text(uint32_t mode)
+{
+	static const char *const texts[TAUT_SERVER_MODES] = {
+		"does anything", "sums rounds", "makes an optimizer's step each "
+		"round", "adds up all pushes, asynchronously", "makes an "
+		"optimizer's step for each push, asynchronously" };
+
+	return mode < TAUT_SERVER_MODES ? texts[mode] : "does what it does not "
+		"say";
 }
 
 taut_status tauti_greeting_check(const struct tauti_greeting *own,
@@ -112,7 +154,8 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 {
 	const struct tauti_greeting said = { (uint32_t)get(bytes + 12, 4),
 		(uint32_t)get(bytes + 16, 4), (uint32_t)get(bytes + 20, 4),
-		(uint32_t)get(bytes + 24, 4) };
+		(uint32_t)get(bytes + 24, 4), tauti_greeting_mode(bytes),
+		get(bytes + 32, 8) };
 
 	if (memcmp(bytes, "taut server", 12) != 0)
 		return taut_error_set(reterr, TAUT_EMATCH, -1,
@@ -128,5 +171,9 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 			"%u for %u", who, said.index, said.n_servers,
 			said.n_workers, own->index, own->n_servers,
 			own->n_workers);
+	if (said.mode && own->mode && said.mode != own->mode)
+		return taut_error_set(reterr, TAUT_EMATCH, -1, "%.200s %s, and "
+			"this one is for what %s", who, mode_text(said.mode),
+			mode_text(own->mode));
 	return TAUT_OK;
 }

@@ -95,6 +95,7 @@ static struct taut_server_worker *make(
 	worker->part_bytes = options->part_bytes ? options->part_bytes :
 		default_part_bytes;
 	worker->credit_bytes = options->credit_bytes;
+	worker->mode = options->mode;
 	worker->lost_after_ns = options->lost_after_ns ?
 		options->lost_after_ns : default_lost_after_ns;
 	tauti_origin_init(&worker->origin);
@@ -244,6 +245,85 @@ taut_status taut_server_declare(struct taut_server_worker *worker,
 	return status;
 }
 
+/* Where the parts of a key begin: they stand together. */
+static uint32_t first_part(const struct taut_server_worker *worker, uint32_t key)
+{
+	uint32_t part = 0;
+
+	while (worker->trips[part].place.key != key)
+		part += worker->keys[worker->trips[part].place.key].n_parts;
+	return part;
+}
+
+/* The lock is held. TAUT_OK: nothing is under way. */
+static taut_status check_idle(const struct taut_server_worker *worker,
+	const char *what, struct taut_error *reterr)
+{
+	taut_status status = fault_of(worker, reterr);
+
+	if (!status && worker->n_busy)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "%s changes "
+			"between rounds, but %" PRIu32 " keys are under way",
+			what, worker->n_busy);
+	return status;
+}
+
+/* Before there are tasks the key alone has it. */
+static taut_status prioritize(struct taut_server_worker *worker, uint32_t i,
+	int64_t priority, struct taut_error *reterr)
+{
+	uint32_t first = 2 * (worker->is_open ? first_part(worker, i) : 0);
+	taut_status status = TAUT_OK;
+
+	worker->keys[i].priority = priority;
+	for (uint32_t k = 0; k < 2 * worker->keys[i].n_parts && !status; k++)
+		status = taut_sched_prioritize(
+			worker->sched, first + k, priority, reterr);
+	return status;
+}
+
+taut_status taut_server_prioritize(struct taut_server_worker *worker,
+	uint32_t key, int64_t priority, struct taut_error *reterr)
+{
+	taut_status status;
+
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
+	pthread_mutex_lock(&worker->mutex);
+	status = check_idle(worker, "a priority", reterr);
+	if (!status && key >= worker->n_keys)
+		status = taut_error_set(
+			reterr, TAUT_EINVAL, -1, "no key %" PRIu32, key);
+	if (!status)
+		status = prioritize(worker, key, priority, reterr);
+	pthread_mutex_unlock(&worker->mutex);
+	return status;
+}
+
+taut_status taut_server_tune(struct taut_server_worker *worker,
+	uint64_t credit_bytes, struct taut_error *reterr)
+{
+	taut_status status;
+
+	if (tauti_origin_is_copy(&worker->origin))
+		return forked(worker, reterr);
+	pthread_mutex_lock(&worker->mutex);
+	status = check_idle(worker, "the credit", reterr);
+	if (!status)
+		worker->credit_bytes = credit_bytes;
+	if (!status && worker->is_open)
+		status = taut_sched_tune(worker->sched, 0,
+			tauti_worker_credit(worker), 0, reterr);
+	pthread_mutex_unlock(&worker->mutex);
+	return status;
+}
+
+enum taut_server_mode taut_server_mode_of(
+	const struct taut_server_worker *worker)
+{
+	return worker->mode;
+}
+
 /* --- start ---------------------------------------------------------------------------------------- */
 
 /* The scheduler's engine: any thread, no lock held. */
@@ -318,16 +398,6 @@ static taut_status take(struct taut_server_worker *worker, uint32_t i,
 	key->contributors = TAUT_NONE;
 	worker->n_busy++;
 	return TAUT_OK;
-}
-
-/* Where the parts of a key begin: they stand together. */
-static uint32_t first_part(const struct taut_server_worker *worker, uint32_t key)
-{
-	uint32_t part = 0;
-
-	while (worker->trips[part].place.key != key)
-		part += worker->keys[worker->trips[part].place.key].n_parts;
-	return part;
 }
 
 /* All tasks of the scheduler, once; no lock held, for it calls back. */

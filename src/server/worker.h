@@ -42,10 +42,16 @@ struct tauti_half {
 };
 
 struct tauti_server_link {
+	struct taut_coll_request board_request; /* first */
 	struct tauti_link link;
 	struct tauti_engine engine; /* table NULL: none */
 	uint32_t n_asked;           /* numbers of asks */
 	bool has_left;              /* it said goodbye */
+	bool near;                  /* it tells of a board before the first push */
+	bool board_came;            /* the words did */
+	size_t board_bytes;         /* of all parts there */
+	uint8_t board_words[TAUTI_BOARD_BYTES];
+	struct tauti_board board;   /* base NULL: all goes over the engine */
 	char name[288];             /* HOST:PORT */
 };
 
@@ -54,6 +60,7 @@ struct tauti_trip {
 	struct taut_server_part place;
 	enum taut_type type;
 	uint64_t hash;
+	size_t at;             /* on the server's board */
 	struct tauti_server_link *server;
 	struct taut_server_worker *worker;
 	struct tauti_half halves[2];
@@ -77,6 +84,7 @@ struct tauti_worker_key {
 struct taut_server_worker {
 	uint32_t worker, n_workers, n_servers;
 	uint64_t part_bytes, credit_bytes;
+	enum taut_server_mode mode; /* of the servers */
 	int64_t lost_after_ns;
 	struct tauti_server_link *servers;
 	struct pollfd *polls;      /* 2 a server, and one */
@@ -121,6 +129,8 @@ TAUT_NODISCARD taut_status tauti_worker_connect(
 	const struct taut_server_worker_options *options,
 	struct taut_error *reterr);
 void tauti_worker_disconnect(struct taut_server_worker *worker);
+/* The least credit is more than all pulls; 0: no limit. */
+uint64_t tauti_worker_credit(const struct taut_server_worker *worker);
 /* Parts, their places, and what each server is told of them; under the mutex. */
 TAUT_NODISCARD taut_status tauti_worker_open(
 	struct taut_server_worker *worker, struct taut_error *reterr);

@@ -20,7 +20,8 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_meet *meet, struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, i,
-		worker->n_servers, worker->n_workers };
+		worker->n_servers, worker->n_workers, worker->mode,
+		tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;
@@ -31,7 +32,13 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 		return status;
 	taut_error_set(&who, TAUT_OK, -1, "server %u (%.200s)", i,
 		worker->servers[i].name);
-	return tauti_greeting_check(&own, all, who.message, reterr);
+	status = tauti_greeting_check(&own, all, who.message, reterr);
+	/* The first one's holds for the others, too. */
+	if (!status) {
+		worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
+		worker->servers[i].near = tauti_greeting_is_near(&own, all);
+	}
+	return status;
 }
 
 static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
@@ -135,6 +142,7 @@ void tauti_worker_disconnect(struct taut_server_worker *worker)
 			server->engine.table->destroy(server->engine.context);
 		server->engine.table = NULL;
 		tauti_link_close(&server->link);
+		tauti_board_close(&server->board);
 	}
 	free(worker->servers);
 	free(worker->polls);
@@ -192,14 +200,20 @@ static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
 	return status;
 }
 
-static taut_status make_sched(struct taut_server_worker *worker, size_t n_parts,
-	struct taut_error *reterr)
+uint64_t tauti_worker_credit(const struct taut_server_worker *worker)
 {
-	struct taut_sched_options options = { .order = TAUT_SCHED_ALONE,
-		.credit_bytes = worker->credit_bytes };
+	uint64_t least = worker->n_trips + 1;
 
-	if (options.credit_bytes && options.credit_bytes <= n_parts)
-		options.credit_bytes = n_parts + 1;
+	return worker->credit_bytes && worker->credit_bytes < least ? least :
+		worker->credit_bytes;
+}
+
+static taut_status make_sched(
+	struct taut_server_worker *worker, struct taut_error *reterr)
+{
+	const struct taut_sched_options options = { .order = TAUT_SCHED_ALONE,
+		.credit_bytes = tauti_worker_credit(worker) };
+
 	return taut_sched_create(&options, &tauti_worker_sched_engine, worker,
 		&worker->sched, reterr);
 }
@@ -243,7 +257,7 @@ taut_status tauti_worker_open(
 	if (!worker->trips || !worker->queue || !worker->finished)
 		status = no_memory(&why);
 	if (!status)
-		status = make_sched(worker, n, &why);
+		status = make_sched(worker, &why);
 	for (size_t i = 0; i < n && !status; i++)
 		status = make_trip(worker, (uint32_t)i, &parts[i], &why);
 	free(parts);

@@ -14,9 +14,11 @@ static const int64_t move_ns = 10000000; /* at a time: then links are looked aft
 struct loop {
 	struct taut_server_worker *worker;
 	uint8_t **tables; /* what each server is told; until the end */
-	struct taut_coll_request *told; /* 2 a server, and 1 for the goodbye */
-	uint8_t (*asks)[2][TAUTI_ASK_BYTES];
+	struct taut_coll_request *told; /* 4 a server: what is declared, as two; the
+	                                   goodbye; whether it has the board */
+	uint8_t (*asks)[3][TAUTI_ASK_BYTES];
 	bool has_declared, says_goodbye;
+	uint32_t n_awaited; /* boards: nothing is pushed before all are known */
 	int64_t goodbye_ns;
 };
 
@@ -81,6 +83,80 @@ static uint32_t count_parts(
 	return n;
 }
 
+/* As the server places them: in the order of its table. */
+static void place_on_board(struct taut_server_worker *worker, uint32_t server)
+{
+	size_t at = 0;
+
+	for (size_t k = 0; k < worker->n_trips; k++) {
+		struct tauti_trip *trip = &worker->trips[k];
+
+		if (trip->place.server != server)
+			continue;
+		trip->at = at;
+		at = tauti_board_next(at, (size_t)trip->place.count *
+			taut_type_bytes(trip->type));
+	}
+	worker->servers[server].board_bytes = at;
+}
+
+/* Inside the engine. */
+static void on_board(struct taut_coll_request *request, taut_status status)
+{
+	struct tauti_server_link *server = (struct tauti_server_link *)request;
+
+	server->board_came = !status;
+}
+
+static void await_board(struct loop *loop, struct tauti_server_link *server)
+{
+	struct tauti_engine *engine = &server->engine;
+	struct taut_error err = { .message = "" };
+
+	if (!server->near)
+		return;
+	server->board_request = (struct taut_coll_request){ on_board };
+	loop->n_awaited++;
+	if (engine->table->recv(engine->context, server_rank,
+		tauti_tag_of(TAUTI_TAG_BOARD, 0, 0), server->board_words,
+		sizeof server->board_words, &server->board_request, &err))
+		gone(loop->worker, server, err.message);
+}
+
+/* A board that cannot be opened is none: all goes over the engine then. */
+static void take_board(struct loop *loop, uint32_t i)
+{
+	struct tauti_server_link *server = &loop->worker->servers[i];
+	struct tauti_asked asked = { TAUTI_ASK_BOARD, 0, 0 };
+	char name[TAUTI_BOARD_NAME_BYTES];
+
+	server->board_came = false;
+	loop->n_awaited--;
+	if (!tauti_board_read(server->board_words, name)) {
+		gone(loop->worker, server, "it answers what was not asked");
+		return;
+	}
+	if (!name[0])
+		return;
+	asked.part = !tauti_board_open(
+		name, server->board_bytes, &server->board, NULL);
+	(void)ask(loop->worker, server, &asked, loop->asks[i][2],
+		&loop->told[4 * i + 3]);
+}
+
+/* True: one had come. */
+static bool take_boards(struct loop *loop)
+{
+	bool some = false;
+
+	for (uint32_t i = 0; i < loop->worker->n_servers && loop->n_awaited; i++)
+		if (loop->worker->servers[i].board_came) {
+			some = true;
+			take_board(loop, i);
+		}
+	return some;
+}
+
 static void declare_to(struct loop *loop, uint32_t i)
 {
 	struct taut_server_worker *worker = loop->worker;
@@ -93,6 +169,7 @@ static void declare_to(struct loop *loop, uint32_t i)
 		return;
 	}
 	loop->tables[i] = at;
+	place_on_board(worker, i);
 	for (size_t k = 0; k < worker->n_trips; k++) {
 		const struct tauti_trip *trip = &worker->trips[k];
 		const struct tauti_part_said said = { trip->part, trip->type,
@@ -104,11 +181,12 @@ static void declare_to(struct loop *loop, uint32_t i)
 		at += TAUTI_SAID_BYTES;
 	}
 	if (!ask(worker, &worker->servers[i], &asked, loop->asks[i][0],
-		&loop->told[3 * i]))
+		&loop->told[4 * i]))
 		(void)send_to(worker, &worker->servers[i],
 			tauti_tag_of(TAUTI_TAG_TABLE, 0, 0), loop->tables[i],
 			(size_t)asked.part * TAUTI_SAID_BYTES,
-			&loop->told[3 * i + 1]);
+			&loop->told[4 * i + 1]);
+	await_board(loop, &worker->servers[i]);
 }
 
 /* Once there is something to declare, and before it is asked for. */
@@ -189,6 +267,25 @@ static void begin_halves(struct tauti_trip *trip, uint64_t number)
 	trip->halves[0].is_started = true;
 }
 
+/* NULL: what it carries is sent. */
+static uint8_t *board_of(const struct tauti_trip *trip)
+{
+	uint8_t *base = trip->server->board.base;
+
+	return base ? base + trip->at : NULL;
+}
+
+/* What was pulled is on the board. */
+static void read_board(const struct tauti_trip *trip)
+{
+	const struct tauti_worker_key *key =
+		&trip->worker->keys[trip->place.key];
+	size_t size = taut_type_bytes(trip->type);
+
+	tauti_board_copy(key->data + trip->place.first * size, board_of(trip),
+		(size_t)trip->place.count * size);
+}
+
 /* Asks for both at once: what is pulled is sent as soon as it is there. */
 static void begin_push(struct taut_server_worker *worker,
 	struct tauti_trip *trip, uint64_t number)
@@ -198,6 +295,8 @@ static void begin_push(struct taut_server_worker *worker,
 	uint8_t *data = key->data + trip->place.first * size;
 	size_t bytes = (size_t)trip->place.count * size;
 	struct tauti_asked asked = what_to_ask(trip, key->verb);
+	bool pushes = asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST);
+	uint8_t *board = board_of(trip);
 
 	trip->pulls = asked.ask & TAUTI_ASK_PULL;
 	begin_halves(trip, number);
@@ -205,16 +304,18 @@ static void begin_push(struct taut_server_worker *worker,
 		worker->busy_from_ns = tauti_now_ns();
 	if (asked.ask & TAUTI_ASK_PUSH)
 		scale(trip, key, data);
-	if (trip->pulls) {
+	if (trip->pulls)
 		receive(trip, 0, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
 			trip->answer, sizeof trip->answer);
+	if (trip->pulls && !board)
 		receive(trip, 1, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
 			data, bytes);
-	}
+	if (pushes && board)
+		tauti_board_copy(board, data, bytes);
 	tauti_asked_write(&asked, trip->ask);
 	send(trip, 0, tauti_tag_of(TAUTI_TAG_ASK, 0, trip->server->n_asked++),
 		trip->ask, sizeof trip->ask);
-	if (asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST))
+	if (pushes && !board)
 		send(trip, 1, tauti_tag_of(TAUTI_TAG_PUSH, trip->part,
 			trip->pushed), data, bytes);
 	tauti_half_done(&trip->halves[0], TAUT_OK);
@@ -281,8 +382,10 @@ static void begin_pieces(struct loop *loop)
 		struct taut_sched_piece piece = { .task = 0 };
 		bool some;
 
+		declare(loop);
 		pthread_mutex_lock(&worker->mutex);
-		some = worker->queue_count && !worker->fault.code;
+		some = worker->queue_count && !worker->fault.code &&
+			loop->has_declared && !loop->n_awaited;
 		if (some) {
 			piece = worker->queue[worker->queue_from];
 			worker->queue_from = (worker->queue_from + 1) %
@@ -292,7 +395,6 @@ static void begin_pieces(struct loop *loop)
 		pthread_mutex_unlock(&worker->mutex);
 		if (!some)
 			return;
-		declare(loop);
 		begin_piece(worker, &piece);
 	}
 }
@@ -314,6 +416,8 @@ static void end_half(struct taut_server_worker *worker, struct tauti_half *half)
 		gone(worker, trip->server, "it answers what was not asked");
 		return;
 	}
+	if (pulled && board_of(trip))
+		read_board(trip);
 	half->is_over = true;
 	finish_half(worker, half);
 }
@@ -420,7 +524,7 @@ static void say_goodbye(struct loop *loop)
 	loop->goodbye_ns = tauti_now_ns();
 	for (uint32_t i = 0; i < worker->n_servers; i++)
 		(void)ask(worker, &worker->servers[i], &asked, loop->asks[i][1],
-			&loop->told[3 * i + 2]);
+			&loop->told[4 * i + 2]);
 }
 
 /* True: it is over. */
@@ -471,6 +575,7 @@ static bool move(struct loop *loop)
 				gone(worker, server, err.message);
 		}
 		some = settle(worker);
+		some |= take_boards(loop);
 	} while (some && tauti_now_ns() < until_ns);
 	return some;
 }
@@ -493,7 +598,7 @@ static void sleep_some(struct loop *loop, bool busy)
 		if (server->has_left)
 			continue;
 		if (busy || engine->table->arm(engine->context, &err) ||
-			worker->ended)
+			worker->ended || server->board_came)
 			timeout_ns = 0; /* a fault is seen in the next turn */
 		worker->polls[n++] = (struct pollfd){ .events = POLLIN,
 			.fd = engine->table->fd(engine->context) };
@@ -513,9 +618,9 @@ static bool prepare(struct loop *loop)
 	uint32_t n = loop->worker->n_servers;
 
 	loop->tables = calloc(n, sizeof *loop->tables);
-	loop->told = calloc(3 * (size_t)n, sizeof *loop->told);
+	loop->told = calloc(4 * (size_t)n, sizeof *loop->told);
 	loop->asks = calloc(n, sizeof *loop->asks);
-	for (uint32_t i = 0; loop->told && i < 3 * n; i++)
+	for (uint32_t i = 0; loop->told && i < 4 * n; i++)
 		loop->told[i].done = forget;
 	return loop->tables && loop->told && loop->asks;
 }

@@ -41,6 +41,9 @@ struct world {
 	uint32_t n_workers, n_parts;
 	double result[PARTS][ROUNDS + 1]; /* of a round; 0: nobody saw it yet */
 	double async_sum[PARTS];
+	/* What lies in memory that the server has, too, of workers that are near. */
+	bool near[WORKERS];
+	double board[WORKERS][PARTS][COUNT];
 };
 
 static uint32_t below(struct world *world, uint32_t n)
@@ -75,7 +78,19 @@ static void on_answer(void *context, uint32_t worker, uint32_t part,
 
 	assert_false(world->workers[worker].is_gone);
 	memcpy(thing.seen, data, bytes);
+	if (world->near[worker])
+		memcpy(world->board[worker][(part - 1) / 3], data, bytes);
 	put(world, thing);
+}
+
+static const void *on_find(void *context, uint32_t worker, uint32_t part,
+	uint32_t round, size_t bytes)
+{
+	struct world *world = context;
+
+	assert_int_equal(bytes, COUNT * sizeof(double));
+	assert_int_equal(round, world->workers[worker].round[(part - 1) / 3]);
+	return world->near[worker] ? world->board[worker][(part - 1) / 3] : NULL;
 }
 
 static double pushed_by(uint32_t worker, uint32_t round)
@@ -91,13 +106,15 @@ static void ask(struct world *world, uint32_t w, uint32_t part)
 	put(world, (struct thing){ .kind = ASK, .worker = w, .part = 3 * part + 1,
 		.ask = TAUTI_ASK_PUSH | TAUTI_ASK_PULL,
 		.round = ++worker->round[part] });
+	for (int i = 0; world->near[w] && i < COUNT; i++)
+		world->board[w][part][i] = pushed_by(w, worker->round[part]);
 	worker->busy[part] = true;
 }
 
 static void start(struct world *world, uint64_t seed)
 {
 	static const struct tauti_core_calls calls = { on_receive, on_answer,
-		NULL };
+		NULL, on_find };
 	struct tauti_part_said said[PARTS];
 	uint32_t may_die;
 
@@ -127,6 +144,7 @@ static void start(struct world *world, uint64_t seed)
 		assert_int_equal(tauti_core_join(world->core, w, NULL), TAUT_OK);
 		assert_int_equal(tauti_core_declare(world->core, w, said,
 			world->n_parts, NULL), TAUT_OK);
+		world->near[w] = below(world, 2);
 		worker->is_there = true;
 		worker->dies_at = below(world, 2) && (may_die || seed % 7 == 0) ?
 			below(world, ROUNDS * PARTS) : TAUT_NONE;
@@ -143,6 +161,7 @@ static void lose(struct world *world, uint32_t w)
 		world->things[kept++] = world->things[i];
 	}
 	world->n_things = kept;
+	memset(world->board[w], 0xff, sizeof world->board[w]); /* no numbers */
 	world->workers[w].is_gone = true;
 	tauti_core_lost(world->core, w, "there", "it died");
 }

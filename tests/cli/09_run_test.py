@@ -45,6 +45,20 @@ class Run(command.Case):
             "SCHEDULE": "off", "BACKEND": "taut",
         })
 
+    def test_servers(self):
+        told = variables("--servers", "2", "--update", "sgd:lr=0.1", "--async",
+                         "--staleness", "3", "--on-loss", "continue")
+        command = told.pop("TAUT_RUN_COMMAND")
+        self.assertTrue(os.path.samefile(command, os.environ["TAUT"]))
+        self.assertEqual({k[9:]: v for k, v in told.items() if k.startswith("TAUT_RUN_")}, {
+            "SERVERS": "2", "UPDATE": "sgd:lr=0.1", "ASYNC": "on", "STALENESS": "3",
+            "ON_LOSS": "continue",
+        })
+        told = variables("--server", "a:1,b:2", "--engine", "server")
+        self.assertEqual(told["TAUT_RUN_SERVER"], "a:1,b:2")
+        self.assertEqual(told["TAUT_RUN_ENGINE"], "server")
+        self.assertNotIn("TAUT_RUN_SERVERS", told)
+
     def test_tune(self):
         found = variables("--tune", "--save", "found", "--from", "examples/ddp-gloo-2host")
         self.assertEqual(found["TAUT_RUN_TUNE"], "on")
@@ -111,7 +125,7 @@ class Run(command.Case):
         for words, says in (
             (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
             (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
-            (["--engine", "x"], "--engine: expected auto, coll or process-group, found 'x'"),
+            (["--engine", "x"], "--engine: expected auto, coll, process-group or server, found 'x'"),
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),
             (["--fuse", "1234567890123"], "--fuse: expected bytes"),
             (["--schedule", "--no-schedule"], "expected --schedule or --no-schedule"),
@@ -119,6 +133,15 @@ class Run(command.Case):
             (["--tune", "--tuned", "x"], "expected --tune or --tuned"),
             (["--from", "x"], "--from is of a --tune"),
             (["--save", "x"], "--save is of a --tune"),
+            (["--server", "a:1", "--servers", "2"], "expected --server or --servers"),
+            (["--async", "--server", "a:1"], "--async is of --servers"),
+            (["--update", "sum"], "--update is of --servers"),
+            (["--servers", "2", "--engine", "coll"], "--engine coll has no servers"),
+            (["--servers", "2", "--async"], "--async: expected an optimizer"),
+            (["--servers", "2", "--staleness", "1"], "--staleness: expected --async"),
+            (["--servers", "2", "--on-loss", "x"], "--on-loss: expected end, continue"),
+            (["--servers", "2", "--update", "x"], "update 'x': expected sum"),
+            (["--servers", "0"], "--servers"),
         ):
             result = run(*words, "--", "true")
             self.assertEqual(result.returncode, 2, words)

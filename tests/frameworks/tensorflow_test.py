@@ -3,6 +3,7 @@
 """TensorFlow jobs with Taut's distributed optimizer, of 2 and 3 ranks: their results
 against plain loops, and how they end."""
 
+import os
 import unittest
 
 import ends
@@ -26,6 +27,12 @@ class Results(unittest.TestCase):
 
     def test_two_ranks_with_one_thread(self):
         self.holds(2, ON_TWO, TAUT_TEST_THREADS="1")
+
+    def test_two_ranks_by_servers(self):
+        """Gradients that come later have servers of their own."""
+        servers = {"TAUT_RUN_SERVERS": "2", "TAUT_RUN_COMMAND": os.environ.get("TAUT", "")}
+        programs = "begin eager function two_optimizers loss_scale again".split()
+        self.holds(2, programs, **servers)
 
     def test_three_ranks_in_pieces(self):
         limits = {"TAUT_RUN_PIECE": "64", "TAUT_RUN_CREDIT": "256", "TAUT_RUN_FUSE": "0"}

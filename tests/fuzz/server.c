@@ -22,7 +22,7 @@ struct going {
 struct net {
 	struct going going[UNDER_WAY];
 	size_t n;
-	bool full;
+	bool full, near;
 };
 
 static void begin(struct net *net, const struct going *going)
@@ -139,20 +139,37 @@ static size_t step(struct tauti_core *core, struct net *net,
 	return 1;
 }
 
+/* What the odd workers push, where they are near. */
+static const void *on_find(void *context, uint32_t worker, uint32_t part,
+	uint32_t round, size_t bytes)
+{
+	static const uint8_t board[1 << 20];
+	const struct net *net = context;
+
+	(void)part;
+	(void)round;
+	if (bytes > sizeof board)
+		abort(); /* more than the memory that there is */
+	return net->near && worker % 2 ? board : NULL;
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct tauti_core_calls calls = { on_receive, on_answer,
-		NULL };
+		NULL, on_find };
 	struct taut_server_options options = { .n_workers = WORKERS,
 		.memory_bytes = 1 << 20, .landing_bytes = 256 };
 	struct net net = { .n = 0 };
 	struct tauti_core *core;
 	struct taut_error err;
 	uint8_t words[TAUTI_GREETING_BYTES] = { 0 };
-	const struct tauti_greeting own = { 1, 0, 1, 2 };
+	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, 0, 1, 2,
+		TAUT_SERVER_SUMS, 0 };
+	char name[TAUTI_BOARD_NAME_BYTES];
 
 	if (size < 1 || size > MOST)
 		return 0;
+	net.near = data[0] & 64;
 	options.async = data[0] & 1;
 	options.unordered = data[0] & 2;
 	options.bounded = options.async && (data[0] & 4);
@@ -160,6 +177,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.update.rule = (enum taut_server_rule)(data[0] >> 4 & 3);
 	memcpy(words, data, size < sizeof words ? size : sizeof words);
 	(void)!tauti_greeting_check(&own, words, "it", &err);
+	if (size >= TAUTI_BOARD_BYTES)
+		(void)!tauti_board_read(data, name);
 	if (tauti_core_create(&options, &calls, &net, &core, NULL))
 		return 0;
 	for (uint32_t w = 0; w < WORKERS; w++)

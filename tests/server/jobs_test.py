@@ -104,17 +104,6 @@ class Server(command.Case):
                 # The closed form of docs/server.md: each byte of each worker once.
                 self.assertEqual(pushed, 3 * n_workers * BYTES)
 
-    def test_exchange(self):
-        with Job(2, 3) as job:
-            for rank in range(3):
-                job.work(rank, 3, "exchange", 0)
-            for worker in job.workers:
-                status, lines = job.end(worker)
-                self.assertEqual(status, 0, lines)
-                self.assertEqual(lines, ["a job of parameter servers declares its tensors once"])
-            for server in job.its:
-                self.assertEqual(job.end(server)[0], 0)
-
     def lose(self, victim_signal, *options):
         """Two workers go on when one of three is gone after round 2."""
         job = Job(2, 3, *options)

@@ -1,12 +1,12 @@
 # SPDX-License-Identifier: Apache-2.0
 """One worker of the tests' jobs, by python/taut/_server.py and nothing else.
 
-    ps_worker.py RANK N_WORKERS SERVERS ROUNDS [stop ROUND | exchange 0]
+    ps_worker.py RANK N_WORKERS SERVERS ROUNDS [stop ROUND]| exchange 0]
 
 Key k of COUNTS has, in round t, the elements (rank + 1) * t + i % 5. Prints "round T
 VALUE CONTRIBUTORS" for each round, VALUE being element 1 of the first key, "counts
 PUSHED PULLED" and "left"; or the line of the fault, and status 1. stop: after that
-round it waits for a signal. exchange: by the classes for frameworks."""
+round it waits for a signal."""
 
 import array
 import os
@@ -53,52 +53,10 @@ def rounds(server, worker, rank, n_workers, last, stop):
             signal.pause()
 
 
-class Tensor:
-    """As much of a tensor as an Exchange asks for."""
-
-    def __init__(self, values):
-        self.values = array.array("f", values)
-        self.dtype = "float32"
-
-    def numel(self):
-        return len(self.values)
-
-    def data_ptr(self):
-        return self.values.buffer_info()[0]
-
-
-def exchange(server, rank, n_workers, servers, rounds):
-    limits = type("Limits", (), {"piece": 4096, "credit": 8192})
-    engine = server.Engine(rank, n_workers, servers, {"float32": server.FLOAT32})
-    its = engine.exchange(limits)
-    tensors = [Tensor([0.0] * n) for n in COUNTS.values()]
-    tasks = [its.declare(t, i, 1 / n_workers) for i, t in enumerate(tensors)]
-    assert its.next(0) is None
-    for t in range(1, rounds + 1):
-        for tensor, task in zip(tensors, tasks):
-            tensor.values[:] = array.array("f", [rank * n_workers * t] * tensor.numel())
-            its.ready(task, tensor)
-        done = sorted(its.next(20) for _ in tasks)
-        assert done == sorted(tasks), done
-        mean = t * n_workers * (n_workers - 1) / 2
-        assert all(set(tensor.values) == {mean} for tensor in tensors), mean
-    assert its.busy_ns() > 0 and its.counts()["pieces"] > 0
-    its.close()
-    engine.close()
-    try:
-        engine.exchange(limits)
-        raise AssertionError("a second exchange")
-    except RuntimeError as why:
-        print(why)
-
-
 def main():
     rank, n_workers, servers, last = int(sys.argv[1]), int(sys.argv[2]), sys.argv[3], sys.argv[4]
     stop = int(sys.argv[6]) if len(sys.argv) > 5 else 0
     server = load()
-    if "exchange" in sys.argv:
-        exchange(server, rank, n_workers, servers, int(last))
-        return
     try:
         worker = server.Worker(
             rank, n_workers, servers, part_bytes=65536, credit_bytes=1 << 18,

@@ -75,9 +75,11 @@ def load_place():
     stand_in = type(sys)("torch.distributed")
     names = {"torch": type(sys)("torch"), "torch.distributed": stand_in}
     names["torch"].distributed = stand_in
+    names["placed"] = package = type(sys)("placed")  # what it has beside it
+    package.__path__ = [str(PACKAGE / "taut")]
     before = {name: sys.modules.get(name) for name in names}
     sys.modules.update(names)
-    spec = importlib.util.spec_from_file_location("place", PACKAGE / "taut" / "_place.py")
+    spec = importlib.util.spec_from_file_location("placed._place", PACKAGE / "taut" / "_place.py")
     module = importlib.util.module_from_spec(spec)
     spec.loader.exec_module(module)
     for name, was in before.items():

@@ -82,6 +82,9 @@ def programs(job, *names, n_ranks=2, taut=True, **more):
     return lines(ended), ended[0][2]
 
 
+# Two servers, which ranks start.
+SERVERS = {"TAUT_RUN_SERVERS": "2", "TAUT_RUN_COMMAND": os.environ.get("TAUT", "")}
+
 # Every gradient and every update as late as can be, from the second step on.
 LATE = {"TAUT_RUN_GATE": "off", "TAUT_TEST_LATE": "1"}
 
@@ -95,7 +98,10 @@ class Case(unittest.TestCase):
         come while one is waited for. The log of the last engine. but: programs that
         are left out."""
         command = [PYTHON, str(JOBS / (job + ".py")), *names, *["-" + name for name in but]]
-        own = {e: start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **LATE)) for e in engines}
+        own = {}
+        for e in engines:
+            more = dict(LATE, **(SERVERS if e == "server" else {}))
+            own[e] = start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **more))
         without = lines(reference(command))
         for engine, processes in own.items():
             ended = end(processes)

@@ -136,7 +136,7 @@ def error_of(call):
 
 def make_late():
     """Nothing is there until somebody waits."""
-    for name in ("_group", "_sync"):
+    for name in ("_group", "_sync", "_torch_server"):
         cls = importlib.import_module("_taut." + name).Exchange
         cls.next = (lambda own: lambda self, s: own(self, s) if s else None)(cls.next)
 

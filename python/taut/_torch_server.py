@@ -1,0 +1,219 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Gradients of PyTorch summed by parameter servers: the same two classes as _sync.py
+has. And an optimizer that the servers carry out.
+
+A job joins its servers once for each model, and its tensors are declared then. What is
+pushed goes by priority and within a credit of this rank's own: an exchange that is
+opened after another changes these two, and nothing that a server knows."""
+
+import os
+
+import torch
+import torch.distributed as dist
+
+from . import _lib, _options, _place, _server, _servers
+
+NEEDS = _server.NEEDS + ("taut_server_prioritize",)
+TYPES = {
+    torch.float32: _server.FLOAT32,
+    torch.float64: _server.FLOAT64,
+    torch.float16: _server.FLOAT16,
+    torch.bfloat16: _server.BFLOAT16,
+    torch.int32: _server.INT32,
+}
+SCALED = (torch.float32, torch.float64)  # by a worker of libtaut
+WHOLE = 1 << 40  # bytes: no part is longer
+
+
+def join(process_group, options, mode):
+    """This rank's worker; the servers of TAUT_RUN_SERVER, or some that the ranks start.
+    mode: what they must do, of _server.py."""
+    rank, n_ranks = dist.get_rank(process_group), process_group.size()
+    limits = {"part_bytes": options.piece or WHOLE, "mode": mode}
+    if options.server:
+        secret = os.environ.get("TAUT_SECRET")
+        if not secret:
+            raise ValueError("servers: set TAUT_SECRET to that of the servers")
+        return _server.Worker(rank, n_ranks, options.server, secret, **limits)
+
+    def gather(mine):
+        said = [None] * n_ranks
+        dist.all_gather_object(said, mine, group=process_group)
+        return said
+
+    address = _place.addresses(process_group)[rank]
+    with _servers.Beside(rank, n_ranks, address, gather, options) as its:
+        return _server.Worker(rank, n_ranks, its.places, its.secret, **limits)
+
+
+def check(options):
+    """ValueError: servers as they are asked for do not sum gradients."""
+    if options.servers and (options.update != "sum" or getattr(options, "async") == "on"):
+        raise ValueError(
+            "the servers train (--update, --async): taut.torch.ServerOptimizer is for them"
+        )
+
+
+class Engine:
+    """The servers of one model."""
+
+    lingers = False  # what leaves in peace takes nothing from the others
+
+    def __init__(self, process_group):
+        options = _options.Options()
+        self.rank, self.n_ranks = dist.get_rank(process_group), process_group.size()
+        self.rescales = options.on_loss == "rescale"
+        self.worker = join(process_group, options, _server.SUMS)
+        self.keys = []  # type of each that was declared
+        self.held = None  # tensors of the last exchange
+        self.name = "server%s" % (
+            " at " + options.server if options.server else ": %d started" % options.servers
+        )
+
+    def exchange(self, limits):
+        if limits.halves:
+            raise ValueError("all-reduce in halves needs engine coll")
+        return Exchange(self, limits)
+
+    def close(self, seconds=0):
+        worker, self.worker = self.worker, None
+        if worker:
+            worker.leave()
+        self.held = None
+
+    def forked(self):
+        """In a child made by fork, which has no part in it."""
+        self.worker = self.held = None
+
+
+class Exchange:
+    def __init__(self, engine, limits):
+        self.engine, self.worker = engine, engine.worker
+        while self.worker.next(0) is not None:
+            pass  # nothing of the exchange before is asked for any more
+        self.worker.tune(limits.credit)
+        self.tensors = []  # of each task, kept while they are summed
+        self.factors = []  # by which a tensor is multiplied here
+
+    def declare(self, like, priority, factor):
+        """The first exchange's tasks are keys of the servers; those of others, which
+        are declared in the same order, are the same ones."""
+        task, keys = len(self.tensors), self.engine.keys
+        if task < len(keys):
+            self.worker.prioritize(task, priority)
+        else:
+            if self.engine.rescales and like.dtype not in SCALED:
+                raise ValueError("servers rescale no sums of %s" % like.dtype)
+            scales = factor if like.dtype in SCALED else 1
+            name = "%06d" % task
+            self.worker.declare(name, TYPES[like.dtype], like.numel(), priority, scales)
+            keys.append(like.dtype)
+        self.tensors.append(None)
+        self.factors.append(1 if like.dtype in SCALED else factor)
+        return task
+
+    def ready(self, task, tensor):
+        if self.factors[task] != 1:
+            tensor.detach().mul_(self.factors[task])
+        self.tensors[task] = tensor
+        self.worker.start(task, tensor.data_ptr())
+
+    def next(self, seconds):
+        task = self.worker.next(seconds)
+        if task is not None:
+            self.tensors[task] = None
+        return task
+
+    def busy_ns(self):
+        return self.worker.counts()["busy_ns"]
+
+    def counts(self):
+        return self.worker.counts()
+
+    def close(self):
+        """What is under way is written until the engine is closed."""
+        self.engine.held = self.tensors
+
+
+class ServerOptimizer(torch.optim.Optimizer):
+    """An optimizer that servers carry out, by their own rule: step() pushes this rank's
+    gradients and pulls the parameters. Servers are those of the environment, as with
+    `taut run --servers 2 --update sgd:lr=0.1`, in rounds or, with --async, for each push
+    by itself. All ranks begin with rank 0's parameters.
+
+    factor: of gradients; None: 1/ranks, so that a round is a step with their mean;
+    asynchronously 1. A parameter without a gradient counts as one whose gradient is
+    0. The rule's constants are the servers': param_groups has none."""
+
+    def __init__(self, params, process_group=None, factor=None):
+        super().__init__(params, {})
+        group = process_group or dist.distributed_c10d._get_default_group()
+        self.worker = join(group, _options.Options(), _server.ANY)
+        try:
+            self._begin(group.size(), factor)
+        except BaseException:
+            self.leave()
+            raise
+
+    def _begin(self, n_ranks, factor):
+        mode = self.worker.mode()
+        if mode not in (_server.TRAINS, _server.TRAINS_ASYNC):
+            raise ValueError("the servers have no optimizer: --update RULE gives them one")
+        if factor is None:
+            factor = 1 / n_ranks if mode == _server.TRAINS else 1
+        self.rows = []  # of each parameter: it, its key, what is pushed and pulled
+        for group in self.param_groups:
+            for p in group["params"]:
+                self.rows.append(self._declare(p, factor))
+        self._exchange(_server.FIRST)
+
+    def _declare(self, p, factor):
+        if p.dtype not in SCALED or p.device.type != "cpu":
+            raise ValueError("servers train no %s on %s" % (p.dtype, p.device.type))
+        # The order is that of the next forward pass, as far as it is known.
+        number = len(self.rows)
+        key = self.worker.declare("%06d" % number, TYPES[p.dtype], p.numel(), number, factor)
+        return p, key, p.detach().clone(memory_format=torch.contiguous_format)
+
+    @torch.no_grad()
+    def _exchange(self, verb):
+        """Pushes what the buffers have; then parameters are what was pulled."""
+        for _, key, buffer in self.rows:
+            self.worker.start(key, buffer.data_ptr(), verb)
+        for p, key, buffer in self.rows:
+            while not self._is_done(key):
+                pass  # a signal is seen here
+            p.copy_(buffer)
+
+    def _is_done(self, key):
+        try:
+            self.worker.wait(key, 0.2)
+        except _lib.Failed as why:
+            if why.status != _lib.EAGAIN:
+                raise
+            return False
+        return True
+
+    @torch.no_grad()
+    def step(self, closure=None):
+        loss = None
+        if closure is not None:
+            with torch.enable_grad():
+                loss = closure()
+        for p, _, buffer in self.rows:
+            if p.grad is None:
+                buffer.zero_()
+            else:
+                buffer.copy_(p.grad)
+        self._exchange(_server.PUSH_PULL)
+        return loss
+
+    def contributors(self):
+        """How many ranks' gradients are in what was pulled last: of all the least."""
+        return min(self.worker.contributors(key) for _, key, _ in self.rows)
+
+    def leave(self):
+        """This rank is done; its parameters stay as they are."""
+        worker, self.worker = self.worker, None
+        if worker:
+            worker.leave()

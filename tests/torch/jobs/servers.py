@@ -1,0 +1,122 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Training by parameter servers: taut.torch.ServerOptimizer in the job, against the same
+arithmetic in plain operations, and DistributedDataParallel that such servers refuse.
+
+    servers.py NAME...    prints a line of JSON for each"""
+
+import json
+import sys
+
+import taut.torch
+import torch
+import torch.distributed as dist
+from base import Net, error_of, leave, loss_of
+from torch.nn.parallel import DistributedDataParallel as DDP
+
+STEPS = 4
+programs = {}
+
+
+def program(function):
+    programs[function.__name__] = function
+    return function
+
+
+def summed(tensor):
+    """Over all ranks, in their order, each part multiplied first."""
+    parts = [torch.empty_like(tensor) for _ in range(dist.get_world_size())]
+    dist.all_gather(parts, tensor.contiguous())
+    total = parts[0] * (1 / len(parts))
+    for part in parts[1:]:
+        total += part * (1 / len(parts))
+    return total
+
+
+@program
+def momentum():
+    """--update sgd:lr=0.1,momentum=0.9: the same bits. Ranks begin with rank 0's."""
+    torch.manual_seed(1 + dist.get_rank())
+    net, hand = Net(), Net()
+    optimizer = taut.torch.ServerOptimizer(net.parameters())
+    hand.load_state_dict(net.state_dict())  # what it began with is rank 0's
+    speeds = [None for _ in hand.parameters()]
+    for step in range(STEPS):
+        optimizer.zero_grad()
+        loss_of(net, step).backward()
+        optimizer.step()
+        hand.zero_grad()
+        loss_of(hand, step).backward()
+        with torch.no_grad():
+            for i, p in enumerate(hand.parameters()):
+                d = summed(p.grad)
+                speeds[i] = d if speeds[i] is None else speeds[i] * 0.9 + d
+                p.copy_(p - speeds[i] * 0.1)
+    same = all(torch.equal(a, b) for a, b in zip(net.parameters(), hand.parameters()))
+    n = optimizer.contributors()
+    optimizer.leave()
+    first = [p.detach().double().sum().item() for p in net.parameters()]
+    return {"same": same, "contributors": n, "sums": first}
+
+
+@program
+def asynchronous():
+    """--update sgd:lr=0.125 --async: after all have pushed k gradients of 1, and none of
+    them is lost or applied twice, k times the ranks are gone."""
+    p = torch.nn.Parameter(torch.full((300,), 64.0))
+    optimizer = taut.torch.ServerOptimizer([p])
+    p.grad = torch.ones_like(p)
+    seen = []
+    for _ in range(STEPS):
+        before = p.detach().clone()
+        optimizer.step()
+        seen.append(bool((p < before).all()))
+    dist.barrier()
+    p.grad = None  # a push of zeros: the last word
+    optimizer.step()
+    optimizer.leave()
+    expected = 64.0 - 0.125 * STEPS * dist.get_world_size()
+    return {"falls": all(seen), "right": bool((p == expected).all())}
+
+
+@program
+def no_optimizer():
+    net = Net()
+    return {"error": error_of(lambda: _as_runtime(lambda: taut.torch.ServerOptimizer(net.parameters())))}
+
+
+def _as_runtime(call):
+    try:
+        call()
+    except ValueError as why:
+        raise RuntimeError(str(why)) from None
+
+
+@program
+def wrapped():
+    """Whose gradients they are."""
+    model = DDP(torch.nn.Linear(8, 4))
+    counts = taut.torch.counts(model)
+    return {"engine": counts and counts["engine"]}
+
+
+@program
+def two_models():
+    """Servers that run already take one model; the other one is PyTorch's."""
+    first, second = DDP(torch.nn.Linear(8, 4)), DDP(torch.nn.Linear(4, 4))
+    second(first(torch.ones(2, 8))).square().mean().backward()
+    engines = [taut.torch.counts(m) for m in (first, second)]
+    grads = [p.grad.double().sum().item() for m in (first, second) for p in m.parameters()]
+    return {"engines": [c and c["engine"] for c in engines], "grads": grads}
+
+
+def main():
+    torch.set_num_threads(1)
+    dist.init_process_group("gloo")
+    for name in sys.argv[1:]:
+        torch.manual_seed(1)
+        print(json.dumps(dict(programs[name](), name=name)), flush=True)
+    leave()
+
+
+if __name__ == "__main__":
+    main()
