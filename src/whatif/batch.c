@@ -157,7 +157,7 @@ static taut_status scale_ops(struct scaler *s, struct taut_error *err)
 			tauti_is_load_lane(s->w, op.lane))
 			continue;
 		share = stays(s, &op);
-		if (share < 1)
+		if (share < 1 && s->grows_ns < (int64_t)1 << 61)
 			s->grows_ns += op.dur_ns;
 		/* What stays is doubted by a few hundredths: of a tiny batch
 		 * that must not be less than nothing. */

@@ -216,7 +216,7 @@ static bool fit_sizes(struct finder *f, int64_t bytes)
 {
 	uint32_t first = f->step->first_gradient + f->bucket_from;
 	uint32_t n = f->step->n_gradients - f->bucket_from;
-	struct tauti_gradient *g = f->ddp->gradients.data + first;
+	struct tauti_gradient *g;
 	int64_t known = 0, at = 0, to;
 	bool all = true;
 
@@ -224,6 +224,7 @@ static bool fit_sizes(struct finder *f, int64_t bytes)
 		f->ddp->sized = false;
 		return cut_pieces(f, bytes, PIECES);
 	}
+	g = f->ddp->gradients.data + first;
 	for (uint32_t i = 0; i < n; i++) {
 		known += g[i].bytes;
 		all = all && g[i].bytes > 0;

@@ -40,7 +40,8 @@ static taut_status read_bytes(const struct scheduler *s, size_t i,
 		(bytes < 1000 && bytes != otherwise)))
 		status = tauti_param_wrong(
 			s->c, i, "1 kB or more, like 4MB", s->err);
-	*ret = (uint64_t)bytes;
+	if (!status)
+		*ret = (uint64_t)bytes;
 	return status;
 }
 

@@ -17,7 +17,7 @@ static taut_status scale_rank(struct tauti_whatif *w,
 {
 	uint32_t n = taut_edit_ops(w->edit);
 	bool device = w->job->has_device;
-	int64_t scaled_ns = 0;
+	bool scaled = false;
 
 	for (uint32_t i = 0; i < n; i++) {
 		struct taut_op op;
@@ -29,12 +29,12 @@ static taut_status scale_rank(struct tauti_whatif *w,
 			tauti_is_work(op.kind)) ||
 			tauti_is_load_lane(w, op.lane))
 			continue;
-		scaled_ns += op.dur_ns;
+		scaled |= op.dur_ns > 0;
 		status = tauti_scale_op(w, i, &op, factor, err);
 		if (status)
 			return status;
 	}
-	return scaled_ns > 0 ? TAUT_OK : taut_error_set(err, TAUT_EINVAL, -1,
+	return scaled ? TAUT_OK : taut_error_set(err, TAUT_EINVAL, -1,
 		"%s: the recording has no computation of this rank, which "
 		"could be slower", c->text);
 }

@@ -134,8 +134,9 @@ static const char *const changes[] = {
 	"compress=powersgd,rank=4", "algorithm=tree",
 	"algorithm=halving-doubling", "algorithm=hierarchical",
 	"algorithm=blueconnect", "server=2", "server=1,per=tensor",
-	"partition=256kB", "schedule=fifo", "schedule,partition=500kB,"
-	"barrier=cross", "overlap=full", "overlap=none", "ideal-network",
+	"partition=256kB", "schedule=fifo",
+	"schedule,partition=500kB,barrier=cross", "overlap=full", "overlap=none",
+	"ideal-network",
 	"slow=1,factor=1.5", "slow=0,delay=5ms", "repair=1",
 	"scale=aten::conv2d,factor=0.5", "remove=aten::conv2d",
 	"remove=gloo:all_reduce", "host=2x", "device=2x", "optimizer=fused",
@@ -379,8 +380,9 @@ static void test_more_is_not_less(void **state)
 /* What no network and no order can beat is not beaten. */
 static void test_bounds(void **state)
 {
-	static const char *const beside[] = { "link=100x", "compress=fp16,"
-		"cast=1000", "compress=topk,ratio=0.001,cast=1000,select=1000",
+	static const char *const beside[] = { "link=100x",
+		"compress=fp16,cast=1000",
+		"compress=topk,ratio=0.001,cast=1000,select=1000",
 		"bucket=1MB", "partition=100kB", "link=1x" };
 
 	(void)state;

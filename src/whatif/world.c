@@ -47,8 +47,9 @@ static taut_status read_bytes(struct world *x, size_t i, double *ret_bytes)
 	taut_status status = tauti_param_scaled(
 		x->c, i, TAUTI_BYTES, &is_factor, ret_bytes, x->err);
 
-	if (!status && (is_factor || *ret_bytes <= 0))
-		status = tauti_param_wrong(x->c, i, "bytes, like 25MiB", x->err);
+	if (!status && (is_factor || *ret_bytes <= 0 || *ret_bytes > 1e15))
+		status = tauti_param_wrong(
+			x->c, i, "bytes, up to 1000TB, like 25MiB", x->err);
 	return status;
 }
 
