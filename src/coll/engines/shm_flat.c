@@ -116,11 +116,12 @@ void tauti_shm_advance_flats(struct tauti_shm *it)
 {
 	struct tauti_shm_flat **at = &it->flats;
 
-	while (*at) {
+	/* What breaks the engine, here or in a done(), ends all, also *at. */
+	while (it->broken.code == TAUT_OK && *at) {
 		bool over = advance(it, *at);
 
 		if (it->broken.code != TAUT_OK)
-			return; /* all have ended */
+			return;
 		if (over)
 			end_one(it, at, (*at)->status);
 		else
