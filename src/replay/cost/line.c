@@ -240,13 +240,14 @@ static taut_status resample(const struct points *p, int from_origin,
 {
 	uint32_t n = p->n < MOST_RESAMPLED ? p->n : MOST_RESAMPLED;
 	double *drawn = malloc(3 * (size_t)n * sizeof *drawn);
-	struct points part = { drawn, drawn + n, n, drawn + 2 * (size_t)n };
+	struct points part;
 	struct moments a = { 0 }, b = { 0 };
 	uint64_t state = 1;
 	double scale = sqrt((double)n / p->n);
 
 	if (!drawn)
 		return TAUT_ENOMEM;
+	part = (struct points){ drawn, drawn + n, n, drawn + 2 * (size_t)n };
 	for (int r = 0; r < RESAMPLES; r++) {
 		struct fit fit = { 0 };
 
