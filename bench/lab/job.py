@@ -21,6 +21,7 @@ them is at "master". A job of one rank with no steps goes on until a line comes.
 import argparse
 import functools
 import gc
+import io
 import json
 import os
 import select
@@ -160,12 +161,18 @@ def one_step(o, model, optimizer, loader, extra_ms):
     optimizer.step()
 
 
+def told_lines():
+    """Standard input, of which no more is taken than is asked for: select() shows
+    the rest."""
+    return io.FileIO(0, closefd=False)
+
+
 def until_told():
     number = 0
-    while not select.select([sys.stdin], [], [], 0)[0]:
+    while not select.select([0], [], [], 0)[0]:
         yield number
         number += 1
-    sys.stdin.readline()
+    told_lines().readline()
 
 
 def train(o, rank, before_steps):
@@ -187,7 +194,7 @@ def serve(o, rank):
         print(json.dumps(what), flush=True)
 
     tell(ready=True)
-    for line in sys.stdin:
+    for line in told_lines():
         block = argparse.Namespace(**{**vars(o), **json.loads(line)})
         mine = rank - block.first
         os.environ.update(
@@ -208,7 +215,7 @@ def serve(o, rank):
         def wait():
             time_work()
             tell(ready=True)
-            if sys.stdin.readline().strip() != "go":
+            if told_lines().readline().strip() != b"go":
                 sys.exit("the lab is gone")
 
         seconds, _ = train(block, mine, wait)

@@ -189,7 +189,8 @@ struct taut_coll_flat {
 	const void *from;
 	void *beside;  /* room for as many elements; nothing, on ranks 0 and 1 */
 	uint64_t count;
-	uint32_t peer; /* whose message has another length: after TAUT_EMATCH */
+	uint32_t peer; /* TAUT_NONE at first; then who is waited for, and after
+	                  TAUT_EMATCH whose message has another length */
 };
 
 struct taut_coll_engine {

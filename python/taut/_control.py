@@ -212,8 +212,9 @@ class Control:
         if self.is_stopped:
             return
         self.finish()
+        crossed = self.sums.crossing
         self.is_stopped, self.sums.crossing = True, False
-        if self.is_decided and self.why_not is None:
+        if crossed:
             _options.say(
                 "rank %d crosses the barrier no longer: %s" % (self.engine.rank, why)
             )

@@ -7,6 +7,8 @@ pushed goes by priority and within a credit of this rank's own: an exchange that
 opened after another changes these two, and nothing that a server knows."""
 
 import os
+import sys
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -149,10 +151,13 @@ class ServerOptimizer(torch.optim.Optimizer):
         super().__init__(params, {})
         group = process_group or dist.distributed_c10d._get_default_group()
         self.worker = join(group, _options.Options(), _server.ANY)
+        self.rows = []  # of each parameter: it, its key, what is pushed and pulled
+        # With what is written until then.
+        self.end = weakref.finalize(self, _end, self.worker, self.rows)
         try:
             self._begin(group.size(), factor)
-        except BaseException:
-            self.leave()
+        except BaseException as why:
+            self.fail(why)
             raise
 
     def _begin(self, n_ranks, factor):
@@ -161,7 +166,6 @@ class ServerOptimizer(torch.optim.Optimizer):
             raise ValueError("the servers have no optimizer: --update RULE gives them one")
         if factor is None:
             factor = 1 / n_ranks if mode == _server.TRAINS else 1
-        self.rows = []  # of each parameter: it, its key, what is pushed and pulled
         for group in self.param_groups:
             for p in group["params"]:
                 self.rows.append(self._declare(p, factor))
@@ -213,7 +217,21 @@ class ServerOptimizer(torch.optim.Optimizer):
         return min(self.worker.contributors(key) for _, key, _ in self.rows)
 
     def leave(self):
-        """This rank is done; its parameters stay as they are."""
-        worker, self.worker = self.worker, None
-        if worker:
-            worker.leave()
+        """This rank is done; its parameters stay as they are. The end of the process
+        does the same, unless that is an exception."""
+        self.end()
+
+    def fail(self, why):
+        """This rank cannot go on, as the others hear."""
+        if self.end.alive:
+            self.worker.fail(str(why) or type(why).__name__)
+        self.end()
+
+
+def _end(worker, rows):
+    """Who only goes is one that is lost, and the servers end the others' training."""
+    why = getattr(sys, "last_value", None)
+    if why is not None:
+        worker.fail(str(why) or type(why).__name__)
+    worker.leave()
+    rows.clear()

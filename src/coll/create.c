@@ -79,7 +79,9 @@ static taut_status read_options(struct making *making,
 	if (options->call_within_ns < 0)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "communicator: "
 			"time for a call: expected 0 for no limit, or more");
-	making->call_within_ns = options->call_within_ns;
+	/* Centuries are no limit, and may be added to a time. */
+	making->call_within_ns = options->call_within_ns > INT64_MAX / 2 ? 0 :
+		options->call_within_ns;
 	status = read_engine(making, options->engine, reterr);
 	if (!status && table)
 		status = tauti_rows_read(table, &making->rows, reterr);

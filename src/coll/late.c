@@ -19,7 +19,16 @@ static const struct tauti_run *find(
 static bool receives(const struct tauti_op *op)
 {
 	return op->step->kind == TAUT_STEP_RECV ||
-		op->step->kind == TAUT_STEP_RECV_REDUCE;
+		op->step->kind == TAUT_STEP_RECV_REDUCE ||
+		(op->step->kind == TAUTI_STEP_FLAT &&
+			op->slot->flat.peer != TAUT_NONE);
+}
+
+static uint32_t peer_of(const struct tauti_op *op)
+{
+	return op->step->kind == TAUTI_STEP_FLAT && receives(op) ?
+		op->slot->flat.peer :
+		op->slot->program->peers[op->step->first_peer];
 }
 
 /* The first step that the engine has; a receive before a send, which may wait for
@@ -48,7 +57,7 @@ static void say(const struct tauti_hub *hub, const char *what,
 	const struct tauti_op *op, struct taut_error *why)
 {
 	double within_s = (double)hub->call_within_ns / 1e9;
-	uint32_t peer = op ? op->slot->program->peers[op->step->first_peer] : 0;
+	uint32_t peer = op ? peer_of(op) : 0;
 
 	if (!op)
 		taut_error_set(why, TAUT_EIO, -1, "rank %" PRIu32 ": %s was not "

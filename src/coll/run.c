@@ -30,7 +30,7 @@ static void fail_step(struct tauti_op *op, taut_status status,
 	uint32_t peer = op->slot->program->peers[step->first_peer];
 	struct taut_error err;
 
-	if (step->kind == TAUTI_STEP_FLAT && status == TAUT_EMATCH)
+	if (step->kind == TAUTI_STEP_FLAT && op->slot->flat.peer != TAUT_NONE)
 		peer = op->slot->flat.peer;
 	if (why && why->message[0])
 		err = *why;
@@ -97,7 +97,8 @@ static taut_status ask_for_all(struct tauti_op *op,
 		.tag = slot->tag | step->message,
 		.type = run->call.type, .reduction = run->call.reduction,
 		.into = into_of(op, step), .from = from_of(op, step),
-		.beside = slot->base[TAUT_SCRATCH], .count = step->count };
+		.beside = slot->base[TAUT_SCRATCH], .count = step->count,
+		.peer = TAUT_NONE };
 	return engine->table->flat(engine->context, &slot->flat, err);
 }
 

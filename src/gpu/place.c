@@ -32,12 +32,26 @@ struct answer {
 	unsigned long long id;
 };
 
-/* Where nothing was initialised, or all was ended, no memory is a device's. */
+/* Where nothing was initialised, or all was ended, no memory is a device's; nor where
+ * the driver has no device that it can use, or is the one to link with alone. A job
+ * that has no part in devices may have loaded any of these. */
 static bool means_host(tauti_gpu_result result)
 {
-	return result == TAUTI_GPU_NOT_INITIALIZED ||
-		result == TAUTI_GPU_DEINITIALIZED ||
-		result == TAUTI_GPU_NO_DEVICE;
+	switch (result) {
+	case TAUTI_GPU_NOT_INITIALIZED:
+	case TAUTI_GPU_DEINITIALIZED:
+	case TAUTI_GPU_STUB_LIBRARY:
+	case TAUTI_GPU_DEVICE_UNAVAILABLE:
+	case TAUTI_GPU_NO_DEVICE:
+	case TAUTI_GPU_INVALID_DEVICE:
+	case TAUTI_GPU_INVALID_CONTEXT:
+	case TAUTI_GPU_SYSTEM_NOT_READY:
+	case TAUTI_GPU_DRIVER_MISMATCH:
+	case TAUTI_GPU_COMPAT_NOT_SUPPORTED:
+		return true;
+	default:
+		return false;
+	}
 }
 
 /* Of memory that the driver does not know it says nothing, which is 0. */

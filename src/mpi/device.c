@@ -49,8 +49,9 @@ static struct tauti_gpu *open_gpu(void)
 
 	pthread_mutex_lock(&tauti_mpi_form.lock);
 	gpu = atomic_load(&tauti_mpi_form.gpu);
-	if (!gpu && tauti_gpu_driver_is_there()) {
-		if (!tauti_gpu_create(&gpu, &err))
+	if (!gpu && !tauti_mpi_form.no_gpu && tauti_gpu_driver_is_there()) {
+		tauti_mpi_form.no_gpu = tauti_gpu_create(&gpu, &err) != TAUT_OK;
+		if (!tauti_mpi_form.no_gpu)
 			atomic_store(&tauti_mpi_form.gpu, gpu);
 		else
 			tauti_form_say("%s; memory of devices is not known",

@@ -16,6 +16,27 @@ struct known {
 	_Atomic uintptr_t caller, found;
 };
 
+/* Of what the process has loaded; a caller that names nothing of it itself may have
+ * found it by way of the one that opened the caller. */
+static void *find_anywhere(const char *name)
+{
+	static const char *const libraries[] = { "libcuda.so.1",
+		"libcudart.so.13", "libcudart.so.12", "libcudart.so.11.0" };
+	void *found = NULL;
+
+	for (size_t i = 0; !found &&
+		i < sizeof libraries / sizeof libraries[0]; i++) {
+		void *library = dlopen(
+			libraries[i], RTLD_LAZY | RTLD_NOLOAD);
+
+		if (!library)
+			continue;
+		found = dlsym(library, name);
+		dlclose(library);
+	}
+	return found;
+}
+
 /* The function that a caller was linked with: behind us in the order of search, or,
  * where its library was opened for one user alone, among those that it needs. */
 static void *find_next(const char *name, void *caller)
@@ -38,7 +59,9 @@ static void *find_next(const char *name, void *caller)
 			me.dli_fbase == it.dli_fbase)
 			found = NULL;
 	}
-	return found ? found : dlsym(RTLD_NEXT, name);
+	if (!found)
+		found = dlsym(RTLD_NEXT, name);
+	return found ? found : find_anywhere(name);
 }
 
 static void *next_of(struct known *known, const char *name, void *caller)

@@ -211,6 +211,7 @@ struct tauti_form_state {
 	_Atomic uint32_t n_freed;   /* communicators: what was remembered of a
 	                               handle may not hold any more */
 	_Atomic(struct tauti_gpu *) gpu; /* NULL: no driver is loaded, yet */
+	bool no_gpu; /* the driver that is loaded is of no use; under the lock */
 	_Atomic unsigned long long n_loaded; /* objects, when that was looked at */
 	_Atomic bool on;   /* from the first call that is looked at, to
 	                      MPI_Finalize */

@@ -152,11 +152,12 @@ class Running(Servers):
 
 class Training(Servers):
     def test_momentum(self):
-        both, _ = self.programs("momentum", TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9", **SERVERS)
+        both, log = self.programs("momentum", TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9", **SERVERS)
         for seen in both:
             self.assertTrue(seen["momentum"]["same"])
             self.assertEqual(seen["momentum"]["contributors"], 2)
         self.assertEqual(both[0]["momentum"]["sums"], both[1]["momentum"]["sums"])
+        self.assertNotIn("gone", log)  # they end without leave()
 
     def test_asynchronous(self):
         for more in ({}, {"TAUT_RUN_STALENESS": "0"}):

@@ -12,7 +12,7 @@ import unittest
 from ranks import JOBS, PACKAGE, PYTHON, end, environment, lines, main, start
 
 SIMPLE = [PYTHON, str(JOBS / "simple.py")]
-STEPS = "112"  # 12 trials of 8, and those before
+STEPS = "124"  # 12 trials of 8, and those before: of the gate, and of crossing
 FAILS = """
 import types
 from taut import _search, _tune

@@ -38,14 +38,22 @@ static bool fits(const struct tauti_shm *it, struct tauti_shm_flat *op,
 
 /* --- one after another -----------------------------------------------------------------*/
 
+static bool waits_for(
+	const struct tauti_shm *it, struct tauti_shm_flat *op, uint32_t peer)
+{
+	op->flat->peer = it->peers[peer].rank;
+	return false;
+}
+
 /* Ranks 0 and 1 to begin with, of which this is none. */
 static bool take_two(struct tauti_shm *it, struct tauti_shm_flat *op)
 {
 	struct tauti_shm_source first, second;
 
-	if (!tauti_shm_peek(it, 0, op->flat->tag, &first) ||
-		!tauti_shm_peek(it, 1, op->flat->tag, &second))
-		return false;
+	if (!tauti_shm_peek(it, 0, op->flat->tag, &first))
+		return waits_for(it, op, 0);
+	if (!tauti_shm_peek(it, 1, op->flat->tag, &second))
+		return waits_for(it, op, 1);
 	op->sum = first.payload;
 	if (fits(it, op, &first) && fits(it, op, &second))
 		add(it, op, 1, second.payload);
@@ -59,10 +67,9 @@ static bool take_one(struct tauti_shm *it, struct tauti_shm_flat *op)
 {
 	struct tauti_shm_source source;
 
-	if (it->come.n == 0 && !tauti_shm_any(&it->peers[op->at].in))
-		return false; /* as it is most often */
-	if (!tauti_shm_peek(it, op->at, op->flat->tag, &source))
-		return false;
+	if ((it->come.n == 0 && !tauti_shm_any(&it->peers[op->at].in)) ||
+		!tauti_shm_peek(it, op->at, op->flat->tag, &source))
+		return waits_for(it, op, op->at);
 	/* 0 + 1 is 1 + 0 */
 	if (fits(it, op, &source))
 		add(it, op, op->at ? op->at : 1, source.payload);

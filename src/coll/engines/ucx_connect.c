@@ -277,6 +277,10 @@ static uint32_t greet_more(struct tauti_ucx *ucx,
 		if (with->heard.status != TAUT_OK)
 			status = taut_error_set(&fault->why, TAUT_EIO, -1,
 				"UCX: what rank %u says is no greeting", i);
+		else if (with->said.over && with->said.status != TAUT_OK)
+			status = taut_error_set(&fault->why, with->said.status,
+				-1, "UCX: rank %u cannot be greeted: %s", i,
+				taut_status_name(with->said.status));
 		if (status != TAUT_OK) {
 			fault->why.code = status;
 			fault->peer = i;

@@ -52,8 +52,7 @@ def momentum():
                 speeds[i] = d if speeds[i] is None else speeds[i] * 0.9 + d
                 p.copy_(p - speeds[i] * 0.1)
     same = all(torch.equal(a, b) for a, b in zip(net.parameters(), hand.parameters()))
-    n = optimizer.contributors()
-    optimizer.leave()
+    n = optimizer.contributors()  # and the end of the process leaves
     first = [p.detach().double().sum().item() for p in net.parameters()]
     return {"same": same, "contributors": n, "sums": first}
 
