@@ -168,7 +168,9 @@ def told_lines():
 
 
 def until_told():
-    number = 0
+    """At least one."""
+    yield 0
+    number = 1
     while not select.select([0], [], [], 0)[0]:
         yield number
         number += 1

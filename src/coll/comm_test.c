@@ -189,12 +189,12 @@ static void test_all(void **state)
 /* Each differs in one thing from the one before, and comes twice. */
 static void body_alike(struct rank *rank)
 {
-	struct taut_coll_call call = { .type = TAUT_INT32 };
+	struct taut_coll_call call = { .count = 64 };
 
 	for (uint32_t i = 0; i < 7; i++) {
 		call.reduction = i > 0 ? TAUT_MAX : TAUT_SUM;
 		call.type = i > 1 ? TAUT_INT64 : TAUT_INT32;
-		call.count = i > 2 ? 65 : 64;
+		call.count += i == 3;
 		call.verb = i > 5 ? TAUT_ALLGATHER :
 			i > 3 ? TAUT_BROADCAST : TAUT_ALLREDUCE;
 		call.root = i == 4 ? rank->job->n - 1 : 0;
@@ -214,17 +214,15 @@ static void check_no_output(void)
 	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_OK);
 	call.output = NULL;
 	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_EINVAL);
-	call.count = 0;
-	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_OK);
 	taut_comm_destroy(comm);
 }
 
 static void test_alike(void **state)
 {
 	(void)state;
+	check_no_output();
 	for (uint32_t n = 1; n <= 3; n++)
 		run_job(n, n % 2, false, body_alike);
-	check_no_output();
 }
 
 /* --- the order of the ranks ------------------------------------------------------------*/
