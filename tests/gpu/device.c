@@ -3,8 +3,6 @@
  * summed is whole and small, so that any order of sums has the same bits.
  * Built LATE, the driver is loaded by the part "late" alone. */
 #define _GNU_SOURCE
-#include <mpi.h>
-
 #include <dlfcn.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -13,29 +11,11 @@
 #include <unistd.h>
 
 #include "tests/gpu/fake.h"
+#include "tests/mpi/job.h"
 
-enum { LARGE = 100003, WARM = 100000, ENOUGH = 6 };
+enum { LARGE = 100003 };
 
-static int rank, size;
 static tauti_gpu_context contexts[2];
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
-	MPI_Abort(MPI_COMM_WORLD, 9);
-}
-
-static void warm(MPI_Comm comm)
-{
-	float *data = calloc(WARM, sizeof *data);
-
-	for (int i = 0; i < ENOUGH; i++)
-		MPI_Allreduce(MPI_IN_PLACE, data, WARM, MPI_FLOAT, MPI_SUM,
-			comm);
-	free(data);
-}
 
 static void load(void)
 {

@@ -7,22 +7,19 @@ libtaut.so, TAUT_FAKE_CUDA and TAUT_FAKE_NVRTC the driver and compiler."""
 
 import os
 import pathlib
-import shutil
 import subprocess
 import sys
 import tempfile
 import unittest
+
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import mpiruns  # noqa: E402
 
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 OBJECT = os.environ.get("TAUT_MPI_COLL_LIB", "")
 CUDA = os.environ.get("TAUT_FAKE_CUDA", "")
 NVRTC = os.environ.get("TAUT_FAKE_NVRTC", "")
-LAUNCH = {
-    "openmpi": ["--allow-run-as-root", "--oversubscribe"]
-    + ["--mca", "mpi_yield_when_idle", "1"],
-    "mpich": [],
-}
 PATIENCE_S = 110
 TABLES = {
     "taut": "* * 1024 taut device\n* * 1024 taut\n",
@@ -31,24 +28,12 @@ TABLES = {
 }
 
 
-def has(flavour):
-    return all(shutil.which(tool + "." + flavour) for tool in ("mpicc", "mpirun"))
-
-
-def environment():
-    env = dict(os.environ, OMP_NUM_THREADS="1")
-    for name in list(env):
-        if name.startswith(("OMPI_", "PMI", "HYD", "TAUT_RECORD")):
-            del env[name]
-    return env
-
-
 class Common:
     flavour = ""
 
     @classmethod
     def setUpClass(cls):
-        if not has(cls.flavour):
+        if not mpiruns.has(cls.flavour):
             raise unittest.SkipTest("no %s here" % cls.flavour)
         cls.room = tempfile.TemporaryDirectory()
         cls.folder = pathlib.Path(cls.room.name)
@@ -90,16 +75,7 @@ class Common:
             "TAUT_FAKE_CUDA": CUDA,
             **(env or {}),
         }
-        command = ["mpirun." + self.flavour, *LAUNCH[self.flavour], "-n", str(n)]
-        command += ["env"] + ["%s=%s" % item for item in own.items()]
-        return subprocess.run(
-            command + [str(w) for w in words],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return mpiruns.launch(self.flavour, n, own, words, PATIENCE_S)
 
     def run_parts(self, *parts, table="taut", line="by way of the host", **options):
         done = self.launch([self.program, *parts], table, **options)
@@ -234,7 +210,7 @@ int main(int n, char **names)
 
 
 if __name__ == "__main__":
-    if not OBJECT or not CUDA or not (has("openmpi") or has("mpich")):
+    if not OBJECT or not CUDA or not (mpiruns.has("openmpi") or mpiruns.has("mpich")):
         print("no MPI here, or no fake driver: it is built with the unit tests")
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -3,8 +3,6 @@
  * are done. The same program must do the same with Taut before the library and
  * without. */
 #define _GNU_SOURCE
-#include <mpi.h>
-
 #include <dirent.h>
 #include <float.h>
 #include <math.h>
@@ -15,28 +13,9 @@
 #include <string.h>
 #include <unistd.h>
 
-enum { LARGE = 100000, ENOUGH = 6 }; /* elements; calls until Taut has decided */
+#include "job.h"
 
-static int rank, size;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
-	MPI_Abort(MPI_COMM_WORLD, 9);
-}
-
-/* Brings a communicator to where Taut has it, if it ever does. */
-static void warm(MPI_Comm comm)
-{
-	float *data = calloc(LARGE, sizeof *data);
-
-	for (int i = 0; i < ENOUGH; i++)
-		MPI_Allreduce(MPI_IN_PLACE, data, LARGE, MPI_FLOAT, MPI_SUM,
-			comm);
-	free(data);
-}
+enum { LARGE = WARM };
 
 /* --- types and reductions -----------------------------------------------------------------*/
 

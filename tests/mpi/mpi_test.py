@@ -13,31 +13,16 @@ import tempfile
 import time
 import unittest
 
+sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import mpiruns  # noqa: E402
+
 HERE = pathlib.Path(__file__).parent
 ROOT = HERE.parents[1]
 OBJECT = os.environ.get("TAUT_MPI_COLL_LIB", "")
 LIB = os.environ.get("TAUT_LIB", "")
 TAUT = os.environ.get("TAUT", "")
 SPLITS = os.environ.get("TAUT_SPLITS", "40")
-LAUNCH = {
-    "openmpi": ["--allow-run-as-root", "--oversubscribe"]
-    + ["--mca", "mpi_yield_when_idle", "1"],
-    "mpich": [],
-}
 PATIENCE_S = 120
-
-
-def has(flavour):
-    return all(shutil.which(tool + "." + flavour) for tool in ("mpicc", "mpirun"))
-
-
-def environment(**more):
-    env = dict(os.environ, OMP_NUM_THREADS="1", **more)
-    # what a test harness or an outer launcher may have left
-    for name in list(env):
-        if name.startswith(("OMPI_", "PMI", "HYD", "TAUT_RECORD")):
-            del env[name]
-    return env
 
 
 class Common:
@@ -45,7 +30,7 @@ class Common:
 
     @classmethod
     def setUpClass(cls):
-        if not has(cls.flavour):
+        if not mpiruns.has(cls.flavour):
             raise unittest.SkipTest("no %s here" % cls.flavour)
         cls.room = tempfile.TemporaryDirectory()
         cls.program = str(pathlib.Path(cls.room.name) / "allreduce")
@@ -67,16 +52,7 @@ class Common:
         own = {"TAUT_MPI_AFTER": "0", "TAUT_MPI_SAY": "1", **(env or {})}
         if preload:
             own["LD_PRELOAD"] = OBJECT
-        command = ["mpirun." + self.flavour, *LAUNCH[self.flavour], "-n", str(n)]
-        command += ["env"] + ["%s=%s" % item for item in own.items()]
-        return subprocess.run(
-            command + [str(w) for w in words],
-            env=environment(),
-            capture_output=True,
-            text=True,
-            timeout=PATIENCE_S,
-            check=False,
-        )
+        return mpiruns.launch(self.flavour, n, own, words, PATIENCE_S)
 
     def run_parts(self, *parts, takes=True, **options):
         """The parts are done, and Taut took part, or did not."""
@@ -202,8 +178,8 @@ class Common:
         if not TAUT:
             self.skipTest("TAUT is not set")
         command = [TAUT, "run", "--mpi", "--", "mpirun." + self.flavour]
-        command += [*LAUNCH[self.flavour], "-n", "3", self.program, "sizes"]
-        env = environment(TAUT_MPI_AFTER="0", TAUT_MPI_SAY="1")
+        command += [*mpiruns.LAUNCH[self.flavour], "-n", "3", self.program, "sizes"]
+        env = mpiruns.environment(TAUT_MPI_AFTER="0", TAUT_MPI_SAY="1")
         env.pop("LD_PRELOAD", None)
         done = subprocess.run(
             command, env=env, capture_output=True, text=True, timeout=PATIENCE_S, check=False
@@ -267,7 +243,7 @@ class WithoutMpi(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not OBJECT or not (has("openmpi") or has("mpich")):
+    if not OBJECT or not (mpiruns.has("openmpi") or mpiruns.has("mpich")):
         print("no MPI here: neither Open MPI nor MPICH with compiler and launcher")
         sys.exit(77)
     unittest.main(verbosity=2)

@@ -15,6 +15,7 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).parents[1] / "support"))
+import mpiruns  # noqa: E402
 import tautlog  # noqa: E402
 
 SOURCE = pathlib.Path(__file__).with_name("mpi_calls.c")
@@ -23,16 +24,7 @@ TAUT = os.environ.get("TAUT", "")
 SKEW = os.environ.get("TAUT_SKEW_CLOCK", "")
 RANKS = 4
 WORLD = "[0, 1, 2, 3]"
-LAUNCH = {
-    "openmpi": ["--allow-run-as-root", "--oversubscribe"]
-    + ["--mca", "mpi_yield_when_idle", "1"],
-    "mpich": [],
-}
 PATIENCE_S = 120
-
-
-def has(flavour):
-    return all(shutil.which(tool + "." + flavour) for tool in ("mpicc", "mpirun"))
 
 
 class Run:
@@ -42,11 +34,7 @@ class Run:
         self, flavour, program, folder, words, record=True, env=None, n=RANKS, wrap=()
     ):
         self.folder = pathlib.Path(folder) if record else None
-        environ = dict(os.environ, OMP_NUM_THREADS="1", **(env or {}))
-        # what a test harness or an outer launcher may have left
-        for name in list(environ):
-            if name.startswith(("OMPI_", "PMI", "HYD", "TAUT_RECORD")):
-                del environ[name]
+        environ = mpiruns.environment(**(env or {}))
         options = []
         if record:
             self.folder.mkdir()
@@ -55,7 +43,7 @@ class Run:
                 own["LSAN_OPTIONS"] = os.environ["LSAN_OPTIONS"]
             options = ["env"] + ["%s=%s" % item for item in own.items()]
         self.done = subprocess.run(
-            ["mpirun." + flavour, *LAUNCH[flavour], "-n", str(n), *options]
+            ["mpirun." + flavour, *mpiruns.LAUNCH[flavour], "-n", str(n), *options]
             + [str(w) for w in [*wrap, *program, *words]],
             env=environ,
             capture_output=True,
@@ -85,7 +73,7 @@ class Common:
 
     @classmethod
     def setUpClass(cls):
-        if not has(cls.flavour):
+        if not mpiruns.has(cls.flavour):
             raise unittest.SkipTest("no %s here" % cls.flavour)
         cls.room = tempfile.TemporaryDirectory()
         cls.program = [str(pathlib.Path(cls.room.name) / "mpi_calls")]
@@ -562,7 +550,7 @@ class Common:
         out = pathlib.Path(self.room.name) / "recorded"
         done = subprocess.run(
             [TAUT, "record", "--out", out, "--", "mpirun." + self.flavour]
-            + [*LAUNCH[self.flavour], "-n", str(RANKS), *self.program, "3", "ring"],
+            + [*mpiruns.LAUNCH[self.flavour], "-n", str(RANKS), *self.program, "3", "ring"],
             capture_output=True,
             text=True,
             timeout=PATIENCE_S,
@@ -637,7 +625,7 @@ class WithoutMpi(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not LIBRARY or not (has("openmpi") or has("mpich")):
+    if not LIBRARY or not (mpiruns.has("openmpi") or mpiruns.has("mpich")):
         print("no MPI here: neither Open MPI nor MPICH with compiler and launcher")
         sys.exit(77)
     unittest.main(verbosity=2)
