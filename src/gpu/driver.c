@@ -25,6 +25,8 @@ taut_status tauti_gpu_driver_open(
 	} all[] = {
 #define ROW(field, symbol, args) { #symbol, &driver.field },
 		TAUTI_GPU_CALLS(ROW)
+	}, later[] = {
+		TAUTI_GPU_CALLS_LATER(ROW)
 #undef ROW
 	};
 
@@ -42,6 +44,11 @@ taut_status tauti_gpu_driver_open(
 				all[i].symbol);
 		}
 		memcpy(all[i].at, &found, sizeof found);
+	}
+	for (size_t i = 0; i < sizeof later / sizeof later[0]; i++) {
+		void *found = dlsym(driver.library, later[i].symbol);
+
+		memcpy(later[i].at, &found, sizeof found);
 	}
 	*ret_driver = driver;
 	return TAUT_OK;

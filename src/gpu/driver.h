@@ -38,6 +38,7 @@ enum { /* results */
 	TAUTI_GPU_NO_DEVICE = 100, TAUTI_GPU_INVALID_DEVICE = 101,
 	TAUTI_GPU_INVALID_CONTEXT = 201,
 	TAUTI_GPU_INVALID_HANDLE = 400, TAUTI_GPU_NOT_READY = 600,
+	TAUTI_GPU_CONTEXT_IS_DESTROYED = 709,
 	TAUTI_GPU_SYSTEM_NOT_READY = 802, TAUTI_GPU_DRIVER_MISMATCH = 803,
 	TAUTI_GPU_COMPAT_NOT_SUPPORTED = 804, TAUTI_GPU_UNKNOWN = 999,
 };
@@ -77,6 +78,8 @@ enum { /* flags */
 	X(primary_retain, cuDevicePrimaryCtxRetain, \
 		(tauti_gpu_context *context, int device)) \
 	X(primary_release, cuDevicePrimaryCtxRelease_v2, (int device)) \
+	X(primary_state, cuDevicePrimaryCtxGetState, \
+		(int device, unsigned *flags, int *active)) \
 	X(context_current, cuCtxGetCurrent, (tauti_gpu_context *context)) \
 	X(context_device, cuCtxGetDevice, (int *device)) \
 	X(context_push, cuCtxPushCurrent_v2, (tauti_gpu_context context)) \
@@ -112,6 +115,9 @@ enum { /* flags */
 		(tauti_gpu_function *function, tauti_gpu_module module, \
 			const char *name)) \
 	X(module_unload, cuModuleUnload, (tauti_gpu_module module)) \
+	X(occupancy, cuOccupancyMaxActiveBlocksPerMultiprocessor, \
+		(int *blocks, tauti_gpu_function function, int threads, \
+			size_t shared_bytes)) \
 	X(launch, cuLaunchKernel, \
 		(tauti_gpu_function function, unsigned grid_x, \
 			unsigned grid_y, unsigned grid_z, unsigned block_x, \
@@ -125,9 +131,17 @@ enum { /* flags */
 			unsigned flags)) \
 	X(handle_close, cuIpcCloseMemHandle, (tauti_gpu_address at))
 
+/* Of newer drivers alone; NULL in another.
+ * context_id: CUDA 12.0. A number that no other context of the process ever has, also
+ * not one that comes to lie where this one was. */
+#define TAUTI_GPU_CALLS_LATER(X) \
+	X(context_id, cuCtxGetId, \
+		(tauti_gpu_context context, unsigned long long *id))
+
 struct tauti_gpu_driver {
 #define FIELD(name, symbol, args) tauti_gpu_result(*name) args;
 	TAUTI_GPU_CALLS(FIELD)
+	TAUTI_GPU_CALLS_LATER(FIELD)
 #undef FIELD
 	void *library;
 };

@@ -4,7 +4,8 @@
  *     driver.c     the CUDA driver, by dlopen
  *     cache.c      what is known of memory, by ranges of addresses
  *     place.c      what is at an address
- *     side.c       of a context: a stream, events, pinned buffers; copies
+ *     side.c       of a context: a stream, events; copies
+ *     lane.c       of a context: pinned buffers
  *     kernels.c    reductions on a device: reduce.cu, compiled by NVRTC
  *     peers.c      the ranks of a host reduce each other's memory
  *
@@ -28,7 +29,11 @@
 
 enum {
 	TAUTI_GPU_DEVICES = 64,
-	TAUTI_GPU_LANES_KEPT = 8, /* pinned buffers of a side that wait for use */
+	/* Pinned buffers that wait for use: so many of a context, so many bytes in all
+	 * contexts of the process together, so long. */
+	TAUTI_GPU_LANES_KEPT = 8,
+	TAUTI_GPU_LANE_BYTES_KEPT = 64 << 20,
+	TAUTI_GPU_LANE_SECONDS_KEPT = 10,
 	TAUTI_GPU_EVENTS_KEPT = 16,
 };
 
@@ -41,6 +46,8 @@ struct tauti_gpu {
 	pthread_mutex_t lock; /* of what follows, and inside the sides */
 	struct tauti_gpu_side *sides;
 	tauti_gpu_context primary[TAUTI_GPU_DEVICES]; /* retained; NULL: not */
+	uint64_t lane_bytes;  /* of those that wait */
+	int64_t lane_kept_ns;
 };
 
 /* TAUT_EIO: no driver is loaded. TAUT_EMATCH: too old a one. */
@@ -76,15 +83,35 @@ TAUT_NODISCARD taut_status tauti_gpu_side_of(struct tauti_gpu *gpu,
 /* Somebody destroys this context, and will do so only after this returns: its side is
  * not asked any more whether it lives. No copy of it is under way. */
 void tauti_gpu_side_lose(struct tauti_gpu *gpu, tauti_gpu_context context);
+/* The same of the primary one of a device, which is never made here. */
+void tauti_gpu_side_lose_primary(struct tauti_gpu *gpu, int device);
 tauti_gpu_context tauti_gpu_side_context(const struct tauti_gpu_side *side);
 tauti_gpu_stream tauti_gpu_side_stream(const struct tauti_gpu_side *side);
+/* The context becomes this thread's, until leave(), if it is still the one that the
+ * side was made in. TAUT_EIO: it is not, and nothing of the side's is there any more;
+ * what is kept by an address in that context belongs to a stranger. With a driver
+ * before CUDA 12.0, which gives no numbers, that goes unnoticed here. */
+TAUT_NODISCARD taut_status tauti_gpu_side_enter(
+	struct tauti_gpu_side *side, struct taut_error *reterr);
+
+/* --- lane.c -------------------------------------------------------------------------------
+ * Threads and communicators have as many lanes at a time as they need. Those that were
+ * given back wait, pinned, for the next who needs one: at most TAUTI_GPU_LANES_KEPT of
+ * a context, and TAUTI_GPU_LANE_BYTES_KEPT of all contexts together, by whatever number
+ * of threads and communicators they were used; the ones that waited longest go first.
+ * One that nobody took for TAUTI_GPU_LANE_SECONDS_KEPT goes when another is given back. */
 
 /* A buffer of the host, pinned where that can be had. TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_gpu_lane_take(struct tauti_gpu_side *side,
 	size_t bytes, struct tauti_gpu_lane **ret_lane,
 	struct taut_error *reterr);
 void *tauti_gpu_lane_memory(const struct tauti_gpu_lane *lane);
+/* May unpin, which waits for the device; in a steady state it does not. */
 void tauti_gpu_lane_give(struct tauti_gpu_lane *lane);
+/* Unpins all that wait. */
+void tauti_gpu_lanes_drop(struct tauti_gpu *gpu);
+
+/* --- side.c: copies -----------------------------------------------------------------------*/
 
 struct tauti_gpu_copy { /* the caller's; zero: there is none */
 	struct tauti_gpu_side *side;

@@ -7,14 +7,19 @@
 
 #include "gpu/gpu.h"
 
-enum { THREADS = 256, BLOCKS_A_PROCESSOR = 8 };
+enum { THREADS = 256, BLOCKS_A_PROCESSOR = 4 };
+
+struct kernel {
+	tauti_gpu_function function; /* NULL: not yet */
+	unsigned most_blocks; /* that all are under way at once */
+};
 
 struct tauti_gpu_kernels {
 	struct tauti_gpu *gpu;
-	tauti_gpu_context context;
+	struct tauti_gpu_side *side; /* in whose context they are */
 	tauti_gpu_module module;
-	unsigned most_blocks;
-	tauti_gpu_function of[TAUT_TYPES][TAUT_REDUCTIONS]; /* NULL: not yet */
+	unsigned processors;
+	struct kernel of[TAUT_TYPES][TAUT_REDUCTIONS];
 };
 
 /* --- NVRTC --------------------------------------------------------------------------------*/
@@ -42,7 +47,8 @@ struct nvrtc {
 static void *open_nvrtc(void)
 {
 	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
-		"libnvrtc.so.11.2", "libnvrtc.so" };
+		"libnvrtc.so.11.2", "libnvrtc.so",
+		"/usr/local/cuda/lib64/libnvrtc.so" };
 	const char *told = getenv("TAUT_NVRTC");
 	void *library = NULL;
 
@@ -158,7 +164,7 @@ static taut_status load_module(
 		status = tauti_gpu_check(driver, driver->module_load(
 			&kernels->module, code), "cuModuleLoadData", reterr);
 	free(code);
-	kernels->most_blocks = (unsigned)processors * BLOCKS_A_PROCESSOR;
+	kernels->processors = (unsigned)processors;
 	return status;
 }
 
@@ -172,8 +178,9 @@ taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
 	if (!kernels)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
 	kernels->gpu = gpu;
-	kernels->context = context;
-	status = tauti_gpu_enter(gpu, context, reterr);
+	status = tauti_gpu_side_of(gpu, context, &kernels->side, reterr);
+	if (!status)
+		status = tauti_gpu_side_enter(kernels->side, reterr);
 	if (!status) {
 		status = load_module(kernels, reterr);
 		tauti_gpu_leave(gpu);
@@ -188,14 +195,11 @@ taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
 
 void tauti_gpu_kernels_destroy(struct tauti_gpu_kernels *kernels)
 {
-	struct tauti_gpu *gpu;
-
 	if (!kernels)
 		return;
-	gpu = kernels->gpu;
-	if (!gpu->driver.context_push(kernels->context)) {
-		gpu->driver.module_unload(kernels->module);
-		tauti_gpu_leave(gpu);
+	if (!tauti_gpu_side_enter(kernels->side, NULL)) {
+		kernels->gpu->driver.module_unload(kernels->module);
+		tauti_gpu_leave(kernels->gpu);
 	}
 	free(kernels);
 }
@@ -246,34 +250,51 @@ struct sources {
 	uint32_t n;
 };
 
-static taut_status find_function(struct tauti_gpu_kernels *kernels,
+/* Blocks that are more than fit on the device at once would begin when the first end,
+ * with as much to do as those had. */
+static void count_blocks(const struct tauti_gpu_kernels *kernels, struct kernel *it)
+{
+	int blocks = 0;
+
+	if (kernels->gpu->driver.occupancy(
+		&blocks, it->function, THREADS, 0) || blocks < 1)
+		blocks = BLOCKS_A_PROCESSOR;
+	it->most_blocks = kernels->processors * (unsigned)blocks;
+}
+
+/* Inside the context. */
+static taut_status find_kernel(struct tauti_gpu_kernels *kernels,
 	enum taut_type type, enum taut_reduction reduction,
-	tauti_gpu_function *ret_function, struct taut_error *reterr)
+	const struct kernel **ret_kernel, struct taut_error *reterr)
 {
 	const struct tauti_gpu_driver *driver = &kernels->gpu->driver;
 	char name[TAUTI_GPU_NAME_BYTES];
-	tauti_gpu_function *known;
+	struct kernel *known;
 	taut_status status = TAUT_OK;
 
 	if (!tauti_gpu_kernel_name(type, reduction, name))
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"expected a reduction that there is");
 	known = &kernels->of[type][reduction];
-	if (!*known)
+	if (!known->function) {
 		status = tauti_gpu_check(driver, driver->module_function(
-			known, kernels->module, name), name, reterr);
-	*ret_function = *known;
+			&known->function, kernels->module, name), name,
+			reterr);
+		if (!status)
+			count_blocks(kernels, known);
+	}
+	*ret_kernel = known;
 	return status;
 }
 
 static unsigned blocks_for(
-	const struct tauti_gpu_kernels *kernels, enum taut_type type, uint64_t count)
+	const struct kernel *kernel, enum taut_type type, uint64_t count)
 {
 	uint64_t vectors = count * tauti_gpu_type_bytes(type) / 16 + 1;
 	uint64_t blocks = (vectors + THREADS - 1) / THREADS;
 
-	return blocks < kernels->most_blocks ? (unsigned)blocks :
-		kernels->most_blocks;
+	return blocks < kernel->most_blocks ? (unsigned)blocks :
+		kernel->most_blocks;
 }
 
 /* Inside the context. As many sources at a time as a kernel takes; what they made goes
@@ -306,21 +327,16 @@ taut_status tauti_gpu_reduce_add(struct tauti_gpu_kernels *kernels,
 	const void *const *sources, uint32_t n, uint64_t count,
 	struct taut_error *reterr)
 {
-	struct tauti_gpu *gpu = kernels->gpu;
-	struct tauti_gpu_side *side;
-	tauti_gpu_function function = NULL;
-	taut_status status;
+	const struct kernel *kernel = NULL;
+	taut_status status = tauti_gpu_side_enter(kernels->side, reterr);
 
-	status = tauti_gpu_side_of(gpu, kernels->context, &side, reterr);
-	if (!status)
-		status = tauti_gpu_enter(gpu, kernels->context, reterr);
 	if (status)
 		return status;
-	status = find_function(kernels, type, reduction, &function, reterr);
+	status = find_kernel(kernels, type, reduction, &kernel, reterr);
 	if (!status && count)
-		status = launch(kernels, tauti_gpu_side_stream(side), function,
-			blocks_for(kernels, type, count), out, sources, n,
-			count, reterr);
-	tauti_gpu_leave(gpu);
+		status = launch(kernels, tauti_gpu_side_stream(kernels->side),
+			kernel->function, blocks_for(kernel, type, count), out,
+			sources, n, count, reterr);
+	tauti_gpu_leave(kernels->gpu);
 	return status;
 }

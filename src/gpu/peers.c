@@ -98,8 +98,7 @@ taut_status tauti_gpu_peers_open(struct tauti_gpu_peers *it,
 	const struct tauti_gpu_offer *offers, struct taut_error *reterr)
 {
 	const struct tauti_gpu_driver *driver = &it->gpu->driver;
-	taut_status status = tauti_gpu_enter(it->gpu,
-		tauti_gpu_side_context(it->side), reterr);
+	taut_status status = tauti_gpu_side_enter(it->side, reterr);
 
 	if (status)
 		return status;
@@ -125,8 +124,7 @@ void tauti_gpu_peers_close(struct tauti_gpu_peers *it)
 {
 	const struct tauti_gpu_driver *driver = &it->gpu->driver;
 
-	if (!it->side ||
-		driver->context_push(tauti_gpu_side_context(it->side)))
+	if (!it->side || tauti_gpu_side_enter(it->side, NULL))
 		return;
 	for (uint32_t i = 0; i < it->n_ranks; i++) {
 		if (i == it->rank || !it->of[i])
@@ -147,7 +145,7 @@ void tauti_gpu_peers_destroy(struct tauti_gpu_peers *it)
 	if (it->of && it->sources)
 		tauti_gpu_peers_close(it);
 	if (it->of && it->of[it->rank] &&
-		!driver->context_push(tauti_gpu_side_context(it->side))) {
+		!tauti_gpu_side_enter(it->side, NULL)) {
 		driver->free(it->of[it->rank]);
 		tauti_gpu_leave(it->gpu);
 	}

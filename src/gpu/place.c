@@ -17,6 +17,7 @@ taut_status tauti_gpu_create(struct tauti_gpu **ret_gpu, struct taut_error *rete
 	}
 	tauti_gpu_cache_init(&gpu->cache);
 	pthread_mutex_init(&gpu->lock, NULL);
+	gpu->lane_kept_ns = TAUTI_GPU_LANE_SECONDS_KEPT * INT64_C(1000000000);
 	*ret_gpu = gpu;
 	return TAUT_OK;
 }
@@ -105,26 +106,59 @@ static taut_status ask(const struct tauti_gpu_driver *driver,
 		driver, result, "cuPointerGetAttributes", reterr);
 }
 
-/* Memory of a pool, or mapped by hand, belongs to no context: any of its device
- * will do, and the primary one can always be had. */
+/* Its reference is ours until the end. One more each time, which tells the address that
+ * it has now: it may have been reset, and made again. */
 static taut_status primary_of(struct tauti_gpu *gpu, int device,
 	tauti_gpu_context *ret_context, struct taut_error *reterr)
 {
-	taut_status status = TAUT_OK;
+	const struct tauti_gpu_driver *driver = &gpu->driver;
+	taut_status status;
 
 	if (device < 0 || device >= TAUTI_GPU_DEVICES)
 		return taut_error_set(reterr, TAUT_EIO, -1,
 			"memory of device %d: expected a context, or a device "
 			"below %d", device, TAUTI_GPU_DEVICES);
 	pthread_mutex_lock(&gpu->lock);
-	if (!gpu->primary[device])
-		status = tauti_gpu_check(&gpu->driver,
-			gpu->driver.primary_retain(
-				&gpu->primary[device], device),
-			"cuDevicePrimaryCtxRetain", reterr);
-	*ret_context = gpu->primary[device];
+	status = tauti_gpu_check(driver,
+		driver->primary_retain(ret_context, device),
+		"cuDevicePrimaryCtxRetain", reterr);
+	if (!status && gpu->primary[device])
+		driver->primary_release(device);
+	if (!status)
+		gpu->primary[device] = *ret_context;
 	pthread_mutex_unlock(&gpu->lock);
 	return status;
+}
+
+/* The current context, where it is one of that device; NULL: it is not. */
+static tauti_gpu_context current_of(const struct tauti_gpu *gpu, int device)
+{
+	const struct tauti_gpu_driver *driver = &gpu->driver;
+	tauti_gpu_context context = NULL;
+	int now = -1;
+
+	return !driver->context_current(&context) && context &&
+		!driver->context_device(&now) && now == device ?
+		context : NULL;
+}
+
+/* Memory of a pool, or mapped by hand, belongs to no context: any of its device will
+ * do. The primary one can always be had, but is made, and takes memory of the device,
+ * where a program has contexts of its own. */
+static taut_status any_context_of(struct tauti_gpu *gpu, struct answer *answer,
+	tauti_gpu_context *ret_context, struct taut_error *reterr)
+{
+	unsigned flags = 0;
+	int active = 0;
+
+	*ret_context = NULL;
+	if (!gpu->driver.primary_state(answer->device, &flags, &active) &&
+		!active)
+		*ret_context = current_of(gpu, answer->device);
+	if (!*ret_context)
+		return primary_of(gpu, answer->device, ret_context, reterr);
+	answer->id = 0; /* not kept: the memory may outlive it */
+	return TAUT_OK;
 }
 
 /* --- places -------------------------------------------------------------------------------*/
@@ -163,8 +197,8 @@ static taut_status find_anew(struct tauti_gpu *gpu, tauti_gpu_address at,
 		place.context = answer.context;
 		place.device = answer.device;
 		if (!place.context)
-			status = primary_of(
-				gpu, answer.device, &place.context, reterr);
+			status = any_context_of(
+				gpu, &answer, &place.context, reterr);
 		if (!status)
 			keep(gpu, &answer, &place);
 	}

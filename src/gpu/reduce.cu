@@ -201,8 +201,9 @@ DEVICE u64 before_boundary(const in *out, const sources &s, u64 count)
 	u64 past = (u64)out & 15;
 	u64 head = (16 - past) % 16 / sizeof(in);
 
-	for (u32 k = 0; k < s.n; k++)
-		if (((u64)s.from[k] & 15) != past)
+#pragma unroll
+	for (u32 k = 0; k < SOURCES; k++)
+		if (k < s.n && ((u64)s.from[k] & 15) != past)
 			return count;
 	return past % sizeof(in) || head > count ? count : head;
 }

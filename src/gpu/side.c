@@ -1,28 +1,8 @@
-/* side.c - of a context: a stream, events, pinned buffers; copies. */
+/* side.c - of a context: a stream, events; copies. */
 #include <dlfcn.h>
 #include <stdlib.h>
 
-#include "gpu/gpu.h"
-
-struct tauti_gpu_lane {
-	struct tauti_gpu_side *side;
-	struct tauti_gpu_lane *next; /* of those that wait for use */
-	void *memory;
-	size_t bytes;
-	bool pinned; /* else of the heap */
-};
-
-struct tauti_gpu_side {
-	struct tauti_gpu *gpu;
-	struct tauti_gpu_side *next;
-	tauti_gpu_context context;
-	tauti_gpu_stream stream;
-	bool dead; /* the context went, and all in it; others may still give
-	              back what they have of it */
-	struct tauti_gpu_lane *lanes;
-	uint32_t n_lanes, n_events;
-	tauti_gpu_event events[TAUTI_GPU_EVENTS_KEPT];
-};
+#include "gpu/side.h"
 
 tauti_gpu_context tauti_gpu_side_context(const struct tauti_gpu_side *side)
 {
@@ -50,9 +30,49 @@ void tauti_gpu_leave(const struct tauti_gpu *gpu)
 	gpu->driver.context_pop(&context);
 }
 
+/* As tauti_gpu_side_enter(), in the driver's words. */
+static tauti_gpu_result enter(struct tauti_gpu_side *side)
+{
+	const struct tauti_gpu_driver *driver = &side->gpu->driver;
+	unsigned long long id = 0;
+	tauti_gpu_result result;
+
+	if (side->dead)
+		return TAUTI_GPU_CONTEXT_IS_DESTROYED;
+	result = driver->context_push(side->context);
+	if (result || !side->has_id)
+		return result;
+	if (!driver->context_id(side->context, &id) && id == side->id)
+		return 0;
+	side->dead = true;
+	tauti_gpu_leave(side->gpu);
+	return TAUTI_GPU_CONTEXT_IS_DESTROYED;
+}
+
+taut_status tauti_gpu_side_enter(
+	struct tauti_gpu_side *side, struct taut_error *reterr)
+{
+	return tauti_gpu_check(&side->gpu->driver, enter(side),
+		"cuCtxPushCurrent", reterr);
+}
+
 /* --- sides --------------------------------------------------------------------------------*/
 
-/* The stream keeps order with the legacy null stream of its context: flags 0. */
+/* Inside the context. The stream keeps order with the legacy null stream of it:
+ * flags 0. */
+static taut_status make_stream(
+	struct tauti_gpu_side *side, struct taut_error *reterr)
+{
+	const struct tauti_gpu_driver *driver = &side->gpu->driver;
+	taut_status status = tauti_gpu_check(driver,
+		driver->stream_create(&side->stream, 0), "cuStreamCreate",
+		reterr);
+
+	side->has_id = driver->context_id &&
+		!driver->context_id(side->context, &side->id);
+	return status;
+}
+
 static taut_status make_side(struct tauti_gpu *gpu, tauti_gpu_context context,
 	struct tauti_gpu_side **ret_side, struct taut_error *reterr)
 {
@@ -61,50 +81,44 @@ static taut_status make_side(struct tauti_gpu *gpu, tauti_gpu_context context,
 
 	if (!side)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
+	side->gpu = gpu;
+	side->context = context;
 	status = tauti_gpu_enter(gpu, context, reterr);
 	if (!status) {
-		status = tauti_gpu_check(&gpu->driver,
-			gpu->driver.stream_create(&side->stream, 0),
-			"cuStreamCreate", reterr);
+		status = make_stream(side, reterr);
 		tauti_gpu_leave(gpu);
 	}
 	if (status) {
 		free(side);
 		return status;
 	}
-	side->gpu = gpu;
-	side->context = context;
 	side->next = gpu->sides;
 	gpu->sides = side;
 	*ret_side = side;
 	return TAUT_OK;
 }
 
-/* A context may have been destroyed, and another made at its address. */
-static bool is_alive(const struct tauti_gpu_side *side)
+/* A context may have been destroyed, and another made at its address. Where it has no
+ * number the stream is asked; a driver may not survive that, when both are so. */
+static bool is_alive(struct tauti_gpu_side *side)
 {
 	const struct tauti_gpu *gpu = side->gpu;
-	tauti_gpu_result result;
+	tauti_gpu_result result = enter(side);
 
-	if (gpu->driver.context_push(side->context))
+	if (result)
 		return false;
-	result = gpu->driver.stream_query(side->stream);
+	if (!side->has_id)
+		result = gpu->driver.stream_query(side->stream);
 	tauti_gpu_leave(gpu);
 	return !result || result == TAUTI_GPU_NOT_READY;
 }
 
-/* What the driver made went with the context. */
-static void forget_made(struct tauti_gpu_side *side)
+/* Under the lock. What the driver made went with the context. */
+static void bury(struct tauti_gpu_side *side)
 {
-	while (side->lanes) {
-		struct tauti_gpu_lane *lane = side->lanes;
-
-		side->lanes = lane->next;
-		if (!lane->pinned)
-			free(lane->memory);
-		free(lane);
-	}
-	side->n_lanes = side->n_events = 0;
+	side->dead = true;
+	tauti_gpu_lanes_lose(side);
+	side->n_events = 0;
 }
 
 void tauti_gpu_side_lose(struct tauti_gpu *gpu, tauti_gpu_context context)
@@ -113,11 +127,26 @@ void tauti_gpu_side_lose(struct tauti_gpu *gpu, tauti_gpu_context context)
 
 	pthread_mutex_lock(&gpu->lock);
 	for (side = gpu->sides; side; side = side->next)
-		if (side->context == context && !side->dead) {
-			side->dead = true;
-			forget_made(side);
-		}
+		if (side->context == context)
+			bury(side);
 	pthread_mutex_unlock(&gpu->lock);
+}
+
+void tauti_gpu_side_lose_primary(struct tauti_gpu *gpu, int device)
+{
+	const struct tauti_gpu_driver *driver = &gpu->driver;
+	tauti_gpu_context context = NULL;
+	unsigned flags = 0;
+	int active = 0;
+
+	/* Which one it is only a reference to it tells, and that would make it where
+	 * there is none. By its number it is missed soon enough. */
+	if (driver->context_id ||
+		driver->primary_state(device, &flags, &active) || !active ||
+		driver->primary_retain(&context, device))
+		return;
+	tauti_gpu_side_lose(gpu, context);
+	driver->primary_release(device);
 }
 
 taut_status tauti_gpu_side_of(struct tauti_gpu *gpu, tauti_gpu_context context,
@@ -131,8 +160,7 @@ taut_status tauti_gpu_side_of(struct tauti_gpu *gpu, tauti_gpu_context context,
 		if (side->context == context && !side->dead)
 			break;
 	if (side && !is_alive(side)) {
-		side->dead = true;
-		forget_made(side);
+		bury(side);
 		side = NULL;
 	}
 	if (side)
@@ -141,115 +169,6 @@ taut_status tauti_gpu_side_of(struct tauti_gpu *gpu, tauti_gpu_context context,
 		status = make_side(gpu, context, ret_side, reterr);
 	pthread_mutex_unlock(&gpu->lock);
 	return status;
-}
-
-/* --- pinned buffers -----------------------------------------------------------------------*/
-
-/* Inside the context, unless the memory is the heap's. */
-static void free_lane(struct tauti_gpu *gpu, struct tauti_gpu_lane *lane)
-{
-	if (lane->pinned)
-		gpu->driver.host_free(lane->memory);
-	else
-		free(lane->memory);
-	free(lane);
-}
-
-static taut_status make_lane(struct tauti_gpu_side *side, size_t bytes,
-	struct tauti_gpu_lane **ret_lane, struct taut_error *reterr)
-{
-	struct tauti_gpu_lane *lane = calloc(1, sizeof *lane);
-	struct tauti_gpu *gpu = side->gpu;
-
-	if (!lane)
-		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
-	lane->side = side;
-	lane->bytes = bytes;
-	if (!gpu->driver.context_push(side->context)) {
-		lane->pinned = !gpu->driver.host_alloc(
-			&lane->memory, bytes, TAUTI_GPU_PORTABLE);
-		tauti_gpu_leave(gpu);
-	}
-	/* Slower, and as right. */
-	if (!lane->pinned)
-		lane->memory = malloc(bytes);
-	if (!lane->memory) {
-		free(lane);
-		return taut_error_set(reterr, TAUT_ENOMEM, -1,
-			"no memory for %zu bytes of a device's", bytes);
-	}
-	*ret_lane = lane;
-	return TAUT_OK;
-}
-
-taut_status tauti_gpu_lane_take(struct tauti_gpu_side *side, size_t bytes,
-	struct tauti_gpu_lane **ret_lane, struct taut_error *reterr)
-{
-	struct tauti_gpu_lane **at, *lane;
-
-	pthread_mutex_lock(&side->gpu->lock);
-	at = &side->lanes;
-	while (*at && (*at)->bytes < bytes)
-		at = &(*at)->next;
-	lane = *at;
-	if (lane) {
-		*at = lane->next;
-		side->n_lanes--;
-	}
-	pthread_mutex_unlock(&side->gpu->lock);
-	if (!lane)
-		return make_lane(side, bytes, ret_lane, reterr);
-	*ret_lane = lane;
-	return TAUT_OK;
-}
-
-void *tauti_gpu_lane_memory(const struct tauti_gpu_lane *lane)
-{
-	return lane->memory;
-}
-
-/* Of many, those stay that were used last. */
-static struct tauti_gpu_lane *one_too_many(struct tauti_gpu_side *side)
-{
-	struct tauti_gpu_lane **at = &side->lanes, *last;
-
-	if (side->n_lanes <= TAUTI_GPU_LANES_KEPT)
-		return NULL;
-	while ((*at)->next)
-		at = &(*at)->next;
-	last = *at;
-	*at = NULL;
-	side->n_lanes--;
-	return last;
-}
-
-void tauti_gpu_lane_give(struct tauti_gpu_lane *lane)
-{
-	struct tauti_gpu_side *side = lane->side;
-	struct tauti_gpu_lane *over = NULL;
-
-	pthread_mutex_lock(&side->gpu->lock);
-	if (side->dead && lane->pinned) {
-		free(lane);
-	} else if (side->dead) {
-		over = lane;
-	} else {
-		lane->next = side->lanes;
-		side->lanes = lane;
-		side->n_lanes++;
-		over = one_too_many(side);
-	}
-	pthread_mutex_unlock(&side->gpu->lock);
-	if (!over)
-		return;
-	if (!side->gpu->driver.context_push(side->context)) {
-		free_lane(side->gpu, over);
-		tauti_gpu_leave(side->gpu);
-	} else if (!over->pinned) {
-		free_lane(side->gpu, over);
-	} else {
-		free(over); /* its memory went with the context */
-	}
 }
 
 /* --- copies -------------------------------------------------------------------------------*/
@@ -261,9 +180,9 @@ static tauti_gpu_address address_of(const void *at)
 
 /* Where something failed, nothing of what came before may be under way any more: its
  * memory is let go of. */
-static taut_status settled(const struct tauti_gpu_side *side, taut_status status)
+static taut_status settled(struct tauti_gpu_side *side, taut_status status)
 {
-	if (status && !side->gpu->driver.context_push(side->context)) {
+	if (status && !enter(side)) {
 		side->gpu->driver.stream_wait(side->stream);
 		tauti_gpu_leave(side->gpu);
 	}
@@ -277,7 +196,7 @@ taut_status tauti_gpu_copy_add(struct tauti_gpu_side *side,
 	static const char *const names[] = { "cuMemcpyDtoHAsync",
 		"cuMemcpyHtoDAsync", "cuMemcpyAsync" };
 	const struct tauti_gpu_driver *driver = &side->gpu->driver;
-	taut_status status = tauti_gpu_enter(side->gpu, side->context, reterr);
+	taut_status status = tauti_gpu_side_enter(side, reterr);
 	tauti_gpu_result result;
 
 	if (status)
@@ -317,8 +236,7 @@ static void give_event(struct tauti_gpu_side *side, tauti_gpu_event event)
 		kept = true;
 	}
 	pthread_mutex_unlock(&side->gpu->lock);
-	if (kept || side->dead ||
-		side->gpu->driver.context_push(side->context))
+	if (kept || enter(side))
 		return;
 	side->gpu->driver.event_destroy(event);
 	tauti_gpu_leave(side->gpu);
@@ -352,7 +270,7 @@ static taut_status mark(struct tauti_gpu_side *side,
 taut_status tauti_gpu_copy_mark(struct tauti_gpu_side *side,
 	struct tauti_gpu_copy *ret_copy, struct taut_error *reterr)
 {
-	taut_status status = tauti_gpu_enter(side->gpu, side->context, reterr);
+	taut_status status = tauti_gpu_side_enter(side, reterr);
 
 	if (!status) {
 		status = mark(side, ret_copy, reterr);
@@ -372,7 +290,7 @@ taut_status tauti_gpu_copy_test(struct tauti_gpu_copy *copy, bool *ret_over,
 	if (!side)
 		return TAUT_OK;
 	driver = &side->gpu->driver;
-	result = driver->context_push(side->context);
+	result = enter(side);
 	if (!result) {
 		result = driver->event_query(copy->event);
 		tauti_gpu_leave(side->gpu);
@@ -391,24 +309,16 @@ taut_status tauti_gpu_copy_test(struct tauti_gpu_copy *copy, bool *ret_over,
 
 static void destroy_side(struct tauti_gpu_side *side)
 {
-	struct tauti_gpu *gpu = side->gpu;
-	bool lives = !side->dead && is_alive(side) &&
-		!gpu->driver.context_push(side->context);
+	const struct tauti_gpu_driver *driver = &side->gpu->driver;
 
-	while (side->lanes) {
-		struct tauti_gpu_lane *lane = side->lanes;
-
-		side->lanes = lane->next;
-		if (lives || !lane->pinned)
-			free_lane(gpu, lane);
-		else
-			free(lane);
-	}
-	for (uint32_t i = 0; i < side->n_events && lives; i++)
-		gpu->driver.event_destroy(side->events[i]);
-	if (lives) {
-		gpu->driver.stream_destroy(side->stream);
-		tauti_gpu_leave(gpu);
+	if (!is_alive(side))
+		side->dead = true;
+	tauti_gpu_lanes_free(side);
+	if (!enter(side)) {
+		for (uint32_t i = 0; i < side->n_events; i++)
+			driver->event_destroy(side->events[i]);
+		driver->stream_destroy(side->stream);
+		tauti_gpu_leave(side->gpu);
 	}
 	free(side);
 }

@@ -16,6 +16,7 @@
 
 struct fake_counts {
 	int streams, events, pinned, modules, peers, blocks, contexts;
+	int primaries;  /* primary contexts that were made, so far */
 	int depth;      /* contexts pushed on this thread */
 	int faults;     /* uses of memory, contexts or streams that are not there */
 	int questions;  /* of pointers, so far: all attributes at once, */
@@ -35,6 +36,7 @@ tauti_gpu_result cuCtxCreate_v2(
 	tauti_gpu_context *context, unsigned flags, int device);
 tauti_gpu_result cuCtxDestroy_v2(tauti_gpu_context context);
 tauti_gpu_result cuCtxSetCurrent(tauti_gpu_context context);
+tauti_gpu_result cuDevicePrimaryCtxReset_v2(int device);
 tauti_gpu_result cuMemAllocManaged(
 	tauti_gpu_address *at, size_t bytes, unsigned flags);
 tauti_gpu_result cuMemAllocAsync(
@@ -46,6 +48,7 @@ tauti_gpu_result cuMemcpyDtoH_v2(
 	void *to, tauti_gpu_address from, size_t bytes);
 #define DECLARE(name, symbol, args) tauti_gpu_result symbol args;
 TAUTI_GPU_CALLS(DECLARE)
+TAUTI_GPU_CALLS_LATER(DECLARE)
 #undef DECLARE
 
 #endif /* TAUT_TESTS_GPU_FAKE_H */

@@ -1,6 +1,5 @@
 /* fake_cuda.c - a CUDA driver without a device. See fake.h. */
 #include <dlfcn.h>
-#include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -10,80 +9,24 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
-#include "fake.h"
-
-enum {
-	DEVICES = 2, MOST_BLOCKS = 4096, DEPTH = 32, BOUNDARY = 512, PAGE = 4096,
-	MAJOR = 9, MINOR = 0, PROCESSORS = 2, SOURCES = 8,
-	UNKNOWN_ERROR = 999, ILLEGAL_ADDRESS = 700, NOT_FOUND = 500,
-	INVALID_IMAGE = 200,
-};
-#define ARENA ((size_t)512 << 20)
-
-struct CUctx_st {
-	int device;
-	bool alive;
-	int n_streams, n_events, n_modules;
-	struct CUctx_st *older; /* none is given out twice */
-};
-
-enum kind { OF_DEVICE, MANAGED, OF_POOL, PINNED, OF_PEER };
-
-struct block {
-	uint64_t at;
-	char *alias; /* where the fake can touch it */
-	size_t bytes;
-	unsigned long long id;
-	struct CUctx_st *context;
-	enum kind kind;
-};
-
-enum todo_kind { COPY, KERNEL, EVENT };
-
-struct todo {
-	struct todo *next;
-	enum todo_kind kind;
-	void *to;
-	const void *from;
-	size_t bytes;
-	struct CUevent_st *event;
-	tauti_gpu_function function;
-	unsigned blocks, threads;
-	struct {
-		const void *from[SOURCES];
-		unsigned n;
-	} sources;
-	unsigned long long count;
-};
-
-struct CUstream_st {
-	struct CUctx_st *context;
-	struct todo *first, **last;
-	struct CUstream_st *next;
-};
-
-struct CUevent_st {
-	struct CUctx_st *context;
-	struct CUstream_st *stream; /* that it waits in; NULL: none */
-};
-
-struct CUmod_st {
-	struct CUctx_st *context;
-};
+#include "fake_inside.h"
 
 static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
 static bool initialised;
 static pid_t owner;
 static struct CUctx_st primary[DEVICES] = {
-	{ .device = 0, .alive = true }, { .device = 1, .alive = true },
+	{ .device = 0 }, { .device = 1 },
 };
-static struct block blocks[MOST_BLOCKS]; /* by address */
-static int n_blocks, arena_fd = -1;
-static char *arena, *arena_alias;
-static unsigned long long last_id;
+struct block blocks[MOST_BLOCKS]; /* by address */
+int n_blocks, arena_fd = -1;
+char *arena;
+static char *arena_alias;
+static unsigned long long last_id, last_context;
 static struct CUstream_st *streams;
-static struct fake_counts counts;
+struct fake_counts counts;
 static struct CUctx_st *newest;
+static struct CUevent_st *newest_event;
+static struct CUmod_st *newest_module;
 static __thread struct CUctx_st *stack[DEPTH];
 static __thread int depth;
 
@@ -117,7 +60,7 @@ __attribute__((constructor)) static void read_wishes(void)
 		fake_fail(name, nth, code);
 }
 
-static unsigned entered(const char *name)
+unsigned entered(const char *name)
 {
 	pthread_mutex_lock(&lock);
 	if (!initialised || getpid() != owner)
@@ -128,19 +71,11 @@ static unsigned entered(const char *name)
 	return !failing.nth || failing.seen == failing.nth ? failing.code : 0;
 }
 
-static unsigned left(unsigned result)
+unsigned left(unsigned result)
 {
 	pthread_mutex_unlock(&lock);
 	return result;
 }
-
-#define ENTER \
-	do { \
-		unsigned wished = entered(__func__); \
-\
-		if (wished) \
-			return left(wished); \
-	} while (0)
 
 struct fake_counts fake_counts(void)
 {
@@ -156,7 +91,7 @@ struct fake_counts fake_counts(void)
 	return now;
 }
 
-static unsigned fault(unsigned code)
+unsigned fault(unsigned code)
 {
 	counts.faults++;
 	return code;
@@ -164,7 +99,7 @@ static unsigned fault(unsigned code)
 
 /* --- contexts -----------------------------------------------------------------------------*/
 
-static struct CUctx_st *current(void)
+struct CUctx_st *current(void)
 {
 	return depth && stack[depth - 1] && stack[depth - 1]->alive ?
 		stack[depth - 1] : NULL;
@@ -203,6 +138,7 @@ tauti_gpu_result cuCtxCreate_v2(
 	*context = calloc(1, sizeof **context);
 	(*context)->device = device;
 	(*context)->alive = true;
+	(*context)->id = ++last_context;
 	(*context)->older = newest;
 	newest = *context;
 	counts.contexts++;
@@ -211,7 +147,7 @@ tauti_gpu_result cuCtxCreate_v2(
 	return left(0);
 }
 
-static void drop_block(int i)
+void drop_block(int i)
 {
 	if (blocks[i].kind == PINNED) {
 		free(blocks[i].alias);
@@ -222,27 +158,71 @@ static void drop_block(int i)
 	n_blocks--;
 }
 
-/* What was made in it goes with it; it is never given out again. */
-tauti_gpu_result cuCtxDestroy_v2(tauti_gpu_context context)
+static bool is_of(const struct CUctx_st *context, unsigned long long id)
 {
-	ENTER;
+	return context->alive && context->id == id;
+}
+
+static void drop_todos(struct CUstream_st *stream)
+{
+	while (stream->first) {
+		struct todo *todo = stream->first;
+
+		stream->first = todo->next;
+		free(todo);
+	}
+	stream->last = &stream->first;
+}
+
+/* What was made in it goes with it. */
+static void end_context(struct CUctx_st *context)
+{
+	for (struct CUstream_st *s = streams; s; s = s->next)
+		if (s->context == context && s->context_id == context->id)
+			drop_todos(s);
 	context->alive = false;
-	counts.contexts--;
 	counts.streams -= context->n_streams;
 	counts.events -= context->n_events;
 	counts.modules -= context->n_modules;
+	context->n_streams = context->n_events = context->n_modules = 0;
 	for (int i = n_blocks - 1; i >= 0; i--)
 		if (blocks[i].context == context)
 			drop_block(i);
+}
+
+/* It is never given out again. */
+tauti_gpu_result cuCtxDestroy_v2(tauti_gpu_context context)
+{
+	ENTER;
+	end_context(context);
+	counts.contexts--;
 	if (depth && stack[depth - 1] == context)
 		depth--;
 	return left(0);
 }
 
+tauti_gpu_result cuCtxGetId(tauti_gpu_context context, unsigned long long *id)
+{
+	ENTER;
+	if (!context || !context->alive)
+		return left(TAUTI_GPU_CONTEXT_IS_DESTROYED);
+	*id = context->id;
+	return left(0);
+}
+
+/* The one of a device is always at the same address. */
 tauti_gpu_result cuDevicePrimaryCtxRetain(tauti_gpu_context *context, int device)
 {
 	ENTER;
+	if (device < 0 || device >= DEVICES)
+		return left(TAUTI_GPU_INVALID_DEVICE);
 	*context = &primary[device];
+	if (!primary[device].alive) {
+		primary[device].alive = true;
+		primary[device].id = ++last_context;
+		counts.primaries++;
+	}
+	primary[device].n_references++;
 	counts.contexts++;
 	return left(0);
 }
@@ -250,8 +230,31 @@ tauti_gpu_result cuDevicePrimaryCtxRetain(tauti_gpu_context *context, int device
 tauti_gpu_result cuDevicePrimaryCtxRelease_v2(int device)
 {
 	ENTER;
-	(void)device;
+	if (!primary[device].n_references)
+		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
 	counts.contexts--;
+	if (!--primary[device].n_references && primary[device].alive)
+		end_context(&primary[device]);
+	return left(0);
+}
+
+/* References stay, as if somebody were to use them. */
+tauti_gpu_result cuDevicePrimaryCtxReset_v2(int device)
+{
+	ENTER;
+	if (primary[device].alive)
+		end_context(&primary[device]);
+	return left(0);
+}
+
+tauti_gpu_result cuDevicePrimaryCtxGetState(
+	int device, unsigned *flags, int *active)
+{
+	ENTER;
+	if (device < 0 || device >= DEVICES)
+		return left(TAUTI_GPU_INVALID_DEVICE);
+	*flags = 0;
+	*active = primary[device].alive;
 	return left(0);
 }
 
@@ -316,7 +319,7 @@ tauti_gpu_result cuGetErrorName(tauti_gpu_result result, const char **name)
 
 /* --- memory -------------------------------------------------------------------------------*/
 
-static struct block *block_at(uint64_t at, size_t bytes)
+struct block *block_at(uint64_t at, size_t bytes)
 {
 	for (int i = 0; i < n_blocks; i++)
 		if (at >= blocks[i].at && at + bytes <=
@@ -341,7 +344,7 @@ static void *touchable(uint64_t at, size_t bytes)
 	return in_arena(at) ? NULL : (void *)(uintptr_t)at;
 }
 
-static unsigned add_block(struct block block)
+unsigned add_block(struct block block)
 {
 	int i = n_blocks;
 
@@ -544,11 +547,27 @@ static void carry_out(struct CUstream_st *stream)
 	free(todo);
 }
 
+/* A use of what is no more: a driver may do anything then. */
+static bool is_gone(const struct CUstream_st *stream)
+{
+	return !stream || !is_of(stream->context, stream->context_id);
+}
+
+static bool is_lost(const struct CUevent_st *event)
+{
+	return event->destroyed || !is_of(event->context, event->context_id);
+}
+
+static bool is_missing(const struct CUmod_st *module)
+{
+	return module->unloaded || !is_of(module->context, module->context_id);
+}
+
 static unsigned add(struct CUstream_st *stream, struct todo what)
 {
 	struct todo *todo;
 
-	if (!stream || !current() || stream->context != current())
+	if (is_gone(stream) || stream->context != current())
 		return fault(TAUTI_GPU_INVALID_HANDLE);
 	todo = malloc(sizeof *todo);
 	*todo = what;
@@ -566,6 +585,7 @@ tauti_gpu_result cuStreamCreate(tauti_gpu_stream *made, unsigned flags)
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
 	*made = calloc(1, sizeof **made);
 	(*made)->context = current();
+	(*made)->context_id = current()->id;
 	(*made)->last = &(*made)->first;
 	(*made)->next = streams;
 	streams = *made;
@@ -577,8 +597,8 @@ tauti_gpu_result cuStreamCreate(tauti_gpu_stream *made, unsigned flags)
 tauti_gpu_result cuStreamQuery(tauti_gpu_stream stream)
 {
 	ENTER;
-	if (!stream->context->alive)
-		return left(TAUTI_GPU_INVALID_HANDLE);
+	if (is_gone(stream))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	carry_out(stream);
 	return left(stream->first ? TAUTI_GPU_NOT_READY : 0);
 }
@@ -586,8 +606,8 @@ tauti_gpu_result cuStreamQuery(tauti_gpu_stream stream)
 tauti_gpu_result cuStreamSynchronize(tauti_gpu_stream stream)
 {
 	ENTER;
-	if (!stream->context->alive)
-		return left(TAUTI_GPU_INVALID_HANDLE);
+	if (is_gone(stream))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	while (stream->first)
 		carry_out(stream);
 	return left(0);
@@ -598,6 +618,8 @@ tauti_gpu_result cuStreamDestroy_v2(tauti_gpu_stream stream)
 	struct CUstream_st **at = &streams;
 
 	ENTER;
+	if (is_gone(stream))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	if (stream->first)
 		counts.faults++;
 	while (*at != stream)
@@ -616,6 +638,9 @@ tauti_gpu_result cuEventCreate(tauti_gpu_event *made, unsigned flags)
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
 	*made = calloc(1, sizeof **made);
 	(*made)->context = current();
+	(*made)->context_id = current()->id;
+	(*made)->older = newest_event;
+	newest_event = *made;
 	counts.events++;
 	current()->n_events++;
 	return left(0);
@@ -624,7 +649,7 @@ tauti_gpu_result cuEventCreate(tauti_gpu_event *made, unsigned flags)
 tauti_gpu_result cuEventRecord(tauti_gpu_event event, tauti_gpu_stream stream)
 {
 	ENTER;
-	if (event->context != stream->context)
+	if (is_lost(event) || event->context != stream->context)
 		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	event->stream = stream;
 	return left(add(stream, (struct todo){ .kind = EVENT, .event = event }));
@@ -634,8 +659,8 @@ tauti_gpu_result cuEventRecord(tauti_gpu_event event, tauti_gpu_stream stream)
 tauti_gpu_result cuEventQuery(tauti_gpu_event event)
 {
 	ENTER;
-	if (!event->context->alive)
-		return left(TAUTI_GPU_INVALID_HANDLE);
+	if (is_lost(event))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	if (event->stream)
 		carry_out(event->stream);
 	return left(event->stream ? TAUTI_GPU_NOT_READY : 0);
@@ -644,9 +669,11 @@ tauti_gpu_result cuEventQuery(tauti_gpu_event event)
 tauti_gpu_result cuEventDestroy_v2(tauti_gpu_event event)
 {
 	ENTER;
+	if (is_lost(event))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	counts.faults += event->stream != NULL;
 	event->context->n_events--;
-	free(event);
+	event->destroyed = true;
 	counts.events--;
 	return left(0);
 }
@@ -674,7 +701,7 @@ static unsigned copy(uint64_t to, uint64_t from, size_t bytes, bool to_device,
 		fault(TAUTI_GPU_INVALID_VALUE);
 }
 
-static uint64_t number(const void *at)
+uint64_t number(const void *at)
 {
 	return (uint64_t)(uintptr_t)at;
 }
@@ -752,6 +779,9 @@ tauti_gpu_result cuModuleLoadData(tauti_gpu_module *made, const void *image)
 		return left(fault(INVALID_IMAGE));
 	*made = calloc(1, sizeof **made);
 	(*made)->context = current();
+	(*made)->context_id = current()->id;
+	(*made)->older = newest_module;
+	newest_module = *made;
 	counts.modules++;
 	current()->n_modules++;
 	return left(0);
@@ -764,7 +794,8 @@ tauti_gpu_result cuModuleGetFunction(
 	void *library;
 
 	ENTER;
-	if (module->context != current() || !dladdr((void *)&lock, &me))
+	if (is_missing(module) || module->context != current() ||
+		!dladdr((void *)&lock, &me))
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
 	library = dlopen(me.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
 	*function = library ? dlsym(library, name) : NULL;
@@ -776,9 +807,21 @@ tauti_gpu_result cuModuleGetFunction(
 tauti_gpu_result cuModuleUnload(tauti_gpu_module module)
 {
 	ENTER;
+	if (is_missing(module))
+		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	module->context->n_modules--;
-	free(module);
+	module->unloaded = true;
 	counts.modules--;
+	return left(0);
+}
+
+tauti_gpu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+	tauti_gpu_function function, int threads, size_t shared_bytes)
+{
+	ENTER;
+	if (!function || threads < 1 || shared_bytes)
+		return left(fault(TAUTI_GPU_INVALID_VALUE));
+	*blocks = BLOCKS_AT_ONCE;
 	return left(0);
 }
 
@@ -792,7 +835,8 @@ tauti_gpu_result cuLaunchKernel(tauti_gpu_function function, unsigned grid_x,
 
 	ENTER;
 	if (grid_y * grid_z * block_y * block_z != 1 || shared_bytes || extra ||
-		!grid_x || block_x > 1024)
+		!grid_x || grid_x > PROCESSORS * BLOCKS_AT_ONCE ||
+		block_x > 1024)
 		return left(fault(TAUTI_GPU_INVALID_VALUE));
 	todo.to = touchable((uint64_t)*(uintptr_t *)arguments[0], 1);
 	memcpy(&todo.sources, arguments[1], sizeof todo.sources);
@@ -807,85 +851,4 @@ tauti_gpu_result cuLaunchKernel(tauti_gpu_function function, unsigned grid_x,
 		todo.sources.from[i] = touchable(at, 1);
 	}
 	return left(add(stream, todo));
-}
-
-/* --- between processes --------------------------------------------------------------------*/
-
-struct handle { /* in the 64 bytes of a handle */
-	uint64_t mark;
-	int32_t pid, fd;
-	uint64_t offset, bytes;
-};
-enum { MARK = 0x7a0be5 };
-
-tauti_gpu_result cuIpcGetMemHandle(
-	tauti_gpu_handle *handle, tauti_gpu_address at)
-{
-	struct handle inside = { .mark = MARK };
-	const struct block *block;
-
-	ENTER;
-	block = block_at(at, 1);
-	if (!block || block->kind != OF_DEVICE)
-		return left(fault(TAUTI_GPU_INVALID_VALUE));
-	inside.pid = getpid();
-	inside.fd = arena_fd;
-	inside.offset = block->at - number(arena);
-	inside.bytes = block->bytes;
-	memset(handle, 0, sizeof *handle);
-	memcpy(handle, &inside, sizeof inside);
-	return left(0);
-}
-
-tauti_gpu_result cuIpcOpenMemHandle_v2(
-	tauti_gpu_address *at, tauti_gpu_handle handle, unsigned flags)
-{
-	struct block block = { .kind = OF_PEER };
-	struct handle inside;
-	char path[64];
-	char *view, *alias;
-	uint64_t past;
-	int fd;
-
-	ENTER;
-	memcpy(&inside, &handle, sizeof inside);
-	if (inside.mark != MARK || inside.pid == getpid() || !current() ||
-		flags != TAUTI_GPU_LAZY_PEER)
-		return left(fault(TAUTI_GPU_INVALID_HANDLE));
-	snprintf(path, sizeof path, "/proc/%d/fd/%d", inside.pid, inside.fd);
-	fd = open(path, O_RDWR | O_CLOEXEC);
-	if (fd < 0)
-		return left(TAUTI_GPU_INVALID_HANDLE);
-	past = inside.offset % PAGE;
-	alias = mmap(NULL, inside.bytes + past, PROT_READ | PROT_WRITE,
-		MAP_SHARED, fd, (off_t)(inside.offset - past));
-	close(fd);
-	view = mmap(NULL, inside.bytes + past, PROT_NONE,
-		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (alias == MAP_FAILED || view == MAP_FAILED)
-		return left(fault(UNKNOWN_ERROR));
-	block.at = number(view + past);
-	block.alias = alias + past;
-	block.bytes = inside.bytes;
-	block.context = current();
-	*at = block.at;
-	counts.peers++;
-	return left(add_block(block));
-}
-
-tauti_gpu_result cuIpcCloseMemHandle(tauti_gpu_address at)
-{
-	ENTER;
-	for (int i = 0; i < n_blocks; i++)
-		if (blocks[i].kind == OF_PEER && blocks[i].at == at) {
-			uint64_t past = at % PAGE;
-
-			munmap(blocks[i].alias - past, blocks[i].bytes + past);
-			munmap((void *)(uintptr_t)(at - past),
-				blocks[i].bytes + past);
-			counts.peers--;
-			drop_block(i);
-			return left(0);
-		}
-	return left(fault(TAUTI_GPU_INVALID_HANDLE));
 }
