@@ -103,7 +103,7 @@ def spoken(process, limit_s=LIMIT_S):
         process.communicate()
         raise Failed(f"{process.args[0]}: nothing within {limit_s} s") from None
     if process.returncode:
-        raise Failed(f"{' '.join(map(str, process.args[:3]))}: {(err or '').strip()[-300:]}")
+        raise Failed(f"{' '.join(map(str, process.args[:3]))}: {(err or out or '').strip()[-300:]}")
     return out
 
 

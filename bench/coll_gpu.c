@@ -164,12 +164,18 @@ int main(int argc, char **argv)
 		if (strtoull(argv[i], NULL, 10) > most)
 			most = strtoull(argv[i], NULL, 10);
 	failed = argc < 3 ? 1 : set_up(most, rank, argv[1][0] == 'h');
+	MPI_Allreduce(
+		MPI_IN_PLACE, &failed, 1, MPI_INT, MPI_MAX, MPI_COMM_WORLD);
 	if (!failed) {
 		warm_up();
 		failed = !check(rank, n_ranks);
 	}
 	for (int i = 3; !failed && i < argc; i++)
 		measure(strtoull(argv[i], NULL, 10), atof(argv[2]) / 1e3, rank);
+	if (failed)
+		fprintf(stderr, "coll_gpu: rank %d: %s\n", rank,
+			failed == NO_DEVICE ? "no device" :
+			"no memory, or the sum is wrong");
 	MPI_Finalize();
 	return failed;
 }

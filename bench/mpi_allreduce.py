@@ -44,12 +44,12 @@ def environment(options, table):
     return own
 
 
-def run(options, flavour, ranks, program, words, own):
+def run(options, flavour, ranks, program, words, own, errors=subprocess.PIPE):
     env = plain_environment()
     command = [f"mpirun.{flavour}", *LAUNCH[flavour], "-n", str(ranks)]
     command += ["env", *(f"{k}={v}" for k, v in own.items()), program, *map(str, words)]
     process = subprocess.Popen(
-        command, env=env, text=True, stdout=subprocess.PIPE, stderr=subprocess.PIPE
+        command, env=env, text=True, stdout=subprocess.PIPE, stderr=errors
     )
     return spoken(process)
 
@@ -164,7 +164,9 @@ def main():
     with tempfile.TemporaryDirectory() as folder:
         coll_compare.compiled(options, folder)
         if options.gpu:
-            print("\n".join(text + mpi_gpu.compare(run, options, sizes, folder)))
+            print("\n".join(text), flush=True)
+            for lines in mpi_gpu.compare(run, options, sizes, folder):
+                print("\n".join(lines), flush=True)
             return
         compile_passing(options, folder)
         forced = os.path.join(folder, "forced")

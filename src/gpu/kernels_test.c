@@ -235,6 +235,30 @@ static void no_compiler_is_told(void **state)
 	assert_null(none);
 }
 
+/* In one that is at its place afterwards there are no kernels of ours. */
+static void kernels_go_with_their_context(void **state)
+{
+	struct tauti_gpu_kernels *others = NULL;
+	struct taut_error err = { .message = "" };
+	const void *sources[2] = { at(device[0]), at(device[1]) };
+	tauti_gpu_context primary;
+
+	(void)state;
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	if (tauti_gpu_kernels_create(gpu, primary, &others, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(tauti_gpu_reduce_add(others, TAUT_INT32, TAUT_SUM,
+		at(result), sources, 2, 5, &err), TAUT_OK);
+	assert_false(cuDevicePrimaryCtxReset_v2(0));
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_int_equal(tauti_gpu_reduce_add(others, TAUT_INT32, TAUT_SUM,
+		at(result), sources, 2, 5, &err), TAUT_EIO);
+	tauti_gpu_kernels_destroy(others);
+	assert_int_equal(fake_counts().modules, 1);
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -243,6 +267,7 @@ int main(void)
 		cmocka_unit_test(neighbours_stay),
 		cmocka_unit_test(names_are_those_of_the_collectives),
 		cmocka_unit_test(no_compiler_is_told),
+		cmocka_unit_test(kernels_go_with_their_context),
 	};
 
 	return cmocka_run_group_tests(tests, set_up, tear_down);

@@ -190,11 +190,52 @@ static void one_that_cannot_is_named(void **state)
 	munmap(world, sizeof *world);
 }
 
+/* What comes to lie where the peers' memory was belongs to somebody else. */
+static void memory_goes_with_its_context(void **state)
+{
+	struct tauti_gpu_peers *peers = NULL;
+	struct tauti_gpu_offer offer;
+	struct taut_error err = { .message = "" };
+	tauti_gpu_address first = 0, again = 0;
+	tauti_gpu_context primary, popped;
+	struct tauti_gpu *gpu;
+	static char data[64];
+
+	(void)state;
+	assert_false(cuInit(0));
+	assert_int_equal(tauti_gpu_create(&gpu, NULL), TAUT_OK);
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_false(cuCtxPushCurrent_v2(primary));
+	assert_false(cuMemAlloc_v2(&first, 64));
+	assert_false(cuMemFree_v2(first));
+	assert_int_equal(tauti_gpu_peers_create(gpu, 0, 1, PART_BYTES, &peers,
+		&offer, &err), TAUT_OK);
+	assert_false(cuDevicePrimaryCtxReset_v2(0));
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_false(cuMemAlloc_v2(&again, 64));
+	assert_int_equal(first, again);
+	assert_int_equal(tauti_gpu_peers_put(
+		peers, data, false, sizeof data, &err), TAUT_EIO);
+	tauti_gpu_peers_close(peers);
+	tauti_gpu_peers_destroy(peers);
+	assert_int_equal(fake_counts().blocks, 1);
+	assert_false(cuMemFree_v2(again));
+	assert_false(cuCtxPopCurrent_v2(&popped));
+	tauti_gpu_destroy(gpu);
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	assert_int_equal(fake_counts().streams, 0);
+	assert_int_equal(fake_counts().contexts, 0);
+	assert_int_equal(fake_counts().faults, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(ranks_sum_each_others_memory),
 		cmocka_unit_test(one_that_cannot_is_named),
+		cmocka_unit_test(memory_goes_with_its_context), /* the last: no
+			fork after it */
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

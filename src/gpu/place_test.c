@@ -73,12 +73,11 @@ static void freed(void *at)
 
 static void kinds_of_memory(void **state)
 {
-	tauti_gpu_address managed, pool;
+	tauti_gpu_address managed;
 	void *heap = malloc(64), *pinned, *device = allocated(1000);
 
 	(void)state;
 	assert_false(cuMemAllocManaged(&managed, 64, 1));
-	assert_false(cuMemAllocAsync(&pool, 64, NULL));
 	assert_false(cuMemHostAlloc(&pinned, 64, 1));
 	assert_null(found(heap).context);
 	assert_null(found(&heap).context);
@@ -87,17 +86,44 @@ static void kinds_of_memory(void **state)
 	assert_ptr_equal(found((char *)device + 999).context, own);
 	assert_int_equal(found(device).device, 0);
 	assert_ptr_equal(found(memory(managed)).context, own);
-	/* of a pool: any context of its device */
-	assert_non_null(found(memory(pool)).context);
-	assert_int_equal(fake_counts().contexts, 2);
-	assert_ptr_equal(found(memory(pool)).context,
-		found(memory(pool)).context);
-	assert_int_equal(fake_counts().contexts, 2);
 	assert_false(cuMemFreeHost(pinned));
 	assert_false(cuMemFree_v2(managed));
-	assert_false(cuMemFree_v2(pool));
 	freed(device);
 	free(heap);
+}
+
+/* Of a pool: any context of its device. The primary one is not made where the program
+ * has another. */
+static void memory_of_pools(void **state)
+{
+	tauti_gpu_context primary, other, popped;
+	tauti_gpu_address pool;
+	int before = fake_counts().primaries;
+
+	(void)state;
+	assert_false(cuMemAllocAsync(&pool, 64, NULL));
+	assert_ptr_equal(found(memory(pool)).context, own);
+	assert_int_equal(fake_counts().primaries, before);
+	/* Nothing is kept of it that the context takes along. */
+	assert_false(cuCtxCreate_v2(&other, 0, 0));
+	assert_ptr_equal(found(memory(pool)).context, other);
+	assert_false(cuCtxDestroy_v2(other));
+	assert_ptr_equal(found(memory(pool)).context, own);
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	for (int i = 0; i < 3; i++)
+		assert_ptr_equal(found(memory(pool)).context, primary);
+	tauti_gpu_forget(gpu, memory(pool), 0);
+	assert_ptr_equal(found(memory(pool)).context, primary);
+	assert_int_equal(fake_counts().contexts, 3); /* one reference is ours */
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	/* And where there is none to take. */
+	assert_false(cuCtxPopCurrent_v2(&popped));
+	tauti_gpu_release(gpu);
+	tauti_gpu_forget(gpu, memory(pool), 0);
+	assert_non_null(found(memory(pool)).context);
+	assert_int_equal(fake_counts().primaries, before + 2);
+	assert_false(cuCtxPushCurrent_v2(own));
+	assert_false(cuMemFree_v2(pool));
 }
 
 static void no_context_is_needed_or_left_behind(void **state)
@@ -322,6 +348,60 @@ static void lanes_are_few_in_the_end(void **state)
 	assert_int_equal(fake_counts().pinned, TAUTI_GPU_LANES_KEPT);
 }
 
+static void give_all(struct tauti_gpu_lane **lanes, int n)
+{
+	for (int i = 0; i < n; i++)
+		tauti_gpu_lane_give(lanes[i]);
+}
+
+/* Lanes of two contexts, and one that is too long to be kept. */
+static void lanes_that_wait_are_bounded_in_bytes(void **state)
+{
+	const size_t most = TAUTI_GPU_LANE_BYTES_KEPT;
+	struct tauti_gpu_lane *lanes[4];
+	struct tauti_gpu_side *side, *other_side;
+	tauti_gpu_context other, popped;
+
+	(void)state;
+	assert_false(cuCtxCreate_v2(&other, 0, 1));
+	assert_false(cuCtxPopCurrent_v2(&popped));
+	assert_int_equal(tauti_gpu_side_of(gpu, own, &side, NULL), TAUT_OK);
+	assert_int_equal(
+		tauti_gpu_side_of(gpu, other, &other_side, NULL), TAUT_OK);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(tauti_gpu_lane_take(i % 2 ? side : other_side,
+			most / 2 - 1, &lanes[i], NULL), TAUT_OK);
+	assert_int_equal(fake_counts().pinned, 4);
+	give_all(lanes, 4);
+	assert_int_equal(fake_counts().pinned, 2);
+	assert_int_equal(gpu->lane_bytes, 2 * (most / 2 - 1));
+	assert_int_equal(tauti_gpu_lane_take(side, most + 1, &lanes[0], NULL),
+		TAUT_OK);
+	tauti_gpu_lane_give(lanes[0]); /* does not drive out the others */
+	assert_int_equal(fake_counts().pinned, 2);
+	tauti_gpu_lanes_drop(gpu);
+	assert_int_equal(fake_counts().pinned, 0);
+	assert_int_equal(gpu->lane_bytes, 0);
+	assert_false(cuCtxDestroy_v2(other));
+}
+
+static void lanes_without_a_use_go_after_a_while(void **state)
+{
+	struct tauti_gpu_lane *lanes[3];
+	struct tauti_gpu_side *side;
+
+	(void)state;
+	assert_int_equal(tauti_gpu_side_of(gpu, own, &side, NULL), TAUT_OK);
+	for (int i = 0; i < 3; i++)
+		assert_int_equal(tauti_gpu_lane_take(
+			side, 100, &lanes[i], NULL), TAUT_OK);
+	give_all(lanes, 2);
+	assert_int_equal(fake_counts().pinned, 3);
+	gpu->lane_kept_ns = -1; /* all were given back long ago */
+	tauti_gpu_lane_give(lanes[2]);
+	assert_int_equal(fake_counts().pinned, 0);
+}
+
 static void where_nothing_can_be_pinned_the_heap_does(void **state)
 {
 	void *device = allocated(4096);
@@ -385,6 +465,68 @@ static void a_context_that_goes_takes_its_own_along(void **state)
 	assert_false(cuCtxDestroy_v2(other));
 }
 
+/* A primary context that is reset comes again at its address: nothing tells of it but
+ * its number. */
+static void a_context_that_is_reset_unseen_is_another(void **state)
+{
+	struct tauti_gpu_copy copy = { NULL, NULL };
+	struct tauti_gpu_lane *out, *idle;
+	struct tauti_gpu_side *side, *again;
+	struct taut_error err = { .message = "" };
+	tauti_gpu_context primary;
+	bool over = false;
+
+	(void)state;
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_int_equal(tauti_gpu_side_of(gpu, primary, &side, NULL), TAUT_OK);
+	assert_int_equal(tauti_gpu_lane_take(side, 100, &out, NULL), TAUT_OK);
+	assert_int_equal(tauti_gpu_lane_take(side, 100, &idle, NULL), TAUT_OK);
+	tauti_gpu_lane_give(idle);
+	assert_int_equal(tauti_gpu_copy_mark(side, &copy, NULL), TAUT_OK);
+	assert_false(cuDevicePrimaryCtxReset_v2(0));
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_int_equal(tauti_gpu_copy_test(&copy, &over, &err), TAUT_EIO);
+	assert_true(over);
+	assert_non_null(strstr(err.message, " (709)"));
+	assert_int_equal(tauti_gpu_copy_mark(side, &copy, NULL), TAUT_EIO);
+	tauti_gpu_lane_give(out);
+	assert_int_equal(tauti_gpu_side_of(gpu, primary, &again, NULL), TAUT_OK);
+	assert_ptr_not_equal(side, again);
+	assert_int_equal(tauti_gpu_lane_take(again, 100, &out, NULL), TAUT_OK);
+	tauti_gpu_lane_give(out);
+	assert_int_equal(fake_counts().pinned, 1);
+	tauti_gpu_release(gpu);
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+}
+
+static void losing_a_primary_context_makes_none(void **state)
+{
+	struct tauti_gpu_side *side, *again;
+	tauti_gpu_context primary;
+	int before = fake_counts().primaries;
+
+	(void)state;
+	tauti_gpu_side_lose_primary(gpu, 0);
+	gpu->driver.context_id = NULL; /* a driver before 12.0 */
+	tauti_gpu_side_lose_primary(gpu, 0);
+	tauti_gpu_side_lose_primary(gpu, 99);
+	assert_int_equal(fake_counts().primaries, before);
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_int_equal(tauti_gpu_side_of(gpu, primary, &side, NULL), TAUT_OK);
+	tauti_gpu_side_lose_primary(gpu, 1);
+	assert_int_equal(tauti_gpu_side_of(gpu, primary, &again, NULL), TAUT_OK);
+	assert_ptr_equal(side, again);
+	tauti_gpu_side_lose_primary(gpu, 0);
+	assert_false(cuDevicePrimaryCtxReset_v2(0));
+	assert_false(cuDevicePrimaryCtxRetain(&primary, 0));
+	assert_int_equal(tauti_gpu_side_of(gpu, primary, &again, NULL), TAUT_OK);
+	assert_ptr_not_equal(side, again);
+	tauti_gpu_release(gpu);
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+	assert_false(cuDevicePrimaryCtxRelease_v2(0));
+}
+
 static void memory_that_is_short(void **state)
 {
 	void *device = allocated(4096);
@@ -413,6 +555,7 @@ int main(void)
 #define TEST(name) cmocka_unit_test_setup_teardown(name, set_up, tear_down)
 	const struct CMUnitTest tests[] = {
 		TEST(kinds_of_memory),
+		TEST(memory_of_pools),
 		TEST(no_context_is_needed_or_left_behind),
 		TEST(a_hit_asks_for_the_number_alone),
 		TEST(an_address_that_is_given_out_again_is_not_mistaken),
@@ -420,9 +563,13 @@ int main(void)
 		TEST(what_the_driver_cannot_tell),
 		TEST(bytes_go_there_and_back),
 		TEST(lanes_are_few_in_the_end),
+		TEST(lanes_that_wait_are_bounded_in_bytes),
+		TEST(lanes_without_a_use_go_after_a_while),
 		TEST(where_nothing_can_be_pinned_the_heap_does),
 		TEST(every_failure_is_told_and_nothing_is_lost),
 		TEST(a_context_that_goes_takes_its_own_along),
+		TEST(a_context_that_is_reset_unseen_is_another),
+		TEST(losing_a_primary_context_makes_none),
 		TEST(memory_that_is_short),
 	};
 

@@ -227,6 +227,8 @@ static bool is_idle(struct tauti_form_comm *it)
  * may wait for a message of this one, before it begins the same. */
 static void end(struct tauti_form_comm *it)
 {
+	struct tauti_gpu *gpu = atomic_load(&tauti_mpi_form.gpu);
+
 	for (uint32_t turns = 0; it->has_thread && !is_idle(it); turns++) {
 		tauti_form_poke_mpi();
 		tauti_form_nap(turns);
@@ -241,6 +243,8 @@ static void end(struct tauti_form_comm *it)
 	}
 	tauti_form_part_peers(it);
 	tauti_form_unmake(it);
+	if (gpu && it->phase == TAUTI_FORM_READY)
+		tauti_gpu_lanes_drop(gpu); /* others pin theirs anew */
 	it->phase = TAUTI_FORM_NEVER;
 }
 

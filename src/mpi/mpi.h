@@ -11,6 +11,7 @@
  *     op.c       calls in parts: copied from a device and back while others are summed
  *     rounds.c   calls by the devices of one host, which reduce each other's memory
  *     hooks.c    functions of CUDA that free memory
+ *     next.c     the functions that those stand before
  *
  * The object is preloaded into any process. It needs libc alone; libtaut.so, and
  * what that needs, is opened when ranks have a use for it.
@@ -352,6 +353,32 @@ struct tauti_form_where { /* NULL: the host's memory */
 };
 TAUT_NODISCARD taut_status tauti_form_where(const struct tauti_form_call *call,
 	struct tauti_form_where *ret_where, struct taut_error *reterr);
+
+/* --- next.c -------------------------------------------------------------------------------
+ * Functions of CUDA that stand before the real ones call those that the caller would
+ * have reached otherwise: another object's that stands behind this one, the caller's
+ * own run-time, or that of the process, in this order. A process may have more than one
+ * run-time of CUDA, each opened for one user alone, so it depends on the caller; what
+ * was found is remembered by the place of the call, as long as no object is closed: at
+ * that address there may be other code afterwards.
+ *
+ * Threads: any, without a lock: a caller may hold the linker's. */
+enum { TAUTI_FORM_KNOWN_BITS = 4, TAUTI_FORM_KNOWN = 1 << TAUTI_FORM_KNOWN_BITS };
+
+struct tauti_form_known { /* of one function; zero: nothing */
+	_Atomic uint32_t sequence; /* odd: it is being changed */
+	_Atomic uintptr_t caller, found;
+	_Atomic unsigned long long n_closed; /* objects, when it was found */
+};
+
+/* NULL: there is none. caller: the address that the call returns to. */
+void *tauti_form_next(struct tauti_form_known known[TAUTI_FORM_KNOWN],
+	const char *name, void *caller);
+/* 0: it is not known. */
+uintptr_t tauti_form_recall(struct tauti_form_known known[TAUTI_FORM_KNOWN],
+	uintptr_t caller, unsigned long long n_closed);
+void tauti_form_remember(struct tauti_form_known known[TAUTI_FORM_KNOWN],
+	uintptr_t caller, unsigned long long n_closed, uintptr_t found);
 
 /* --- op.c ---------------------------------------------------------------------------------
  * A call in parts. Each part goes through

@@ -340,7 +340,51 @@ static void communicators(void)
 		run(&call, copy);
 		checked(&call, "another communicator");
 		MPI_Comm_free(&copy);
+		check(!fake_counts().pinned, "pinned memory is given back");
 	}
+}
+
+/* Of the run-time that is linked into a program nobody sees this by its name. */
+static void reset_unseen(int device)
+{
+	tauti_gpu_result (*hidden)(int) = NULL;
+	void *library = dlopen(
+		getenv("TAUT_FAKE_CUDA"), RTLD_NOW | RTLD_NOLOAD);
+	void *found = library ? dlsym(library, "cuDevicePrimaryCtxReset_v2") :
+		NULL;
+
+	memcpy(&hidden, &found, sizeof found);
+	check(hidden && !hidden(device), "a reset");
+}
+
+/* Memory of a primary context, that is reset between calls and used again. */
+static void resets(void)
+{
+	tauti_gpu_context primary, popped;
+	struct call calls[2];
+
+	warm(MPI_COMM_WORLD);
+	check(!cuDevicePrimaryCtxReset_v2(0), "a reset of what is not there");
+	check(!fake_counts().primaries, "a reset makes no context");
+	for (int turn = 0; turn < 6; turn++) {
+		check(!cuDevicePrimaryCtxRetain(&primary, 0) &&
+			!cuCtxPushCurrent_v2(primary), "a context");
+		for (int k = 0; k < 2; k++) {
+			calls[k] = prepared(
+				DEVICE, DEVICE, k, 4, 0, LARGE, turn + k);
+			run(&calls[k], MPI_COMM_WORLD);
+			checked(&calls[k], "memory of a primary context");
+		}
+		cuCtxPopCurrent_v2(&popped);
+		if (turn % 2)
+			check(!cuDevicePrimaryCtxReset_v2(0), "a reset");
+		else
+			reset_unseen(0);
+		if (turn == 2) /* somebody else keeps a reference */
+			check(!cuDevicePrimaryCtxRetain(&primary, 0), "a context");
+		check(!cuDevicePrimaryCtxRelease_v2(0), "a release");
+	}
+	check(!cuDevicePrimaryCtxRelease_v2(0), "a release");
 }
 
 static void late(void)
@@ -426,7 +470,8 @@ int main(int argc, char **argv)
 	} parts[] = { { "kinds", kinds }, { "sizes", sizes },
 		{ "places", places }, { "no_context", no_context },
 		{ "begun", begun }, { "reuse", reuse },
-		{ "communicators", communicators }, { "late", late },
+		{ "communicators", communicators }, { "resets", resets },
+		{ "late", late },
 		{ "fails", fails }, { "fails_begun", fails_begun } };
 
 	alarm(100);

@@ -89,6 +89,7 @@ class Common:
         self.run_parts("kinds", "sizes", n=2)
         self.run_parts("kinds", "places", "no_context", "begun", "reuse")
         self.run_parts("communicators", "sizes", n=4)
+        self.run_parts("resets")
 
     def test_over_ucx(self):
         self.run_parts("begun", "places", env={"TAUT_ENGINE": "ucx"})
@@ -97,7 +98,7 @@ class Common:
         line = "by the ranks' devices"
         self.run_parts("kinds", "sizes", table="peer", line=line, n=2)
         env = {"TELL": "1"}
-        parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators"]
+        parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators", "resets"]
         done = self.run_parts(*parts, table="peer", line=line, env=env)
         self.assertIn("launches some", done.stdout)
         self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)
@@ -109,12 +110,14 @@ class Common:
             self.assertIn("launches none", done.stdout)
 
     def test_one_rank_that_cannot_leaves_all_to_the_host(self):
+        """The second: as between containers that do not share their processes."""
         code = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in 1) export %s;; esac; exec "$@"'
-        wish = "FAKE_CUDA_FAIL=cuIpcGetMemHandle:1:801"
-        words = ["sh", "-c", code % wish, "sh", self.program, "places", "communicators"]
-        done = self.launch(words, "peer")
-        self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
-        self.assertIn("rank 1 of 3: cuIpcGetMemHandle: CUDA_ERROR_WISHED_FOR", done.stderr)
+        for wish in ("cuIpcGetMemHandle:1:801", "cuIpcOpenMemHandle_v2:1:201"):
+            words = ["sh", "-c", code % ("FAKE_CUDA_FAIL=" + wish), "sh", self.program]
+            done = self.launch([*words, "places", "communicators"], "peer")
+            self.assertEqual(done.returncode, 0, done.stdout + done.stderr)
+            name = wish.split(":")[0].replace("_v2", "")
+            self.assertIn("rank 1 of 3: %s: CUDA_ERROR_WISHED_FOR" % name, done.stderr)
 
     def test_the_program_of_the_bench(self):
         """It checks its sums; times over a driver without a device say nothing."""
@@ -163,11 +166,20 @@ class Mpich(Common, unittest.TestCase):
 class Frees(unittest.TestCase):
     """Functions of CUDA that Taut's object stands before reach the real ones."""
 
-    RUNTIME = "int cudaFree(void *at) { return at ? %d : 0; }\n"
+    RUNTIME = "%sint cudaFree(void *at) { return at ? %d : 0; }\n"
     USER = "int cudaFree(void *at);\nint use(void *at) { return cudaFree(at); }\n"
+    OTHER = """
+#include <dlfcn.h>
+int cudaFree(void *at)
+{
+	int (*next)(void *) = dlsym(RTLD_NEXT, "cudaFree");
+	return 100 + next(at);
+}
+"""
     PROGRAM = """
 #include <dlfcn.h>
 #include <stdio.h>
+#include <stdlib.h>
 int main(int n, char **names)
 {
 	for (int i = 1; i < n; i++) {
@@ -175,6 +187,8 @@ int main(int n, char **names)
 		int (*use)(void *) = library ? dlsym(library, "use") : 0;
 		for (int k = 0; use && k < 3; k++)
 			printf("%d ", use(&n));
+		if (getenv("CLOSE"))
+			dlclose(library);
 	}
 	return 0;
 }
@@ -184,29 +198,59 @@ int main(int n, char **names)
         source = folder / (name + ".c")
         source.write_text(text)
         out = folder / name
-        subprocess.run(["cc", "-w", "-o", out, source, *words], check=True)
+        subprocess.run(["cc", "-w", "-D_GNU_SOURCE", "-o", out, source, *words], check=True)
         return str(out)
+
+    def users(self, folder, runtimes):
+        """Libraries that use one run-time each: {number: what its text begins with}."""
+        made = []
+        for k, begin in runtimes.items():
+            words = ["-shared", "-fPIC"]
+            text = self.RUNTIME % (begin, k)
+            runtime = self.made(folder, "libcudart.so.%d" % k, text, *words)
+            words += [runtime, "-Wl,-rpath," + str(folder)]
+            made.append(self.made(folder, "libuser%d.so" % k, self.USER, *words))
+        return made
+
+    def told(self, program, users, preload, **more):
+        return subprocess.run(
+            [program, *users],
+            env=dict(os.environ, LD_PRELOAD=preload, **more),
+            capture_output=True,
+            text=True,
+            check=True,
+        ).stdout
 
     def test_of_the_runtime_that_the_caller_was_linked_with(self):
         """Two of them, each opened for one user alone, as Python opens modules."""
         with tempfile.TemporaryDirectory() as name:
             folder = pathlib.Path(name)
-            users = []
-            for k in (11, 12):
-                words = ["-shared", "-fPIC"]
-                runtime = self.made(folder, "libcudart.so.%d" % k, self.RUNTIME % k, *words)
-                words += [runtime, "-Wl,-rpath," + name]
-                users.append(self.made(folder, "libuser%d.so" % k, self.USER, *words))
+            users = self.users(folder, {11: "", 12: ""})
             program = self.made(folder, "program", self.PROGRAM, "-ldl")
             for preload in ("", OBJECT):
-                told = subprocess.run(
-                    [program, *users],
-                    env=dict(os.environ, LD_PRELOAD=preload),
-                    capture_output=True,
-                    text=True,
-                    check=True,
-                )
-                self.assertEqual(told.stdout, "11 11 11 12 12 12 ")
+                told = self.told(program, users, preload)
+                self.assertEqual(told, "11 11 11 12 12 12 ")
+
+    def test_one_that_is_closed_is_forgotten(self):
+        """The second comes to lie where the first was, its function elsewhere."""
+        before = "".join("int other%d(void) { return 99; }\n" % i for i in range(20))
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            users = self.users(folder, {11: "", 12: before})
+            program = self.made(folder, "program", self.PROGRAM, "-ldl")
+            for preload in ("", OBJECT):
+                told = self.told(program, users, preload, CLOSE="1")
+                self.assertEqual(told, "11 11 11 12 12 12 ")
+
+    def test_another_object_that_stands_before_cuda_is_called(self):
+        with tempfile.TemporaryDirectory() as name:
+            folder = pathlib.Path(name)
+            users = self.users(folder, {12: ""})
+            other = self.made(folder, "other.so", self.OTHER, "-shared", "-fPIC", "-ldl")
+            words = ["-Wl,--no-as-needed", *users, "-Wl,-rpath," + name, "-ldl"]
+            program = self.made(folder, "program", self.PROGRAM, *words)
+            for preload in (other, OBJECT + " " + other):
+                self.assertEqual(self.told(program, users, preload), "112 112 112 ")
 
 
 if __name__ == "__main__":
