@@ -69,6 +69,17 @@ static void cache_rate(void)
 static struct tauti_gpu *gpu;
 static tauti_gpu_context context;
 
+static void say_name(void *library)
+{
+	unsigned (*name_of)(char *name, int bytes, int device) = NULL;
+	void *found = dlsym(library, "cuDeviceGetName");
+	char name[128] = "";
+
+	memcpy(&name_of, &found, sizeof found);
+	if (found && !name_of(name, sizeof name, 0))
+		printf("device: %s\n", name);
+}
+
 static bool open_device(void)
 {
 	void *library = dlopen("libcuda.so.1", RTLD_NOW | RTLD_GLOBAL);
@@ -76,7 +87,10 @@ static bool open_device(void)
 	void *found = library ? dlsym(library, "cuInit") : NULL;
 
 	memcpy(&init, &found, sizeof found);
-	return found && !init(0) && !tauti_gpu_create(&gpu, NULL) &&
+	if (!found || init(0))
+		return false;
+	say_name(library);
+	return !tauti_gpu_create(&gpu, NULL) &&
 		!gpu->driver.primary_retain(&context, 0) &&
 		!gpu->driver.context_push(context);
 }

@@ -62,6 +62,7 @@ enum { /* flags */
 	TAUTI_GPU_PORTABLE = 1,       /* pinned for all contexts */
 	TAUTI_GPU_DISABLE_TIMING = 2, /* of an event */
 	TAUTI_GPU_LAZY_PEER = 1,      /* of memory of another process */
+	TAUTI_GPU_CAPTURE_RELAXED = 2, /* of a thread, for captures by others */
 };
 
 /* X(our name, the driver's symbol, arguments) */
@@ -84,6 +85,7 @@ enum { /* flags */
 	X(context_device, cuCtxGetDevice, (int *device)) \
 	X(context_push, cuCtxPushCurrent_v2, (tauti_gpu_context context)) \
 	X(context_pop, cuCtxPopCurrent_v2, (tauti_gpu_context *context)) \
+	X(capture_mode, cuThreadExchangeStreamCaptureMode, (unsigned *mode)) \
 	X(stream_create, cuStreamCreate, \
 		(tauti_gpu_stream *stream, unsigned flags)) \
 	X(stream_query, cuStreamQuery, (tauti_gpu_stream stream)) \

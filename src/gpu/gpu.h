@@ -12,7 +12,8 @@
  * Every call pushes the context that it needs and pops it again, so it works on any
  * thread, whether a context is current there or not, and leaves that as it was. Work
  * goes to a stream of our own for each context, which keeps order with the legacy
- * null stream, as memory copies of the host's do; nothing waits for a whole device.
+ * null stream, as memory copies of the host's do; nothing waits for a whole device,
+ * but that to pin memory and to unpin it may.
  *
  * After fork() CUDA does not work in the child, and these calls fail there.
  *

@@ -167,12 +167,23 @@ static void let_others_in(struct tauti_form_comm *it)
 	pthread_mutex_lock(&it->lock);
 }
 
+/* While another thread of the program captures a graph, calls that cannot be part of one
+ * are errors, and spoil it, in every thread that does not say that it is not meant. */
+static bool let_others_capture(void)
+{
+	struct tauti_gpu *gpu = atomic_load_explicit(
+		&tauti_mpi_form.gpu, memory_order_acquire);
+	unsigned mode = TAUTI_GPU_CAPTURE_RELAXED;
+
+	return gpu && !gpu->driver.capture_mode(&mode);
+}
+
 static void *move(void *context)
 {
 	const struct tauti_form_taut *taut = &tauti_mpi_form.taut;
 	struct tauti_form_comm *it = context;
 	const int64_t look_ns = 100000000, copy_ns = 10000;
-	bool moves;
+	bool moves, relaxed = false;
 
 	pthread_mutex_lock(&it->lock);
 	while (!it->ends) {
@@ -186,6 +197,8 @@ static void *move(void *context)
 		}
 		/* A failure ends all that was begun. */
 		moves = it->taut && !taut->progress(it->taut, &it->why);
+		if (it->ops && !relaxed)
+			relaxed = let_others_capture();
 		if (it->ops)
 			tauti_form_ops_move(it);
 		if (it->broken)

@@ -308,6 +308,34 @@ static void begun(void)
 	}
 }
 
+/* Rank 0 captures a graph while its calls are under way; they cannot end before, as the
+ * others begin theirs later. */
+static void captured(void)
+{
+	struct call calls[MANY];
+	char word = 0;
+
+	warm(MPI_COMM_WORLD);
+	for (int k = 0; k < MANY; k++)
+		calls[k] = prepared(DEVICE, DEVICE, k % 2, 4, 0, LARGE, k);
+	if (rank)
+		MPI_Recv(&word, 1, MPI_CHAR, 0, 5, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+	for (int k = 0; k < MANY; k++)
+		MPI_Iallreduce(calls[k].in_place ? MPI_IN_PLACE : calls[k].in,
+			calls[k].out, LARGE, types[4].type, MPI_SUM,
+			MPI_COMM_WORLD, &calls[k].request);
+	if (!rank)
+		fake_capture(true);
+	for (int to = 1; to < size && !rank; to++)
+		MPI_Send(&word, 1, MPI_CHAR, to, 5, MPI_COMM_WORLD);
+	for (int k = 0; k < MANY; k++)
+		MPI_Wait(&calls[k].request, MPI_STATUS_IGNORE);
+	fake_capture(false);
+	for (int k = 0; k < MANY; k++)
+		checked(&calls[k], "a call beside a capture");
+}
+
 /* The same address, now of this device, now of that, now half as long. */
 static void reuse(void)
 {
@@ -471,7 +499,7 @@ int main(int argc, char **argv)
 		{ "places", places }, { "no_context", no_context },
 		{ "begun", begun }, { "reuse", reuse },
 		{ "communicators", communicators }, { "resets", resets },
-		{ "late", late },
+		{ "captured", captured }, { "late", late },
 		{ "fails", fails }, { "fails_begun", fails_begun } };
 
 	alarm(100);

@@ -27,6 +27,9 @@ struct fake_counts fake_counts(void);
 /* The nth call from now on of that function gives `code`; 0: all of them. n 0 and name
  * NULL: none does. $FAKE_CUDA_FAIL is "name:nth:code". */
 void fake_fail(const char *name, int nth, unsigned code);
+/* Somebody captures a graph, so that calls which cannot be part of one are faults, in all
+ * threads that have not said that they are not meant. */
+void fake_capture(bool begins);
 
 /* What programs call. Two devices. */
 tauti_gpu_result cuInit(unsigned flags);

@@ -29,6 +29,8 @@ static struct CUevent_st *newest_event;
 static struct CUmod_st *newest_module;
 static __thread struct CUctx_st *stack[DEPTH];
 static __thread int depth;
+static __thread unsigned capture_mode;
+static bool captures;
 
 /* --- failures on demand -------------------------------------------------------------------*/
 
@@ -95,6 +97,31 @@ unsigned fault(unsigned code)
 {
 	counts.faults++;
 	return code;
+}
+
+/* --- captures -----------------------------------------------------------------------------*/
+
+void fake_capture(bool begins)
+{
+	pthread_mutex_lock(&lock);
+	captures = begins;
+	pthread_mutex_unlock(&lock);
+}
+
+#define BE_SAFE \
+	do { \
+		if (captures && capture_mode != TAUTI_GPU_CAPTURE_RELAXED) \
+			return left(fault(CAPTURE_UNSUPPORTED)); \
+	} while (0)
+
+tauti_gpu_result cuThreadExchangeStreamCaptureMode(unsigned *mode)
+{
+	unsigned before = capture_mode;
+
+	ENTER;
+	capture_mode = *mode;
+	*mode = before;
+	return left(0);
 }
 
 /* --- contexts -----------------------------------------------------------------------------*/
@@ -435,6 +462,7 @@ tauti_gpu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 	struct block block = { .bytes = bytes, .kind = PINNED };
 
 	ENTER;
+	BE_SAFE;
 	block.context = current();
 	if (!block.context || flags != TAUTI_GPU_PORTABLE)
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
@@ -448,6 +476,7 @@ tauti_gpu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 tauti_gpu_result cuMemFreeHost(void *memory)
 {
 	ENTER;
+	BE_SAFE;
 	if (!current())
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
 	for (int i = 0; i < n_blocks; i++)
@@ -597,6 +626,7 @@ tauti_gpu_result cuStreamCreate(tauti_gpu_stream *made, unsigned flags)
 tauti_gpu_result cuStreamQuery(tauti_gpu_stream stream)
 {
 	ENTER;
+	BE_SAFE;
 	if (is_gone(stream))
 		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	carry_out(stream);
@@ -606,6 +636,7 @@ tauti_gpu_result cuStreamQuery(tauti_gpu_stream stream)
 tauti_gpu_result cuStreamSynchronize(tauti_gpu_stream stream)
 {
 	ENTER;
+	BE_SAFE;
 	if (is_gone(stream))
 		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	while (stream->first)
@@ -659,6 +690,7 @@ tauti_gpu_result cuEventRecord(tauti_gpu_event event, tauti_gpu_stream stream)
 tauti_gpu_result cuEventQuery(tauti_gpu_event event)
 {
 	ENTER;
+	BE_SAFE;
 	if (is_lost(event))
 		return left(fault(TAUTI_GPU_INVALID_HANDLE));
 	if (event->stream)

@@ -89,7 +89,7 @@ class Common:
         self.run_parts("kinds", "sizes", n=2)
         self.run_parts("kinds", "places", "no_context", "begun", "reuse")
         self.run_parts("communicators", "sizes", n=4)
-        self.run_parts("resets")
+        self.run_parts("resets", "captured")
 
     def test_over_ucx(self):
         self.run_parts("begun", "places", env={"TAUT_ENGINE": "ucx"})
@@ -98,7 +98,8 @@ class Common:
         line = "by the ranks' devices"
         self.run_parts("kinds", "sizes", table="peer", line=line, n=2)
         env = {"TELL": "1"}
-        parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators", "resets"]
+        parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators"]
+        parts += ["resets", "captured"]
         done = self.run_parts(*parts, table="peer", line=line, env=env)
         self.assertIn("launches some", done.stdout)
         self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)
@@ -202,7 +203,7 @@ int main(int n, char **names)
         return str(out)
 
     def users(self, folder, runtimes):
-        """Libraries that use one run-time each: {number: what its text begins with}."""
+        """Libraries that use a run-time each, by its number; its text begins so."""
         made = []
         for k, begin in runtimes.items():
             words = ["-shared", "-fPIC"]
