@@ -363,7 +363,8 @@ TAUT_NODISCARD taut_status tauti_form_where(const struct tauti_form_call *call,
  * that address there may be other code afterwards.
  *
  * Threads: any, without a lock: a caller may hold the linker's. */
-enum { TAUTI_FORM_KNOWN_BITS = 4, TAUTI_FORM_KNOWN = 1 << TAUTI_FORM_KNOWN_BITS };
+enum { TAUTI_FORM_KNOWN_BITS = 4,
+	TAUTI_FORM_KNOWN = 1 << TAUTI_FORM_KNOWN_BITS }; /* callers, at most */
 
 struct tauti_form_known { /* of one function; zero: nothing */
 	_Atomic uint32_t sequence; /* odd: it is being changed */

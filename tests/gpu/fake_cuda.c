@@ -847,13 +847,13 @@ tauti_gpu_result cuModuleUnload(tauti_gpu_module module)
 	return left(0);
 }
 
-tauti_gpu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *blocks,
+tauti_gpu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *at_once,
 	tauti_gpu_function function, int threads, size_t shared_bytes)
 {
 	ENTER;
 	if (!function || threads < 1 || shared_bytes)
 		return left(fault(TAUTI_GPU_INVALID_VALUE));
-	*blocks = BLOCKS_AT_ONCE;
+	*at_once = BLOCKS_AT_ONCE;
 	return left(0);
 }
 
