@@ -42,10 +42,13 @@ static tauti_gpu_result enter(struct tauti_gpu_side *side)
 	result = driver->context_push(side->context);
 	if (result || !side->has_id)
 		return result;
-	if (!driver->context_id(side->context, &id) && id == side->id)
+	result = driver->context_id(side->context, &id);
+	if (!result && id == side->id)
 		return 0;
-	side->dead = true;
 	tauti_gpu_leave(side->gpu);
+	if (result)
+		return result;
+	side->dead = true;
 	return TAUTI_GPU_CONTEXT_IS_DESTROYED;
 }
 
