@@ -1,11 +1,13 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Where CUDA's compiler or headers are: the kernels compile for devices of several
+"""Where CUDA's compilers or headers are: the kernels compile for devices of several
 kinds, and what we know of the driver's interface is what its header says. No device is
 needed. 77 where neither is."""
 
+import ctypes
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -29,6 +31,35 @@ def header():
 def kinds_known():
     told = subprocess.run([NVCC, "--list-gpu-code"], capture_output=True, text=True, check=False)
     return [kind for kind in KINDS if kind in told.stdout.split()]
+
+
+def nvrtc():
+    """The compiler that runs with a program: $TAUT_NVRTC, or where the loader finds it."""
+    names = [os.environ.get("TAUT_NVRTC"), "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"]
+    for name in filter(None, names):
+        try:
+            return ctypes.CDLL(name)
+        except OSError:
+            continue
+    return None
+
+
+def compiled_by(library, kind):
+    """(status, log with what ptxas says, machine code)"""
+    program, size = ctypes.c_void_p(), ctypes.c_size_t()
+    text = (ROOT / "src/gpu/reduce.cu").read_bytes()
+    library.nvrtcCreateProgram(ctypes.byref(program), text, b"reduce.cu", 0, None, None)
+    words = [b"--gpu-architecture=" + kind.encode(), b"--fmad=false", b"--ptxas-options=-v"]
+    options = (ctypes.c_char_p * len(words))(*words)
+    status = library.nvrtcCompileProgram(program, len(words), options)
+    got = []
+    for ask, get in (("ProgramLogSize", "ProgramLog"), ("CUBINSize", "CUBIN")):
+        getattr(library, "nvrtcGet" + ask)(program, ctypes.byref(size))
+        buffer = ctypes.create_string_buffer(size.value + 1)
+        getattr(library, "nvrtcGet" + get)(program, buffer)
+        got.append(buffer.raw[: size.value])
+    library.nvrtcDestroyProgram(ctypes.byref(program))
+    return status, got[0].decode(errors="replace"), got[1]
 
 
 class Compiled(unittest.TestCase):
@@ -55,6 +86,19 @@ class Compiled(unittest.TestCase):
                 # a spill would cost what the kernels are for
                 self.assertNotIn("spill stores", told.replace(" 0 bytes spill stores", ""))
 
+    @unittest.skipUnless(nvrtc(), "no NVRTC")
+    def test_kernels_by_nvrtc(self):
+        """As a program has them made."""
+        status, log, code = compiled_by(nvrtc(), "sm_90")
+        self.assertEqual(status, 0, log)
+        self.assertIn(b"taut_sum_float32", code)
+        self.assertIn(b"taut_bit_xor_uint64", code)
+        spilled = re.findall(r"(\d+) bytes stack frame, (\d+) bytes spill stores", log)
+        self.assertTrue(spilled, log)
+        self.assertEqual(set(spilled), {("0", "0")})
+        # more, and a processor is not full with blocks of 256 threads
+        self.assertLessEqual(max(map(int, re.findall(r"Used (\d+) registers", log))), 32)
+
     @unittest.skipUnless(header(), "no header of CUDA")
     def test_interface(self):
         words = ["cc", "-std=gnu11", "-fsyntax-only", "-Werror", "-isystem", header()]
@@ -64,7 +108,7 @@ class Compiled(unittest.TestCase):
 
 
 if __name__ == "__main__":
-    if not NVCC and not header():
-        print("no nvcc and no cuda.h here")
+    if not NVCC and not nvrtc() and not header():
+        print("no nvcc, no NVRTC and no cuda.h here")
         sys.exit(77)
     unittest.main(verbosity=2)
