@@ -55,7 +55,8 @@ static struct answer own_answer(const struct tauti_form_comm *it)
 	if (devices == TAUTI_FORM_DEVICES_OTHER ||
 		(devices == TAUTI_FORM_DEVICES_CUDA && !tauti_form_gpu()))
 		return mine; /* nobody here knows its pointers */
-	mine.has_device = devices == TAUTI_FORM_DEVICES_CUDA;
+	mine.has_device = devices == TAUTI_FORM_DEVICES_CUDA &&
+		tauti_form_uses_devices();
 	pthread_mutex_lock(&tauti_mpi_form.lock);
 	mine.can = !tauti_form_open_taut(&err);
 	pthread_mutex_unlock(&tauti_mpi_form.lock);

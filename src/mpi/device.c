@@ -78,6 +78,14 @@ struct tauti_gpu *tauti_form_gpu(void)
 	return gpu;
 }
 
+bool tauti_form_uses_devices(void)
+{
+	struct tauti_gpu *gpu = tauti_form_gpu();
+	tauti_gpu_context context = NULL;
+
+	return gpu && !gpu->driver.context_current(&context);
+}
+
 /* --- places -------------------------------------------------------------------------------*/
 
 taut_status tauti_form_where(const struct tauti_form_call *call,

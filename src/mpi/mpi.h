@@ -348,6 +348,10 @@ enum tauti_form_devices tauti_form_devices(void);
 /* NULL: no driver of CUDA is loaded. It may come later; asking again costs little. */
 struct tauti_gpu *tauti_form_gpu(void);
 
+/* Whether the program, or a library of it, has begun to use CUDA, and could: that it is
+ * loaded says little, where MPI's own parts load it. */
+bool tauti_form_uses_devices(void);
+
 struct tauti_form_where { /* NULL: the host's memory */
 	tauti_gpu_context in, out;
 };

@@ -137,6 +137,13 @@ class Common:
         done = self.launch([self.program, "late"], "/dev/null", n=2)
         self.assertNotIn("are Taut's", done.stderr)
 
+    def test_a_driver_that_nobody_uses_leaves_the_host_its_rows(self):
+        env = {"IDLE": "1"}
+        done = self.launch([self.program, "idle_driver"], "taut", n=2, env=env)
+        self.assertEqual((done.returncode, done.stdout), (0, "idle_driver done\n"), done.stderr)
+        self.assertIn("are Taut's", done.stderr)
+        self.assertNotIn("a device's", done.stderr)
+
     def test_a_driver_that_comes_late(self):
         done = self.launch([self.late, "late"], "taut")
         self.assertEqual(done.stdout, "late done\n", done.stderr)
