@@ -3,7 +3,12 @@
  * The allocator's events name addresses. Sorted by (address, time), an event
  * that gives back belongs to the one before it that asked; where a recording
  * has no addresses, sizes stand for them, the newest block of a size going
- * first. */
+ * first.
+ *
+ * What was there before is known of devices alone. PyTorch counts the host's
+ * memory while a profiler runs: what is given back between two recordings stays
+ * in its total for good, and what came before is seen to go only where its
+ * address was given out while it counted. */
 #include <taut/memory.h>
 
 #include <stdlib.h>
@@ -205,6 +210,11 @@ static void add_block(const struct rank_events *r, const struct seen *s,
 			&block->to_at);
 }
 
+static bool came_before(const struct rank_events *r, const struct seen *s)
+{
+	return r->trace->memory[s->event].bytes < 0 && s->mate == TAUT_NONE;
+}
+
 /* Blocks, in the order of their first event; returns how many. */
 static uint32_t fill(const struct rank_events *r, struct taut_block *blocks,
 	struct taut_memory_rank *rank)
@@ -217,16 +227,17 @@ static uint32_t fill(const struct rank_events *r, struct taut_block *blocks,
 		const struct seen *s = &r->seen.data[i];
 		int64_t bytes = events[s->event].bytes;
 
+		rank->n_unasked += came_before(r, s);
+		if (came_before(r, s) && r->device < 0)
+			continue;
 		if (bytes > 0 || s->mate == TAUT_NONE)
 			add_block(r, s, &blocks[n++]);
-		if (bytes < 0 && s->mate == TAUT_NONE) {
-			unasked -= bytes;
-			rank->n_unasked++;
-		}
+		unasked -= came_before(r, s) ? bytes : 0;
 		now += bytes;
 		if (i == 0 || now > peak)
 			peak = now;
-		if (i == 0 && events[s->event].total >= bytes)
+		if (i == 0 && r->device >= 0 &&
+			events[s->event].total >= bytes)
 			base = events[s->event].total - bytes;
 	}
 	if (base < unasked) /* the input does not say, or says too little */

@@ -81,24 +81,44 @@ struct carry {
 	const struct taut_memory *from;
 	struct became became;
 	const double *scale;
+	const uint32_t *sum;
 	TAUT_VEC(struct taut_block) blocks;
 };
 
+/* Of n_to that give back, which one does what the k-th of n_from asked for:
+ * where these come in groups (done, and done again), each is a group's. */
+static uint32_t giver(uint32_t k, uint32_t n_from, uint32_t n_to)
+{
+	if (n_from > n_to && n_from % n_to == 0)
+		return k / (n_from / n_to);
+	return k < n_to ? k : n_to - 1;
+}
+
 static bool carry_block(struct carry *c, uint32_t index, uint32_t rank)
 {
-	struct taut_block b = c->from->blocks[index];
-	uint32_t from_at = 0, to_at = 0;
+	const struct taut_block *whole = &c->from->blocks[index];
+	struct taut_block b = *whole;
+	uint32_t from_at = 0, to_at = 0, sum_at = 0;
 	uint32_t n_from = copies(&c->became, b.from_op, rank, &from_at);
 	uint32_t n_to = copies(&c->became, b.to_op, rank, &to_at);
+	uint32_t n_sum = !c->sum ? 0 :
+		copies(&c->became, c->sum[index], rank, &sum_at);
 	bool before = b.from_op == TAUT_NONE;
 
 	if (c->scale)
 		b.bytes = tauti_block_bytes(&b, c->scale[index]);
 	for (uint32_t k = 0; k < (before ? 1 : n_from); k++) {
+		if (k && n_sum && c->sum[index] == whole->from_op)
+			continue;
 		if (!before)
 			b.from_op = c->became.is[from_at + k];
-		b.to_op = !n_to ? TAUT_NONE : c->became.is[to_at +
-			(k < n_to ? k : n_to - 1)];
+		b.to_op = !n_to ? TAUT_NONE :
+			c->became.is[to_at + giver(k, n_from, n_to)];
+		if (k && n_sum) {
+			b.to_op = c->became.is[sum_at +
+				giver(k, n_from, n_sum)];
+			b.to_at = 1;
+		}
 		if (!taut_vec_push(&c->blocks, b))
 			return false;
 	}
@@ -134,10 +154,11 @@ static bool publish(struct carry *c, struct owned_memory *owned)
 
 taut_status taut_memory_carry(const struct taut_memory *memory,
 	const struct taut_graph *graph, const uint32_t *like,
-	const uint32_t *rank_like, const double *scale,
+	const uint32_t *rank_like, const double *scale, const uint32_t *sum,
 	struct taut_memory **ret_memory, struct taut_error *reterr)
 {
-	struct carry c = { .from = memory, .scale = scale };
+	struct carry c = { .from = memory, .scale = scale,
+		.sum = sum };
 	struct owned_memory *owned = tauti_memory_new();
 	uint32_t n = graph->run->n_traces;
 	struct taut_memory_rank *ranks = owned ? TAUT_ARENA_ARRAY(

@@ -147,10 +147,10 @@ static void what_was_there_before(void **state)
 	struct job job = begin();
 
 	(void)state;
-	memory_event(&job.w, 10, 8, 0, 0, -1);
-	memory_event(&job.w, 20, 16, 0, 0, -1);
-	memory_event(&job.w, 30, -16, 0, 0, -1);
-	memory_event(&job.w, 120, -500, 0, 0, -1);
+	memory_event(&job.w, 10, 8, 0, 0, 0);
+	memory_event(&job.w, 20, 16, 0, 0, 0);
+	memory_event(&job.w, 30, -16, 0, 0, 0);
+	memory_event(&job.w, 120, -500, 0, 0, 0);
 	open_job(&job);
 	const struct taut_memory_rank *rank = &job.memory->ranks[0];
 
@@ -158,6 +158,28 @@ static void what_was_there_before(void **state)
 	assert_int_equal(rank->peak_bytes, 524);
 	assert_int_equal(rank->base_bytes, 0);
 	assert_int_equal(peak(&job, job.graph->start_ns, NULL).bytes, 524);
+	end(&job);
+}
+
+/* Of the host's memory that is not known: its total may hold what is long gone,
+ * and what is seen to go is by chance. */
+static void what_the_host_had_before(void **state)
+{
+	struct job job = begin();
+
+	(void)state;
+	memory_event(&job.w, 10, 8, 5008, 7, -1);
+	memory_event(&job.w, 20, -300, 4708, 9, -1);
+	memory_event(&job.w, 30, 16, 4724, 8, -1);
+	memory_event(&job.w, 120, -16, 4708, 8, -1);
+	open_job(&job);
+	const struct taut_memory_rank *rank = &job.memory->ranks[0];
+
+	assert_int_equal(job.memory->n_blocks, 2);
+	assert_int_equal(rank->n_unasked, 1);
+	assert_int_equal(rank->peak_bytes, 24);
+	assert_int_equal(rank->base_bytes, 0);
+	assert_int_equal(peak(&job, job.graph->start_ns, NULL).bytes, 24);
 	end(&job);
 }
 
@@ -186,6 +208,27 @@ static void nothing_recorded(void **state)
 	assert_int_equal(job.memory->ranks[0].peak_bytes, -1);
 	assert_int_equal(peak(&job, job.graph->start_ns, NULL).bytes, -1);
 	end(&job);
+}
+
+/* What a asked for the second time is gone when the second b is over. */
+static void sums_are_carried(const struct job *job,
+	const struct taut_graph *twice, const uint32_t *like)
+{
+	const uint32_t rank_like[] = { 0 };
+	uint32_t n = job->graph->n_ops, sum[] = { 0, TAUT_NONE };
+	struct taut_memory *carried;
+	struct taut_error err;
+
+	while (strcmp(op_name(job, sum[0]), "b"))
+		sum[0]++;
+	assert_int_equal(taut_memory_carry(job->memory, twice, like, rank_like,
+		NULL, sum, &carried, &err), 0);
+	assert_int_equal(carried->n_blocks, 4);
+	assert_int_equal(carried->blocks[0].to_op,
+		job->memory->blocks[0].to_op);
+	assert_int_equal(carried->blocks[1].to_op, sum[0] + n);
+	assert_true(carried->blocks[1].to_at == 1);
+	taut_memory_destroy(carried);
 }
 
 /* a, b and c twice over: each of the two has its own 40 of b, and what a asked
@@ -223,7 +266,7 @@ static void blocks_are_carried(void **state)
 	twice.lanes = lanes;
 	twice.lane_begin = lane_begin;
 	assert_int_equal(taut_memory_carry(job.memory, &twice, like, rank_like,
-		NULL, &carried, &err), 0);
+		NULL, NULL, &carried, &err), 0);
 	assert_int_equal(carried->n_blocks, 4);
 	assert_int_equal(carried->blocks[1].from_op,
 		carried->blocks[0].from_op + n);
@@ -234,11 +277,12 @@ static void blocks_are_carried(void **state)
 	assert_int_equal(top.bytes, 1140);
 	taut_memory_destroy(carried);
 	assert_int_equal(taut_memory_carry(job.memory, &twice, like, rank_like,
-		scale, &carried, &err), 0);
+		scale, NULL, &carried, &err), 0);
 	assert_int_equal(taut_memory_peaks(carried, start_ns, end_ns, NULL,
 		&top, &err), 0);
 	assert_int_equal(top.bytes, 1050);
 	taut_memory_destroy(carried);
+	sums_are_carried(&job, &twice, like);
 	end(&job);
 }
 
@@ -271,6 +315,7 @@ int main(void)
 		cmocka_unit_test(blocks_are_paired),
 		cmocka_unit_test(a_peak_follows_the_times),
 		cmocka_unit_test(what_was_there_before),
+		cmocka_unit_test(what_the_host_had_before),
 		cmocka_unit_test(the_device_is_chosen),
 		cmocka_unit_test(nothing_recorded),
 		cmocka_unit_test(blocks_are_carried),

@@ -76,8 +76,12 @@ static void find_spans(struct accumulator *a, uint32_t lane)
 	}
 }
 
-static void weigh(struct accumulator *a, const struct taut_op *op)
+/* What changes before this one put in, as a forward pass done again, tells
+ * nothing of the recording. */
+static void weigh(struct accumulator *a, uint32_t i, const struct taut_op *op)
 {
+	if (op->like != i)
+		return;
 	a->backward_ns += op->dur_ns;
 	if (tauti_op_phase(a->w, op) == TAUTI_PHASE_FORWARD)
 		a->mixed_ns += op->dur_ns;
@@ -99,7 +103,7 @@ static taut_status add_range(struct accumulator *a, uint32_t from, uint32_t to,
 			!tauti_picked(a->skip, &op) &&
 			tauti_op_phase(a->w, &op) != TAUTI_PHASE_OPTIMIZER) {
 			if (!later)
-				weigh(a, &op);
+				weigh(a, i, &op);
 			status = tauti_repeat_add(
 				&a->repeat, i, place, later, a->err);
 		}
@@ -240,6 +244,8 @@ static taut_status copy_all(struct accumulator *a,
 		status = tauti_repeat_copy(&a->repeat, a->err);
 	if (!status)
 		status = tauti_repeat_close(&a->repeat, a->err);
+	if (!status)
+		status = tauti_sum_gradients(a->w, a->err);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(a->w->edit); r++)
 		if (taut_edit_has_rank(a->w->edit, r))
 			status = load_more(a, r);

@@ -9,16 +9,23 @@ static const struct taut_parameter parameters[] = {
 	{ "", "fused", "fused", "with the layers around it" },
 };
 
+/* A module may be called by all that it holds (ConvBNReLU): its operators tell. */
+static bool is_of_class(const char *name, enum tauti_kernel_class class)
+{
+	return strncmp(name, "nn.Module: ", 11) &&
+		tauti_kernel_class(name) == class;
+}
+
 static bool is_norm(const void *context, const char *name)
 {
 	(void)context;
-	return tauti_kernel_class(name) == TAUTI_KERNEL_NORM;
+	return is_of_class(name, TAUTI_KERNEL_NORM);
 }
 
 static bool is_activation(const void *context, const char *name)
 {
 	(void)context;
-	return tauti_kernel_class(name) == TAUTI_KERNEL_ACTIVATION;
+	return is_of_class(name, TAUTI_KERNEL_ACTIVATION);
 }
 
 /* Where there is a device, its part alone. */

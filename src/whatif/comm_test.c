@@ -353,6 +353,27 @@ static void test_servers(void **state)
 	refuse(&job, "server=0", "server");
 }
 
+/* Two ranks share a host's link: 2 S each way, and a ring of two moves S. */
+static void test_servers_of_shared_hosts(void **state)
+{
+	(void)state;
+	expect(&usual, "world=4,hosts=2", "server=4,at=own,sum=1000",
+		20 + 2 * 40 + 2, 2 * (1 - 2));
+}
+
+/* What a server adds up takes as long, whatever the link. */
+static void test_servers_and_links(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 4;
+	expect(&job, "link=4x", "server=1,at=own,sum=0.1",
+		20 + 2 * 80 + 2, 2 / 3.0);
+	expect(&job, "server=1,at=own,sum=0.1", "link=4x",
+		20 + 2 * 80 + 2, 2 / 3.0);
+}
+
 static void test_pieces(void **state)
 {
 	(void)state;
@@ -508,6 +529,8 @@ int main(void)
 		cmocka_unit_test(test_halves),
 		cmocka_unit_test(test_compression_of_more_ranks),
 		cmocka_unit_test(test_servers),
+		cmocka_unit_test(test_servers_of_shared_hosts),
+		cmocka_unit_test(test_servers_and_links),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_undo_leaves_nothing),
 		cmocka_unit_test(test_no_memory),

@@ -150,6 +150,15 @@ static void assert_near(double a, double b)
 		fail_msg("%.4f is not %.4f", a, b);
 }
 
+static void either_order(const struct job *j, const char *a, const char *b,
+	double ms)
+{
+	const char *const one[] = { a, b }, *const other[] = { b, a };
+
+	assert_near(step_with(j, one, 2), ms);
+	assert_near(step_with(j, other, 2), ms);
+}
+
 static void assert_close(double a, double b) /* to 10 ns */
 {
 	if (fabs(a - b) > 1e-5)
@@ -425,8 +434,9 @@ static void test_accumulate_on_a_device(void **state)
 }
 
 /* Ten launches of 10 for kernels of 1, then an update, and the host waits: each
- * kernel begins 2 after its launch. */
-static void host_bound_step(struct wt *w, int step, double at)
+ * kernel begins 2 after its launch. Those of the forward pass have a name. */
+static void host_bound_step(
+	struct wt *w, int step, double at, const char *forward)
 {
 	char name[32], seq[64];
 	int c = 100 * step;
@@ -438,7 +448,8 @@ static void host_bound_step(struct wt *w, int step, double at)
 	event(w, "cpu_op", "autograd::engine::evaluate_function: "
 		"AddmmBackward0", 10, at + 50, 50, seq);
 	for (int i = 0; i < 10; i++)
-		wt_kernel(w, "gemm", 10, 10, (at + 10 * i) * 1e3, 10e3, 7,
+		wt_kernel(w, i < 5 ? forward : "gemm", 10, 10,
+			(at + 10 * i) * 1e3, 10e3, 7,
 			(at + 10 * i + 2) * 1e3, 1e3, c + 1 + i);
 	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 100,
 		10, "");
@@ -447,15 +458,33 @@ static void host_bound_step(struct wt *w, int step, double at)
 	event(w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 110, 3, "");
 }
 
-static void test_graphs(void **state)
+static struct job host_bound_job(const char *forward)
 {
 	struct job j = { .w = wt_begin() };
 
-	(void)state;
 	wt_rank(&j.w, 0);
 	for (int s = 0; s < 4; s++)
-		host_bound_step(&j.w, s, 113.0 * s);
+		host_bound_step(&j.w, s, 113.0 * s, forward);
 	open_job(&j);
+	return j;
+}
+
+/* Four launches of five are gone, in each micro-batch. */
+static void test_fused_launches(void **state)
+{
+	struct job j = host_bound_job("vectorized_elementwise_kernel");
+
+	(void)state;
+	assert_near(with(&j, "fuse"), 113 - 40);
+	either_order(&j, "fuse", "accumulate=2", 113 - 40 + 100 - 40);
+	close_job(&j);
+}
+
+static void test_graphs(void **state)
+{
+	struct job j = host_bound_job("gemm");
+
+	(void)state;
 	assert_near(step_with(&j, NULL, 0), 113);
 	/* Two launches of 0.012 and the kernels behind each other, from 2 on. */
 	assert_near(with(&j, "graphs"), 2 + 10 + 10.99 + 0.01);
@@ -503,7 +532,9 @@ static struct job block_job(void)
 
 static void test_blocks(void **state)
 {
+	static const char *const encoded[] = { "gist", "batch=2x" };
 	struct job j = block_job();
+	double twice;
 
 	(void)state;
 	assert_near(step_with(&j, NULL, 0), 500);
@@ -513,6 +544,55 @@ static void test_blocks(void **state)
 	assert_near(with(&j, "gist"), 500 + 3 * (10 + 20));
 	assert_near(with(&j, "gist,cost=2x"), 500 + 2 * 3 * (10 + 20));
 	refuses(&j, "recompute=conv*", "module");
+	/* what is made again is encoded once */
+	either_order(&j, "recompute=nn.Module: block*", "gist",
+		650 + 3 * (10 + 20));
+	either_order(&j, "recompute=nn.Module: block1", "gist",
+		550 + 3 * (10 + 20));
+	/* nearly twice as much to encode in a batch of twice as many */
+	twice = step_with(&j, encoded, 2);
+	assert_true(twice > with(&j, "batch=2x") + 1.9 * 3 * (10 + 20));
+	either_order(&j, "batch=2x", "gist", twice);
+	/* two forward passes and a backward pass more */
+	either_order(&j, "recompute=nn.Module: block*", "accumulate=2",
+		650 + 2 * 150 + 300);
+	close_job(&j);
+}
+
+/* A module is called by all that it holds: convolution 100, normalisation 40,
+ * activation 10 forward, 100, 80 and 20 backward, 50 of an update. */
+static void named_step(struct wt *w, int step, double at)
+{
+	char name[32], seq[64];
+
+	snprintf(name, sizeof name, "ProfilerStep#%d", step);
+	snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + step);
+	event(w, "user_annotation", name, 10, at, 400, "");
+	event(w, "user_annotation", "nn.Module: ConvBNReLU_0", 10, at, 150,
+		"");
+	event(w, "cpu_op", "aten::conv2d", 10, at, 100, seq);
+	event(w, "cpu_op", "aten::batch_norm", 10, at + 100, 40, seq);
+	event(w, "cpu_op", "aten::relu", 10, at + 140, 10, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"ReluBackward0", 10, at + 150, 20, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"NativeBatchNormBackward0", 10, at + 170, 80, seq);
+	event(w, "cpu_op", "autograd::engine::evaluate_function: "
+		"ConvolutionBackward0", 10, at + 250, 100, seq);
+	event(w, "user_annotation", "Optimizer.step#SGD.step", 10, at + 350,
+		50, "");
+}
+
+static void test_names_of_modules(void **state)
+{
+	struct job j = { .w = wt_begin() };
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++)
+		named_step(&j.w, s, 400.0 * s);
+	open_job(&j);
+	assert_near(with(&j, "batchnorm"), 400 - (20 + 10 + 40 + 20));
 	close_job(&j);
 }
 
@@ -692,8 +772,10 @@ int main(void)
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_host_ahead),
 		cmocka_unit_test(test_accumulate_on_a_device),
+		cmocka_unit_test(test_fused_launches),
 		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_names_of_modules),
 		cmocka_unit_test(test_offload),
 		cmocka_unit_test(test_undo),
 		cmocka_unit_test(test_no_memory),

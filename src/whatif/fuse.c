@@ -12,7 +12,6 @@ static const struct taut_parameter parameters[] = {
 struct fuser {
 	struct tauti_whatif *w;
 	struct taut_error *err;
-	uint32_t *launcher;
 	double rest;   /* of what the others of a chain take */
 	uint32_t head; /* of the chain at hand; TAUT_NONE */
 	int64_t longest_ns, sum_ns;
@@ -44,19 +43,24 @@ static bool is_waited_for(const struct tauti_whatif *w, uint32_t op)
 	return n > 0;
 }
 
+static void see_launch(void *context, struct taut_wait wait)
+{
+	if ((wait.kind & ~TAUT_EDGE_FROM_START) == TAUT_EDGE_LAUNCH)
+		*(uint32_t *)context = wait.op;
+}
+
 /* Adds a kernel to the chain at hand; its launch is gone. */
 static taut_status join(struct fuser *f, uint32_t i, const struct taut_op *op)
 {
-	uint32_t by = op->like == TAUT_NONE ? TAUT_NONE :
-		f->launcher[op->like];
+	uint32_t by = TAUT_NONE;
 	struct taut_op call;
 	taut_status status = TAUT_OK;
 
 	f->sum_ns += op->dur_ns;
 	if (op->dur_ns > f->longest_ns)
 		f->longest_ns = op->dur_ns;
-	if (op->like == i && by != TAUT_NONE &&
-		taut_edit_op(f->w->edit, by, &call))
+	taut_edit_each_in(f->w->edit, i, see_launch, &by);
+	if (by != TAUT_NONE && taut_edit_op(f->w->edit, by, &call))
 		status = taut_edit_set_dur(f->w->edit, by, 0, f->err);
 	f->n_fused++;
 	return status ? status : tauti_vanish(f->w, i, op, f->err);
@@ -117,7 +121,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 {
 	struct fuser f = { .w = w, .err = err,
 		.rest = tauti_range(w, 0, 0.15, 0.6) };
-	taut_status status = tauti_launchers(w, &f.launcher, err);
+	taut_status status = TAUT_OK;
 
 	for (uint32_t l = 0; !status && l < taut_edit_lanes(w->edit); l++)
 		if (taut_edit_lane(w->edit, l).kind == TAUT_LANE_STREAM)

@@ -2,6 +2,9 @@
  * of the forward pass stands a kernel that encodes, before its gradient one
  * that decodes; each is one pass over as much data, or somewhat less.
  *
+ * In a module that is done again (recompute) nothing is kept of the first time,
+ * and what is made the second time is encoded.
+ *
  * Where allocations were recorded, a block that an activation made for the
  * backward pass is as large as it was until it is encoded, and again from where
  * it is decoded. An activation in place makes nothing: of it, that is the block
@@ -29,6 +32,7 @@ struct encoder {
 	struct tauti_whatif *w;
 	struct taut_error *err;
 	double cost, left;
+	struct tauti_rounds rounds;
 	uint32_t n_forward, n_backward;
 	/* By op of the graph: part of an operator that is an activation; of one
 	 * that is in place. */
@@ -49,6 +53,7 @@ static bool is_activation(const struct tauti_whatif *w, const struct taut_op *op
 			op->name)) == TAUTI_KERNEL_ACTIVATION;
 }
 
+/* Of what is made again the last one alone is kept, and so encoded. */
 static taut_status insert(struct encoder *e, uint32_t i,
 	const struct taut_op *op)
 {
@@ -59,7 +64,8 @@ static taut_status insert(struct encoder *e, uint32_t i,
 		.like = TAUT_NONE };
 	uint32_t at;
 
-	if (!forward && tauti_op_phase(e->w, op) != TAUTI_PHASE_BACKWARD)
+	if (forward ? tauti_rounds_left(&e->rounds, op) > 0 :
+		tauti_op_phase(e->w, op) != TAUTI_PHASE_BACKWARD)
 		return TAUT_OK;
 	e->n_forward += forward;
 	e->n_backward += !forward;
@@ -68,18 +74,27 @@ static taut_status insert(struct encoder *e, uint32_t i,
 		forward ? "encode" : "decode", &at, e->err);
 }
 
-static taut_status insert_all(struct encoder *e, const struct tauti_change *c)
+static taut_status insert_lane(struct encoder *e, uint32_t lane)
 {
-	uint32_t n = taut_edit_ops(e->w->edit);
 	taut_status status = TAUT_OK;
 
-	for (uint32_t i = 0; !status && i < n; i++) {
+	for (uint32_t i = taut_edit_first(e->w->edit, lane);
+		!status && i != TAUT_NONE; i = taut_edit_next(e->w->edit, i)) {
 		struct taut_op op;
 
 		if (taut_edit_op(e->w->edit, i, &op) &&
 			is_activation(e->w, &op))
 			status = insert(e, i, &op);
 	}
+	return status;
+}
+
+static taut_status insert_all(struct encoder *e, const struct tauti_change *c)
+{
+	taut_status status = tauti_rounds_begin(e->w, &e->rounds, e->err);
+
+	for (uint32_t l = 0; !status && l < taut_edit_lanes(e->w->edit); l++)
+		status = insert_lane(e, l);
 	if (!status && !e->n_forward)
 		status = taut_error_set(e->err, TAUT_EINVAL, -1, "%s: the "
 			"recording has no ReLU in a forward pass whose output "
@@ -259,7 +274,8 @@ const struct tauti_transformation tauti_whatif_gist = {
 		.summary = "activations are kept encoded",
 		.assumption = "encoding and decoding are one pass each over an "
 			"activation's data, right behind it and right before "
-			"its gradient",
+			"its gradient; what a module computes again is encoded "
+			"the last time alone",
 		.source = "Gist (ISCA'18), as expressed in Daydream (ATC'20): "
 			"insert",
 		.parameters = parameters,

@@ -232,6 +232,19 @@ static bool is_as_large(const struct taut_operand *o, int64_t bytes)
 		(double)bytes == 512 * ceil(four / 512);
 }
 
+/* Recurrent layers have their weights in another layout, whose rows may be longer
+ * by some lines of a cache. */
+static bool is_layout_of(const struct taut_opwork *work,
+	const struct taut_operand *o, int64_t bytes)
+{
+	double is = TAUT_ELEMENT_BYTES * o->elements;
+
+	return work->kind == TAUT_OPWORK_RECURRENT &&
+		(o->role == TAUT_ROLE_WEIGHT ||
+		o->role == TAUT_ROLE_WEIGHT_OUT) && (double)bytes >= is &&
+		(double)bytes <= is * 17 / 16;
+}
+
 bool tauti_growth_is_fixed(const struct tauti_whatif *w,
 	const struct tauti_growth *growth, uint32_t op, int64_t bytes)
 {
@@ -248,6 +261,7 @@ bool tauti_growth_is_fixed(const struct tauti_whatif *w,
 		return false;
 	work = &growth->rooflines->rows[row].work;
 	for (uint32_t i = 0; i < work->n_operands; i++) {
+		fixed |= is_layout_of(work, &work->operands[i], bytes);
 		if (!is_as_large(&work->operands[i], bytes))
 			continue;
 		if (growth->grows[row] >> i & 1)

@@ -18,7 +18,8 @@ taut_status tauti_growth_find(struct tauti_whatif *w, double factor,
 	struct tauti_growth *ret_growth, struct taut_error *err);
 /* Is a block of so many bytes, asked for in an operation of the graph, as large
  * whatever the batch? It is one of the operator's operands (elements of 2 or 4
- * bytes, perhaps rounded up to 512), and none that grows is as large. */
+ * bytes, perhaps rounded up to 512; of a recurrent layer's weights with rows that
+ * are somewhat longer), and none that grows is as large. */
 bool tauti_growth_is_fixed(const struct tauti_whatif *w,
 	const struct tauti_growth *growth, uint32_t op, int64_t bytes);
 void tauti_growth_end(struct tauti_growth *growth); /* all zero is fine */

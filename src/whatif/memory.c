@@ -5,6 +5,7 @@
 
 #include "whatif/compute.h"
 #include "whatif/ddp.h"
+#include "whatif/parts.h"
 #include "whatif/predict.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -117,6 +118,28 @@ static bool is_accumulate(const void *context, const char *name)
 	return strstr(name, "AccumulateGrad") != NULL;
 }
 
+/* So large, or up to a sixteenth larger: rows of another layout may be longer, by
+ * some lines of a cache. */
+static bool is_layout_of(const mades *gradients, const struct made *made)
+{
+	size_t lo = 0, hi = gradients->count;
+	const struct made *is;
+
+	while (lo < hi) { /* the first that comes behind */
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (by_node(&gradients->data[mid], made) <= 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	if (!lo)
+		return false;
+	is = &gradients->data[lo - 1];
+	return is->trace == made->trace && is->node == made->node &&
+		made->bytes - is->bytes <= is->bytes / 16;
+}
+
 /* Of what backward makes and frees: a gradient of weights that was put
  * elsewhere, as into a bucket, and so freed by AccumulateGrad; or what its node
  * made beside it in its size, as another layout of it. */
@@ -126,8 +149,7 @@ static bool is_of_weights(const struct tauti_whatif *w, const mades *gradients,
 	struct made made;
 
 	return (b->to_op != TAUT_NONE && puts[b->to_op]) ||
-		(gradients->count && node_of(w, b, &made) && bsearch(&made,
-		gradients->data, gradients->count, sizeof made, by_node));
+		(node_of(w, b, &made) && is_layout_of(gradients, &made));
 }
 
 static bool grows(const struct tauti_whatif *w, const mades *gradients,
@@ -165,94 +187,43 @@ taut_status tauti_scale_samples(
 	return status;
 }
 
-/* --- blocks in parts -------------------------------------------------------------- */
+/* --- micro-batches ---------------------------------------------------------------- */
 
-taut_status tauti_split_block(struct tauti_whatif *w, uint32_t block,
-	struct tauti_split at, struct taut_error *err)
+/* Where AccumulateGrad puts what was asked for in this operation: the first one
+ * behind it, or itself. TAUT_NONE: none in its step. */
+static uint32_t put_behind(const struct tauti_whatif *w, const uint8_t *puts,
+	uint32_t op)
 {
-	uint32_t n = w->memory->n_blocks;
+	const struct taut_graph *g = w->graph;
+	uint32_t end = g->lane_begin[g->lane[op] + 1];
+	uint32_t step = w->job->step_of[op];
 
-	if (!w->splits) {
-		w->splits = TAUT_ARENA_ARRAY(
-			w->arena, struct tauti_split, n + 1);
-		if (!w->splits)
-			return no_memory(err);
-		memset(w->splits, 0xff, (n + 1) * sizeof *w->splits);
-	}
-	w->splits[block] = at;
-	return TAUT_OK;
+	while (op < end && w->job->step_of[op] == step && !puts[op])
+		op++;
+	return op < end && w->job->step_of[op] == step ? op : TAUT_NONE;
 }
 
-/* The recording's blocks with those that are split in two times, and in two
- * parts where a share of them stays. */
-struct parts {
-	struct taut_memory memory;
-	struct taut_block *blocks;
-	struct taut_memory_rank *ranks;
-	double *scale;
-};
-
-static void parts_fini(struct parts *p)
+taut_status tauti_sum_gradients(struct tauti_whatif *w, struct taut_error *err)
 {
-	free(p->blocks);
-	free(p->ranks);
-	free(p->scale);
-}
+	uint32_t n = w->memory ? w->memory->n_blocks : 0;
+	uint8_t *puts;
+	taut_status status;
 
-static void add_part(struct parts *p, const struct taut_block *b, double scale)
-{
-	p->scale[p->memory.n_blocks] = scale;
-	p->blocks[p->memory.n_blocks++] = *b;
-}
-
-static void split(struct parts *p, const struct taut_block *whole,
-	const struct tauti_split *at, double scale)
-{
-	struct taut_block until = *whole, again = *whole;
-
-	until.to_op = at->until_op;
-	until.to_at = 1;
-	again.from_op = at->again_op;
-	again.from_at = 0;
-	add_part(p, &until, scale * at->share);
-	add_part(p, &again, scale * at->share);
-	if (at->share < 1)
-		add_part(p, whole, scale * (1 - at->share));
-}
-
-static void split_rank(struct parts *p, const struct tauti_whatif *w,
-	const struct taut_memory_rank *from, struct taut_memory_rank *to)
-{
-	*to = *from;
-	to->first_block = p->memory.n_blocks;
-	for (uint32_t i = from->first_block;
-		i < from->first_block + from->n_blocks; i++) {
+	if (!w->memory)
+		return TAUT_OK;
+	w->sums = TAUT_ARENA_ARRAY(w->arena, uint32_t, (size_t)n + 1);
+	if (!w->sums)
+		return no_memory(err);
+	status = tauti_pick(w, is_accumulate, NULL, &puts, err);
+	for (uint32_t i = 0; !status && i < n; i++) {
 		const struct taut_block *b = &w->memory->blocks[i];
 
-		if (w->splits && w->splits[i].until_op != TAUT_NONE)
-			split(p, b, &w->splits[i], w->block_scale[i]);
-		else
-			add_part(p, b, w->block_scale[i]);
+		w->sums[i] = is_in(w->job, b->from_op,
+			1 << TAUTI_PHASE_BACKWARD) &&
+			outlives_backward(w->job, b) ?
+			put_behind(w, puts, b->from_op) : TAUT_NONE;
 	}
-	to->n_blocks = p->memory.n_blocks - to->first_block;
-}
-
-static taut_status split_all(struct parts *p, const struct tauti_whatif *w,
-	struct taut_error *err)
-{
-	size_t most = 3 * (size_t)w->memory->n_blocks + 1;
-	uint32_t n = w->graph->run->n_traces;
-
-	p->blocks = malloc(most * sizeof *p->blocks);
-	p->scale = malloc(most * sizeof *p->scale);
-	p->ranks = malloc(((size_t)n + 1) * sizeof *p->ranks);
-	if (!p->blocks || !p->scale || !p->ranks)
-		return no_memory(err);
-	p->memory = (struct taut_memory){ .graph = w->graph,
-		.blocks = p->blocks, .ranks = p->ranks };
-	for (uint32_t i = 0; i < n; i++)
-		split_rank(p, w, &w->memory->ranks[i], &p->ranks[i]);
-	return TAUT_OK;
+	return status;
 }
 
 /* --- the changed job -------------------------------------------------------------- */
@@ -345,7 +316,7 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 	const struct tauti_whatif *w = &p->w;
 	struct taut_memory *carried = NULL;
 	struct likes likes = { 0 };
-	struct parts parts = { .blocks = NULL };
+	struct tauti_parts parts = { .ranks = NULL };
 	taut_status status;
 
 	out->memory_before = out->memory_after = -1;
@@ -356,15 +327,16 @@ taut_status tauti_memory_predict(const struct tauti_predictor *p,
 			out->memory_before = w->memory->ranks[i].peak_bytes;
 	status = find_likes(&likes, w->edit, outcome, err);
 	if (!status)
-		status = split_all(&parts, w, err);
+		status = tauti_parts_make(w, &parts, err);
 	if (!status)
 		status = taut_memory_carry(&parts.memory, outcome->graph,
-			likes.op, likes.rank, parts.scale, &carried, err);
+			likes.op, likes.rank, parts.scale.data, parts.sum.data,
+			&carried, err);
 	if (!status)
 		status = find_peaks(
 			w, &likes, carried, outcome, arena, out, err);
 	taut_memory_destroy(carried);
 	likes_fini(&likes);
-	parts_fini(&parts);
+	tauti_parts_fini(&parts);
 	return status;
 }

@@ -2,7 +2,7 @@
  * come back before their backward pass, on a stream of their own.
  *
  * What is moved is cut into as many pieces as there are matrix products in the
- * forward pass of a step. Piece i goes out when product i is done. Backward
+ * forward pass of a micro-batch. Piece i goes out when product i is done. Backward
  * takes them in reverse; each is fetched when the backward pass has used the
  * piece two before it, and the kernel at its place waits for it.
  *
@@ -10,7 +10,8 @@
  * keeps for the backward pass moves: with the piece of the first product that may
  * read it, launched after it was asked for, and not the one that makes it. Its
  * memory is free as an allocator counts, which follows the host: from when the
- * host has launched that product to when it asks for the piece again. */
+ * host has launched that product to when it asks for the piece again. What a
+ * module makes again (recompute) is not kept, and so not moved. */
 #include <stdlib.h>
 
 #include "whatif/kernels.h"
@@ -19,7 +20,8 @@
 enum { BYTES, RATE };
 
 static const struct taut_parameter parameters[] = {
-	{ "", "BYTES", NULL, "of activations moved a rank and step: 4GB" },
+	{ "", "BYTES", NULL, "of activations moved a rank and micro-batch: "
+		"4GB" },
 	{ "rate", "RATE", "96gbit", "of the way between device and host" },
 };
 
@@ -28,14 +30,17 @@ enum { AHEAD = 2 }; /* pieces that come in before they are wanted */
 struct mover {
 	struct tauti_whatif *w;
 	struct taut_error *err;
-	double bytes;      /* of a step */
-	int64_t whole_ns;  /* for all of a step's pieces one way */
+	double bytes;      /* of a micro-batch */
+	int64_t whole_ns;  /* for all of its pieces one way */
 	uint32_t stream, last;
-	TAUT_VEC(uint32_t) forward, backward; /* kernels of a step */
+	struct tauti_rounds rounds;
+	TAUT_VEC(uint32_t) forward, backward; /* kernels of a micro-batch */
 	uint32_t n_steps;
 	/* By op of the graph; NULL: memory is not told. */
 	uint32_t *launcher;
 	uint8_t *in_product; /* a part of a product's operator */
+	uint8_t *is_done;    /* the first of a forward pass, whose blocks have
+	                        their gaps */
 	tauti_kept_list kept; /* of the rank */
 	double kept_bytes, moved_bytes; /* of the step that keeps most */
 };
@@ -154,7 +159,8 @@ static taut_status free_memory(struct mover *m, uint32_t step)
 	for (size_t i = 0; !status && i < m->kept.count; i++) {
 		const struct tauti_kept *k = &m->kept.data[i];
 		bool freed = false;
-		uint32_t piece = k->step == step ? piece_of(m, k) : TAUT_NONE;
+		uint32_t piece = k->step == step && k->bytes > 0 ?
+			piece_of(m, k) : TAUT_NONE;
 
 		if (piece == TAUT_NONE)
 			continue;
@@ -191,7 +197,20 @@ static taut_status say_memory(struct mover *m, const char *text)
 
 /* --- steps ------------------------------------------------------------------------- */
 
-static taut_status move_step(struct mover *m, uint32_t step)
+/* Copies of a rank, or of a micro-batch, have the recording's blocks. */
+static taut_status free_once(struct mover *m, uint32_t step)
+{
+	struct taut_op op;
+
+	if (!taut_edit_op(m->w->edit, m->forward.data[0], &op) ||
+		m->is_done[op.like])
+		return TAUT_OK;
+	m->is_done[op.like] = 1;
+	return free_memory(m, step);
+}
+
+/* A micro-batch of a step. */
+static taut_status move_part(struct mover *m, uint32_t step)
 {
 	taut_status status = TAUT_OK;
 
@@ -199,7 +218,7 @@ static taut_status move_step(struct mover *m, uint32_t step)
 		m->n_steps++;
 		status = put_copies(m);
 		if (!status)
-			status = free_memory(m, step);
+			status = free_once(m, step);
 	}
 	taut_vec_clear(&m->forward);
 	taut_vec_clear(&m->backward);
@@ -229,14 +248,34 @@ static uint32_t busiest(const struct tauti_whatif *w, uint32_t rank)
 	return best;
 }
 
-static bool keep(struct mover *m, uint32_t i, const struct taut_op *op)
+/* A product of the forward pass; what a module makes again (recompute) is there
+ * when it is wanted. */
+static bool is_forward(struct mover *m, const struct taut_op *op)
 {
-	enum tauti_phase phase = tauti_op_phase(m->w, op);
+	const struct tauti_again *again = m->w->again;
 
-	if (op->kind == TAUT_OP_KERNEL && phase == TAUTI_PHASE_BACKWARD)
-		return taut_vec_push(&m->backward, i);
-	return phase != TAUTI_PHASE_FORWARD || !is_product(m->w, op) ||
-		taut_vec_push(&m->forward, i);
+	return tauti_op_phase(m->w, op) == TAUTI_PHASE_FORWARD &&
+		is_product(m->w, op) && tauti_rounds_left(&m->rounds, op) ==
+		(again ? again[op->like].times : 0);
+}
+
+/* Behind a backward pass a forward pass is the next micro-batch's. */
+static taut_status see_op(struct mover *m, uint32_t i, const struct taut_op *op,
+	uint32_t *step)
+{
+	uint32_t is = tauti_op_step(m->w, op);
+	bool forward = is_forward(m, op), ok = true;
+	taut_status status = TAUT_OK;
+
+	if (is != *step || (forward && m->backward.count))
+		status = move_part(m, *step);
+	*step = is;
+	if (is != TAUT_NONE && forward)
+		ok = taut_vec_push(&m->forward, i);
+	else if (is != TAUT_NONE && op->kind == TAUT_OP_KERNEL &&
+		tauti_op_phase(m->w, op) == TAUTI_PHASE_BACKWARD)
+		ok = taut_vec_push(&m->backward, i);
+	return status || ok ? status : tauti_no_memory(m->err, "copies");
 }
 
 static taut_status move_rank(struct mover *m, uint32_t rank)
@@ -258,15 +297,10 @@ static taut_status move_rank(struct mover *m, uint32_t rank)
 		!status && i != TAUT_NONE; i = taut_edit_next(m->w->edit, i)) {
 		struct taut_op op;
 
-		if (!taut_edit_op(m->w->edit, i, &op))
-			continue;
-		if (tauti_op_step(m->w, &op) != step)
-			status = move_step(m, step);
-		step = tauti_op_step(m->w, &op);
-		if (!status && step != TAUT_NONE && !keep(m, i, &op))
-			status = tauti_no_memory(m->err, "copies");
+		if (taut_edit_op(m->w->edit, i, &op) && op.like != TAUT_NONE)
+			status = see_op(m, i, &op, &step);
 	}
-	return status ? status : move_step(m, step);
+	return status ? status : move_part(m, step);
 }
 
 static taut_status read_times(struct mover *m, const struct tauti_change *c)
@@ -285,8 +319,14 @@ static taut_status read_times(struct mover *m, const struct tauti_change *c)
 	if (!status && (is_factor || rate <= 0))
 		status = tauti_param_wrong(c, RATE, "a rate, like 96gbit", err);
 	if (!status)
+		status = tauti_rounds_begin(m->w, &m->rounds, err);
+	if (!status)
 		m->whole_ns = tauti_ns(m->bytes * 8e9 / rate *
 			tauti_range(m->w, 0.9, 1, 1.25));
+	m->is_done = TAUT_ARENA_ARRAY(m->w->arena, uint8_t,
+		(size_t)m->w->graph->n_ops + 1);
+	if (!status && !m->is_done)
+		status = tauti_no_memory(err, "steps");
 	if (!status && m->w->memory)
 		status = tauti_launchers(m->w, &m->launcher, err);
 	if (!status && m->w->memory)
@@ -323,6 +363,7 @@ const struct tauti_transformation tauti_whatif_offload = {
 		.summary = "activations go to the host and come back (vDNN)",
 		.assumption = "they are spread evenly over the matrix products "
 			"of the forward pass, and of each the same share moves; "
+			"what a module computes again does not move; "
 			"copies have a stream and the way to the host to "
 			"themselves",
 		.source = "vDNN (MICRO'16), as expressed in Daydream "

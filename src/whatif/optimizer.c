@@ -111,8 +111,9 @@ const struct tauti_transformation tauti_whatif_optimizer = {
 		.name = "optimizer", .group = "compute",
 		.summary = "the update of the weights fused, or free",
 		.assumption = "a fused update takes no longer than its kernels "
-			"did together; on a host it makes 0.6 of their passes "
-			"over memory, and no calls",
+			"did together, and a tenth of the host's time is left; "
+			"on a host it makes 0.6 of their passes over memory, "
+			"and no calls",
 		.source = "Daydream (ATC'20): FusedAdam",
 		.parameters = parameters,
 		.n_parameters = sizeof parameters / sizeof *parameters,

@@ -71,6 +71,8 @@ static taut_status read_changes(struct work *k, const char *const *texts,
 	for (size_t i = 0; !status && i < n; i++)
 		status = tauti_change_read(
 			texts[i], k->out->arena, &changes[i], k->err);
+	if (!status)
+		tauti_stack_sort(changes, n);
 	k->changes = changes;
 	k->n_changes = n;
 	return status;

@@ -41,6 +41,9 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 	struct taut_error *err);
 void tauti_predictor_fini(struct tauti_predictor *p);
 
+/* Into the order in which they are laid (stack.c). */
+void tauti_stack_sort(struct tauti_change *changes, size_t n);
+
 /* Changes, built graph, sharing, replay, step. On failure there is nothing to
  * fini. */
 taut_status tauti_scenario_run(struct tauti_predictor *p,

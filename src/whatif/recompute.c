@@ -202,7 +202,11 @@ static taut_status read_all(struct checkpointer *c)
 	}
 	c->first_back = filled(c->w->arena, c->pieces.count);
 	c->place = filled(c->w->arena, c->pieces.count);
-	return c->first_back && c->place ? TAUT_OK : no_memory(c->err);
+	if (!c->w->again)
+		c->w->again = TAUT_ARENA_ARRAY(c->w->arena,
+			struct tauti_again, (size_t)g->n_ops + 1);
+	return c->first_back && c->place && c->w->again ? TAUT_OK :
+		no_memory(c->err);
 }
 
 /* --- copies --------------------------------------------------------------------------- */
@@ -262,6 +266,9 @@ static taut_status collect_lane(struct checkpointer *c, uint32_t lane)
 		if (status || c->place[piece] == TAUT_NONE)
 			continue;
 		c->again_ns += op.dur_ns;
+		c->w->again[i].times++;
+		c->w->again[i].elsewhere |=
+			c->repeat.places.data[c->place[piece]].lane != lane;
 		status = tauti_repeat_add(
 			&c->repeat, i, c->place[piece], false, c->err);
 	}
@@ -315,9 +322,8 @@ static taut_status free_memory(struct checkpointer *c)
 		uint32_t piece = kept_for(c, end_op, i);
 
 		if (piece != TAUT_NONE && last[piece] != i)
-			status = tauti_split_block(c->w, i,
-				(struct tauti_split){ end_op[piece],
-				c->pieces.data[piece].back, 1 }, c->err);
+			status = tauti_add_gap(c->w, i, end_op[piece],
+				c->pieces.data[piece].back, 1, c->err);
 	}
 	return status;
 }

@@ -256,8 +256,9 @@ const struct tauti_transformation tauti_whatif_repair = {
 		.name = "repair", .group = "compute",
 		.summary = "a slow rank computes as fast as the others",
 		.assumption = "ranks do the same work: each operation takes "
-			"the median of the same one on the other ranks, and a "
-			"stall that only this rank has is gone",
+			"the median of the same one on the other ranks, so that "
+			"a stall in it, or between two, is gone; what only "
+			"this rank does stays",
 		.source = "ByteDance's straggler study (OSDI'25): idealised "
 			"durations",
 		.parameters = parameters,

@@ -1,12 +1,15 @@
 /* server.c - gradients summed by parameter servers: each rank pushes its own
  * and pulls the sums (M. Li et al., OSDI 2014; BytePS, OSDI 2020).
  *
- * p ranks, n servers, S bytes, full duplex. Servers of their own get p S / n
- * and send as much, a rank S each way; so the busiest link carries
- *     max(1, p / n) S.
+ * p ranks, m of them on a host, n servers, S bytes, full duplex. Servers of
+ * their own get p S / n and send as much, a host of ranks m S each way; so the
+ * busiest link carries
+ *     max(m, p / n) S.
  * Servers that stand on the ranks' hosts: taut_law() of SERVER. A server adds
  * up p S / n, as fast as `sum`; where that is slower than its link, it is what
  * holds the transfer back. */
+#include <math.h>
+
 #include "whatif/ddp.h"
 
 enum { SERVERS, AT, SUM, PER };
@@ -19,7 +22,7 @@ struct server {
 	struct taut_error *err;
 	uint32_t n, at, per;
 	double sum;  /* bytes a nanosecond of one server */
-	double link; /* of a host, as recorded; 0: not known */
+	double link; /* of a host, as changed so far; 0: not known */
 	uint8_t *seen;
 	bool held_back;
 };
@@ -41,17 +44,21 @@ static taut_status read(struct server *s)
 	return status;
 }
 
-/* The rate of the link, from the class that knows it. */
-static double link_rate(const struct taut_costs *costs)
+/* The rate of the link, from the class that knows it; of the slowest host. */
+static double link_rate(const struct tauti_whatif *w)
 {
-	double best = 0;
+	const struct taut_costs *costs = w->costs;
+	double best = 0, slowest = INFINITY;
 
 	for (uint32_t i = 0; i < costs->n_classes; i++)
 		if (costs->classes[i].on_network &&
 			costs->classes[i].kind == TAUT_COLL_ALLREDUCE &&
 			costs->classes[i].rate_gbs > best)
 			best = costs->classes[i].rate_gbs;
-	return best;
+	for (uint32_t i = 0; i < w->site.n_hosts; i++)
+		slowest = fmin(slowest, fmin(
+			w->site.hosts[i].up, w->site.hosts[i].down));
+	return isfinite(slowest) ? best * slowest : best;
 }
 
 /* Bytes on the busiest link, for one of the bucket's. */
@@ -64,7 +71,7 @@ static double load(struct server *s, uint32_t ranks)
 			s->w->site.n_hosts,
 		.servers = s->n, .bytes = 1e9 };
 	double bytes = s->at == WORKERS ? taut_law(&in).network_bytes / 1e9 :
-		each > 1 ? each : 1;
+		fmax(each, ceil(p / fmax(1, in.hosts)));
 
 	adding = s->link > 0 ? each * s->link / s->sum : 0;
 	s->held_back |= adding > bytes;
@@ -147,7 +154,7 @@ static taut_status apply(struct tauti_whatif *w,
 		status = tauti_ddp_create(w, 0, NULL, 0, &ddp, err);
 	if (!status)
 		status = tauti_ddp_need_buckets(w, ddp, "server", err);
-	s.link = link_rate(w->costs);
+	s.link = link_rate(w);
 	if (!status && s.link <= 0)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "server: nothing "
 			"in this recording passed a network");
@@ -174,9 +181,10 @@ const struct tauti_transformation tauti_whatif_server = {
 		.name = "server",
 		.group = "network",
 		.summary = "gradients summed by parameter servers",
-		.assumption = "a part is pulled as soon as all ranks have "
-			"pushed it; push and pull of different parts overlap; "
-			"the optimizer stays with the ranks",
+		.assumption = "each rank of a host pushes its own; a part is "
+			"pulled as soon as all ranks have pushed it; push and "
+			"pull of different parts overlap; the optimizer stays "
+			"with the ranks",
 		.source = "Li et al., OSDI 2014; Jiang et al., BytePS, OSDI "
 			"2020",
 		.parameters = parameters,

@@ -189,7 +189,9 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->samples_factor = 1;
 	w->schedule = NULL;
 	w->pipes = NULL;
-	w->splits = NULL;
+	w->gaps = NULL;
+	w->sums = NULL;
+	w->again = NULL;
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)
 		w->block_scale[i] = 1;
 	return TAUT_OK;

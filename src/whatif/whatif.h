@@ -114,6 +114,21 @@ enum tauti_doubt {
 	TAUTI_DOUBTS
 };
 
+/* Of what other gaps leave of a block of memory, a share is given back when one
+ * host operation of the graph ends, and asked for again when another starts. */
+struct tauti_gap {
+	uint32_t until_op, again_op;
+	double share;
+	const struct tauti_gap *next;
+};
+
+/* Of the forward pass, done again right before its backward part: copies stand
+ * behind each time that it is done, or all of them on another lane. */
+struct tauti_again {
+	uint32_t times; /* beside the first one */
+	bool elsewhere;
+};
+
 struct tauti_whatif {
 	const struct taut_graph *graph;
 	const struct tauti_job *job;
@@ -136,13 +151,14 @@ struct tauti_whatif {
 	double samples_factor;
 	const struct taut_memory *memory; /* NULL: no allocations recorded */
 	double *block_scale;    /* by block of memory: its bytes / as recorded */
-	struct tauti_split {    /* by block of memory, ops of the graph: a
-	                           share of it is given back when the one ends,
-	                           asked for again when the other starts;
-	                           TAUT_NONE: kept */
-		uint32_t until_op, again_op;
-		double share;
-	} *splits;              /* NULL: all are kept */
+	const struct tauti_gap **gaps; /* by block of memory, newest first; NULL:
+	                           all are kept. In the arena */
+	uint32_t *sums;         /* by block of memory: the op of the graph that adds
+	                           it to the one before it in its step, where a
+	                           step has several; TAUT_NONE. NULL: none has.
+	                           In the arena */
+	struct tauti_again *again; /* by op of the graph; NULL: nothing is done
+	                           again. In the arena */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
 	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
@@ -189,9 +205,14 @@ void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
  * not gradients of weights. */
 taut_status tauti_scale_samples(
 	struct tauti_whatif *w, double factor, struct taut_error *err);
-/* A block of memory is not kept all the time: see splits. */
-taut_status tauti_split_block(struct tauti_whatif *w, uint32_t block,
-	struct tauti_split at, struct taut_error *err);
+/* Gradients of a step's micro-batches are added up: w->sums. */
+taut_status tauti_sum_gradients(
+	struct tauti_whatif *w, struct taut_error *err);
+/* A block of memory is not kept all the time; it is where until_op ends behind
+ * the start of again_op. */
+taut_status tauti_add_gap(struct tauti_whatif *w, uint32_t block,
+	uint32_t until_op, uint32_t again_op, double share,
+	struct taut_error *err);
 
 /* Everything beside the edit as recorded; before the first change. */
 taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err);

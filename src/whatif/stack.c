@@ -1,0 +1,61 @@
+/* stack.c - in which order the changes of a stack are laid.
+ *
+ * Each sees what those before it left, and so the order is the user's; but for
+ * those that mean one thing however they stand: a forward pass that is done
+ * again is copied with ranks and micro-batches; of what it makes again nothing
+ * is kept, and so nothing moved; what is encoded is a batch as large as it then
+ * is, and moves encoded; bytes that are to move are so many of any batch; and
+ * servers add up as fast behind any link but one that takes no time at all. */
+#include <string.h>
+
+#include "whatif/predict.h"
+
+static const struct {
+	const char *first, *then;
+} pairs[] = {
+	{ "link", "server" },
+	{ "server", "ideal-network" },
+	{ "recompute", "world" },
+	{ "recompute", "accumulate" },
+	{ "recompute", "gist" },
+	{ "recompute", "offload" },
+	{ "batch", "gist" },
+	{ "amp", "gist" },
+	{ "batch", "offload" },
+	{ "accumulate", "offload" },
+	{ "gist", "offload" },
+};
+
+static bool goes_before(
+	const struct tauti_change *a, const struct tauti_change *b)
+{
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (!strcmp(a->is->info.name, pairs[i].first) &&
+			!strcmp(b->is->info.name, pairs[i].then))
+			return true;
+	return false;
+}
+
+/* Before the first of those before it that it goes before. */
+static bool move(struct tauti_change *changes, size_t i)
+{
+	struct tauti_change is = changes[i];
+	size_t to = 0;
+
+	while (to < i && !goes_before(&is, &changes[to]))
+		to++;
+	memmove(changes + to + 1, changes + to, (i - to) * sizeof *changes);
+	changes[to] = is;
+	return to < i;
+}
+
+void tauti_stack_sort(struct tauti_change *changes, size_t n)
+{
+	bool moved = true;
+
+	for (size_t turn = 0; moved && turn < n; turn++) {
+		moved = false;
+		for (size_t i = 1; i < n; i++)
+			moved |= move(changes, i);
+	}
+}
