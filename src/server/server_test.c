@@ -162,6 +162,21 @@ static void *sum_rounds(void *context)
 
 static struct outcome outcomes[WORKERS];
 
+static void check_sharing(const struct taut_server *server,
+	const struct taut_server_options *options)
+{
+	struct taut_error err = { .message = "" };
+
+	if (options->apart)
+		assert_int_equal(taut_server_unshared(server, &err), TAUT_OK);
+	if (!options->memory_bytes)
+		return;
+	assert_int_equal(taut_server_unshared(server, &err), TAUT_EIO);
+	if (!strstr(err.message, "of this host shares no memory with the server: "
+		"memory to be shared: ") || !strstr(err.message, "limit of 32000"))
+		fail_msg("%s", err.message);
+}
+
 static void sums_with(struct taut_server_options options, uint32_t n_servers)
 {
 	struct ranks_one threads[WORKERS];
@@ -194,6 +209,7 @@ static void sums_with(struct taut_server_options options, uint32_t n_servers)
 			n_servers - 1024 * ROUNDS), WORKERS * (bytes /
 			n_servers + 1024 * ROUNDS));
 		in += counts.pushed_bytes;
+		check_sharing(job.its[i], &options);
 		taut_server_destroy(job.its[i]);
 	}
 	assert_int_equal(in, WORKERS * bytes);
@@ -205,6 +221,8 @@ static void test_sums(void **state)
 	sums_with((struct taut_server_options){ .unordered = false }, 1);
 	sums_with((struct taut_server_options){ .unordered = true }, SERVERS);
 	sums_with((struct taut_server_options){ .landing_bytes = 1 }, SERVERS);
+	/* Enough for the server, and not for a worker's board. */
+	sums_with((struct taut_server_options){ .memory_bytes = 32000 }, 1);
 	/* With everything over the network. */
 	sums_with((struct taut_server_options){ .apart = true }, 1);
 	sums_with((struct taut_server_options){ .apart = true,
