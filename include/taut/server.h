@@ -167,6 +167,11 @@ struct taut_server_counts {
 };
 TAUT_API void taut_server_counts(const struct taut_server *server,
 	struct taut_server_counts *ret_counts);
+/* TAUT_EIO: a worker of its host shares no memory with it, as there was none to be had,
+ * so that all goes over the network; the line says why of the first. TAUT_OK: all that
+ * came share it, or with `apart` none. Not while run() is under way. */
+TAUT_API TAUT_NODISCARD taut_status taut_server_unshared(
+	const struct taut_server *server, struct taut_error *reterr);
 
 /* --- a worker ---------------------------------------------------------------------------
  * Owner:   memory that is handed to start() is the worker's until the key is done;

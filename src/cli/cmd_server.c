@@ -378,7 +378,7 @@ static taut_status check_files(
 static int serve(const struct values *values,
 	const struct taut_server_options *its)
 {
-	struct taut_error err = { .message = "" };
+	struct taut_error err = { .message = "" }, unshared;
 	struct watch watch = { .server = NULL };
 	struct taut_server_counts counts;
 	struct taut_server *server;
@@ -395,6 +395,8 @@ static int serve(const struct values *values,
 	status = taut_server_run(server, &err);
 	end_watch(&watch);
 	taut_server_counts(server, &counts);
+	if (taut_server_unshared(server, &unshared))
+		term_complain("server %u: %s", its->index, unshared.message);
 	taut_server_destroy(server);
 	say_totals(&counts, values->json);
 	return job_status(status, &err);

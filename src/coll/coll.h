@@ -41,8 +41,16 @@ TAUT_NODISCARD taut_status tauti_meet_gather(struct tauti_meet *meet,
 	struct taut_error *reterr);
 /* While engines connect, before watching. How long each of its stages may take; */
 int64_t tauti_meet_within_ns(const struct tauti_meet *meet);
-/* whether a rank has gone or given up: the next gather says which; */
-TAUT_NODISCARD bool tauti_meet_ends(struct tauti_meet *meet);
+/* what the others say meanwhile, the last of these that one does; */
+enum tauti_meet_word {
+	TAUTI_MEET_NOTHING,
+	TAUTI_MEET_SUMMONS, /* what this stage is for will not be: gather now */
+	TAUTI_MEET_ENDS,    /* one has gone or given up, or the time is over: the next
+	                       gather fails, and says who */
+};
+enum tauti_meet_word tauti_meet_hear(struct tauti_meet *meet);
+/* tells all others to gather now, which this rank does next; */
+void tauti_meet_summon(struct tauti_meet *meet);
 /* the names of the network devices that its connections have their addresses on,
  * with commas between. False: they are not known. */
 TAUT_NODISCARD bool tauti_meet_devices(

@@ -161,7 +161,8 @@ static struct tauti_meet *meet_alloc(const struct tauti_meet_options *options)
 		default_within_ns;
 	meet->lost_after_ns = options->lost_after_ns ? options->lost_after_ns :
 		default_lost_after_ns;
-	meet->stop_fd = -1;
+	meet->until_ns = INT64_MAX;
+	meet->door_fd = meet->stop_fd = -1;
 	pthread_mutex_init(&meet->mutex, NULL);
 	n = tauti_meet_end(meet);
 	meet->links = calloc(n, sizeof *meet->links);
@@ -207,6 +208,7 @@ static bool wait_links(struct tauti_meet *meet, bool to_read, int64_t until_ns)
 	uint32_t end = tauti_meet_end(meet);
 	int64_t now_ns = tauti_meet_now_ns();
 
+	until_ns = tauti_earlier_ns(until_ns, meet->until_ns);
 	if (now_ns >= until_ns)
 		return false;
 	for (uint32_t i = 0; i < end; i++) {
@@ -218,8 +220,32 @@ static bool wait_links(struct tauti_meet *meet, bool to_read, int64_t until_ns)
 			.events = (short)((to_read ? POLLIN : 0) |
 				(idle ? 0 : POLLOUT)) };
 	}
-	tauti_poll(meet->polls, end, until_ns - now_ns);
+	meet->polls[end] = (struct pollfd){ .fd = meet->door_fd,
+		.events = POLLIN };
+	tauti_poll(meet->polls, (size_t)end + 1, until_ns - now_ns);
+	if (meet->polls[end].revents)
+		tauti_meet_hasten(meet);
 	return true;
+}
+
+/* While frames of this kind are wanted. */
+static uint32_t allowed_for(enum tauti_frame_kind wanted)
+{
+	return tauti_kind_bit(wanted) | tauti_kind_bit(TAUTI_LEAVE) |
+		tauti_kind_bit(TAUTI_LOST) | tauti_kind_bit(TAUTI_SUMMON);
+}
+
+/* The next frame but summons: who reads is here, and rank 0 passes them on. */
+static taut_status read_next(struct tauti_meet *meet, uint32_t peer,
+	struct tauti_frame *ret_frame)
+{
+	taut_status status;
+
+	while ((status = tauti_link_read(&meet->links[peer], ret_frame)) ==
+		TAUT_OK && ret_frame->kind == TAUTI_SUMMON)
+		if (meet->rank == 0)
+			tauti_meet_summon(meet);
+	return status;
 }
 
 /* One link of a gather. TAUT_OK: its frame came; it must be of the wanted kind. */
@@ -228,7 +254,7 @@ static taut_status hear(struct tauti_meet *meet, uint32_t peer,
 {
 	struct tauti_link *link = &meet->links[peer];
 	struct tauti_frame frame;
-	taut_status status = tauti_link_read(link, &frame);
+	taut_status status = read_next(meet, peer, &frame);
 
 	if (status == TAUT_EAGAIN)
 		return tauti_link_write(link) == TAUT_EIO ?
@@ -253,8 +279,7 @@ static taut_status collect(struct tauti_meet *meet, size_t bytes,
 	uint32_t missing = meet->n_ranks - 1, last = 0;
 
 	for (uint32_t i = 1; i < meet->n_ranks; i++) {
-		meet->links[i].allowed = tauti_kind_bit(TAUTI_GIVE) |
-			tauti_kind_bit(TAUTI_LEAVE) | tauti_kind_bit(TAUTI_LOST);
+		meet->links[i].allowed = allowed_for(TAUTI_GIVE);
 		meet->links[i].bulk_in = all + i * bytes;
 		meet->links[i].bulk_in_bytes = bytes;
 	}
@@ -310,8 +335,7 @@ static taut_status exchange(struct tauti_meet *meet, const void *mine,
 	struct tauti_link *link = &meet->links[0];
 	taut_status status;
 
-	link->allowed = tauti_kind_bit(TAUTI_ALL) | tauti_kind_bit(TAUTI_LOST) |
-		tauti_kind_bit(TAUTI_LEAVE);
+	link->allowed = allowed_for(TAUTI_ALL);
 	link->bulk_in = all;
 	link->bulk_in_bytes = bytes * meet->n_ranks;
 	(void)tauti_link_put_bulk(link, TAUTI_GIVE, mine, bytes);

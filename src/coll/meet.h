@@ -25,6 +25,7 @@
  *     GIVE bytes                       ->
  *                                      <-    ALL bytes of all
  *     BEAT, LOST rank code line      <-->   the same
+ *     SUMMON                         <-->   the same, before they watch: gather now
  *     LEAVE reached                  ->
  *                                    <-     LEFT rank reached
  *     SETTLED                        ->              once rank 0 has left
@@ -55,7 +56,7 @@ enum {
 enum tauti_frame_kind {
 	TAUTI_HELLO = 1, TAUTI_CHALLENGE, TAUTI_ANSWER, TAUTI_WELCOME,
 	TAUTI_REFUSAL, TAUTI_START, TAUTI_GIVE, TAUTI_ALL, TAUTI_BEAT,
-	TAUTI_LEAVE, TAUTI_LOST, TAUTI_LEFT, TAUTI_SETTLED,
+	TAUTI_LEAVE, TAUTI_LOST, TAUTI_LEFT, TAUTI_SETTLED, TAUTI_SUMMON,
 	TAUTI_FRAME_KINDS
 };
 
@@ -217,6 +218,8 @@ struct tauti_left { /* one that left in peace */
 struct tauti_meet {
 	uint32_t rank, n_ranks;
 	int64_t within_ns, lost_after_ns;
+	int64_t until_ns;         /* of a door's: no stage goes on after it; else never */
+	int door_fd;              /* readable: it has but a moment left; -1: none */
 	char *where;              /* options.address */
 	struct tauti_link *links; /* by rank; but rank 0 all have one, to it */
 	struct pollfd *polls;     /* one a link, and one more */
@@ -272,6 +275,8 @@ taut_status tauti_meet_told(struct tauti_meet *meet,
 void tauti_meet_tell(struct tauti_meet *meet, uint32_t rank);
 /* Tells own_fault, where there is one and no other before it. */
 bool tauti_meet_confess(struct tauti_meet *meet);
+/* meet_engine.c: door_fd is readable. */
+void tauti_meet_hasten(struct tauti_meet *meet);
 /* meet_watch.c: waits for the end of the watch. */
 void tauti_meet_unwatch(struct tauti_meet *meet);
 
@@ -295,8 +300,9 @@ TAUT_NODISCARD taut_status tauti_door_take(struct tauti_door *door, int stop_fd,
 /* Connections that proved nothing, or another number of ranks. */
 uint64_t tauti_door_refused(const struct tauti_door *door);
 /* The meeting of two over that link, for tauti_meet_gather() and engines; its
- * links[1] has it then. NULL: no memory, and the link is still the caller's. */
-struct tauti_meet *tauti_door_meet(const struct tauti_link *link,
+ * links[1] has it then. All its stages together have within_ns, and once stop_fd is
+ * readable half a second. NULL: no memory, and the link is still the caller's. */
+struct tauti_meet *tauti_door_meet(const struct tauti_link *link, int stop_fd,
 	int64_t within_ns, int64_t lost_after_ns);
 void tauti_meet_make_pair(struct tauti_meet *meet);
 /* The line of a LOST frame, without what would command a terminal. */

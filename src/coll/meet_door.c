@@ -216,7 +216,7 @@ taut_status tauti_door_take(struct tauti_door *door, int stop_fd,
 	}
 }
 
-struct tauti_meet *tauti_door_meet(const struct tauti_link *link,
+struct tauti_meet *tauti_door_meet(const struct tauti_link *link, int stop_fd,
 	int64_t within_ns, int64_t lost_after_ns)
 {
 	struct tauti_meet *meet = calloc(1, sizeof *meet);
@@ -224,7 +224,9 @@ struct tauti_meet *tauti_door_meet(const struct tauti_link *link,
 	if (!meet)
 		return NULL;
 	*meet = (struct tauti_meet){ .n_ranks = 2, .within_ns = within_ns,
-		.lost_after_ns = lost_after_ns, .stop_fd = -1 };
+		.lost_after_ns = lost_after_ns, .stop_fd = -1,
+		.until_ns = tauti_meet_now_ns() + within_ns,
+		.door_fd = stop_fd };
 	meet->links = calloc(2, sizeof *meet->links);
 	meet->polls = calloc(3, sizeof *meet->polls);
 	if (!meet->links || !meet->polls) {

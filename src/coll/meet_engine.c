@@ -9,42 +9,73 @@
 #include <string.h>
 #include <sys/socket.h>
 
+static const int64_t moment_ns = 500000000; /* for one that is about to be in */
+
 int64_t tauti_meet_within_ns(const struct tauti_meet *meet)
 {
-	return meet->within_ns;
+	int64_t left_ns = meet->until_ns - tauti_meet_now_ns();
+
+	return tauti_earlier_ns(meet->within_ns, left_ns < 0 ? 0 : left_ns);
 }
 
-/* --- whether it ends ------------------------------------------------------------------*/
+void tauti_meet_hasten(struct tauti_meet *meet)
+{
+	meet->door_fd = -1;
+	meet->until_ns = tauti_earlier_ns(
+		meet->until_ns, tauti_meet_now_ns() + moment_ns);
+}
 
-/* Looks, and leaves it there. */
-static bool says_end(int fd)
+/* --- what others say, and are told ----------------------------------------------------*/
+
+void tauti_meet_summon(struct tauti_meet *meet)
+{
+	for (uint32_t i = tauti_meet_first(meet); i < tauti_meet_end(meet); i++)
+		if (tauti_link_put(&meet->links[i], TAUTI_SUMMON, NULL, 0))
+			(void)tauti_link_write(&meet->links[i]);
+}
+
+/* Looks at the next frame, and leaves it there. */
+static enum tauti_meet_word word_of(const struct pollfd *seen)
 {
 	uint8_t head[TAUTI_FRAME_HEAD];
-	ssize_t n = recv(fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+	ssize_t n;
 
-	return n == 0 || (n == (ssize_t)sizeof head &&
-		(head[3] == TAUTI_LOST || head[3] == TAUTI_LEAVE));
+	if (seen->revents & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL))
+		return TAUTI_MEET_ENDS;
+	if (!(seen->revents & POLLIN))
+		return TAUTI_MEET_NOTHING;
+	n = recv(seen->fd, head, sizeof head, MSG_PEEK | MSG_DONTWAIT);
+	if (n == 0)
+		return TAUTI_MEET_ENDS;
+	if (n < (ssize_t)sizeof head)
+		return TAUTI_MEET_NOTHING;
+	if (head[3] == TAUTI_SUMMON)
+		return TAUTI_MEET_SUMMONS;
+	return head[3] == TAUTI_LOST || head[3] == TAUTI_LEAVE ?
+		TAUTI_MEET_ENDS : TAUTI_MEET_NOTHING;
 }
 
-bool tauti_meet_ends(struct tauti_meet *meet)
+enum tauti_meet_word tauti_meet_hear(struct tauti_meet *meet)
 {
 	uint32_t first = tauti_meet_first(meet), end = tauti_meet_end(meet);
+	enum tauti_meet_word last = TAUTI_MEET_NOTHING;
 
 	if (meet->fault.code)
-		return true;
+		return TAUTI_MEET_ENDS;
 	for (uint32_t i = first; i < end; i++)
 		meet->polls[i] = (struct pollfd){ .fd = meet->links[i].fd,
 			.events = POLLIN | POLLRDHUP };
-	if (first == end || tauti_poll(meet->polls + first, end - first, 0) <= 0)
-		return false;
+	meet->polls[end] = (struct pollfd){ .fd = meet->door_fd,
+		.events = POLLIN };
+	tauti_poll(meet->polls + first, (size_t)end - first + 1, 0);
+	if (meet->polls[end].revents)
+		tauti_meet_hasten(meet);
 	for (uint32_t i = first; i < end; i++) {
-		short seen = meet->polls[i].revents;
+		enum tauti_meet_word word = word_of(&meet->polls[i]);
 
-		if (seen & (POLLRDHUP | POLLHUP | POLLERR | POLLNVAL) ||
-			(seen & POLLIN && says_end(meet->links[i].fd)))
-			return true;
+		last = word > last ? word : last;
 	}
-	return false;
+	return tauti_meet_now_ns() < meet->until_ns ? last : TAUTI_MEET_ENDS;
 }
 
 /* --- over which devices it goes -------------------------------------------------------*/
@@ -77,15 +108,16 @@ static const char *device_of(const struct ifaddrs *all, int fd)
 	return NULL;
 }
 
-/* A name of the list, between commas. */
-static bool has_name(const char *names, const char *name)
+/* Between commas. */
+static bool has_name(const char *names, const char *name, size_t bytes)
 {
-	size_t n = strlen(name);
+	while (*names) {
+		size_t n = strcspn(names, ",");
 
-	for (const char *at = names; (at = strstr(at, name)); at += n)
-		if ((at == names || at[-1] == ',') &&
-			(!at[n] || at[n] == ','))
+		if (n == bytes && memcmp(names, name, n) == 0)
 			return true;
+		names += n + (names[n] == ',');
+	}
 	return false;
 }
 
@@ -100,12 +132,13 @@ bool tauti_meet_devices(
 	ret_names[0] = '\0';
 	for (uint32_t i = tauti_meet_first(meet); i < tauti_meet_end(meet); i++) {
 		const char *name = device_of(all, meet->links[i].fd);
+		/* "eth0:1" is another address of the device eth0. */
+		size_t n = name ? strcspn(name, ":") : 0;
 
-		if (!name || has_name(ret_names, name) ||
-			used + strlen(name) + 2 > bytes)
+		if (!n || has_name(ret_names, name, n) || used + n + 2 > bytes)
 			continue;
 		used += (size_t)snprintf(ret_names + used, bytes - used,
-			"%s%s", used ? "," : "", name);
+			"%s%.*s", used ? "," : "", (int)n, name);
 	}
 	freeifaddrs(all);
 	return used > 0;

@@ -234,6 +234,76 @@ static void test_gives_up(void **state)
 	gives_up(2);
 }
 
+/* One summons the others, which do something else meanwhile; then all gather, twice. */
+struct summons {
+	struct job job;
+	uint32_t by;
+};
+
+static void *be_summoned(void *context)
+{
+	struct ranks_one *one = context;
+	struct summons *summons = one->shared;
+	struct job *job = &summons->job;
+	uint32_t r = one->rank;
+	struct ranks_one as_all = { .shared = job, .rank = r };
+	int64_t until_ns = ranks_now_ns() + 10 * second_ns;
+	enum tauti_meet_word word = TAUTI_MEET_NOTHING;
+
+	if (r == summons->by)
+		tauti_meet_summon(job->meets[r]);
+	while (r != summons->by && word == TAUTI_MEET_NOTHING &&
+		ranks_now_ns() < until_ns) {
+		usleep(1000);
+		word = tauti_meet_hear(job->meets[r]);
+	}
+	gather_once(&as_all);
+	if (job->status[r] == TAUT_OK)
+		gather_once(&as_all);
+	if (r != summons->by && word != TAUTI_MEET_SUMMONS)
+		job->status[r] = TAUT_EFORMAT;
+	return NULL;
+}
+
+static void test_summons(void **state)
+{
+	struct ranks_one ones[RANKS_MOST];
+	struct summons summons;
+
+	(void)state;
+	for (summons.by = 0; summons.by < 3; summons.by++) {
+		job_init(&summons.job, 3, "127.0.0.1");
+		meet_all(&summons.job, 3);
+		ranks_start(ones, 0, 3, be_summoned, &summons);
+		ranks_join(ones, 0, 3);
+		for (uint32_t i = 0; i < 3; i++)
+			assert_int_equal(summons.job.status[i], TAUT_OK);
+		job_fini(&summons.job, 3);
+	}
+}
+
+/* As a door's meeting: its stages have no more time than what is left of all. */
+static void test_little_time(void **state)
+{
+	uint64_t mine = 0, all[2];
+	int64_t begun_ns;
+	struct job job;
+
+	(void)state;
+	job_init(&job, 2, "127.0.0.1");
+	meet_all(&job, 2);
+	assert_true(tauti_meet_within_ns(job.meets[0]) == 20 * second_ns);
+	begun_ns = ranks_now_ns();
+	job.meets[0]->until_ns = begun_ns + 10000000;
+	assert_true(tauti_meet_within_ns(job.meets[0]) <= 10000000);
+	assert_int_equal(tauti_meet_gather(job.meets[0], &mine, sizeof mine, all,
+		&job.error[0]), TAUT_EIO);
+	assert_true(ranks_now_ns() - begun_ns < 10 * second_ns);
+	assert_int_equal(tauti_meet_within_ns(job.meets[0]), 0);
+	assert_int_equal(tauti_meet_hear(job.meets[0]), TAUTI_MEET_ENDS);
+	job_fini(&job, 2);
+}
+
 static void test_sizes_differ(void **state)
 {
 	struct ranks_one ones[2];
@@ -654,6 +724,8 @@ int main(void)
 		cmocka_unit_test(test_leaves_early),
 		cmocka_unit_test(test_gathers_late),
 		cmocka_unit_test(test_gives_up),
+		cmocka_unit_test(test_summons),
+		cmocka_unit_test(test_little_time),
 		cmocka_unit_test(test_sizes_differ),
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_missing),

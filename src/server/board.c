@@ -3,12 +3,14 @@
 
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
 #include <sys/stat.h>
+#include <sys/statvfs.h>
 #include <unistd.h>
 
 #include "coll/engines/shm.h"
@@ -26,6 +28,22 @@ static int name_it(char *name)
 		at += snprintf(name + at, (size_t)(TAUTI_BOARD_NAME_BYTES - at),
 			"%02x", bytes[i]);
 	return 0;
+}
+
+/* Others share memory too, and who writes to a page that is not to be had ends by a
+ * signal: a board takes at most half of what is free. */
+static taut_status check_room(int fd, size_t bytes, struct taut_error *reterr)
+{
+	struct statvfs at;
+	uint64_t most;
+
+	/* Without blocks it has no limit. */
+	if (fstatvfs(fd, &at) != 0 || !at.f_blocks)
+		return TAUT_OK;
+	most = (uint64_t)at.f_bavail * at.f_frsize / 2;
+	return bytes <= most ? TAUT_OK : taut_error_set(reterr, TAUT_EIO, -1,
+		"memory to be shared: %zu bytes are more than half of what is "
+		"free on /dev/shm, %" PRIu64, bytes, most);
 }
 
 /* All pages are there: one that is not to be had later ends the process. errno. */
@@ -55,11 +73,20 @@ static taut_status no_board(int error, struct taut_error *reterr)
 		"memory to be shared: %s", strerror(error));
 }
 
+/* Of memory that is there; errno. */
+static int fill(struct tauti_board *board)
+{
+	int error = set_aside(board->fd, board->bytes);
+
+	return error ? error : map(board, board->fd);
+}
+
 taut_status tauti_board_create(size_t bytes, struct tauti_board *ret_board,
 	struct taut_error *reterr)
 {
 	struct tauti_board board = { .bytes = bytes };
 	int error = bytes ? name_it(board.name) : EINVAL;
+	taut_status status;
 
 	if (error)
 		return no_board(error, reterr);
@@ -68,15 +95,16 @@ taut_status tauti_board_create(size_t bytes, struct tauti_board *ret_board,
 	if (board.fd < 0)
 		return no_board(errno, reterr);
 	(void)flock(board.fd, LOCK_SH | LOCK_NB);
-	error = set_aside(board.fd, bytes);
-	if (!error)
-		error = map(&board, board.fd);
-	if (error) {
-		tauti_board_close(&board);
-		return no_board(error, reterr);
+	status = check_room(board.fd, bytes, reterr);
+	if (!status) {
+		error = fill(&board);
+		status = error ? no_board(error, reterr) : TAUT_OK;
 	}
-	*ret_board = board;
-	return TAUT_OK;
+	if (status)
+		tauti_board_close(&board);
+	else
+		*ret_board = board;
+	return status;
 }
 
 /* errno */

@@ -1,6 +1,7 @@
 /* peer.c - one worker, as its server sees it; see serve.h. */
 #include "server/serve.h"
 
+#include <inttypes.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -175,18 +176,44 @@ static void await_table(struct tauti_peer *peer, uint32_t n)
 
 /* --- what has ended ------------------------------------------------------------------------- */
 
-/* Memory for all of its parts, where there is some; without it a name that is empty. */
-static void offer_board(struct taut_server *server, struct tauti_peer *peer)
+/* A worker of this host that gets everything over the network. */
+static void note_unshared(struct taut_server *server,
+	const struct tauti_peer *peer, const char *why)
+{
+	if (!server->unshared.code)
+		taut_error_set(&server->unshared, TAUT_EIO, -1, "worker %" PRIu32
+			" of this host shares no memory with the server: %.400s",
+			peer->worker, why);
+}
+
+/* A board for all of its parts, where there is memory; errors as of that. */
+static taut_status make_board(struct taut_server *server,
+	struct tauti_peer *peer, struct taut_error *reterr)
 {
 	size_t bytes = tauti_core_bytes(server->core);
 	uint64_t most = server->options.memory_bytes;
 	struct taut_server_counts counts;
+
+	if (!bytes) /* no part lives here */
+		return TAUT_OK;
+	tauti_core_counts(server->core, &counts);
+	if (most && counts.state_bytes + server->board_bytes + bytes > most)
+		return taut_error_set(reterr, TAUT_EIO, -1, "memory to be "
+			"shared: %zu bytes more are over the limit of %" PRIu64,
+			bytes, most);
+	return tauti_board_create(bytes, &peer->board, reterr);
+}
+
+/* Without a board a name that is empty. */
+static void offer_board(struct taut_server *server, struct tauti_peer *peer)
+{
+	struct taut_error why;
 	struct tauti_op *op;
 
-	tauti_core_counts(server->core, &counts);
-	if (!most || counts.state_bytes + server->board_bytes + bytes <= most)
-		(void)!tauti_board_create(bytes, &peer->board, NULL);
-	server->board_bytes += peer->board.base ? bytes : 0;
+	if (make_board(server, peer, &why))
+		note_unshared(server, peer, why.message);
+	else
+		server->board_bytes += peer->board.bytes;
 	tauti_board_write(peer->board.name, peer->board_words);
 	op = op_begin(peer, TAUTI_OP_BOARD, 0, 0, sizeof peer->board_words);
 	if (!op)
@@ -197,17 +224,20 @@ static void offer_board(struct taut_server *server, struct tauti_peer *peer)
 }
 
 /* It has opened the board, or could not. */
-static void take_board(struct tauti_peer *peer, bool has_it)
+static void take_board(
+	struct taut_server *server, struct tauti_peer *peer, bool has_it)
 {
 	if (peer->has_board || (has_it && !peer->board.base)) {
 		tauti_peer_doom(peer, "it has a board that nobody gave it");
 		return;
 	}
 	peer->has_board = has_it;
-	if (has_it)
+	if (has_it) {
 		tauti_board_settle(&peer->board);
-	else
-		tauti_board_close(&peer->board);
+		return;
+	}
+	note_unshared(server, peer, "it could not open it");
+	tauti_board_close(&peer->board);
 }
 
 static void take_table(struct taut_server *server, struct tauti_peer *peer)
@@ -247,7 +277,7 @@ static void take_ask(struct taut_server *server, struct tauti_peer *peer,
 	else if (asked.ask == TAUTI_ASK_LEAVE)
 		peer->leaves = true;
 	else if (asked.ask == TAUTI_ASK_BOARD)
-		take_board(peer, asked.part);
+		take_board(server, peer, asked.part);
 	else if (tauti_core_ask(server->core, peer->worker, asked.part,
 		asked.ask, asked.round, &err))
 		tauti_peer_doom(peer, "%s", err.message);

@@ -1,7 +1,8 @@
 /* porter.c - lets workers in, on a thread of its own; see serve.h.
  *
  * Who has proven nothing costs nobody anything. One that has, and then stops in the
- * middle, holds up those behind it for pair_ns at most, and nobody that is in. */
+ * middle, holds up those behind it for pair_ns at most, the end of the server for half
+ * a second (tauti_door_meet()), and nobody that is in. */
 #include "server/serve.h"
 
 #include <errno.h>
@@ -130,8 +131,8 @@ static void admit(struct taut_server *server, struct tauti_link *link,
 	/* pair_ns begin after what takes long here; the other side has done the
 	 * same before it came. */
 	if (!tauti_ucx_open(2, true, &ucx, &why)) {
-		meet = tauti_door_meet(
-			link, pair_ns, server->options.lost_after_ns);
+		meet = tauti_door_meet(link, server->porter_fd, pair_ns,
+			server->options.lost_after_ns);
 		if (meet)
 			peer = make_peer(server, ucx, meet, worker, &why);
 		else

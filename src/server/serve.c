@@ -205,6 +205,14 @@ void taut_server_counts(const struct taut_server *server,
 	ret_counts->sleeps = server->n_sleeps;
 }
 
+taut_status taut_server_unshared(
+	const struct taut_server *server, struct taut_error *reterr)
+{
+	if (server->unshared.code && reterr)
+		*reterr = server->unshared;
+	return server->unshared.code;
+}
+
 /* --- who comes and goes ------------------------------------------------------------------------ */
 
 static void take_arrived(struct taut_server *server)

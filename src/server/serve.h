@@ -61,6 +61,7 @@ struct taut_server {
 	struct tauti_peer **peers; /* by worker; NULL: none */
 	struct pollfd *polls;      /* 2 a worker, and one */
 	uint64_t board_bytes;      /* that were shared with workers */
+	struct taut_error unshared; /* why one of this host shares none; the first */
 	uint64_t n_sleeps;
 	int64_t begun_ns, beat_ns; /* beat: when the next is due */
 	int64_t did_ns;            /* when what is being summed began */

@@ -224,7 +224,7 @@ TAUT_NODISCARD taut_status tauti_greeting_check(
 
 /* name "": there is none. */
 void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES]);
-/* False: not such a message. */
+/* False: not such a message, or another name than those of boards. */
 TAUT_NODISCARD bool tauti_board_read(const uint8_t bytes[TAUTI_BOARD_BYTES],
 	char ret_name[TAUTI_BOARD_NAME_BYTES]);
 
@@ -238,7 +238,8 @@ struct tauti_board { /* zero is none */
 	char name[TAUTI_BOARD_NAME_BYTES]; /* "": it is gone, or another's */
 	int fd; /* as long as it has a name: a lock on it */
 };
-/* TAUT_EIO: there is no memory that can be shared; *ret_board is none. */
+/* TAUT_EIO: there is no memory that can be shared, or it would be more than half of
+ * what is free; *ret_board is none. */
 TAUT_NODISCARD taut_status tauti_board_create(size_t bytes,
 	struct tauti_board *ret_board, struct taut_error *reterr);
 /* Its name is gone after that. */

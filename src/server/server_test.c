@@ -3,8 +3,9 @@
 
 #include <errno.h>
 
-#include <taut/server.h>
-
+#include "coll/engines/ucx.h"
+#include "coll/meet.h"
+#include "server/server.h"
 #include "tests/support/alloc_fail.h"
 
 enum { WORKERS = 3, SERVERS = 2, ROUNDS = 5, COUNT_A = 3001, COUNT_B = 7 };
@@ -162,6 +163,21 @@ static void *sum_rounds(void *context)
 
 static struct outcome outcomes[WORKERS];
 
+static void check_sharing(const struct taut_server *server,
+	const struct taut_server_options *options)
+{
+	struct taut_error err = { .message = "" };
+
+	if (options->apart)
+		assert_int_equal(taut_server_unshared(server, &err), TAUT_OK);
+	if (!options->memory_bytes)
+		return;
+	assert_int_equal(taut_server_unshared(server, &err), TAUT_EIO);
+	if (!strstr(err.message, "of this host shares no memory with the server: "
+		"memory to be shared: ") || !strstr(err.message, "limit of 32000"))
+		fail_msg("%s", err.message);
+}
+
 static void sums_with(struct taut_server_options options, uint32_t n_servers)
 {
 	struct ranks_one threads[WORKERS];
@@ -194,6 +210,7 @@ static void sums_with(struct taut_server_options options, uint32_t n_servers)
 			n_servers - 1024 * ROUNDS), WORKERS * (bytes /
 			n_servers + 1024 * ROUNDS));
 		in += counts.pushed_bytes;
+		check_sharing(job.its[i], &options);
 		taut_server_destroy(job.its[i]);
 	}
 	assert_int_equal(in, WORKERS * bytes);
@@ -205,6 +222,8 @@ static void test_sums(void **state)
 	sums_with((struct taut_server_options){ .unordered = false }, 1);
 	sums_with((struct taut_server_options){ .unordered = true }, SERVERS);
 	sums_with((struct taut_server_options){ .landing_bytes = 1 }, SERVERS);
+	/* Enough for the server, and not for a worker's board. */
+	sums_with((struct taut_server_options){ .memory_bytes = 32000 }, 1);
 	/* With everything over the network. */
 	sums_with((struct taut_server_options){ .apart = true }, 1);
 	sums_with((struct taut_server_options){ .apart = true,
@@ -428,6 +447,75 @@ static void test_server_goes(void **state)
 	assert_int_equal(job.ends[0], TAUT_EAGAIN);
 }
 
+/* --- who stops while it comes in ------------------------------------------------------------------- */
+
+static void share(struct tauti_meet *meet, const void *mine, size_t bytes, void *all)
+{
+	struct taut_error err;
+
+	if (tauti_meet_gather(meet, mine, bytes, all, &err))
+		fail_msg("%s", err.message);
+}
+
+/* All that is gathered before both greet by UCX, which it does not. */
+static void come_near(struct tauti_meet *meet, const struct tauti_ucx *ucx)
+{
+	static const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
+		.n_servers = 1, .n_workers = 1 };
+	static const uint32_t fine[2] = { 0, TAUT_NONE };
+	static uint8_t words[TAUTI_GREETING_BYTES], mine[1 << 16], all[1 << 17];
+	ucp_address_t *address;
+	size_t bytes = 0;
+	uint32_t size, sizes[2];
+
+	tauti_greeting_write(&own, words);
+	share(meet, words, sizeof words, all);
+	assert_int_equal(ucx->call.ucp_worker_get_address(
+		ucx->worker, &address, &bytes), UCS_OK);
+	assert_true(bytes <= sizeof mine);
+	memcpy(mine, address, bytes);
+	ucx->call.ucp_worker_release_address(ucx->worker, address);
+	size = (uint32_t)bytes;
+	share(meet, &size, sizeof size, sizes);
+	assert_true(sizes[0] <= sizeof mine);
+	share(meet, mine, sizes[0] > size ? sizes[0] : size, all);
+	share(meet, fine, sizeof fine, all);
+}
+
+/* The end of the server does not wait until its time to come in is over. */
+static void stop_with_one(bool near)
+{
+	const struct taut_server_options options = { .n_workers = 1 };
+	struct tauti_meet_options mine = { .rank = 1, .n_ranks = 2,
+		.secret = "sesame", .within_ns = 10 * second_ns };
+	struct tauti_meet *meet;
+	struct tauti_ucx *ucx;
+	int64_t begun_ns;
+	struct job job;
+
+	open_job(&job, &options, 1);
+	mine.address = job.servers;
+	assert_int_equal(tauti_ucx_open(2, true, &ucx, NULL), TAUT_OK);
+	assert_int_equal(tauti_meet_create(&mine, &meet, NULL), TAUT_OK);
+	tauti_meet_make_pair(meet);
+	if (near)
+		come_near(meet, ucx);
+	begun_ns = ranks_now_ns();
+	taut_server_stop(job.its[0]);
+	close_job(&job);
+	assert_true(ranks_now_ns() - begun_ns < 3 * second_ns);
+	assert_int_equal(job.ends[0], TAUT_EAGAIN);
+	tauti_meet_destroy(meet);
+	tauti_ucx_destroy(ucx);
+}
+
+static void test_stops_coming(void **state)
+{
+	(void)state;
+	stop_with_one(false);
+	stop_with_one(true);
+}
+
 /* --- what is refused, and ends nothing ------------------------------------------------------------ */
 
 /* A child of this process: it has no part in the worker, and leaves it as it is. */
@@ -605,6 +693,7 @@ int main(void)
 		cmocka_unit_test(test_optimizer),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_server_goes),
+		cmocka_unit_test(test_stops_coming),
 		cmocka_unit_test(test_pushed_twice),
 		cmocka_unit_test(test_refused),
 	};

@@ -3,6 +3,8 @@
 
 #include <string.h>
 
+#include "coll/engines/shm.h"
+
 static void put(uint8_t *to, uint64_t value, int bytes)
 {
 	for (int i = 0; i < bytes; i++)
@@ -71,7 +73,7 @@ bool tauti_answer_read(
 	return true;
 }
 
-/* A name and no garbage: it is given to the system. */
+/* The name is given to the system: one of ours and nothing else, or nothing at all. */
 void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES])
 {
 	memset(bytes, 0, TAUTI_BOARD_BYTES);
@@ -82,11 +84,16 @@ void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES])
 bool tauti_board_read(const uint8_t bytes[TAUTI_BOARD_BYTES],
 	char ret_name[TAUTI_BOARD_NAME_BYTES])
 {
-	if (!has_head(bytes, TAUTI_TAG_BOARD))
+	static const uint8_t zeros[TAUTI_BOARD_BYTES];
+	const char *name = (const char *)bytes + 4;
+	size_t n = strnlen(name, TAUTI_BOARD_NAME_BYTES);
+
+	if (!has_head(bytes, TAUTI_TAG_BOARD) || n == TAUTI_BOARD_NAME_BYTES ||
+		memcmp(name + n, zeros, TAUTI_BOARD_BYTES - 4 - n) != 0 ||
+		(n && !tauti_shm_is_name(name)))
 		return false;
-	memcpy(ret_name, bytes + 4, TAUTI_BOARD_NAME_BYTES);
-	ret_name[TAUTI_BOARD_NAME_BYTES - 1] = '\0';
-	return !ret_name[0] || (ret_name[0] == '/' && !strchr(ret_name + 1, '/'));
+	memcpy(ret_name, name, TAUTI_BOARD_NAME_BYTES);
+	return true;
 }
 
 void tauti_said_write(

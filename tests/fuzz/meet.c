@@ -75,7 +75,8 @@ static void as_rank(const uint8_t *data, size_t size)
 	tauti_link_open(&links[1], fd);
 	links[1].allowed = tauti_kind_bit(TAUTI_GIVE) |
 		tauti_kind_bit(TAUTI_BEAT) | tauti_kind_bit(TAUTI_LEAVE) |
-		tauti_kind_bit(TAUTI_LOST) | tauti_kind_bit(TAUTI_SETTLED);
+		tauti_kind_bit(TAUTI_LOST) | tauti_kind_bit(TAUTI_SETTLED) |
+		tauti_kind_bit(TAUTI_SUMMON);
 	links[1].bulk_in = bulk;
 	links[1].bulk_in_bytes = GATHERED;
 	for (int i = 0; i < FRAMES; i++) {
@@ -84,6 +85,7 @@ static void as_rank(const uint8_t *data, size_t size)
 		if (frame.kind == TAUTI_LOST)
 			tauti_meet_told(&meet, &frame);
 		else if (frame.kind != TAUTI_GIVE && frame.kind != TAUTI_BEAT &&
+			frame.kind != TAUTI_SUMMON &&
 			!tauti_left_take(&meet, 1, &frame))
 			abort();
 	}

@@ -153,6 +153,21 @@ static const void *on_find(void *context, uint32_t worker, uint32_t part,
 	return net->near && worker % 2 ? board : NULL;
 }
 
+/* What is read is nothing, or what a server would have made: no other shared memory
+ * is opened. */
+static void read_name(const uint8_t *data)
+{
+	char name[TAUTI_BOARD_NAME_BYTES];
+
+	if (!tauti_board_read(data, name) || !name[0])
+		return;
+	if (strlen(name) != 38 || memcmp(name, "/taut-", 6) != 0)
+		abort();
+	for (const char *c = name + 6; *c; c++)
+		if ((*c < '0' || *c > '9') && (*c < 'a' || *c > 'f'))
+			abort();
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	static const struct tauti_core_calls calls = { on_receive, on_answer,
@@ -165,7 +180,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	uint8_t words[TAUTI_GREETING_BYTES] = { 0 };
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, 0, 1, 2,
 		TAUT_SERVER_SUMS, 0 };
-	char name[TAUTI_BOARD_NAME_BYTES];
 
 	if (size < 1 || size > MOST)
 		return 0;
@@ -178,7 +192,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	memcpy(words, data, size < sizeof words ? size : sizeof words);
 	(void)!tauti_greeting_check(&own, words, "it", &err);
 	if (size >= TAUTI_BOARD_BYTES)
-		(void)!tauti_board_read(data, name);
+		read_name(data);
 	if (tauti_core_create(&options, &calls, &net, &core, NULL))
 		return 0;
 	for (uint32_t w = 0; w < WORKERS; w++)

@@ -58,7 +58,9 @@ TAUT_NODISCARD taut_status tauti_shm_map_create(
 	const struct tauti_shm_world *world, struct tauti_shm_map *ret_map,
 	struct taut_error *reterr);
 void tauti_shm_map_destroy(struct tauti_shm_map *map);
-/* shm_stale.c */
+/* shm_stale.c. Whether it is a name of this kind, with its slash: others tell it, and
+ * no other one is opened or removed. */
+TAUT_NODISCARD bool tauti_shm_is_name(const char *name);
 void tauti_shm_remove_stale(void);
 
 /* --- one FIFO ----------------------------------------------------------------------*/

@@ -257,6 +257,13 @@ static void test_foreign_hello(void **state)
 		TAUT_EFORMAT);
 	memset(hellos, 'x', sizeof hellos);
 	assert_true(tauti_shm_create_by(&world, &engine, &err) != TAUT_OK);
+	/* Another's memory: errno 0, one slot, a name that is not of this kind. */
+	memset(hellos, 0, sizeof hellos);
+	hellos[0][4] = 1;
+	memcpy(hellos[0] + 8, "/taut-1", 8);
+	assert_int_equal(tauti_shm_create_by(&world, &engine, &err),
+		TAUT_EFORMAT);
+	memset(hellos, 'x', sizeof hellos);
 	hellos[0][0] = ENOSPC; /* errno of the first rank, little-endian */
 	memset(hellos[0] + 1, 0, 3);
 	assert_int_equal(tauti_shm_create_by(&world, &engine, &err), TAUT_EIO);

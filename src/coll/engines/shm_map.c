@@ -184,8 +184,7 @@ static taut_status greet(struct making *it, struct taut_error *err)
 		if (it->hellos[i].error)
 			return faulty(i, it->hellos[i].error, err);
 	if (it->n_here > 1 && (first->name[NAME_BYTES - 1] ||
-			strncmp(first->name, TAUTI_SHM_PREFIX, strlen(TAUTI_SHM_PREFIX)) != 0 ||
-			strchr(first->name + 1, '/') || first->n_slots == 0 ||
+			!tauti_shm_is_name(first->name) || first->n_slots == 0 ||
 			first->n_slots > TAUTI_SHM_MOST_SLOTS))
 		return taut_error_set(err, TAUT_EFORMAT, -1, "shared memory: "
 			"rank %u tells a place that is none", it->first);

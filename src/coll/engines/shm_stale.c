@@ -17,14 +17,20 @@
 /* Between its making and its lock. */
 static const time_t least_age_s = 60;
 
-static bool is_name(const char *name)
+/* Of a file there: without the slash. */
+static bool is_file(const char *name)
 {
-	const char *prefix = &TAUTI_SHM_PREFIX[1]; /* without the slash */
+	const char *prefix = &TAUTI_SHM_PREFIX[1];
 	size_t n = strlen(prefix);
 
 	return strncmp(name, prefix, n) == 0 &&
 		strlen(name + n) == 2 * TAUTI_SHM_RANDOM_BYTES &&
 		strspn(name + n, "0123456789abcdef") == strlen(name + n);
+}
+
+bool tauti_shm_is_name(const char *name)
+{
+	return name[0] == '/' && is_file(name + 1);
 }
 
 static bool is_stale(int fd)
@@ -45,7 +51,7 @@ void tauti_shm_remove_stale(void)
 	while (folder && (entry = readdir(folder))) {
 		int fd = -1;
 
-		if (is_name(entry->d_name))
+		if (is_file(entry->d_name))
 			fd = openat(dirfd(folder), entry->d_name, O_RDWR |
 				O_CLOEXEC | O_NOFOLLOW | O_NONBLOCK);
 		if (fd < 0)

@@ -10,7 +10,8 @@
  *     addresses   each to all, by the meeting
  *     endpoints   to the higher ranks; all hear who found no way, and may begin
  *                 anew with what devices there are by then
- *     greetings   a byte each way; all hear who had no answer */
+ *     greetings   a byte each way; all hear who had no answer, and why. One for
+ *                 which it went wrong before the time is over summons the others */
 #include "coll/engines/ucx.h"
 
 #include <stdlib.h>
@@ -32,14 +33,26 @@ struct tauti_ucx_greeting { /* with one peer */
 	uint8_t out, in; /* nobody looks at them */
 };
 
+enum reason {
+	UNSAID,      /* its code says it, or the meeting does */
+	SUMMONED,    /* by another rank, for which it went wrong */
+	LATE,        /* all see that at the same time */
+	NO_GREETING,
+	NO_WAY,
+	BROKEN,
+	REASONS
+};
+
 /* How a stage went for one rank, as all are told. */
 struct outcome {
-	uint32_t code; /* TAUT_OK, or a status without its sign */
-	uint32_t peer; /* with whom it went wrong; TAUT_NONE: with nobody */
+	uint16_t code;   /* TAUT_OK, or a status without its sign */
+	uint16_t reason;
+	uint32_t peer;   /* with whom it went wrong; TAUT_NONE: with nobody */
 };
 
 struct fault {
 	struct taut_error why; /* code TAUT_OK: none */
+	enum reason reason;
 	uint32_t peer;
 };
 
@@ -157,6 +170,7 @@ static void connect_up(struct tauti_ucx *ucx, const struct addresses *addresses,
 		if (connect_to(ucx, i, addresses, &fault->why) == TAUT_OK)
 			continue;
 		fault->peer = i;
+		fault->reason = NO_WAY;
 		return;
 	}
 }
@@ -167,6 +181,13 @@ static taut_status say_outcome(const struct tauti_ucx *ucx, uint32_t rank,
 	const struct outcome *of, const struct fault *mine,
 	struct taut_error *reterr)
 {
+	static const char *const reasons[REASONS] = {
+		[LATE] = ": it does not answer in time",
+		[NO_GREETING] = ": what it says is no greeting",
+		[NO_WAY] = ": there is no way to it",
+		[BROKEN] = ": it broke" };
+	const char *reason = of->reason < REASONS ? reasons[of->reason] : NULL;
+
 	if (rank == ucx->rank && mine->why.message[0]) {
 		if (reterr)
 			*reterr = mine->why;
@@ -179,25 +200,43 @@ static taut_status say_outcome(const struct tauti_ucx *ucx, uint32_t rank,
 		return taut_error_set(reterr, TAUT_EIO, -1,
 			"UCX: rank %u could not connect", rank);
 	return taut_error_set(reterr, TAUT_EIO, -1,
-		"UCX: rank %u has no connection to rank %u", rank, of->peer);
+		"UCX: rank %u has no connection to rank %u%s", rank, of->peer,
+		reason ? reason : "");
 }
 
-/* The first rank for which it went wrong speaks for all. A rank that has gone is
- * found here, by the meeting, and named. */
+/* The first for which it went wrong, before those that it summoned. TAUT_NONE: it
+ * went well. */
+static uint32_t who_speaks(const struct outcome *all, uint32_t n_ranks)
+{
+	uint32_t summoned = TAUT_NONE;
+
+	for (uint32_t i = 0; i < n_ranks; i++) {
+		if (all[i].code && all[i].reason != SUMMONED)
+			return i;
+		if (all[i].code && summoned == TAUT_NONE)
+			summoned = i;
+	}
+	return summoned;
+}
+
+/* One rank speaks for all. A rank that has gone is found here, by the meeting, and
+ * named. */
 static taut_status conclude(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	const struct fault *mine, struct taut_error *reterr)
 {
-	const struct outcome own = { (uint32_t)-(int)mine->why.code,
-		mine->peer };
+	const struct outcome own = { (uint16_t)-(int)mine->why.code,
+		(uint16_t)mine->reason, mine->peer };
 	struct outcome *all = calloc(ucx->n_ranks, sizeof *all);
+	uint32_t rank = TAUT_NONE;
 	taut_status status;
 
 	if (!all)
 		return no_memory(reterr);
 	status = tauti_meet_gather(meet, &own, sizeof own, all, reterr);
-	for (uint32_t i = 0; i < ucx->n_ranks && status == TAUT_OK; i++)
-		if (all[i].code)
-			status = say_outcome(ucx, i, &all[i], mine, reterr);
+	if (status == TAUT_OK)
+		rank = who_speaks(all, ucx->n_ranks);
+	if (rank != TAUT_NONE)
+		status = say_outcome(ucx, rank, &all[rank], mine, reterr);
 	free(all);
 	return status;
 }
@@ -245,8 +284,10 @@ static void begin_greeting(struct tauti_ucx *ucx, struct fault *fault)
 		status = listen_for(ucx, i, &fault->why);
 		if (status == TAUT_OK && i > ucx->rank)
 			status = say(ucx, i, &fault->why);
-		if (status != TAUT_OK)
+		if (status != TAUT_OK) {
 			fault->peer = i;
+			fault->reason = BROKEN;
+		}
 	}
 	fault->why.code = status;
 }
@@ -268,21 +309,26 @@ static uint32_t greet_more(struct tauti_ucx *ucx,
 
 	for (uint32_t i = 0; i < ucx->n_ranks; i++) {
 		const struct tauti_ucx_greeting *with = &ucx->greetings[i];
+		enum reason reason = NO_WAY;
 		taut_status status = TAUT_OK;
 
 		if (i == ucx->rank)
 			continue;
 		if (with->heard.over && !with->said.begun)
 			status = answer(ucx, i, addresses, &fault->why);
-		if (with->heard.status != TAUT_OK)
+		if (with->heard.status != TAUT_OK) {
+			reason = NO_GREETING;
 			status = taut_error_set(&fault->why, TAUT_EIO, -1,
 				"UCX: what rank %u says is no greeting", i);
-		else if (with->said.over && with->said.status != TAUT_OK)
+		} else if (with->said.over && with->said.status != TAUT_OK) {
+			reason = BROKEN;
 			status = taut_error_set(&fault->why, with->said.status,
 				-1, "UCX: rank %u cannot be greeted: %s", i,
 				taut_status_name(with->said.status));
+		}
 		if (status != TAUT_OK) {
 			fault->why.code = status;
+			fault->reason = reason;
 			fault->peer = i;
 			return i;
 		}
@@ -314,9 +360,28 @@ static uint32_t gone_or(const struct tauti_ucx *ucx, uint32_t missing)
 static void say_late(struct fault *fault, uint32_t missing, int64_t within_ns)
 {
 	fault->peer = missing;
+	fault->reason = LATE;
 	taut_error_set(&fault->why, TAUT_EIO, -1,
 		"rank %u does not answer by UCX within %.3g s", missing,
 		(double)within_ns / 1e9);
+}
+
+static void move_on(struct tauti_ucx *ucx, int64_t left_ns, uint32_t missing,
+	struct fault *fault)
+{
+	fault->why.code = await_more(ucx, left_ns, &fault->why);
+	if (fault->why.code) {
+		fault->reason = BROKEN;
+		fault->peer = gone_or(ucx, missing);
+	}
+}
+
+/* Without a line: another rank has it, or the meeting. */
+static void give_up(struct fault *fault, enum reason reason, uint32_t missing)
+{
+	fault->why.code = TAUT_EIO;
+	fault->reason = reason;
+	fault->peer = missing;
 }
 
 /* Until all was said and heard, or all hear by the meeting why not. */
@@ -332,17 +397,18 @@ static void greet(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	while (!fault->why.code && (missing =
 		greet_more(ucx, addresses, fault)) != TAUT_NONE) {
 		int64_t left_ns = until_ns - tauti_now_ns();
+		enum tauti_meet_word word = tauti_meet_hear(meet);
 
 		if (fault->why.code)
 			return;
-		fault->peer = gone_or(ucx, missing);
-		if (tauti_meet_ends(meet))
-			fault->why.code = TAUT_EIO; /* it has the line */
+		if (word == TAUTI_MEET_ENDS)
+			give_up(fault, UNSAID, missing);
+		else if (word == TAUTI_MEET_SUMMONS)
+			give_up(fault, SUMMONED, missing);
 		else if (left_ns <= 0)
 			say_late(fault, missing, within_ns);
 		else
-			fault->why.code = await_more(
-				ucx, left_ns, &fault->why);
+			move_on(ucx, left_ns, missing, fault);
 	}
 }
 
@@ -358,6 +424,9 @@ static taut_status greet_all(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	if (!ucx->greetings)
 		return no_memory(reterr);
 	greet(ucx, meet, addresses, &fault);
+	/* Who waits for this rank would do so until the time is over. */
+	if (fault.why.code && fault.reason > LATE)
+		tauti_meet_summon(meet);
 	status = conclude(ucx, meet, &fault, reterr);
 	if (status == TAUT_OK) { /* else UCX may have some of them */
 		free(ucx->greetings);
@@ -378,7 +447,8 @@ taut_status tauti_ucx_connect(struct tauti_ucx *ucx, struct tauti_meet *meet,
 		return status;
 	connect_up(ucx, &addresses, &fault);
 	status = conclude(ucx, meet, &fault, reterr);
-	*ret_again = status == TAUT_EIO && !tauti_meet_ends(meet);
+	*ret_again = status == TAUT_EIO &&
+		tauti_meet_hear(meet) != TAUTI_MEET_ENDS;
 	if (status == TAUT_OK)
 		status = greet_all(ucx, meet, &addresses, reterr);
 	free(addresses.all);

@@ -1,5 +1,5 @@
-/* How ranks connect over UCX: one that does not answer, one that goes meanwhile, a
- * network device that is gone when the others look for it. */
+/* How ranks connect over UCX: one that does not answer, or with nonsense, one that goes
+ * meanwhile, a network device that is gone when the others look for it. */
 #include "tests/support/ranks.h"
 
 #include <sched.h>
@@ -7,16 +7,20 @@
 #include <sys/time.h>
 
 #include "coll/engines/ucx.h"
+#include "coll/meet.h"
+#include "tests/support/waits.h"
 
 static const int64_t second_ns = 1000000000;
 
-/* MUTE and GOES take part in the meeting as those do that connect, and connect with
- * nobody; GOES leaves it before all greet. */
-enum role { JOINS, MUTE, GOES };
+/* All but JOINS take part in the meeting as those do that connect. MUTE and GOES connect
+ * with nobody; GOES leaves the meeting before all greet. LIES greets the next rank
+ * alone, and wrongly. */
+enum role { JOINS, MUTE, GOES, LIES };
 
 struct job {
 	char where[64];
 	int64_t within_ns;
+	int64_t left_ns; /* as of a door's meeting, of rank 1; 0: no such limit */
 	enum role roles[RANKS_MOST];
 	const char *before_meeting; /* a command, once all have opened UCX */
 	pthread_barrier_t opened, changed, over;
@@ -28,41 +32,29 @@ struct job {
 /* --- a rank --------------------------------------------------------------------------------*/
 
 /* Sends a byte to the next, and hears the previous one. */
-struct byte {
-	struct taut_coll_request request;
-	taut_status status;
-	bool over;
-};
-
-static void on_done(struct taut_coll_request *request, taut_status status)
-{
-	struct byte *byte = (struct byte *)request;
-
-	byte->status = status;
-	byte->over = true;
-}
-
 static taut_status pass_on(struct tauti_engine *engine, uint32_t rank,
 	uint32_t n_ranks, struct taut_error *err)
 {
 	const struct taut_coll_engine *table = engine->table;
 	uint32_t next = (rank + 1) % n_ranks;
-	struct byte sent = { .request.done = on_done };
-	struct byte heard = { .request.done = on_done };
-	uint8_t out = (uint8_t)(7 + rank), in = 0;
+	/* What is not over, the engine ends when it is destroyed. */
+	static _Thread_local struct wait waits[2];
+	static _Thread_local uint8_t out, in;
 	uint32_t previous = (rank + n_ranks - 1) % n_ranks;
-	taut_status status = table->recv(engine->context, previous, 5, &in, 1,
-		&heard.request, err);
+	taut_status status;
 
+	out = (uint8_t)(7 + rank);
+	in = 0;
+	wait_init(&waits[0]);
+	wait_init(&waits[1]);
+	status = table->recv(engine->context, previous, 5, &in, 1,
+		&waits[0].request, err);
 	if (!status)
 		status = table->send(engine->context, &next, 1, 5, &out, 1,
-			&sent.request, err);
-	while (!status && !(sent.over && heard.over)) {
-		status = table->progress(engine->context, err);
-		if (!status && !(sent.over && heard.over))
-			status = table->wait(engine->context, -1, err);
-	}
-	if (!status && (sent.status || heard.status || in != 7 + previous))
+			&waits[1].request, err);
+	if (!status)
+		status = until_over(engine, waits, 2, err);
+	if (!status && in != 7 + previous)
 		status = taut_error_set(err, TAUT_EFORMAT, -1,
 			"what came is %u", in);
 	return status;
@@ -81,6 +73,31 @@ static taut_status join(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	status = pass_on(&engine, one->rank, one->n_ranks, err);
 	engine.table->destroy(engine.context);
 	return status;
+}
+
+/* Two bytes, where one is a greeting. */
+static taut_status lie(struct tauti_ucx *ucx, uint32_t to, const void *address,
+	struct taut_error *err)
+{
+	const struct tauti_engine engine = { &tauti_ucx_engine, ucx };
+	struct tauti_ucx_peer *peer = &ucx->peers[to];
+	const ucp_ep_params_t params = {
+		.field_mask = UCP_EP_PARAM_FIELD_REMOTE_ADDRESS |
+			UCP_EP_PARAM_FIELD_ERR_HANDLING_MODE |
+			UCP_EP_PARAM_FIELD_ERR_HANDLER,
+		.address = address, .err_mode = UCP_ERR_HANDLING_MODE_PEER,
+		.err_handler = { tauti_ucx_on_broken, peer } };
+	const uint64_t tag = ((uint64_t)1 << TAUT_COLL_TAG_BITS) - 1;
+	struct wait said;
+	taut_status status;
+
+	wait_init(&said);
+	peer->ucx = ucx;
+	if (ucx->call.ucp_ep_create(ucx->worker, &params, &peer->endpoint))
+		return TAUT_EIO;
+	status = tauti_ucx_engine.send(
+		ucx, &to, 1, tag, "no", 2, &said.request, err);
+	return status ? status : until_over(&engine, &said, 1, err);
 }
 
 static taut_status pretend(struct tauti_ucx *ucx, struct tauti_meet *meet,
@@ -107,8 +124,13 @@ static taut_status pretend(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	memcpy(mine, address, bytes);
 	if (!status)
 		status = tauti_meet_gather(meet, mine, most, addresses, err);
-	while (!status && stages--)
+	ucx->rank = one->rank;
+	while (!status && stages--) {
 		status = tauti_meet_gather(meet, fine, sizeof fine, all, err);
+		if (!status && stages && job->roles[one->rank] == LIES)
+			status = lie(ucx, one->rank + 1,
+				addresses + (one->rank + 1) * most, err);
+	}
 	ucx->call.ucp_worker_release_address(ucx->worker, address);
 	free(mine);
 	free(addresses);
@@ -138,6 +160,8 @@ static void *rank_main(void *context)
 	if (!status)
 		status = tauti_ucx_open(one->n_ranks, false, &ucx, err);
 	change(job, one->rank);
+	if (!status && job->left_ns && one->rank == 1)
+		meet->until_ns = ranks_now_ns() + job->left_ns;
 	if (!status && role == JOINS)
 		status = join(ucx, meet, one, err);
 	else if (!status)
@@ -185,7 +209,45 @@ static void test_mute(void **state)
 	expect_line(&low, 1, "rank 0 does not answer by UCX within 1.5 s");
 	run_job(&high, 3);
 	expect_line(&high, 0, "rank 2 does not answer by UCX within 1.5 s");
-	expect_line(&high, 1, "UCX: rank 0 has no connection to rank 2");
+	expect_line(&high, 1, "UCX: rank 0 has no connection to rank 2: it does "
+		"not answer in time");
+}
+
+/* One cannot greet, and two others wait for it or for who lies: until the time is over,
+ * if nobody told them. */
+static void test_lies(void **state)
+{
+	int64_t begun_ns = ranks_now_ns();
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		struct job job = { .within_ns = 60 * second_ns };
+		char own[64], others[96];
+
+		job.roles[i] = LIES;
+		run_job(&job, 3);
+		snprintf(own, sizeof own,
+			"UCX: what rank %u says is no greeting", i);
+		snprintf(others, sizeof others, "UCX: rank %u has no connection "
+			"to rank %u: what it says is no greeting", i + 1, i);
+		assert_int_equal(job.status[i], TAUT_OK);
+		expect_line(&job, i + 1, own);
+		expect_line(&job, i ? 0 : 2, others);
+	}
+	assert_true(ranks_now_ns() - begun_ns < 20 * second_ns);
+}
+
+/* A door's meeting ends when its time is over, whatever a stage may take. */
+static void test_little_time(void **state)
+{
+	struct job job = { .within_ns = 60 * second_ns, .left_ns = second_ns,
+		.roles = { MUTE } };
+	int64_t begun_ns = ranks_now_ns();
+
+	(void)state;
+	run_job(&job, 2);
+	assert_int_equal(job.status[1], TAUT_EIO);
+	assert_true(ranks_now_ns() - begun_ns < 20 * second_ns);
 }
 
 /* It is not waited for until the time is over. */
@@ -329,21 +391,26 @@ static int lose_device(void)
 	return 0;
 }
 
-static void test_device(void **state)
+static void in_child(int (*work)(void))
 {
 	int status = -1;
 	pid_t child;
 
-	(void)state;
 	if (geteuid() != 0)
 		skip();
 	child = fork();
 	if (child == 0)
-		_exit(lose_device());
+		_exit(work());
 	assert_int_equal(waitpid(child, &status, 0), child);
 	if (WIFEXITED(status) && WEXITSTATUS(status) == UNIT_SKIP)
 		skip();
 	assert_int_equal(status, 0);
+}
+
+static void test_device(void **state)
+{
+	(void)state;
+	in_child(lose_device);
 }
 
 /* --- the devices of a meeting --------------------------------------------------------------*/
@@ -362,7 +429,8 @@ static void *ask_devices(void *context)
 	if (job->status[one->rank])
 		return NULL;
 	if (!tauti_meet_devices(meet, names, sizeof names) ||
-		strcmp(names, "lo") != 0 || tauti_meet_ends(meet) ||
+		strcmp(names, "lo") != 0 ||
+		tauti_meet_hear(meet) != TAUTI_MEET_NOTHING ||
 		tauti_meet_within_ns(meet) != 20 * second_ns ||
 		tauti_meet_devices(meet, short_names, 2))
 		job->status[one->rank] = TAUT_EFORMAT;
@@ -372,26 +440,49 @@ static void *ask_devices(void *context)
 	return NULL;
 }
 
-static void test_names(void **state)
+static bool ask_all(const char *host)
 {
 	struct ranks_one ones[3];
 	struct job job = { .within_ns = 0 };
 
-	(void)state;
-	snprintf(job.where, sizeof job.where, "127.0.0.1:%u", ranks_free_port());
+	snprintf(job.where, sizeof job.where, "%s:%u", host, ranks_free_port());
 	ranks_start(ones, 0, 3, ask_devices, &job);
 	ranks_join(ones, 0, 3);
-	for (uint32_t i = 0; i < 3; i++)
-		assert_int_equal(job.status[i], TAUT_OK);
+	return !job.status[0] && !job.status[1] && !job.status[2];
+}
+
+static void test_names(void **state)
+{
+	(void)state;
+	assert_true(ask_all("127.0.0.1"));
+}
+
+/* They meet at an address that has a label of its own: the device has none. */
+static int label_address(void)
+{
+	if (unshare(CLONE_NEWNET) != 0 ||
+		system("ip link set lo up && "
+			"ip addr add 127.0.0.2/8 dev lo label lo:1") != 0)
+		return UNIT_SKIP;
+	return !ask_all("127.0.0.2");
+}
+
+static void test_label(void **state)
+{
+	(void)state;
+	in_child(label_address);
 }
 
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_device), /* processes, before UCX is here */
+		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_names),
 		cmocka_unit_test(test_mute),
+		cmocka_unit_test(test_lies),
+		cmocka_unit_test(test_little_time),
 		cmocka_unit_test(test_goes),
 	};
 

@@ -6,6 +6,7 @@
 #include "coll/coll.h"
 #include "coll/engines/ucx_load.h"
 #include "tests/support/alloc_fail.h"
+#include "tests/support/waits.h"
 
 static const int64_t second_ns = 1000000000;
 
@@ -17,45 +18,6 @@ struct job {
 	int pids[RANKS_MOST];
 	bool asks_first;
 };
-
-struct wait {
-	struct taut_coll_request request;
-	taut_status status;
-	bool over;
-};
-
-static void on_done(struct taut_coll_request *request, taut_status status)
-{
-	struct wait *wait = (struct wait *)request;
-
-	wait->status = status;
-	wait->over = true;
-}
-
-static void wait_init(struct wait *wait)
-{
-	*wait = (struct wait){ .request.done = on_done };
-}
-
-/* Sleeps, so a message that wakes nobody hangs the test. */
-static taut_status until_over(struct tauti_engine *engine, struct wait *waits,
-	uint32_t n, struct taut_error *err)
-{
-	taut_status status = TAUT_OK;
-
-	for (uint32_t i = 0; i < n; i++)
-		while (status == TAUT_OK && !waits[i].over) {
-			status = engine->table->progress(engine->context, err);
-			if (status == TAUT_OK && !waits[i].over)
-				status = engine->table->wait(engine->context,
-					-1, err);
-		}
-	for (uint32_t i = 0; i < n && status == TAUT_OK; i++)
-		if (waits[i].status != TAUT_OK)
-			status = taut_error_set(err, waits[i].status, -1,
-				"request %u ended with %d", i, waits[i].status);
-	return status;
-}
 
 static void *rank_main(void *context)
 {
@@ -337,7 +299,8 @@ static void bereaved(struct tauti_engine *engine, uint32_t rank,
 {
 	const struct taut_coll_engine *table = engine->table;
 	uint32_t other = 1 - rank, word = rank, in = 9;
-	struct wait waits[2], last;
+	struct wait waits[2];
+	static struct wait last; /* which the engine ends, when it is destroyed */
 
 	(void)n_ranks;
 	wait_init(&waits[0]);
