@@ -12,12 +12,14 @@ predictions be made anew with --predict.
 Measured: the median over ranks and steps after the warm-up, of each repeat; the
 median of the repeats is compared, and half of their range is the spread.
 Repeats of all configurations take turns. In each turn each model is recorded
-anew, just before its changes are measured; the one recording whose step is the
-median predicts, as the median repeat is what is measured. Before and after each
-repeat, all its ranks time a fixed piece of work; where that took longer than it
-usually does, the machine was disturbed, and the repeat is measured anew."""
+anew, just before its changes are measured. Each recording predicts by itself, and
+the median of the predictions is compared, as the median of the repeats is. Before
+and after each repeat, all its ranks time a fixed piece of work; where that took
+longer than it usually does, the machine was disturbed, and the repeat is measured
+anew."""
 
 import argparse
+import concurrent.futures
 import fnmatch
 import glob
 import json
@@ -317,37 +319,36 @@ def predict(a, config, run, differ):
     return {key: told[key] for key in ("after_ms", "low_ms", "high_ms", "before_ms")}
 
 
-def median_recording(a, config):
-    """The recording of a model whose steady step is the median of all, and how
-    far they differ: (run, half of their range as a share), or None."""
-    steps = []
-    for turn in range(a.repeats):
-        run, done = recording_of(a, config, turn)
-        told = ask_taut(a, "report", run)[0] if os.path.exists(done) else None
-        if told:
-            steps.append((told["steady_step_ms"], run))
-    if not steps:
-        return None
-    steps.sort()
-    ms, run = steps[(len(steps) - 1) // 2]
-    return run, (steps[-1][0] - steps[0][0]) / 2 / ms
+def recordings_of(a, model):
+    """[run] of the model, one a turn, as far as they are whole."""
+    found = (recording_of(a, matrix.Config(model), turn) for turn in range(a.repeats))
+    return [run for run, done in found if os.path.exists(done)]
+
+
+def middle(values):
+    """Their median; None without any."""
+    known = [v for v in values if v is not None]
+    return statistics.median(known) if known else None
 
 
 class Row:
-    def __init__(self, a, config, found, recording, batch_of, differ):
+    def __init__(self, a, config, tolds, recordings, batch_of):
+        """tolds: what predict() says of each recording."""
         self.config = config
-        self.run, self.apart = found
         repeats = medians_of(a, config)
         self.repeats = len(repeats)
         self.measured = statistics.median(repeats)
         self.spread = (max(repeats) - min(repeats)) / 2 if len(repeats) > 1 else None
-        told = predict(a, config, self.run, differ)
-        self.fault = told.get("fault")
+        self.fault = next((told["fault"] for told in tolds if "fault" in told), None)
         self.taut, self.low, self.high = (
-            told.get(k) for k in ("after_ms", "low_ms", "high_ms")
+            middle([told.get(k) for told in tolds]) for k in ("after_ms", "low_ms", "high_ms")
         )
-        self.daydream = baselines.daydream(recording, config, batch_of)
-        self.dpro = baselines.dpro(recording, config, batch_of, matrix.MBIT)
+        predicted = [told["after_ms"] for told in tolds if "after_ms" in told]
+        self.apart = (max(predicted) - min(predicted)) / 2 if predicted else 0
+        self.daydream = middle([baselines.daydream(r, config, batch_of) for r in recordings])
+        self.dpro = middle(
+            [baselines.dpro(r, config, batch_of, matrix.MBIT) for r in recordings]
+        )
 
     def error(self, predicted):
         return None if predicted is None else (predicted / self.measured - 1) * 100
@@ -365,17 +366,30 @@ class Row:
         return abs(error) <= self.spread / self.measured * 100
 
 
+def predictions(a, configs, runs, differ):
+    """{key: [what predict() says of each recording]}; runs: {model: [run]}."""
+    jobs = [(config, run) for config in configs for run in runs[config.model]]
+    with concurrent.futures.ThreadPoolExecutor(os.cpu_count()) as pool:
+        tolds = list(pool.map(lambda job: predict(a, *job, differ), jobs))
+    found = {config.key: [] for config in configs}
+    for (config, _), told in zip(jobs, tolds):
+        found[config.key].append(told)
+    return found
+
+
 def rows_of(a, configs, batch_of):
-    rows, runs, differ = [], {}, runs_differ(a, configs)
-    for config in configs:
-        if not medians_of(a, config):
-            continue
-        if config.model not in runs:
-            found = median_recording(a, config)
-            runs[config.model] = found and (found, baselines.Recording(found[0]))
-        if runs[config.model]:
-            rows.append(Row(a, config, *runs[config.model], batch_of, differ))
-    return sorted(rows, key=lambda r: (list(matrix.BASE).index(r.config.model), bool(r.config.change)))
+    runs = {config.model: recordings_of(a, config.model) for config in configs}
+    configs = [c for c in configs if medians_of(a, c) and runs[c.model]]
+    tolds = predictions(a, configs, runs, runs_differ(a, configs))
+    rows = []
+    for model in matrix.BASE:
+        recordings = [baselines.Recording(run) for run in runs.get(model, [])]
+        rows += [
+            Row(a, config, tolds[config.key], recordings, batch_of)
+            for config in sorted(configs, key=lambda c: bool(c.change))
+            if config.model == model
+        ]
+    return rows
 
 
 def keep_table(a, rows):
@@ -458,10 +472,10 @@ def summary(a, rows):
             f"- spread of the repeats: median {statistics.median(spreads):.1f} %, "
             f"largest {max(spreads):.1f} %"
         )
-    apart = [r.apart * 100 for r in bases]
+    apart = [r.apart / r.taut * 100 for r in rows if r.taut]
     lines.append(
-        f"- spread of the recordings of one model: median {statistics.median(apart):.1f} %, "
-        f"largest {max(apart):.1f} %"
+        f"- spread of what the recordings of one model predict: median "
+        f"{statistics.median(apart):.1f} %, largest {max(apart):.1f} %"
     )
     usual = usual_work_ms(a, [r.config for r in rows])
     told = ", ".join(f"{ms:.1f} ms with {ranks} ranks" for ranks, ms in sorted(usual.items()))
@@ -494,8 +508,8 @@ def losses(changes):
 
 def replay_error(a, bases):
     means, worst = [], 0.0
-    for r in bases:
-        told, fault = ask_taut(a, "replay", r.run)
+    for run in (run for r in bases for run in recordings_of(a, r.config.model)):
+        told, fault = ask_taut(a, "replay", run)
         if not fault:
             means.append(told["replay"]["error_pct_mean"])
             worst = max(worst, told["replay"]["error_pct_max"])
