@@ -1,20 +1,14 @@
 # SPDX-License-Identifier: Apache-2.0
 """A rank of bench/server_compare.py in TensorFlow: steps of a function whose gradients
-Taut sums, told and answered as those of torch_rank.py. TAUT_RANK, TAUT_RANKS, TAUT_MEET
-say where it stands."""
+Taut sums, told and answered as blocks.py has it. TAUT_RANK, TAUT_RANKS, TAUT_MEET say
+where it stands."""
 
-import json
 import os
-import sys
-import time
 
+import blocks
 import taut.tensorflow as hvd
 import tensorflow as tf
 import tf_model
-
-
-def tell(**what):
-    print(json.dumps(what), flush=True)
 
 
 def stepper(tape_of):
@@ -27,7 +21,7 @@ def stepper(tape_of):
         tf_model.apply(flat, found, kept)
         return loss
 
-    return step
+    return lambda: step().numpy()
 
 
 def main():
@@ -36,17 +30,8 @@ def main():
     local()
     summed()
     floats = sum(tf.TensorShape(shape).num_elements() for shape in tf_model.shapes())
-    tell(gradient_bytes=4 * floats, engine=type(hvd._sums[0].job.sums).__module__)
-    for line in sys.stdin:
-        block = json.loads(line)
-        step = local if block["local"] else summed
-        hvd.barrier()
-        seconds = []
-        for _ in range(block["steps"]):
-            begin = time.perf_counter()
-            step().numpy()
-            seconds.append(time.perf_counter() - begin)
-        tell(seconds=seconds)
+    blocks.tell(gradient_bytes=4 * floats, engine=type(hvd._sums[0].job.sums).__module__)
+    blocks.run(hvd.barrier, summed, local)
     os._exit(0)
 
 

@@ -1,26 +1,22 @@
 # SPDX-License-Identifier: Apache-2.0
 """A task of a job of tf.distribute's ParameterServerStrategy, as TF_CONFIG says; the
-chief does steps as torch_rank.py is told, each a closure that one of the workers runs,
+chief does steps as blocks.py tells, each a closure that one of the workers runs,
 and answers with the seconds in which each worker has done one.
 
     tf_strategy.py none|fixed|min    how variables are cut over the servers: whole, in
                                      as many pieces as there are servers, in pieces of
                                      at least 256 KiB"""
 
-import json
 import os
 import sys
 import time
 
+import blocks
 import tensorflow as tf
 import tf_model
 
 
 THREADS = 8  # on a host of one core TensorFlow has one, which waits for itself
-
-
-def tell(**what):
-    print(json.dumps(what), flush=True)
 
 
 def partitioner(name, n_servers):
@@ -66,11 +62,11 @@ def lead(resolver, how):
         return (time.perf_counter() - begin) / rounds
 
     run(2)
-    tell(gradient_bytes=0, engine="tf.distribute")
-    for line in sys.stdin:
-        rounds = json.loads(line)["steps"]
+    blocks.tell(gradient_bytes=0, engine="tf.distribute")
+    for block in blocks.told():
+        rounds = block["steps"]
         run(1)  # what is under way at the begin and the end is a part of a few steps
-        tell(seconds=[run(rounds)])
+        blocks.tell(seconds=[run(rounds)])
     os._exit(0)
 
 

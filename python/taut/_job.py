@@ -43,6 +43,7 @@ class Job:
         try:
             self.sync = self.sums = _coll.Sync(self.comm, self.limits)
             self.local_rank, self.local_size = self._local(place)
+            self._check_alike()
         except BaseException:
             self.close()
             raise
@@ -55,6 +56,18 @@ class Job:
         hosts = self.allgather(np.frombuffer(name, np.int64))
         mine = hosts == hosts[self.rank]
         return int(mine[: self.rank].sum()), int(mine.sum())
+
+    def _check_alike(self):
+        """Ranks that want other sums would wait for each other in vain. ValueError, on
+        all of them."""
+        said = self.allgather_object(vars(self.options))
+        for rank, theirs in enumerate(said):
+            names = [name for name in said[0] if theirs.get(name) != said[0][name]]
+            if names:
+                raise ValueError(
+                    "rank %d has other options than rank 0: %s"
+                    % (rank, ", ".join("TAUT_RUN_" + name.upper() for name in names))
+                )
 
     def _mine(self):
         if os.getpid() != self.pid:

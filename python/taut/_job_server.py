@@ -5,21 +5,16 @@ TAUT_RUN_SERVERS asks for it. Its other collectives stay libtaut's own."""
 import contextlib
 import ctypes
 import os
-import socket
 
-from . import _coll, _lib, _server, _servers
+from . import _coll, _lib, _place, _server, _servers
 
 _WHOLE = 1 << 40  # bytes: no part is longer
 
 
-def address_towards(meet):
-    """By which this host is met from where rank 0 is."""
-    host = meet.rpartition(":")[0].strip("[]") if meet else "127.0.0.1"
-    for family, _, _, _, there in socket.getaddrinfo(host, 9, type=socket.SOCK_DGRAM):
-        with contextlib.suppress(OSError), socket.socket(family, socket.SOCK_DGRAM) as s:
-            s.connect(there)
-            return s.getsockname()[0]
-    return "127.0.0.1"
+def _address(job):
+    """By which the others meet this host, as ranks of PyTorch's jobs are met."""
+    host = job.meet.rpartition(":")[0].strip("[]")
+    return _place.of_ranks(job.rank, job.allgather_object, host)[job.rank]
 
 
 def check(options):
@@ -39,9 +34,9 @@ def open_sums(job, options):
         return Sums(job, options, options.server, os.environ.get("TAUT_SECRET"))
     if job.sums is not job.sync:
         job.sums.close()
-    address = address_towards(job.meet)
-    with _servers.Beside(job.rank, job.size, address, job.allgather_object, options) as its:
-        return Sums(job, options, its.places, its.secret)
+    gather, lost_after_ns = job.allgather_object, job.lost_after_ns
+    its = _servers.Beside(job.rank, job.size, _address(job), gather, options, lost_after_ns)
+    return its.join(lambda: Sums(job, options, its.places, its.secret), Sums.close)
 
 
 class Sums(_coll._Handle):

@@ -4,15 +4,22 @@ for the tensors of one model (or of one optimizer).
 
 Server i of n is started by rank i * ranks // n, so they are spread over the hosts
 as ranks are. They end by themselves, when all workers have left or one is lost; nobody
-waits for them, and the signals of a terminal are not theirs."""
+waits for them, and the signals of a terminal are not theirs. What one says on its
+standard error its rank says on its own, as long as it is there."""
 
 import contextlib
 import os
 import shutil
 import subprocess
 import threading
+import time
 
 from . import _ports
+
+START_S = 60  # for a server to listen
+_KEPT_BYTES = 1024  # of what a server said last
+_READY = b": ready at "  # of the line that says so
+_MOST_LOST_S = 86400  # of `taut server --lost-after`
 
 
 def command():
@@ -25,62 +32,93 @@ def rank_of(server, n_servers, n_ranks):
     return server * n_ranks // n_servers
 
 
-def words_of(options):
-    """What the user wants of servers, for their command line."""
+def words_of(options, lost_after_ns=0):
+    """What the user wants of servers, for their command line. lost_after_ns: 0: as
+    they have it."""
     words = ["--update", options.update, "--on-loss", options.on_loss]
     if getattr(options, "async") == "on":
         words += ["--async"]
         if options.staleness is not None:
             words += ["--staleness", str(options.staleness)]
+    if lost_after_ns:
+        seconds = -(-lost_after_ns // 10**9)
+        words += ["--lost-after", str(min(max(seconds, 1), _MOST_LOST_S))]
     return words
 
 
 class Beside:
-    """Servers of all ranks, for the time in which these join them: `places` and
-    `secret` are what workers need. On all ranks at the same place of the program.
+    """Servers of all ranks, which listen: `places` and `secret` are what workers need
+    to join them. On all ranks at the same place of the program.
 
-    address: of this rank; gather(mine): what all ranks said, by rank. OSError, on all
-    ranks: a rank cannot start one."""
+    address: of this rank; gather(mine): what all ranks said, by rank; lost_after_ns:
+    of silence, 0: as servers have it. OSError, on all ranks: one of the servers does
+    not serve; ValueError, on all: ranks want different ones."""
 
-    def __init__(self, rank, n_ranks, address, gather, options):
+    def __init__(self, rank, n_ranks, address, gather, options, lost_after_ns=0):
         n = options.servers
+        words = ["--workers", str(n_ranks), *words_of(options, lost_after_ns)]
         mine = [i for i in range(n) if rank_of(i, n, n_ranks) == rank]
-        self.processes, self.stack = [], contextlib.ExitStack()
+        self.gather, self.servers = gather, []
         with contextlib.ExitStack() as stack:
+            # Theirs alone until they listen.
             ports = [stack.enter_context(_ports.Port(address)) for _ in mine]
             secret = os.urandom(32).hex() if rank == 0 else None
-            said = gather(([port.where for port in ports], _why_not(ports), secret))
-            for other, (_, why, _) in enumerate(said):
-                if why:
-                    raise OSError("rank %d cannot start a server: %s" % (other, why))
-            self.places = ",".join(where for wheres, _, _ in said for where in wheres)
+            said = gather((_why_not(ports), [port.where for port in ports], secret, [n, *words]))
+            _check([why for why, _, _, _ in said])
+            for other, (_, _, _, wanted) in enumerate(said):
+                if wanted != said[0][3]:
+                    raise ValueError("rank %d wants other servers than rank 0" % other)
+            self.places = ",".join(where for _, wheres, _, _ in said for where in wheres)
             self.secret = said[0][2]
-            for i in mine:
-                self._start(i, ["--workers", str(n_ranks), *words_of(options)])
-            self.stack = stack.pop_all()  # the ports, until the servers have them
+            try:
+                _check(gather(self._start(mine, words)))
+            except BaseException:
+                self._kill()
+                raise
 
-    def _start(self, index, words):
-        self.processes.append(
-            subprocess.Popen(
-                [command(), "server", "--servers", self.places, "--index", str(index), *words],
-                env=dict(os.environ, TAUT_SECRET=self.secret),
-                stdin=subprocess.DEVNULL,
-                stdout=subprocess.DEVNULL,
-                start_new_session=True,
-            )
-        )
+    def _start(self, mine, words):
+        """Why one of this rank's does not serve, which the others wait to hear; None:
+        all of them listen."""
+        self.servers = [_Server(i, self.places) for i in mine]
+        try:
+            for server in self.servers:
+                server.start(self.secret, words)
+        except (OSError, RuntimeError) as why:  # no process, no thread
+            return str(why)
+        until = time.monotonic() + START_S
+        return next(filter(None, (server.why_not(until) for server in self.servers)), None)
 
-    def __enter__(self):
-        return self
+    def _kill(self):
+        for server in self.servers:
+            server.kill()
 
-    def __exit__(self, kind, value, traceback):
-        """This rank has joined, or cannot."""
-        self.stack.close()
-        if kind is not None:
-            for process in self.processes:
-                process.kill()
-        for process in self.processes:  # so that none stays a zombie
-            threading.Thread(target=process.wait, daemon=True, name="taut-server").start()
+    def join(self, make, leave):
+        """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
+        none: OSError, on all, what the first says that has none. So no rank ends the
+        servers while another is on its way to them."""
+        worker = why = None
+        try:
+            try:
+                worker = make()
+            except Exception as error:
+                why = self._why(error)
+            _check(self.gather(why), "join the servers")
+        except BaseException:
+            if worker:
+                leave(worker)
+            self._kill()
+            raise
+        return worker
+
+    def _why(self, error):
+        ended = [server.end() for server in self.servers if server.has_ended()]
+        return "; ".join([*ended, str(error) or type(error).__name__])
+
+
+def _check(reasons, what="start a server"):
+    for rank, why in enumerate(reasons):
+        if why:
+            raise OSError("rank %d cannot %s: %s" % (rank, what, why))
 
 
 def _why_not(ports):
@@ -95,3 +133,86 @@ def _why_not(ports):
     if not os.access(own, os.X_OK):
         return "%s cannot be run" % own
     return None
+
+
+class _Server:
+    """One of them, and two threads that read what it says, as long as it does."""
+
+    def __init__(self, index, places):
+        self.index, self.places = index, places
+        self.process = self.follower = None
+        self.listens = False
+        self.is_known = threading.Event()  # whether it listens
+        self.errors = b""  # the last of them
+
+    def start(self, secret, words):
+        which = ["--servers", self.places, "--index", str(self.index)]
+        self.process = subprocess.Popen(
+            [command(), "server", *which, *words],
+            env=dict(os.environ, TAUT_SECRET=secret),
+            bufsize=0,
+            stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE,
+            stderr=subprocess.PIPE,
+            start_new_session=True,
+        )
+        self.follower = _in_background(self._follow)
+        _in_background(self._hear)
+
+    def _hear(self):
+        said = b""
+        for piece in _pieces(self.process.stdout):
+            said = said[-_KEPT_BYTES:] + piece
+            if not self.listens and _READY in said:
+                self.listens = True
+                self.is_known.set()
+        self.is_known.set()
+
+    def _follow(self):
+        for piece in _pieces(self.process.stderr):
+            self.errors = (self.errors + piece)[-_KEPT_BYTES:]
+            with contextlib.suppress(OSError):
+                os.write(2, piece)
+        self.process.wait()  # so that it stays no zombie
+
+    def why_not(self, until):
+        """Why it does not serve, with its last line; None: it does."""
+        self.is_known.wait(max(0, until - time.monotonic()))
+        if self.listens and not self.has_ended():
+            return None
+        self.follower.join(max(0, until - time.monotonic()))
+        return self.end()
+
+    def has_ended(self):
+        return self.process.poll() is not None
+
+    def end(self):
+        """How it has ended, with its last line."""
+        if self.has_ended():
+            self.follower.join(1)
+        lines = self.errors.decode("utf-8", "replace").split("\n")
+        last = next((line.strip() for line in reversed(lines) if line.strip()), "it said nothing")
+        name = "server %d (%s)" % (self.index, self.places.split(",")[self.index])
+        return "%s %s: %s" % (name, _how_ended(self.process.poll()), last)
+
+    def kill(self):
+        if self.process:
+            self.process.kill()
+
+
+def _how_ended(status):
+    if status is None:
+        return "does not listen after %g s" % START_S
+    return "was ended by signal %d" % -status if status < 0 else "ended with status %d" % status
+
+
+def _pieces(pipe):
+    """As they come, until its end, at which it is closed."""
+    with pipe:
+        yield from iter(lambda: pipe.read(_KEPT_BYTES), b"")
+
+
+def _in_background(call):
+    thread = threading.Thread(target=call, daemon=True, name="taut-server")
+    thread.start()
+    return thread

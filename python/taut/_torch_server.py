@@ -44,8 +44,11 @@ def join(process_group, options, mode):
         return said
 
     address = _place.addresses(process_group)[rank]
-    with _servers.Beside(rank, n_ranks, address, gather, options) as its:
-        return _server.Worker(rank, n_ranks, its.places, its.secret, **limits)
+    its = _servers.Beside(rank, n_ranks, address, gather, options)
+    return its.join(
+        lambda: _server.Worker(rank, n_ranks, its.places, its.secret, **limits),
+        _server.Worker.leave,
+    )
 
 
 def check(options):

@@ -3,7 +3,6 @@
 one that has rank 0, its name in MASTER_ADDR means loopback, as Debian sets it up. And
 that the port of a meeting is nobody else's until it is listened at."""
 
-import importlib.util
 import os
 import pathlib
 import socket
@@ -13,9 +12,23 @@ import tempfile
 import types
 import unittest
 
-from ranks import JOBS, PACKAGE, PYTHON, ROOT, end, environment, free_port, main
+from ranks import (
+    JOBS,
+    PACKAGE,
+    PYTHON,
+    ROOT,
+    SERVERS,
+    end,
+    environment,
+    free_port,
+    lines,
+    main,
+)
 
 sys.path.insert(0, str(ROOT / "tests" / "record"))
+sys.path.insert(0, str(PACKAGE))
+from taut import _place  # noqa: E402
+
 SIMPLE = str(JOBS / "simple.py")
 HOSTS = (
     "127.0.0.1 localhost\n127.0.1.1 node\n10.78.0.1 host0\n10.78.0.2 host1\n",
@@ -39,12 +52,12 @@ class Hosts(unittest.TestCase):
         for path, text in zip(cls.files, HOSTS):
             path.write_text(text)
 
-    def start(self, rank, own):
+    def start(self, rank, own, program=SIMPLE):
         own = dict(own, RANK=str(rank), WORLD_SIZE="2", LOCAL_RANK="0", MASTER_ADDR="node")
         mounts = 'mount --bind "$0" /etc/hosts && hostname host%d && exec "$@"' % rank
         return subprocess.Popen(
             ["ip", "netns", "exec", "%s-%d" % (self.net.name, rank), "unshare", "--mount"]
-            + ["--uts", "sh", "-c", mounts, str(self.files[rank]), PYTHON, SIMPLE],
+            + ["--uts", "sh", "-c", mounts, str(self.files[rank]), PYTHON, program],
             env=own, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
         )
 
@@ -57,9 +70,17 @@ class Hosts(unittest.TestCase):
         return ended[0][2]
 
     def test_the_name_means_loopback(self):
-        for engine in ("coll", "process-group"):
-            log = self.job(TAUT_RUN_ENGINE=engine)
+        for engine in ({"TAUT_RUN_ENGINE": "coll"}, {"TAUT_RUN_ENGINE": "process-group"}, SERVERS):
+            log = self.job(**engine)
             self.assertIn("taut: DistributedDataParallel crosses the barrier\n", log)
+
+    def test_of_another_framework(self):
+        """A server on each host, of what taut.tensorflow and taut.mxnet do beneath."""
+        own = dict(environment(False), MASTER_PORT=str(free_port()), TAUT_SECRET="sesame")
+        own.update(SERVERS, PYTHONPATH=str(PACKAGE))
+        program = str(JOBS / "sums.py")
+        for seen in lines(end([self.start(rank, own, program) for rank in range(2)], 100)):
+            self.assertEqual(seen["sums"]["sums"], [3.0] * 5)
 
     def test_address_on_one_host(self):
         log = self.job({}, {"TAUT_RUN_ADDRESS": "10.78.0.2"})
@@ -70,27 +91,9 @@ class Hosts(unittest.TestCase):
         self.assertIn("PyTorch's own: rank 0 would be met at 127.0.0.1, which other", log)
 
 
-def load_place():
-    """_place.py alone, which asks PyTorch for nothing until ranks gather."""
-    stand_in = type(sys)("torch.distributed")
-    names = {"torch": type(sys)("torch"), "torch.distributed": stand_in}
-    names["torch"].distributed = stand_in
-    names["placed"] = package = type(sys)("placed")  # what it has beside it
-    package.__path__ = [str(PACKAGE / "taut")]
-    before = {name: sys.modules.get(name) for name in names}
-    sys.modules.update(names)
-    spec = importlib.util.spec_from_file_location("placed._place", PACKAGE / "taut" / "_place.py")
-    module = importlib.util.module_from_spec(spec)
-    spec.loader.exec_module(module)
-    for name, was in before.items():
-        if was is None:
-            del sys.modules[name]
-    return module
-
-
 class Place(unittest.TestCase):
     def setUp(self):
-        self.place = load_place()
+        self.place = _place
         self.addCleanup(os.environ.update, dict(os.environ))
 
     def test_port_is_taken(self):
@@ -130,7 +133,7 @@ class Place(unittest.TestCase):
         ranks = types.SimpleNamespace(rank=lambda: 0)
         os.environ["MASTER_ADDR"] = "127.0.0.1"
         os.environ["TAUT_RUN_ADDRESS"] = "127.0.0.2"
-        named = self.place._own()
+        named = self.place._own("127.0.0.1")
         del os.environ["TAUT_RUN_ADDRESS"]
         for other, words in (
             (named, None),
@@ -148,12 +151,20 @@ class Place(unittest.TestCase):
                 found = self.place.addresses(ranks, gather)
                 self.assertEqual((found, len(said)), (["127.0.0.1", "127.0.0.2"], 2))
 
+    def test_name_of_another_host(self):
+        """One that means nothing here, where there is no DNS."""
+        os.environ["TAUT_RUN_ADDRESS"] = "no.such.name.invalid"
+        _, address, why, name, is_here = self.place._own("127.0.0.1")
+        del os.environ["TAUT_RUN_ADDRESS"]
+        self.assertEqual((address, why, is_here), ("127.0.0.1", None, False))
+        self.assertEqual(name, "no.such.name.invalid")
+
     def test_store_is_the_master(self):
         os.environ.pop("MASTER_ADDR", None)
         inner = types.SimpleNamespace(host="127.0.0.1")
         store = types.SimpleNamespace(underlying_store=inner)
         self.assertEqual(self.place._master(store), "127.0.0.1")
-        self.assertEqual(self.place._own(store)[1], "127.0.0.1")
+        self.assertEqual(self.place._own(self.place._master(store))[1], "127.0.0.1")
 
     def test_towards(self):
         self.assertEqual(self.place.towards("127.0.0.1"), "127.0.0.1")

@@ -1,16 +1,18 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients summed by parameter servers, which ranks start or which run already; servers
-that train; ranks and servers that are killed."""
+that train; ranks and servers that are killed. One start of Python with PyTorch takes
+seconds, so that programs share jobs."""
 
 import json
 import os
+import pathlib
 import signal
 import subprocess
+import time
 import unittest
 
 from ranks import (
     JOBS,
-    LATE,
     PACKAGE,
     PYTHON,
     SERVERS,
@@ -20,7 +22,6 @@ from ranks import (
     free_port,
     lines,
     main,
-    programs,
     start,
 )
 
@@ -29,30 +30,46 @@ TAUT = SERVERS["TAUT_RUN_COMMAND"]
 SECRET = {"TAUT_SECRET": "sesame"}
 
 
+class Served:
+    """`taut server` processes that are there before the job."""
+
+    def __init__(self, n_servers, *options, n_workers=2):
+        self.places = ",".join("127.0.0.1:%d" % free_port() for _ in range(n_servers))
+        words = [TAUT, "server", "--workers", str(n_workers), "--servers", self.places, *options]
+        self.processes = [
+            subprocess.Popen(
+                [*words, "--index", str(i)],
+                env=dict(os.environ, **SECRET),
+                stdout=subprocess.PIPE,
+                stderr=subprocess.STDOUT,
+                text=True,
+            )
+            for i in range(n_servers)
+        ]
+        self.told = {"TAUT_RUN_SERVER": self.places, "TAUT_RUN_GATE": "off", **SECRET}
+
+    def ended(self):
+        """Of each: its status, and what it said."""
+        said = [process.communicate(timeout=20)[0] for process in self.processes]
+        return [(process.returncode, text) for process, text in zip(self.processes, said)]
+
+    def kill(self):
+        for process in self.processes:
+            process.kill()
+            process.communicate()
+
+
 class Same(Case):
-    """Programs see what they see with PyTorch's own class. Two ranks, each of which
-    starts a server for each model."""
-
-    def test_gradients(self):
-        names = "clip_norm reads_one_gradient writes_gradients accumulates_without_no_sync"
+    def test_programs(self):
+        """Programs see what they see with PyTorch's own class. Two ranks, each of which
+        starts a server for each model."""
+        gradients = "clip_norm reads_one_gradient writes_gradients accumulates_without_no_sync"
+        models = "tied attention half_parameters unused_and_unread static_graph declared_order"
+        habits = "forks models_come_and_go goes_before_the_others wrapped_again"
+        names = " ".join((gradients, models, habits)).split()
         on_time = {"clip_norm", "writes_gradients"}
-        self.same_as_pytorch("gradients", *names.split(), on_time=on_time, engines=["server"])
-
-    def test_models(self):
-        names = ["tied", "attention", "half_parameters", "unused_and_unread", "static_graph"]
-        either = {"unused_and_unread"}
-        self.same_as_pytorch("models", *names, either=either, engines=["server"])
-
-    def test_habits(self):
-        names = ["forks", "models_come_and_go", "goes_before_the_others", "wrapped_again"]
-        either = {"goes_before_the_others"}
-        self.same_as_pytorch("habits", *names, either=either, engines=["server"])
-
-    def test_declared_order(self):
-        without, _ = programs("models", "attention", taut=False)
-        own, _ = programs("models", "attention", TAUT_RUN_ORDER="declared", **LATE, **SERVERS)
-        for rank in range(2):
-            self.assertEqual(own[rank]["attention"]["seen"], without[rank]["attention"]["seen"])
+        either = {"unused_and_unread", "goes_before_the_others"}
+        self.same_as_pytorch("several", *names, on_time=on_time, either=either, engines=["server"])
 
 
 class ByHand(unittest.TestCase):
@@ -74,147 +91,223 @@ class ByHand(unittest.TestCase):
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2", "--master-port"]
         job = [PYTHON, *launcher, str(free_port()), SIMPLE]
         words = [TAUT, "run", "--servers", "2", "--gate", "off", "--", *job]
-        own = environment(False)
+        own = dict(environment(False), TAUT_TEST_MARK=os.urandom(8).hex())
         result = subprocess.run(words, env=own, capture_output=True, text=True, timeout=60)
         self.assertEqual(result.returncode, 0, result.stderr)
         self.assertEqual(result.stderr.count("taut: "), 1, result.stderr)
-        # The pipe of its errors was at its end: whoever had it is gone.
         self.assertEqual(result.stdout.count('"total"'), 2)
-
-    def test_wrong_words(self):
-        for more, why in (
-            ({"TAUT_RUN_ENGINE": "server"}, "engine server: TAUT_RUN_SERVER names servers"),
-            ({"TAUT_RUN_SERVER": "a:1", "TAUT_SECRET": ""}, "set TAUT_SECRET"),
-            ({"TAUT_RUN_SERVERS": "2", "TAUT_RUN_COMMAND": "/no/such"}, "/no/such cannot be run"),
-            (dict(SERVERS, TAUT_RUN_HALVES="on"), "halves needs engine coll"),
-            (dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.1"), "the servers train"),
-        ):
-            ended = end(start([PYTHON, SIMPLE], 2, environment(True, TAUT_RUN_GATE="off", **more)))
-            lines(ended)
-            self.assertIn(why, ended[0][2])
+        until = time.monotonic() + 20
+        while marked(own["TAUT_TEST_MARK"]) and time.monotonic() < until:
+            time.sleep(0.05)
+        self.assertEqual(marked(own["TAUT_TEST_MARK"]), [])
 
 
-class Servers(unittest.TestCase):
-    def serve(self, n_servers, *options):
-        places = ",".join("127.0.0.1:%d" % free_port() for _ in range(n_servers))
-        words = [TAUT, "server", "--workers", "2", "--servers", places, *options]
-        self.servers = [
-            subprocess.Popen(
-                [*words, "--index", str(i)],
-                env=dict(os.environ, **SECRET),
-                stdout=subprocess.PIPE,
-                stderr=subprocess.STDOUT,
-                text=True,
-            )
-            for i in range(n_servers)
-        ]
-        self.addCleanup(self.kill)
-        return {"TAUT_RUN_SERVER": places, "TAUT_RUN_GATE": "off", **SECRET}
+def marked(mark):
+    """Processes that have it in their environment."""
+    found = []
+    for path in pathlib.Path("/proc").glob("[0-9]*/environ"):
+        try:
+            if mark.encode() in path.read_bytes():
+                found.append((path.parent / "cmdline").read_bytes().replace(b"\0", b" "))
+        except OSError:
+            pass  # somebody else's, or gone meanwhile
+    return found
 
-    def kill(self):
-        for server in self.servers:
-            server.kill()
-            server.communicate()
 
-    def programs(self, *names, **more):
-        own = dict(environment(True, **more))
+class Job(unittest.TestCase):
+    """Programs of jobs/servers.py, all of a class in one job of two ranks: `seen`, by
+    rank and name, and what rank 0 logged."""
+
+    @classmethod
+    def run_job(cls, *words, **more):
+        own = environment(True, **more)
         own["PYTHONPATH"] += ":" + str(PACKAGE)
-        ended = end(start([PYTHON, str(JOBS / "servers.py"), *names], 2, own))
-        return lines(ended), ended[0][2]
+        ended = end(start([PYTHON, str(JOBS / "servers.py"), *words], 2, own))
+        cls.seen, cls.log = lines(ended), ended[0][2]
+
+    @classmethod
+    def serve(cls, *arguments):
+        served = Served(*arguments)
+        cls.addClassCleanup(served.kill)
+        return served
+
+    def of(self, name):
+        return [seen[name] for seen in self.seen]
 
 
-class Running(Servers):
-    """Servers that somebody has started."""
+def words_of(name, settings):
+    return [name, *("%s=%s" % row for row in settings.items())]
+
+
+class Refused(Job):
+    """Models that servers sum, and those that stay PyTorch's own, each with a line."""
+
+    WRONG = (
+        ({"TAUT_RUN_ENGINE": "server"}, "engine server: TAUT_RUN_SERVER names servers"),
+        ({"TAUT_RUN_SERVER": "a:1", "TAUT_SECRET": ""}, "set TAUT_SECRET"),
+        ({"TAUT_RUN_SERVERS": "2", "TAUT_RUN_COMMAND": "/no/such"}, "/no/such cannot be run"),
+        (dict(SERVERS, TAUT_RUN_COMMAND="/bin/false"), "ended with status 1: it said nothing"),
+        (dict(SERVERS, TAUT_RUN_HALVES="on"), "halves needs engine coll"),
+        (dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.1"), "the servers train"),
+    )
+
+    @classmethod
+    def setUpClass(cls):
+        cls.sums, cls.trains = cls.serve(2), cls.serve(1, "--update", "sgd:lr=0.1")
+        words = words_of("two_models", cls.sums.told) + words_of("wrapped", cls.trains.told)
+        for number, (settings, _) in enumerate(cls.WRONG):
+            words += words_of("wrapped:%d" % number, settings)
+        cls.run_job(*words, *words_of("no_optimizer", SERVERS), TAUT_RUN_GATE="off")
+        cls.own = [line for line in cls.log.splitlines() if "is PyTorch's own: " in line]
 
     def test_sums(self):
         """One model is theirs. What they were given is what the job said."""
-        more = self.serve(2)
-        both, log = self.programs("two_models", **more)
-        for seen in both:
-            engine, other = seen["two_models"]["engines"]
-            self.assertEqual(engine, "server at " + more["TAUT_RUN_SERVER"])
+        for seen in self.of("two_models"):
+            engine, other = seen["engines"]
+            self.assertEqual(engine, "server at " + self.sums.places)
             self.assertIsNone(other)
-            self.assertEqual(seen["two_models"]["grads"], both[0]["two_models"]["grads"])
-        self.assertIn("is PyTorch's own: rank 0: server 0: ", log.replace("rank 1", "rank 0"))
-        self.assertIn("is there already", log)
-        for server in self.servers:
-            said = server.communicate(timeout=20)[0]
-            self.assertEqual(server.returncode, 0, said)
+            self.assertEqual(seen["grads"], self.of("two_models")[0]["grads"])
+        why = "is PyTorch's own: (rank [01]: )?server 0: .*is there already"
+        self.assertRegex(self.own[0], why)
+        for status, said in self.sums.ended():
+            self.assertEqual(status, 0, said)
             self.assertIn("2 workers came, 0 were lost", said)
 
     def test_they_train(self):
         """A model whose gradients would be replaced by parameters stays PyTorch's."""
-        more = self.serve(1, "--update", "sgd:lr=0.1")
-        both, log = self.programs("wrapped", **more)
-        self.assertEqual([seen["wrapped"]["engine"] for seen in both], [None, None])
-        self.assertIn("makes an optimizer's step each round", log)
+        self.assertEqual([seen["engine"] for seen in self.of("wrapped")], [None, None])
+        self.assertIn("makes an optimizer's step each round", self.own[1])
 
-
-class Training(Servers):
-    def test_momentum(self):
-        both, log = self.programs("momentum", TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9", **SERVERS)
-        for seen in both:
-            self.assertTrue(seen["momentum"]["same"])
-            self.assertEqual(seen["momentum"]["contributors"], 2)
-        self.assertEqual(both[0]["momentum"]["sums"], both[1]["momentum"]["sums"])
-        self.assertNotIn("gone", log)  # they end without leave()
-
-    def test_asynchronous(self):
-        for more in ({}, {"TAUT_RUN_STALENESS": "0"}):
-            how = {"TAUT_RUN_UPDATE": "sgd:lr=0.125", "TAUT_RUN_ASYNC": "on"}
-            both, _ = self.programs("asynchronous", **how, **more, **SERVERS)
-            for seen in both:
-                self.assertEqual(seen["asynchronous"]["falls"], True)
-            # The one that pulled last has seen all.
-            self.assertTrue(any(seen["asynchronous"]["right"] for seen in both))
+    def test_wrong_words(self):
+        """The job goes on without servers."""
+        self.assertEqual(len(self.own), 2 + len(self.WRONG))
+        for number, (_, why) in enumerate(self.WRONG):
+            self.assertIn(why, self.own[2 + number])
+            first, second = self.of("wrapped:%d" % number)
+            self.assertIsNone(first["engine"])
+            self.assertEqual(first["grads"], second["grads"])
 
     def test_no_optimizer(self):
-        both, _ = self.programs("no_optimizer", **SERVERS)
+        for seen in self.of("no_optimizer"):
+            self.assertIn("--update RULE", seen["error"])
+
+
+class Training(Job):
+    @classmethod
+    def setUpClass(cls):
+        slow = dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.125", TAUT_RUN_ASYNC="on")
+        words = words_of("asynchronous", slow)
+        words += words_of("asynchronous:bounded", dict(slow, TAUT_RUN_STALENESS="0"))
+        rule = "sgd:lr=0.1,momentum=0.9"
+        cls.run_job(*words, *words_of("momentum", dict(SERVERS, TAUT_RUN_UPDATE=rule)))
+
+    def test_momentum(self):
+        both = self.of("momentum")
         for seen in both:
-            self.assertIn("--update RULE", seen["no_optimizer"]["error"])
+            self.assertTrue(seen["same"])
+            self.assertEqual(seen["contributors"], 2)
+        self.assertEqual(both[0]["sums"], both[1]["sums"])
+        self.assertNotIn("gone", self.log)  # they end without leave()
+
+    def test_asynchronous(self):
+        for name in ("asynchronous", "asynchronous:bounded"):
+            for seen in self.of(name):
+                self.assertEqual(seen["falls"], True)
+            # The one that pulled last has seen all.
+            self.assertTrue(any(seen["right"] for seen in self.of(name)))
 
 
-class Ends(Servers):
-    def ends(self, how, n_ranks=2, **more):
-        own = environment(True, TAUT_RUN_GATE="off", **more)
-        return end(start([PYTHON, SIMPLE, "--steps", "6", "--end", how], n_ranks, own), 40)
+class Others(unittest.TestCase):
+    """Jobs of other frameworks, beneath: no PyTorch."""
+
+    def sums(self, *of_rank, **more):
+        """Status, output and errors. of_rank: more of the environment, of each."""
+        own = dict(environment(False), PYTHONPATH=str(PACKAGE), **SECRET, **more)
+        meet = {"TAUT_RANKS": "2", "TAUT_MEET": "127.0.0.1:%d" % free_port()}
+        ranks = []
+        for rank, own_more in enumerate(of_rank or ({}, {})):
+            told = dict(own, **meet, TAUT_RANK=str(rank), **own_more)
+            ranks += start([PYTHON, str(JOBS / "sums.py")], 1, told)
+        return end(ranks)
+
+    def test_servers_of_each_gradient(self):
+        for seen in lines(self.sums(**SERVERS)):
+            self.assertEqual(seen["sums"]["sums"], [3.0] * 5)
+            self.assertEqual(seen["sums"]["engines"], ["taut._job_server"] * 2)
+
+    def test_server_ends(self):
+        """All hear of it at once."""
+        for status, _, err in self.sums(**dict(SERVERS, TAUT_RUN_COMMAND="/bin/false")):
+            self.assertEqual(status, 1)
+            self.assertRegex(err, r"OSError: rank 0 .* server 0 \(127.*\) ended with status 1: ")
+
+    def test_other_options(self):
+        """One rank was not told of servers."""
+        for status, _, err in self.sums(SERVERS, {}):
+            self.assertEqual(status, 1)
+            why = "rank 1 has other options than rank 0: TAUT_RUN_ENGINE, TAUT_RUN_SERVERS"
+            self.assertIn("ValueError: " + why, err)
+
+
+class Ends(unittest.TestCase):
+    """All jobs at once: most of their time is waiting."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.jobs, cls.served = {}, {}
+        cls.addClassCleanup(cls.kill)
+        for how in ("kill", "exit"):
+            cls.begin(how, ["--steps", "6", "--end", how], 2, **SERVERS)
+        cls.serve("rest", 2, "--on-loss", "rescale", n_workers=3)
+        cls.begin("rest", ["--steps", "6", "--end", "kill"], 3, **cls.served["rest"].told)
+        cls.serve("server", 2)
+        cls.begin("server", ["--steps", "100000"], 2, **cls.served["server"].told)
+
+    @classmethod
+    def begin(cls, name, words, n_ranks, **more):
+        own = environment(True, **dict(more, TAUT_RUN_GATE="off"))
+        cls.jobs[name] = start([PYTHON, SIMPLE, *words], n_ranks, own)
+
+    @classmethod
+    def serve(cls, name, *arguments, **more):
+        cls.served[name] = Served(*arguments, **more)
+
+    @classmethod
+    def kill(cls):
+        for process in (p for processes in cls.jobs.values() for p in processes):
+            process.kill()
+            process.communicate()
+        for served in cls.served.values():
+            served.kill()
 
     def test_a_rank_is_killed(self):
-        first, second = self.ends("kill", **SERVERS)
+        first, second = end(self.jobs["kill"])
         self.assertEqual((first[0], second[0]), (1, -signal.SIGKILL))
         self.assertRegex(first[2], r"Failed: (worker 1 \(127.0.0.1\)|server 1 \(127.*) is gone")
 
     def test_a_rank_leaves(self):
-        first, second = self.ends("exit", **SERVERS)
+        first, second = end(self.jobs["exit"])
         self.assertEqual((first[0], second[0]), (1, 3))
         self.assertRegex(first[2], "Failed: worker 1 ")
 
     def test_the_rest_goes_on(self):
         """Rank 1 of three is gone; sums of the two others are rescaled. They train on,
         and end well, with the same parameters."""
-        more = self.serve_three("--on-loss", "rescale")
-        command = [PYTHON, SIMPLE, "--steps", "6", "--end", "kill"]
-        ended = end(start(command, 3, environment(True, **more)), 40)
+        ended = end(self.jobs["rest"])
         self.assertEqual([status for status, _, _ in ended], [0, -signal.SIGKILL, 0], ended[0][2])
         first, third = (json.loads(ended[rank][1])["total"] for rank in (0, 2))
         self.assertEqual(first, third)
-        for server in self.servers:
-            self.assertIn("3 workers came, 1 were lost", server.communicate(timeout=20)[0])
-
-    def serve_three(self, *options):
-        return self.serve(2, "--workers", "3", *options)
+        for _, said in self.served["rest"].ended():
+            self.assertIn("3 workers came, 1 were lost", said)
 
     def test_a_server_is_killed(self):
         """The job hears which, at once."""
-        more = self.serve(2)
-        own = environment(True, **more)
-        job = start([PYTHON, SIMPLE, "--steps", "100000"], 2, own)
-        name = more["TAUT_RUN_SERVER"].split(",")[1]
+        job, served = self.jobs["server"], self.served["server"]
         self.assertIn("crosses the barrier", job[0].stderr.readline())
-        self.servers[1].kill()
-        for status, _, err in end(job, 40):
+        served.processes[1].kill()
+        for status, _, err in end(job):
             self.assertEqual(status, 1)
-            self.assertIn("server 1 (%s) is gone" % name, err)
+            self.assertIn("server 1 (%s) is gone" % served.places.split(",")[1], err)
 
 
 if __name__ == "__main__":

@@ -2,9 +2,12 @@
 """Training by parameter servers: taut.torch.ServerOptimizer in the job, against the same
 arithmetic in plain operations, and DistributedDataParallel that such servers refuse.
 
-    servers.py NAME...    prints a line of JSON for each"""
+    servers.py NAME[:MORE] [VARIABLE=VALUE...]...    prints a line of JSON for each
+
+What is set is for the program before it. Its name in the line is NAME:MORE."""
 
 import json
+import os
 import sys
 
 import taut.torch
@@ -15,6 +18,7 @@ from torch.nn.parallel import DistributedDataParallel as DDP
 
 STEPS = 4
 programs = {}
+kept = []  # until the process ends
 
 
 def program(function):
@@ -52,7 +56,8 @@ def momentum():
                 speeds[i] = d if speeds[i] is None else speeds[i] * 0.9 + d
                 p.copy_(p - speeds[i] * 0.1)
     same = all(torch.equal(a, b) for a, b in zip(net.parameters(), hand.parameters()))
-    n = optimizer.contributors()  # and the end of the process leaves
+    n = optimizer.contributors()
+    kept.append(optimizer)  # and the end of the process leaves
     first = [p.detach().double().sum().item() for p in net.parameters()]
     return {"same": same, "contributors": n, "sums": first}
 
@@ -92,10 +97,12 @@ def _as_runtime(call):
 
 @program
 def wrapped():
-    """Whose gradients they are."""
+    """Whose gradients they are, and what they are."""
     model = DDP(torch.nn.Linear(8, 4))
+    model(torch.full((2, 8), 1.0 + dist.get_rank())).square().mean().backward()
     counts = taut.torch.counts(model)
-    return {"engine": counts and counts["engine"]}
+    grads = [p.grad.double().sum().item() for p in model.parameters()]
+    return {"engine": counts and counts["engine"], "grads": grads}
 
 
 @program
@@ -108,12 +115,32 @@ def two_models():
     return {"engines": [c and c["engine"] for c in engines], "grads": grads}
 
 
+def told(words):
+    """(name, what is set for it) of each."""
+    found = []
+    for word in words:
+        name, is_set, value = word.partition("=")
+        if is_set:
+            found[-1][1][name] = value
+        else:
+            found.append((word, {}))
+    return found
+
+
 def main():
     torch.set_num_threads(1)
     dist.init_process_group("gloo")
-    for name in sys.argv[1:]:
+    for name, settings in told(sys.argv[1:]):
         torch.manual_seed(1)
-        print(json.dumps(dict(programs[name](), name=name)), flush=True)
+        before = {key: os.environ.get(key) for key in settings}
+        os.environ.update(settings)
+        row = programs[name.partition(":")[0]]()
+        for key, value in before.items():
+            if value is None:
+                del os.environ[key]
+            else:
+                os.environ[key] = value
+        print(json.dumps(dict(row, name=name)), flush=True)
     leave()
 
 
