@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Which repeats bench/accuracy.py measures anew, in which order, and which
-recording predicts, on made-up measurements."""
+"""Which repeats bench/accuracy.py measures anew, in which order, and what of the
+recordings' predictions stands in its table, on made-up measurements."""
 
 import os
 import sys
@@ -79,22 +79,58 @@ class DisturbedTest(unittest.TestCase):
         turn = [(what, m) for m in models for what in ("record", "baseline", "a")]
         self.assertEqual(told, turn * 2)
 
-    def test_median_recording(self):
-        config = matrix.Config("vgg")
-        steps = {}
-        for turn, ms in enumerate((90.0, 130.0, 100.0)):
+    def made_up(self, predicted, measured):
+        """A row of one configuration; a recording and a repeat each."""
+        config = matrix.Config("vgg", "a", "link=2x")
+        for model in (matrix.Config("vgg"), config):
+            for turn, ms in enumerate(measured):
+                path = accuracy.kept(self.a, model, "measured", f".{turn}.json")
+                accuracy.save(path, {"seconds": [[ms / 1e3] * 12] * 2})
+        told = {}
+        for turn, ms in enumerate(predicted):
             run, done = accuracy.recording_of(self.a, config, turn)
             accuracy.save(done, {})
-            steps[run] = ms
-        asked, accuracy.ask_taut = accuracy.ask_taut, lambda a, verb, run: (
-            {"steady_step_ms": steps[run]},
-            None,
-        )
-        self.addCleanup(setattr, accuracy, "ask_taut", asked)
-        run, apart = accuracy.median_recording(self.a, config)
-        self.assertEqual(steps[run], 100.0)
-        self.assertAlmostEqual(apart, 0.2)
-        self.assertIsNone(accuracy.median_recording(self.a, matrix.Config("rnn")))
+            told[run] = ms
+
+        def ask(a, verb, run, *words):
+            ms = told[run]
+            if ms is None:
+                return None, "no step is whole"
+            return {"after_ms": ms, "low_ms": ms - 1, "high_ms": ms + 1, "before_ms": 1}, None
+
+        stands_in = {
+            "ask_taut": ask,
+            "baselines": types.SimpleNamespace(
+                Recording=lambda run: told[run],
+                daydream=lambda recording, config, batch_of: recording * 2,
+                dpro=lambda recording, config, batch_of, mbit: recording * 3,
+            ),
+        }
+        for name, instead in stands_in.items():
+            self.addCleanup(setattr, accuracy, name, getattr(accuracy, name))
+            setattr(accuracy, name, instead)
+        [row] = accuracy.rows_of(self.a, [config], {})
+        return row
+
+    def test_each_recording_predicts(self):
+        row = self.made_up((90.0, 130.0, 100.0), (95.0, 200.0, 80.0))
+        self.assertEqual((row.measured, row.repeats), (95.0, 3))
+        self.assertEqual((row.low, row.taut, row.high), (99.0, 100.0, 101.0))
+        self.assertEqual((row.daydream, row.dpro), (200.0, 300.0))
+        self.assertEqual(row.apart, 20.0)
+        self.assertIsNone(row.fault)
+
+    def test_what_a_recording_cannot_predict_is_said(self):
+        config = matrix.Config("vgg", "a", "link=2x")
+        path = accuracy.kept(self.a, config, "measured", ".0.json")
+        accuracy.save(path, {"seconds": [[0.1] * 12]})
+        tolds = [{"fault": "no step is whole"}, {"after_ms": 90.0, "low_ms": 80.0, "high_ms": 99.0}]
+        row = accuracy.Row(self.a, config, tolds, [], {})
+        self.assertEqual((row.fault, row.taut), ("no step is whole", 90.0))
+
+    def test_no_recording_no_row(self):
+        self.keep(matrix.Config("vgg", "a", "link=2x"), 0, [10.0], [10.0])
+        self.assertEqual(accuracy.rows_of(self.a, [matrix.Config("vgg", "a", "link=2x")], {}), [])
 
     def test_anew_until_it_is_not(self):
         """The lab's first answer is slow for one configuration, its second is not."""
