@@ -34,16 +34,18 @@ def kinds_known():
 
 
 def nvrtc():
-    """The compiler that runs with a program: $TAUT_NVRTC, or where the loader finds it;
-    not what stands in for it in other tests, which it finds first here."""
-    names = [os.environ.get("TAUT_NVRTC"), "libnvrtc.so.13", "libnvrtc.so.12", "libnvrtc.so.11.2"]
-    for name in filter(None, names):
+    """The compiler that runs with a program: $TAUT_NVRTC, or where CUDA puts it; not
+    where the loader finds it, which here is what stands in for it in other tests."""
+    paths = [os.environ.get("TAUT_NVRTC")]
+    for folder in (os.environ.get("CUDA_HOME", ""), "/usr/local/cuda", "/usr"):
+        for place in ("lib64", "lib", "lib/x86_64-linux-gnu", "lib/aarch64-linux-gnu"):
+            if folder:
+                paths += sorted(pathlib.Path(folder, place).glob("libnvrtc.so.[0-9]*"))
+    for path in filter(None, paths):
         try:
-            library = ctypes.CDLL(name)
+            return ctypes.CDLL(str(path))
         except OSError:
             continue
-        if hasattr(library, "nvrtcGetProgramLogSize"):
-            return library
     return None
 
 
