@@ -135,6 +135,13 @@ struct taut_sync_bound {
 };
 TAUT_API struct taut_sync_bound taut_sync_bound(int64_t forward_ns,
 	int64_t backward_ns, int64_t communication_ns, int64_t exposed_ns);
+/* Pieces for a link on which so many bytes take so long: what has begun cannot be
+ * overtaken, so that pieces, and the credit of four of them, are bounded by time.
+ * The power of two nearest to what goes in 2.5 ms; 32 KiB at least, below which each
+ * costs more than it moves, and 1 MiB at most, which loses nothing on a fast link.
+ * Without bytes or time 1 MiB. */
+TAUT_API uint64_t taut_sync_piece_bytes(
+	uint64_t bytes, int64_t communication_ns);
 
 TAUT_END_DECLS
 #endif /* TAUT_SYNC_H */

@@ -129,6 +129,7 @@ TABLE = (
     ("taut_sync_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
     ("taut_sync_counts", None, [_pointer, ctypes.POINTER(Counts)]),
     ("taut_sync_bound", Bound, [_i64] * 4),
+    ("taut_sync_piece_bytes", _u64, [_u64, _i64]),
 )
 NEEDS = tuple(name for name, _, _ in TABLE)
 
@@ -173,6 +174,11 @@ def most_gain(forward_ns, backward_ns, communication_ns, exposed_ns):
     """taut_sync_bound()"""
     times = int(forward_ns), int(backward_ns), int(communication_ns), int(exposed_ns)
     return library().taut_sync_bound(*times).most_gain
+
+
+def piece_bytes(n_bytes, communication_ns):
+    """taut_sync_piece_bytes()"""
+    return library().taut_sync_piece_bytes(n_bytes, int(communication_ns))
 
 
 class _Handle:

@@ -166,14 +166,19 @@ class Control:
         self.is_decided = True
         self.sums.wait_all()
         crosses, why = self.why_not is None, self.why_not
+        limits = self.options.limits(self.options.order)
         if crosses and self.options.gate == "on":
             bound = self.gate.bound(self.process_group)
             crosses = bound.gain >= _gate.LEAST_GAIN
             why = _bound_text(bound)
             if crosses:
                 self.trial = _gate.Trial(self.gate.step_ns)
+                limits = self.options.fitted(limits, self.gate.piece_bytes(bound))
+                why += "; pieces of %s, %s under way" % (
+                    _options.size_text(limits.piece),
+                    _options.size_text(limits.credit),
+                )
         if crosses:
-            limits = self.options.limits(self.options.order)
             self.sums.open(limits, self.shared_order(), not self.is_stopped)
         else:
             self.forget_modules()

@@ -71,6 +71,10 @@ class Gate:
         gain = _sync.most_gain(forward, backward, -c, -e)
         return Bound(forward, backward, -c, -e, gain)
 
+    def piece_bytes(self, bound):
+        """What a piece is on this link."""
+        return _sync.piece_bytes(self.sums.gradient_bytes(), bound.communication)
+
 
 class Trial:
     """Steps that cross, beside those before, of step_ns."""

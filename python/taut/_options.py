@@ -36,6 +36,7 @@ class Options:
                     "TAUT_RUN_%s: expected %s, found '%s'" % (name, " or ".join(values), value)
                 )
             setattr(self, name.lower(), value)
+        self.given = [name.lower() for name in BYTES if environment.get("TAUT_RUN_" + name)]
         for name, default in BYTES.items():
             value = environment.get("TAUT_RUN_" + name) or str(default)
             if not value.isdecimal():
@@ -77,6 +78,19 @@ class Options:
             self.ordered == on,
             self.way,
         )
+
+
+    def fitted(self, limits, piece):
+        """These, where the link wants pieces of so many bytes: but for what is given."""
+        fits = {"piece": piece, "credit": 4 * piece, "fuse": piece}
+        return limits._replace(**{k: v for k, v in fits.items() if k not in self.given})
+
+
+def size_text(n_bytes):
+    """In KiB, where it is a whole number of them; 0: no limit."""
+    if not n_bytes:
+        return "any size"
+    return "%d bytes" % n_bytes if n_bytes % 1024 else "%d KiB" % (n_bytes // 1024)
 
 
 def say(text):

@@ -109,6 +109,9 @@ class Sums:
     def busy_ns(self):
         return self.exchange.busy_ns() if self.exchange else self.last_busy_ns
 
+    def gradient_bytes(self):
+        return sum(r.parameter.numel() * r.parameter.element_size() for r in self.records)
+
     # --- of an iteration -------------------------------------------------------------
 
     def begin(self, sums):

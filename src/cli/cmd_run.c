@@ -26,13 +26,13 @@ static const struct opt options[] = {
 		"leave the job as it is", 0, 0 },
 	{ "piece", 0, OPT_TEXT, offsetof(struct values, piece), "BYTES",
 		"largest piece of a gradient, like 512K; 0: gradients stay "
-		"whole (default: 1M)", 0, 0 },
+		"whole (default: what the link moves in 2.5 ms, at most 1M)", 0, 0 },
 	{ "credit", 0, OPT_TEXT, offsetof(struct values, credit), "BYTES",
 		"bytes that may be under way, and cannot be overtaken; 0: no "
-		"limit (default: 4M)", 0, 0 },
+		"limit (default: four pieces)", 0, 0 },
 	{ "fuse", 0, OPT_TEXT, offsetof(struct values, fuse), "BYTES",
 		"gradients that are summed together, up to so many bytes "
-		"(default: 1M)", 0, 0 },
+		"(default: a piece)", 0, 0 },
 	{ "order", 0, OPT_TEXT, offsetof(struct values, order), "HOW",
 		"agreed: by priority, as all ranks agree (the default); "
 		"declared: last parameter first", 0, 0 },

@@ -1,4 +1,5 @@
-/* bound.c - what letting the next forward pass begin layer by layer can give.
+/* bound.c - what letting the next forward pass begin layer by layer can give, and in
+ * pieces of which size.
  *
  * One link that can be divided at will, no latency. With f + b + C passes of the
  * two resources, compute is busy for f + b and the link for C. Overlapped: nothing
@@ -37,4 +38,19 @@ struct taut_sync_bound taut_sync_bound(int64_t forward_ns, int64_t backward_ns,
 		bound.most_gain = (double)bound.overlapped_ns /
 			(double)bound.crossed_ns;
 	return bound;
+}
+
+uint64_t taut_sync_piece_bytes(uint64_t bytes, int64_t communication_ns)
+{
+	const double piece_ns = 2.5e6, sqrt_2 = 1.4142135623730951;
+	const uint64_t least = UINT64_C(32) << 10, most = UINT64_C(1) << 20;
+	uint64_t piece = least;
+	double wanted;
+
+	if (!bytes || communication_ns <= 0)
+		return most;
+	wanted = (double)bytes * piece_ns / (double)communication_ns;
+	while (piece < most && (double)piece * sqrt_2 < wanted)
+		piece *= 2;
+	return piece;
 }

@@ -61,12 +61,34 @@ static void test_most(void **state)
 		.crossed_ns > 0);
 }
 
+static void test_pieces(void **state)
+{
+	const uint64_t kib = 1024, mib = 1 << 20;
+	const int64_t ms = 1000000;
+
+	(void)state;
+	/* 31 bytes a microsecond, of 248 Mbit/s: 77.5 kB in 2.5 ms */
+	assert_true(taut_sync_piece_bytes(31000000, 1000 * ms) == 64 * kib);
+	/* the nearest by its logarithm, on both sides of sqrt(2) 64 KiB */
+	assert_true(taut_sync_piece_bytes(92681, 2500000) == 64 * kib);
+	assert_true(taut_sync_piece_bytes(92683, 2500000) == 128 * kib);
+	/* 10 Gbit/s, and 10 Mbit/s */
+	assert_true(taut_sync_piece_bytes(1250000000, 1000 * ms) == mib);
+	assert_true(taut_sync_piece_bytes(1250000, 1000 * ms) == 32 * kib);
+	assert_true(taut_sync_piece_bytes(UINT64_MAX, 1) == mib);
+	assert_true(taut_sync_piece_bytes(1, INT64_MAX) == 32 * kib);
+	assert_true(taut_sync_piece_bytes(0, ms) == mib);
+	assert_true(taut_sync_piece_bytes(mib, 0) == mib);
+	assert_true(taut_sync_piece_bytes(mib, -1) == mib);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_cases),
 		cmocka_unit_test(test_exposed),
 		cmocka_unit_test(test_most),
+		cmocka_unit_test(test_pieces),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

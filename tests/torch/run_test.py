@@ -99,20 +99,22 @@ class Gate(unittest.TestCase):
         lines(ended)
         self.assertIn("TAUT_RUN_GATE: expected on or off, found 'maybe'", ended[0][2])
 
-    def gate(self, times):
+    def gate(self, times, **variables):
         """What the log says of the decision."""
         command = [PYTHON, SIMPLE, "--steps", "22", "--times", times]
-        ended = end(start(command, 2, environment(True)))
+        ended = end(start(command, 2, environment(True, **variables)))
         lines(ended)
         return ended[0][2].splitlines()
 
     def test_gate(self):
-        """f + max(b + e, C) over max(f + b, C), by hand."""
+        """f + max(b + e, C) over max(f + b, C), by hand. The few gradients of this job
+        take as long as on a slow link."""
+        slow_link = "; pieces of 32 KiB, 128 KiB under way"
         for times, said in (
             (
                 "20,30,60,30,59",
                 "crosses the barrier: forward 20.0 ms, backward 30.0 ms, communication 60.0 ms, "
-                "of which it waits for 30.0 ms: at most 1.33 times as fast",
+                "of which it waits for 30.0 ms: at most 1.33 times as fast" + slow_link,
             ),
             (
                 "20,30,30.5,0.5",
@@ -122,10 +124,18 @@ class Gate(unittest.TestCase):
             (
                 "20,30,25,10,50",
                 "crosses the barrier: forward 20.0 ms, backward 30.0 ms, communication 25.0 ms, "
-                "of which it waits for 10.0 ms: at most 1.20 times as fast",
+                "of which it waits for 10.0 ms: at most 1.20 times as fast" + slow_link,
             ),
         ):
             self.assertEqual(self.gate(times), ["taut: DistributedDataParallel " + said])
+
+    def test_pieces_that_are_given(self):
+        for variables, said in (
+            ({"TAUT_RUN_PIECE": "65536"}, "pieces of 64 KiB, 128 KiB under way"),
+            ({"TAUT_RUN_CREDIT": "0"}, "pieces of 32 KiB, any size under way"),
+        ):
+            line = self.gate("20,30,60,30,59", **variables)[0]
+            self.assertTrue(line.endswith("; " + said), line)
 
     def test_crossing_that_did_not_pay(self):
         _, *after = self.gate("20,30,60,30,90")
