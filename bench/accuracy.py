@@ -21,7 +21,6 @@ anew."""
 import argparse
 import concurrent.futures
 import fnmatch
-import glob
 import json
 import math
 import os
@@ -63,6 +62,7 @@ def arguments():
     p.add_argument("--minutes", type=float, default=25, help="then stop measuring")
     p.add_argument("--resume", action="store_true", help="keep what --out has of an earlier run")
     p.add_argument("--predict", action="store_true", help="measure nothing")
+    p.add_argument("--turns", metavar="FROM:TO", help="compare these alone (of --repeats; 0:3)")
     p.add_argument("--cores", default="0,1,2,3", help="of the hosts")
     p.add_argument(
         "--weight", type=int, default=1024, help="of a host beside other work on its core (1024)"
@@ -70,6 +70,7 @@ def arguments():
     p.add_argument("--write", action="store_true", help="put the table into docs/accuracy.md")
     a = p.parse_args()
     a.cores = [int(core) for core in a.cores.split(",")]
+    a.turns = range(*map(int, a.turns.split(":"))) if a.turns else range(a.repeats)
     return a
 
 
@@ -96,8 +97,8 @@ def load(path):
 
 def medians_of(a, config):
     """Milliseconds, one a repeat."""
-    paths = sorted(glob.glob(glob.escape(kept(a, config, "measured")) + ".[0-9]*.json"))
-    return [median_ms(config, load(path)["seconds"]) for path in paths]
+    paths = (kept(a, config, "measured", f".{turn}.json") for turn in a.turns)
+    return [median_ms(config, load(path)["seconds"]) for path in paths if os.path.exists(path)]
 
 
 def warm_steps(config):
@@ -321,7 +322,7 @@ def predict(a, config, run, differ):
 
 def recordings_of(a, model):
     """[run] of the model, one a turn, as far as they are whole."""
-    found = (recording_of(a, matrix.Config(model), turn) for turn in range(a.repeats))
+    found = (recording_of(a, matrix.Config(model), turn) for turn in a.turns)
     return [run for run, done in found if os.path.exists(done)]
 
 

@@ -20,7 +20,7 @@ class DisturbedTest(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
         self.addCleanup(self.folder.cleanup)
-        self.a = types.SimpleNamespace(out=self.folder.name, repeats=3)
+        self.a = types.SimpleNamespace(out=self.folder.name, repeats=3, turns=range(3))
         self.configs = [
             matrix.Config("vgg", name, "link=2x", ranks=ranks)
             for ranks, names in ((2, "abc"), (4, "de"))
@@ -71,7 +71,7 @@ class DisturbedTest(unittest.TestCase):
                 return [{"seconds": [0.1] * steps, "speed": [10.0, 10.0]}] * config.ranks
 
         accuracy.say = lambda text: None
-        self.a.block_s, self.a.repeats = 1, 2
+        self.a.block_s, self.a.repeats, self.a.turns = 1, 2, range(2)
         models = ("vgg", "rnn")
         configs = [matrix.Config(m) for m in models]
         configs += [matrix.Config(m, "a", "link=2x") for m in models]
@@ -119,6 +119,11 @@ class DisturbedTest(unittest.TestCase):
         self.assertEqual((row.daydream, row.dpro), (200.0, 300.0))
         self.assertEqual(row.apart, 20.0)
         self.assertIsNone(row.fault)
+
+    def test_some_turns_alone(self):
+        self.a.turns = range(1, 3)
+        row = self.made_up((90.0, 130.0, 100.0), (95.0, 200.0, 80.0))
+        self.assertEqual((row.measured, row.repeats, row.taut), (140.0, 2, 115.0))
 
     def test_what_a_recording_cannot_predict_is_said(self):
         config = matrix.Config("vgg", "a", "link=2x")
