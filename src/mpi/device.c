@@ -1,6 +1,5 @@
 /* device.c - the devices that this process has, and whose memory a call's is. */
 #include <dlfcn.h>
-#include <link.h>
 
 #include "mpi/mpi.h"
 
@@ -22,25 +21,6 @@ enum tauti_form_devices tauti_form_devices(void)
 }
 
 /* --- a driver that comes late -------------------------------------------------------------*/
-
-static int note_loaded(struct dl_phdr_info *info, size_t bytes, void *to)
-{
-	unsigned long long *n_loaded = to;
-
-	if (bytes >= offsetof(struct dl_phdr_info, dlpi_adds) +
-		sizeof info->dlpi_adds)
-		*n_loaded = info->dlpi_adds;
-	return 1; /* the number is the same for all */
-}
-
-/* How many objects the process has loaded since it began; 0: it cannot be told. */
-static unsigned long long count_loaded(void)
-{
-	unsigned long long n = 0;
-
-	dl_iterate_phdr(note_loaded, &n);
-	return n;
-}
 
 static struct tauti_gpu *open_gpu(void)
 {
@@ -65,11 +45,12 @@ struct tauti_gpu *tauti_form_gpu(void)
 {
 	struct tauti_gpu *gpu = atomic_load_explicit(
 		&tauti_mpi_form.gpu, memory_order_acquire);
-	unsigned long long n_loaded;
+	unsigned long long n_loaded, n_closed;
 
 	if (gpu)
 		return gpu;
-	n_loaded = count_loaded();
+	if (!tauti_form_count_objects(&n_loaded, &n_closed))
+		n_loaded = 0;
 	if (n_loaded && n_loaded == atomic_load_explicit(
 		&tauti_mpi_form.n_loaded, memory_order_relaxed))
 		return NULL;

@@ -376,6 +376,10 @@ struct tauti_form_known { /* of one function; zero: nothing */
 	_Atomic unsigned long long n_closed; /* objects, when it was found */
 };
 
+/* How many objects the process has loaded, and closed, since it began: while none is
+ * closed, an address of code is what it was. False: it cannot be told. */
+bool tauti_form_count_objects(
+	unsigned long long *ret_loaded, unsigned long long *ret_closed);
 /* NULL: there is none. caller: the address that the call returns to. */
 void *tauti_form_next(struct tauti_form_known known[TAUTI_FORM_KNOWN],
 	const char *name, void *caller);

@@ -1,6 +1,5 @@
 /* next.c - the function that a caller would have reached, were this object not here. */
 #include <dlfcn.h>
-#include <limits.h>
 #include <link.h>
 #include <string.h>
 
@@ -87,24 +86,31 @@ static void *find_next(const char *name, void *caller)
 
 /* --- remembering --------------------------------------------------------------------------*/
 
-static int note_closed(struct dl_phdr_info *info, size_t bytes, void *to)
+struct objects {
+	unsigned long long n_loaded, n_closed;
+	bool known;
+};
+
+static int note_objects(struct dl_phdr_info *info, size_t bytes, void *to)
 {
-	unsigned long long *n_closed = to;
+	struct objects *objects = to;
 
 	if (bytes >= offsetof(struct dl_phdr_info, dlpi_subs) +
 		sizeof info->dlpi_subs)
-		*n_closed = info->dlpi_subs;
-	return 1; /* the number is the same for all */
+		*objects = (struct objects){
+			info->dlpi_adds, info->dlpi_subs, true };
+	return 1; /* the numbers are the same for all */
 }
 
-/* How many objects the process has closed since it began; ULLONG_MAX: it cannot be told.
- * While none is closed, an address of code is what it was. */
-static unsigned long long count_closed(void)
+bool tauti_form_count_objects(
+	unsigned long long *ret_loaded, unsigned long long *ret_closed)
 {
-	unsigned long long n = ULLONG_MAX;
+	struct objects objects = { .known = false };
 
-	dl_iterate_phdr(note_closed, &n);
-	return n;
+	dl_iterate_phdr(note_objects, &objects);
+	*ret_loaded = objects.n_loaded;
+	*ret_closed = objects.n_closed;
+	return objects.known;
 }
 
 static struct tauti_form_known *place_of(
@@ -154,14 +160,15 @@ void tauti_form_remember(struct tauti_form_known known[TAUTI_FORM_KNOWN],
 void *tauti_form_next(struct tauti_form_known known[TAUTI_FORM_KNOWN],
 	const char *name, void *caller)
 {
-	unsigned long long n_closed = count_closed();
-	uintptr_t found = tauti_form_recall(
-		known, (uintptr_t)caller, n_closed);
+	unsigned long long n_loaded, n_closed;
+	bool counts = tauti_form_count_objects(&n_loaded, &n_closed);
+	uintptr_t found = counts ? tauti_form_recall(
+		known, (uintptr_t)caller, n_closed) : 0;
 
 	if (found)
 		return (void *)found;
 	found = (uintptr_t)find_next(name, caller);
-	if (found && n_closed != ULLONG_MAX)
+	if (found && counts)
 		tauti_form_remember(
 			known, (uintptr_t)caller, n_closed, found);
 	return (void *)found;

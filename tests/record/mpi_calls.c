@@ -16,15 +16,7 @@
 #include <sys/wait.h>
 #include <unistd.h>
 
-static int rank, size;
-
-static void check(int ok, const char *what)
-{
-	if (ok)
-		return;
-	fprintf(stderr, "rank %d: %s is wrong\n", rank, what);
-	MPI_Abort(MPI_COMM_WORLD, 9);
-}
+#include "../mpi/job.h"
 
 /* Ten laps of one token. */
 static void ring(void)
