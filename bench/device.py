@@ -3,7 +3,7 @@
 """What `taut whatif` predicts of a training job on a GPU, beside what happens.
 
 A ResNet, a BERT and a GPT (bench/lab/device_job.py) are recorded as they are: 32 bits,
-kernel by kernel, one loader's worker. From that one recording each change is predicted,
+kernel by kernel, with a loader that keeps up. From that one recording each change is predicted,
 then made. All configurations take turns (A B C A B C), each as a process of its own;
 measured is the median of the turns' medians, spread half of their range. Needs PyTorch
 (TAUT_TORCH_PYTHON, or build-python/torch) with a GPU that nothing else uses.
@@ -40,7 +40,7 @@ class Change:
     base: tuple = ()  # options of the job that is recorded, too
 
 
-SLOW = ("--prepare-ms", "4")  # a loader that does not keep up
+SLOW = ("--workers", "1", "--prepare-ms", "4")  # a loader that does not keep up
 CHANGES = (
     Change("as it is", gpu=False),
     Change("bf16", ("amp=bf16",), ("--amp",)),

@@ -56,6 +56,7 @@ def arguments():
     p.add_argument("--steps", type=int, default=16, help="that count, of each run")
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--cores-a-host", type=int, default=2)
+    p.add_argument("--first-core", type=int, default=0, help="of the hosts: beside other work")
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--options", default="", help="more words for taut run")
     p.add_argument("--json", metavar="FILE", help="all that was measured, after each run")
@@ -195,8 +196,9 @@ def main():
     if not python:
         sys.exit("train_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
     n = a.cores_a_host
+    starts = range(a.first_core, a.first_core + n * a.ranks, n)
     try:
-        net = cluster.Cluster(tuple(range(r * n, r * n + n)) for r in range(a.ranks))
+        net = cluster.Cluster(tuple(range(core, core + n)) for core in starts)
     except cluster.Unavailable as fault:
         sys.exit(f"train_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-train-") as folder:

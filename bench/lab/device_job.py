@@ -37,7 +37,7 @@ def arguments():
     p.add_argument("--fused", action="store_true", help="AdamW's fused update")
     p.add_argument("--graphs", action="store_true", help="CUDA graphs of both passes")
     p.add_argument("--compile", action="store_true", help="torch.compile")
-    p.add_argument("--workers", type=int, default=1)
+    p.add_argument("--workers", type=int, default=4)
     p.add_argument("--prepare-ms", type=float, default=0, help="CPU time of a sample")
     p.add_argument("--out")
     return p.parse_args()

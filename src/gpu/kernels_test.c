@@ -214,6 +214,8 @@ static void no_compiler_is_told(void **state)
 	struct taut_error err;
 
 	(void)state;
+	if (!fake_is_there())
+		skip();
 	fake_nvrtc_fails = 1;
 	assert_int_equal(tauti_gpu_kernels_create(gpu, own, &none, &err),
 		TAUT_EIO);
@@ -254,7 +256,7 @@ static void kernels_go_with_their_context(void **state)
 	assert_int_equal(tauti_gpu_reduce_add(others, TAUT_INT32, TAUT_SUM,
 		at(result), sources, 2, 5, &err), TAUT_EIO);
 	tauti_gpu_kernels_destroy(others);
-	assert_int_equal(fake_counts().modules, 1);
+	assert_int_equal(fake_counts().modules, fake_is_there() ? 1 : 0);
 	assert_false(cuDevicePrimaryCtxRelease_v2(0));
 	assert_false(cuDevicePrimaryCtxRelease_v2(0));
 }

@@ -115,8 +115,9 @@ struct tauti_rank {
 	uint32_t *call_of;    /* by row: index in calls */
 	uint32_t *comm_of;    /* by row: index in comms */
 	uint32_t *op_of;      /* by row: op of device work and of a worker's
-	                         batch (ARRIVE where it is communication);
-	                         elsewhere TAUT_NONE */
+	                         batch (ARRIVE where it is communication),
+	                         the last of a batch's taking; elsewhere
+	                         TAUT_NONE */
 	int64_t *free_at;     /* by row: when device work could have begun, for
 	                         all that is known but its launch */
 	int64_t launch_lag;   /* usual time from a launch to its work */

@@ -177,7 +177,7 @@ static uint32_t op_of_take(const struct tauti_rank *rank, uint32_t row)
 {
 	uint32_t call = rank->call_of[row];
 
-	return call == TAUT_NONE ? TAUT_NONE :
+	return call == TAUT_NONE ? rank->op_of[row] :
 		rank->calls.data[call].return_op;
 }
 

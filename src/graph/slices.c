@@ -76,6 +76,17 @@ static bool marks_to(struct cutter *c, int64_t to)
 	return true;
 }
 
+/* A batch that the main thread takes, and that was prepared before the recording began,
+ * is no call that waits for a worker; but a worker may be asked for another then. */
+static void end_take(struct cutter *c, uint32_t row)
+{
+	struct tauti_rank *r = c->rank;
+
+	if (r->trace->kind[row] == TAUT_KIND_LOAD_WAIT && r->ops.count &&
+		r->ops.data[last_op(c)].lane == c->lane)
+		r->op_of[row] = last_op(c);
+}
+
 static bool close_until(struct cutter *c, int64_t at)
 {
 	while (c->open.count && c->open.data[c->open.count - 1].end <= at) {
@@ -83,6 +94,7 @@ static bool close_until(struct cutter *c, int64_t at)
 
 		if (!marks_to(c, end) || !cut_to(c, end))
 			return false;
+		end_take(c, c->open.data[c->open.count - 1].row);
 		c->open.count--;
 	}
 	return marks_to(c, at) && (!c->begun || cut_to(c, at));

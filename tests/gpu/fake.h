@@ -10,6 +10,7 @@
 #ifndef TAUT_TESTS_GPU_FAKE_H
 #define TAUT_TESTS_GPU_FAKE_H
 
+#include <stdbool.h>
 #include <stddef.h>
 
 #include "gpu/driver.h"
@@ -24,6 +25,8 @@ struct fake_counts {
 	int copies, launches;
 };
 struct fake_counts fake_counts(void);
+/* False: a real driver is in its place (real.c). */
+bool fake_is_there(void);
 /* The nth call from now on of that function gives `code`; 0: all of them. n 0 and name
  * NULL: none does. $FAKE_CUDA_FAIL is "name:nth:code". */
 void fake_fail(const char *name, int nth, unsigned code);
