@@ -76,7 +76,7 @@ def rate(options):
     program = common.program(
         os.path.join(os.path.abspath(options.build), "bench/gpu_rate"), "build it"
     )
-    words = [program, "16" if options.quick else "256"]
+    words = [program]
     env = dict(os.environ, **own_nvrtc())
     done = subprocess.run(words, capture_output=True, text=True, check=False, env=env)
     lines = done.stdout.splitlines()

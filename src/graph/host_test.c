@@ -357,6 +357,33 @@ static void test_loader(void **state)
 	finish(g, run);
 }
 
+/* Two under way, in a recording so short that what is taken in it was prepared before, and
+ * what is prepared in it is taken behind: the taking of one still asks for the other. */
+static void test_loader_of_a_short_recording(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (uint32_t k = 0; k < 2; k++) {
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100,
+			10 + 50 * k, 5, k + 1);
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 500,
+			15 + 50 * k, 20, k + 3);
+	}
+	run = open_logs(&w, 1);
+	g = build(run);
+	for (int k = 0; k < 2; k++) {
+		uint32_t load = find_op(g, 0, TAUT_OP_HOST, "batch", k);
+
+		assert_true(has_edge(g,
+			find_op(g, 0, TAUT_OP_HOST, "take", k), load));
+		assert_int_equal(g->gap_ns[load], 0);
+	}
+	finish(g, run);
+}
+
 /* A true instant on a clock with that offset and drift from the epoch. */
 static int64_t skewed(int64_t true_us, double offset_us, double drift_ppm)
 {
@@ -600,6 +627,7 @@ int main(void)
 		cmocka_unit_test(test_wait_for_several),
 		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_loader_of_a_short_recording),
 		cmocka_unit_test(test_loader_of_two_epochs),
 		cmocka_unit_test(test_compared_clocks),
 		cmocka_unit_test(test_ring_alone),

@@ -87,16 +87,22 @@ static void end_take(struct cutter *c, uint32_t row)
 		r->op_of[row] = last_op(c);
 }
 
+static bool close_innermost(struct cutter *c)
+{
+	struct open_event it = c->open.data[c->open.count - 1];
+
+	if (!marks_to(c, it.end) || !cut_to(c, it.end))
+		return false;
+	end_take(c, it.row);
+	c->open.count--;
+	return true;
+}
+
 static bool close_until(struct cutter *c, int64_t at)
 {
-	while (c->open.count && c->open.data[c->open.count - 1].end <= at) {
-		int64_t end = c->open.data[c->open.count - 1].end;
-
-		if (!marks_to(c, end) || !cut_to(c, end))
+	while (c->open.count && c->open.data[c->open.count - 1].end <= at)
+		if (!close_innermost(c))
 			return false;
-		end_take(c, c->open.data[c->open.count - 1].row);
-		c->open.count--;
-	}
 	return marks_to(c, at) && (!c->begun || cut_to(c, at));
 }
 
@@ -240,13 +246,9 @@ static bool finish_thread(struct cutter *c)
 {
 	struct tauti_rank *r = c->rank;
 
-	while (c->open.count) {
-		int64_t end = c->open.data[c->open.count - 1].end;
-
-		if (!marks_to(c, end) || !cut_to(c, end))
+	while (c->open.count)
+		if (!close_innermost(c))
 			return false;
-		c->open.count--;
-	}
 	if (c->lane != r->main_lane)
 		return true;
 	/* no event of its own: time before the first step is nobody's */

@@ -469,6 +469,13 @@ class Gather(Record):
         self.assertEqual(found["problems"], [f"ranks 0-1: not recorded: {why}"])
         self.assertFalse(found["complete"])
 
+    def test_a_command_that_was_copied_without_its_files_says_so(self):
+        alone = shutil.copy(os.environ["TAUT"], self.folder / "taut")
+        words = [alone, "record", "--out", self.folder / "RUN", "--", "true"]
+        done = subprocess.run(words, capture_output=True, text=True, timeout=60)
+        self.assertIn("taut: Taut's Python files do not lie where", done.stderr)
+        self.assertIn(NOTHING, done.stderr)
+
     def test_no_step_was_made(self):
         found = self.gathered("say(steps_seen=0, recorded=None)")
         self.assertEqual(
