@@ -5,7 +5,8 @@
 A ResNet, a BERT and a GPT (bench/lab/device_job.py) are recorded as they are: 32 bits,
 kernel by kernel, with a loader that keeps up. From that one recording each change is predicted,
 then made. All configurations take turns (A B C A B C), each as a process of its own;
-measured is the median of the turns' medians, spread half of their range. Needs PyTorch
+measured is the median of the turns' mean steps (with a loader that does not keep up, one
+step waits for the batches of several), spread half of their range. Needs PyTorch
 (TAUT_TORCH_PYTHON, or build-python/torch) with a GPU that nothing else uses.
 
 --device cpu --small tries the script where there is no GPU: what needs one is left out,
@@ -66,6 +67,7 @@ def arguments():
     p.add_argument("--models", default=",".join(MODELS))
     p.add_argument("--steps", type=int, default=40)
     p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--predict", action="store_true", help="anew, beside what --out has measured")
     p.add_argument("--write", action="store_true", help="the table into docs/accuracy.md")
     return p.parse_args()
 
@@ -90,7 +92,7 @@ def path_of(o, *parts):
 def record(o, python, model, change):
     """The recording of a job before the change; None, and the reason."""
     folder = path_of(o, model, "base", *(w.strip("-") for w in change.base))
-    if os.path.isdir(folder):
+    if o.predict or os.path.isdir(folder):
         return folder
     first = o.steps // 2
     record_words = [o.taut, "record", "--steps", f"{first}:{first + 8}", "--out", folder, "--"]
@@ -103,26 +105,23 @@ def record(o, python, model, change):
 def measure_once(o, python, model, change, turn):
     out = path_of(o, model, change.name, str(turn)) + ".json"
     words = command(o, python, model, (*change.base, *change.job, "--out", out))
+    if o.predict and not os.path.exists(out):
+        return None
     fault = None if os.path.exists(out) else run(words)
     if fault:
         print(f"{model}, {change.name}: {fault}", file=sys.stderr)
         return None
     with open(out, encoding="ascii") as file:
-        return statistics.median(json.load(file)["seconds"]) * 1e3
+        return statistics.mean(json.load(file)["seconds"]) * 1e3
 
 
 def predict(o, folder, change):
     """The prediction, or a line that says why there is none."""
-    words = [o.taut, "whatif", folder, *change.words, "--json"]
-    if not change.words:
-        words = [o.taut, "report", folder, "--json"]
+    words = [o.taut, "whatif", folder, *(change.words or ("batch=1x",)), "--json"]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
         return None, done.stderr.strip().split("\n")[-1]
-    told = json.loads(done.stdout)
-    if not change.words:
-        return {"after_ms": told["steady_step_ms"]}, None
-    return told, None
+    return json.loads(done.stdout), None
 
 
 @dataclasses.dataclass
@@ -144,7 +143,8 @@ class Row:
 
 def line_of(row):
     spread = (max(row.times) - min(row.times)) / 2 / row.measured * 100
-    cells = [f"{row.model}, {row.change.name}", f"{row.measured:.2f}", f"{spread:.1f} %"]
+    spread = f"{spread:.1f} %" if len(row.times) > 1 else "-"
+    cells = [f"{row.model}, {row.change.name}", f"{row.measured:.2f}", spread]
     if not row.told:
         cells += [row.fault, "-", "-"]
     else:
@@ -176,11 +176,26 @@ def rows_of(o, python):
     for row in wanted:
         folder = record(o, python, row.model, row.change)
         row.told, row.fault = predict(o, folder, row.change)
+        if row.fault:
+            print(f"{row.model}, {row.change.name}: {row.fault}", file=sys.stderr)
     for turn in range(o.repeats):
         for row in wanted:
             ms = measure_once(o, python, row.model, row.change, turn)
             row.times += [ms] if ms else []
     return [row for row in wanted if row.times]
+
+
+def machine(o, python):
+    """The lines of the machine that measured; kept for who predicts elsewhere."""
+    path = os.path.join(o.out, "machine.txt")
+    if not o.predict:
+        os.makedirs(o.out, exist_ok=True)
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(f"{measure.machine_lines()}\n{device_line(o, python)}\n")
+    if not os.path.exists(path):
+        sys.exit(f"device: {path}: expected what an earlier run of this wrote there")
+    with open(path, encoding="utf-8") as file:
+        return file.read()
 
 
 def device_line(o, python):
@@ -197,11 +212,9 @@ def main():
     o = arguments()
     common.taut_of(o)
     python = runner.find_python()
-    if not python:
+    if not python and not o.predict:
         sys.exit("device: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-    named = device_line(o, python)
-    os.makedirs(o.out, exist_ok=True)
-    text = f"{measure.machine_lines()}\n{named}\n\n{table(rows_of(o, python))}"
+    text = f"{machine(o, python)}\n{table(rows_of(o, python))}"
     print(text)
     if o.write:
         common.write_between(DOC, BEGIN, END, text)

@@ -81,6 +81,37 @@ class LateRank(Common, unittest.TestCase):
                                delta=10)
 
 
+def whatif(name, change):
+    done = subprocess.run(
+        [TAUT, "whatif", os.path.join(EXAMPLES, name), *change.split(), "--json"],
+        check=True, capture_output=True, text=True)
+    return json.loads(done.stdout)
+
+
+class Gpu(unittest.TestCase):
+    """A real device's steps, and what they took when changes were made."""
+
+    @classmethod
+    def setUpClass(cls):
+        with open(os.path.join(EXAMPLES, "h100-bert", "measured.json"),
+                  encoding="ascii") as file:
+            cls.measured = {m["change"]: m["mean_ms"] for m in json.load(file)}
+
+    def error_pct(self, change):
+        """Of the prediction; what was measured lies in its interval."""
+        told, measured = whatif("h100-bert", change), self.measured[change]
+        self.assertLess(told["low_ms"], measured, change)
+        self.assertGreater(told["high_ms"], measured, change)
+        return (told["after_ms"] / measured - 1) * 100
+
+    def test_what_the_device_limits(self):
+        for change in ("batch=1x", "batch=2x", "batch=0.5x", "graphs", "optimizer=fused"):
+            self.assertLess(abs(self.error_pct(change)), 10, change)
+
+    def test_replay(self):
+        self.assertLess(report("h100-bert")["replay"]["error_pct_max"], 1)
+
+
 if __name__ == "__main__":
     done = unittest.main(argv=[sys.argv[0], "-v"], exit=False).result
     sys.exit(0 if done.wasSuccessful() else 1)
