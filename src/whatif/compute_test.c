@@ -423,6 +423,37 @@ static void test_host_ahead(void **state)
 	close_job(&j);
 }
 
+/* As fast as its device, whose steps are all alike, while its marks are not: the
+ * interval is that of another run alone, and nothing is said of the median. */
+static void test_scatter_of_a_host_ahead(void **state)
+{
+	static const double marks[] = { 0, 150, 360, 500, 570, 720, 900, 980 };
+	struct job j = { .w = wt_begin() };
+	struct taut_prediction *p = NULL;
+	struct taut_error err;
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 7; s++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		event(&j.w, "user_annotation", name, 10, marks[s],
+			marks[s + 1] - marks[s], "");
+		wt_kernel(&j.w, "sgemm", 10, 10, (marks[s] + 5) * 1e3, 5e3, 7,
+			(100 + 140 * s) * 1e3, 140e3, s + 1);
+	}
+	open_job(&j);
+	assert_int_equal(taut_predict(j.graph, NULL, 0, NULL, &p, &err),
+		TAUT_OK);
+	assert_near((double)p->after_ns / 1e6, 140);
+	assert_near((double)p->low_ns / 1e6, 140 - 2.1);
+	assert_near((double)p->high_ns / 1e6, 140 + 2.1);
+	assert_int_equal(p->n_notes, 0);
+	taut_prediction_destroy(p);
+	close_job(&j);
+}
+
 static void test_accumulate_on_a_device(void **state)
 {
 	struct job j = device_job();
@@ -771,6 +802,7 @@ int main(void)
 		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_host_ahead),
+		cmocka_unit_test(test_scatter_of_a_host_ahead),
 		cmocka_unit_test(test_accumulate_on_a_device),
 		cmocka_unit_test(test_fused_launches),
 		cmocka_unit_test(test_graphs),
