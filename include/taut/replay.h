@@ -201,12 +201,26 @@ TAUT_API TAUT_NODISCARD taut_status taut_replay(const struct taut_graph *graph,
 	const struct taut_replay_edit *edit, struct taut_timeline *timeline,
 	struct taut_error *reterr);
 
-/* The median step over ranks and steps, each from its begin to its end, without
- * a rank's first step where it has more: what a report calls the steady step.
- * Where a host runs ahead of its device, that is not all: by what the device
- * falls further behind from the first step to the last, each step is longer.
- * The times are by op: a timeline's, or the recorded ones. -1 where the graph
- * has no steps. TAUT_ENOMEM. */
+/* When each step begins and is done, by step: at its marks, unless its host runs
+ * ahead of its device. Then a step is done when the last of the device's work that
+ * was launched by its end mark, in it or before, is, and the next begins as much
+ * behind its begin mark; streams of collectives alone do not count, for sums of a
+ * step may go on under the next. So in the steady state the time from end to end of what
+ * the device does, the time between marks and the whole over the number of steps
+ * are the same, but the first does not tremble with the host. The steps of a rank
+ * stay in order, and none takes less than nothing.
+ * A device whose steps take less, in the median, than nine tenths of what its host
+ * does besides waiting for it, catches up with what lay there before the recording:
+ * there the marks are told.
+ * The times are by op: a timeline's, or the recorded ones. TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_step_times(
+	const struct taut_graph *graph, const int64_t *start_ns,
+	const int64_t *end_ns, int64_t *ret_begin_ns, int64_t *ret_done_ns,
+	struct taut_error *reterr);
+
+/* The median over ranks and steps of what taut_step_times() says, without a rank's
+ * first step where it has more: what a report calls the steady step. -1 where the
+ * graph has no steps. TAUT_ENOMEM. */
 TAUT_API TAUT_NODISCARD taut_status taut_steady_step(
 	const struct taut_graph *graph, const int64_t *start_ns,
 	const int64_t *end_ns, int64_t *ret_ns, struct taut_error *reterr);

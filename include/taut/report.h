@@ -30,7 +30,7 @@ TAUT_API const char *taut_category_title(enum taut_category c); /* for people */
 struct taut_report_step { /* one rank, one step */
 	int32_t rank;
 	int64_t id;
-	int64_t start_ns, measured_ns, replayed_ns;
+	int64_t start_ns, measured_ns, replayed_ns; /* see taut_step_times() */
 	int64_t ns[TAUT_CATEGORIES]; /* adds up to measured_ns exactly */
 	int64_t overlapped_ns; /* communication under computation, beside them */
 };
@@ -161,7 +161,7 @@ struct taut_report {
 
 	double replay_error_pct_max, replay_error_pct_mean;
 	int64_t replay_steady_ns;
-	double unexplained_pct; /* unexplained device gaps / step time */
+	double unexplained_pct; /* unexplained device gaps / time in marks */
 
 	uint32_t n_clocks;
 	const struct taut_report_clock *clocks;

@@ -121,6 +121,36 @@ static void test_gap_without_a_launch(void **state)
 	forget(&t, &w);
 }
 
+/* A host that issues a step quickly or slowly, and waits in it for what the one
+ * before launched: marks 150, 210, 140, 70 and 150 apart, kernels of 140. */
+static void test_a_host_that_runs_ahead(void **state)
+{
+	static const double marks[] = { 0, 150, 360, 500, 570, 720 };
+	struct wt w = wt_begin();
+	struct told t;
+
+	(void)state;
+	wt_rank(&w, 0);
+	for (int i = 0; i < 5; i++) {
+		step(&w, i, marks[i], marks[i + 1] - marks[i]);
+		wt_kernel(&w, "gemm", 1, 10, marks[i] + 5, 5, 7,
+			100 + 140 * i, 140, i + 1);
+	}
+	t = tell(&w);
+	adds_up(t.report);
+	assert_int_equal(t.report->steady_ns, 140000);
+	assert_int_equal(t.report->steps[0].measured_ns, 240000);
+	for (int i = 1; i < 5; i++) {
+		const struct taut_report_step *s = &t.report->steps[i];
+
+		assert_int_equal(s->start_ns, (100 + 140 * i) * 1000);
+		assert_int_equal(s->measured_ns, 140000);
+		assert_int_equal(s->replayed_ns, 140000);
+		assert_int_equal(us(t.report, i, TAUT_CAT_COMPUTE), 140);
+	}
+	forget(&t, &w);
+}
+
 /* A collective under a kernel is overlapped; beside it, exposed. */
 static void test_overlap_and_exposure(void **state)
 {
@@ -375,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_one_device_step),
 		cmocka_unit_test(test_gap_without_a_launch),
+		cmocka_unit_test(test_a_host_that_runs_ahead),
 		cmocka_unit_test(test_overlap_and_exposure),
 		cmocka_unit_test(test_late_rank_is_named),
 		cmocka_unit_test(test_gloo_step),

@@ -310,33 +310,69 @@ static taut_status split_rank(void *context, size_t i, struct taut_error *err)
 
 /* --- steps -----------------------------------------------------------------------------*/
 
-static void fill_steps(struct tauti_explain *x, struct taut_report_step *steps)
+struct step_times { /* by step, of malloc */
+	int64_t *begin_ns, *done_ns;
+};
+
+static void give_times(const struct step_times *times,
+	struct taut_report_step *steps, uint32_t n, bool replayed)
 {
-	const struct taut_graph *g = x->g;
+	for (uint32_t i = 0; i < n; i++) {
+		int64_t took_ns = times->done_ns[i] - times->begin_ns[i];
 
-	for (uint32_t i = 0; i < g->n_steps; i++) {
-		const struct taut_step *s = &g->steps[i];
-
-		steps[i] = (struct taut_report_step) {
-			.rank = g->run->traces[s->trace].rank, .id = s->id,
-			.start_ns = s->start_ns,
-			.measured_ns = s->end_ns - s->start_ns,
-			.replayed_ns = x->base.end_ns[s->end_op] -
-				x->base.start_ns[s->begin_op],
-		};
+		if (replayed) {
+			steps[i].replayed_ns = took_ns;
+			continue;
+		}
+		steps[i].start_ns = times->begin_ns[i];
+		steps[i].measured_ns = took_ns;
 	}
 }
 
+/* end_ns: of each op, as recorded. */
+static taut_status time_steps(struct tauti_explain *x, const int64_t *end_ns,
+	struct taut_report_step *steps, struct taut_error *err)
+{
+	const struct taut_graph *g = x->g;
+	size_t room = ((size_t)g->n_steps + 1) * sizeof(int64_t);
+	struct step_times times = { malloc(room), malloc(room) };
+	taut_status status = times.begin_ns && times.done_ns ?
+		taut_step_times(g, g->start_ns, end_ns, times.begin_ns,
+			times.done_ns, err) : tauti_explain_no_memory(err);
+
+	if (!status) {
+		give_times(&times, steps, g->n_steps, false);
+		status = taut_step_times(g, x->base.start_ns, x->base.end_ns,
+			times.begin_ns, times.done_ns, err);
+	}
+	if (!status)
+		give_times(&times, steps, g->n_steps, true);
+	free(times.begin_ns);
+	free(times.done_ns);
+	return status;
+}
+
+static taut_status fill_steps(struct tauti_explain *x, const int64_t *end_ns,
+	struct taut_report_step *steps, struct taut_error *err)
+{
+	const struct taut_graph *g = x->g;
+
+	for (uint32_t i = 0; i < g->n_steps; i++)
+		steps[i] = (struct taut_report_step) {
+			.rank = g->run->traces[g->steps[i].trace].rank,
+			.id = g->steps[i].id,
+		};
+	return time_steps(x, end_ns, steps, err);
+}
+
 /* Recorded and replayed; 0 for a job without steps. */
-static taut_status find_steady(struct tauti_explain *x, int64_t *end_ns,
+static taut_status find_steady(struct tauti_explain *x, const int64_t *end_ns,
 	struct taut_error *err)
 {
 	struct taut_report *r = x->report;
 	const struct taut_graph *g = x->g;
 	taut_status status;
 
-	for (uint32_t op = 0; op < g->n_ops; op++)
-		end_ns[op] = g->start_ns[op] + g->dur_ns[op];
 	status = taut_steady_step(g, g->start_ns, end_ns, &r->steady_ns, err);
 	if (!status)
 		status = taut_steady_step(g, x->base.start_ns, x->base.end_ns,
@@ -361,7 +397,7 @@ static void judge_replay(struct tauti_explain *x)
 		if (e < 0)
 			e = -e;
 		sum += e;
-		total += s->measured_ns;
+		total += g->steps[i].end_ns - g->steps[i].start_ns;
 		if (e > r->replay_error_pct_max)
 			r->replay_error_pct_max = e;
 	}
@@ -383,8 +419,11 @@ taut_status tauti_steps_split(struct tauti_explain *x, struct taut_error *err)
 	taut_status status = steps && spans && end_ns ? TAUT_OK :
 		tauti_explain_no_memory(err);
 
+	for (uint32_t op = 0; !status && op < x->g->n_ops; op++)
+		end_ns[op] = x->g->start_ns[op] + x->g->dur_ns[op];
+	if (!status)
+		status = fill_steps(x, end_ns, steps, err);
 	if (!status) {
-		fill_steps(x, steps);
 		r->steps = steps;
 		r->n_steps = x->g->n_steps;
 		for (uint32_t i = 0; i < r->n_ranks; i++)

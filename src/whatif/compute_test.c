@@ -423,6 +423,37 @@ static void test_host_ahead(void **state)
 	close_job(&j);
 }
 
+/* As fast as its device, whose steps are all alike, while its marks are not: the
+ * interval is that of another run alone, and nothing is said of the median. */
+static void test_scatter_of_a_host_ahead(void **state)
+{
+	static const double marks[] = { 0, 150, 360, 500, 570, 720, 900, 980 };
+	struct job j = { .w = wt_begin() };
+	struct taut_prediction *p = NULL;
+	struct taut_error err;
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 7; s++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		event(&j.w, "user_annotation", name, 10, marks[s],
+			marks[s + 1] - marks[s], "");
+		wt_kernel(&j.w, "sgemm", 10, 10, (marks[s] + 5) * 1e3, 5e3, 7,
+			(100 + 140 * s) * 1e3, 140e3, s + 1);
+	}
+	open_job(&j);
+	assert_int_equal(taut_predict(j.graph, NULL, 0, NULL, &p, &err),
+		TAUT_OK);
+	assert_near((double)p->after_ns / 1e6, 140);
+	assert_near((double)p->low_ns / 1e6, 140 - 2.1);
+	assert_near((double)p->high_ns / 1e6, 140 + 2.1);
+	assert_int_equal(p->n_notes, 0);
+	taut_prediction_destroy(p);
+	close_job(&j);
+}
+
 static void test_accumulate_on_a_device(void **state)
 {
 	struct job j = device_job();
@@ -490,6 +521,62 @@ static void test_graphs(void **state)
 	assert_near(with(&j, "graphs"), 2 + 10 + 10.99 + 0.01);
 	assert_near(with(&j, "host=2x"), 50 + 2 + 10.99 + 0.005);
 	close_job(&j);
+}
+
+static bool has_note(const struct job *j, const char *change, const char *text)
+{
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	bool found = false;
+
+	if (taut_predict(j->graph, &change, 1, NULL, &p, &err))
+		fail_msg("%s: %s", change, err.message);
+	for (uint32_t i = 0; i < p->n_notes; i++)
+		found |= strstr(p->notes[i], text) != NULL;
+	taut_prediction_destroy(p);
+	return found;
+}
+
+/* Waits at the begin of each step for the step before, as what measures steps
+ * does, and for another one where it says so: 4 in the forward pass. */
+static struct job waiting_job(bool within)
+{
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 4; s++) {
+		double at = 100.0 * s;
+		char name[32], seq[64];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + s);
+		event(&j.w, "user_annotation", name, 10, at, 100, "");
+		event(&j.w, "cuda_runtime", "cudaDeviceSynchronize", 10, at,
+			20.1, "");
+		event(&j.w, "cpu_op", "aten::linear", 10, at + 30, 20, seq);
+		wt_kernel(&j.w, "gemm", 10, 10, (at + 30) * 1e3, 2e3, 7,
+			(at + 31) * 1e3, 8e3, 10 * s + 1);
+		if (within)
+			event(&j.w, "cuda_runtime", "cudaStreamSynchronize",
+				10, at + 35, 4.1, "");
+		event(&j.w, "cpu_op", "autograd::engine::evaluate_function: "
+			"AddmmBackward0", 10, at + 60, 30, seq);
+		wt_kernel(&j.w, "gemm", 10, 10, (at + 60) * 1e3, 10e3, 7,
+			(at + 65) * 1e3, 55e3, 10 * s + 2);
+	}
+	open_job(&j);
+	return j;
+}
+
+static void test_what_no_graph_can_hold(void **state)
+{
+	struct job between = waiting_job(false), within = waiting_job(true);
+
+	(void)state;
+	assert_false(has_note(&between, "graphs", "within the passes"));
+	assert_true(has_note(&within, "graphs", "within the passes"));
+	close_job(&between);
+	close_job(&within);
 }
 
 /* Three blocks on a host: each a normalisation of 40 and an activation of 10
@@ -771,9 +858,11 @@ int main(void)
 		cmocka_unit_test(test_no_device),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_host_ahead),
+		cmocka_unit_test(test_scatter_of_a_host_ahead),
 		cmocka_unit_test(test_accumulate_on_a_device),
 		cmocka_unit_test(test_fused_launches),
 		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_what_no_graph_can_hold),
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_names_of_modules),
 		cmocka_unit_test(test_offload),

@@ -223,15 +223,15 @@ static bool is_kth(const struct taut_graph *g, uint32_t s, uint32_t k)
 		(s == k || g->steps[s - k - 1].trace != g->steps[s].trace);
 }
 
-static bool gather(const struct taut_graph *g, const int64_t *start_ns,
-	const int64_t *end_ns, struct steps *steps)
+/* took_ns: by step. */
+static bool gather(const struct taut_graph *g, const int64_t *took_ns,
+	struct steps *steps)
 {
 	for (uint32_t k = 1;; k++) {
 		taut_vec_clear(&steps->of_one);
 		for (uint32_t s = 0; s < g->n_steps; s++)
-			if (is_kth(g, s, k) && !taut_vec_push(&steps->of_one,
-				end_ns[g->steps[s].end_op] -
-				start_ns[g->steps[s].begin_op]))
+			if (is_kth(g, s, k) && !taut_vec_push(
+				&steps->of_one, took_ns[s]))
 				return false;
 		if (!steps->of_one.count)
 			return true;
@@ -241,12 +241,12 @@ static bool gather(const struct taut_graph *g, const int64_t *start_ns,
 	}
 }
 
-taut_status tauti_scatter(const struct taut_graph *graph,
-	const int64_t *start_ns, const int64_t *end_ns, int64_t *ret_half_ns,
-	struct taut_error *err)
+/* Half the width of the interval of 95 %; -1: of less than two steps. */
+static taut_status find_half(const struct taut_graph *g,
+	const int64_t *took_ns, int64_t *ret_half_ns, struct taut_error *err)
 {
 	struct steps steps = { .medians = { 0 } };
-	bool ok = gather(graph, start_ns, end_ns, &steps);
+	bool ok = gather(g, took_ns, &steps);
 	size_t n = steps.medians.count;
 	int64_t *drawn = ok ? calloc(n + 1, sizeof *drawn) : NULL;
 
@@ -259,4 +259,23 @@ taut_status tauti_scatter(const struct taut_graph *graph,
 	taut_vec_free(&steps.medians);
 	taut_vec_free(&steps.of_one);
 	return drawn ? TAUT_OK : no_memory(err);
+}
+
+taut_status tauti_scatter(const struct taut_graph *graph,
+	const int64_t *start_ns, const int64_t *end_ns, int64_t *ret_half_ns,
+	struct taut_error *err)
+{
+	size_t room = ((size_t)graph->n_steps + 1) * sizeof(int64_t);
+	int64_t *begin_ns = malloc(room), *took_ns = malloc(room);
+	taut_status status = begin_ns && took_ns ?
+		taut_step_times(graph, start_ns, end_ns, begin_ns, took_ns,
+			err) : no_memory(err);
+
+	for (uint32_t s = 0; !status && s < graph->n_steps; s++)
+		took_ns[s] -= begin_ns[s];
+	if (!status)
+		status = find_half(graph, took_ns, ret_half_ns, err);
+	free(begin_ns);
+	free(took_ns);
+	return status;
 }

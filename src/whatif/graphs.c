@@ -7,9 +7,56 @@ struct recorder {
 	struct tauti_whatif *w;
 	int64_t launch_ns;
 	uint8_t *launched; /* by step, bit of phase: its launch stands */
+	uint8_t *begun;    /* by step: a kernel of a pass was launched */
 	uint32_t n_hosts;
-	int64_t kept_ns;   /* waits of the host that no graph can hold */
+	uint32_t n_kept;   /* waits of the host that no graph can hold */
 };
+
+struct neighbour { /* of an operation: what waits for it, or it for */
+	const struct tauti_whatif *w;
+	bool kernel; /* launched by it */
+	bool device; /* waited for by its host */
+};
+
+static void see(void *context, struct taut_wait wait)
+{
+	struct neighbour *n = context;
+	struct taut_op op;
+
+	if (!taut_edit_op(n->w->edit, wait.op, &op) ||
+		taut_edit_lane(n->w->edit, op.lane).kind != TAUT_LANE_STREAM)
+		return;
+	switch (wait.kind & ~TAUT_EDGE_FROM_START) {
+	case TAUT_EDGE_LAUNCH:
+		n->kernel |= op.kind == TAUT_OP_KERNEL;
+		break;
+	case TAUT_EDGE_SYNC:
+		n->device = true;
+		break;
+	default:
+		break;
+	}
+}
+
+/* A wait for the device within a pass. One before the first kernel of the
+ * forward pass is for the step before, or for the batch; and what is left of a
+ * call may have waited for another thread. */
+static bool is_kept(struct recorder *r, uint32_t i, const struct taut_op *op,
+	enum tauti_phase phase)
+{
+	uint32_t step = tauti_op_step(r->w, op);
+	struct neighbour n = { .w = r->w };
+
+	if (op->kind == TAUT_OP_LAUNCH && step != TAUT_NONE) {
+		taut_edit_each_out(r->w->edit, i, see, &n);
+		r->begun[step] |= n.kernel;
+	}
+	if (op->kind != TAUT_OP_RETURN || (phase == TAUTI_PHASE_FORWARD &&
+		step != TAUT_NONE && !r->begun[step]))
+		return false;
+	taut_edit_each_in(r->w->edit, i, see, &n);
+	return n.device;
+}
 
 /* The first slice of a pass in a step stands for the launch. */
 static taut_status shorten(struct recorder *r, uint32_t i,
@@ -44,8 +91,7 @@ static taut_status shorten_all(struct recorder *r, struct taut_error *err)
 		if (phase != TAUTI_PHASE_FORWARD &&
 			phase != TAUTI_PHASE_BACKWARD)
 			continue;
-		if (op.kind == TAUT_OP_RETURN)
-			r->kept_ns++;
+		r->n_kept += is_kept(r, i, &op, phase);
 		status = shorten(r, i, &op, phase, err);
 	}
 	return status;
@@ -57,6 +103,8 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct recorder r = { .w = w,
 		.launch_ns = llround(tauti_range(w, 5e3, 12e3, 60e3)),
 		.launched = TAUT_ARENA_ARRAY(
+			w->arena, uint8_t, w->graph->n_steps + 1),
+		.begun = TAUT_ARENA_ARRAY(
 			w->arena, uint8_t, w->graph->n_steps + 1) };
 	taut_status status;
 
@@ -64,13 +112,13 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		return taut_error_set(err, TAUT_EINVAL, -1, "%s: the recording "
 			"has no work of a device that could be put into a "
 			"graph", c->text);
-	if (!r.launched)
+	if (!r.launched || !r.begun)
 		return tauti_no_memory(err, "launches");
 	status = shorten_all(&r, err);
 	if (!status && !r.n_hosts)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no forward "
 			"or backward pass was found in the recording", c->text);
-	if (!status && r.kept_ns)
+	if (!status && r.n_kept)
 		status = tauti_note(w, err, "%s: the host waits for the device "
 			"within the passes, which no graph can hold; these "
 			"waits are kept", c->text);
