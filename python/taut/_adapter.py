@@ -56,6 +56,11 @@ class Adapter:
         Asked again at each change; must be cheap and must not block."""
         return launcher_ranks()
 
+    def batch_at(self):
+        """When this thread got its last batch, by time.perf_counter(); None: not
+        known. Asked at the end of each step; must be as cheap as a look."""
+        return None
+
     def busy(self):
         """A line that says why nothing can be recorded now: the job uses the
         framework's profiler itself. None: it can."""

@@ -23,12 +23,18 @@ class StepTimes:
     def __init__(self):
         self.recorded = deque(maxlen=KEPT_STEPS)
         self.unrecorded = deque(maxlen=KEPT_STEPS)
+        # Of those outside: from where the host has its batch to the end.
+        self.issue = deque(maxlen=KEPT_STEPS)
         self.begin = None  # of the step that runs; None: not to be counted
 
-    def ended(self, into):
+    def ended(self, into, batch_at=None):
+        """batch_at: when its batch was there, by time.perf_counter()."""
         now = time.perf_counter()
-        if self.begin is not None:
-            into.append(now - self.begin)
+        if self.begin is None:
+            return
+        into.append(now - self.begin)
+        if into is self.unrecorded and batch_at is not None and batch_at > self.begin:
+            self.issue.append(now - batch_at)
 
     def next_begins(self, counts=True):
         self.begin = time.perf_counter() if counts else None
@@ -40,6 +46,7 @@ class StepTimes:
         return {
             "recorded": median(self.recorded),
             "unrecorded": median(self.unrecorded),
+            "unrecorded_issue": median(self.issue),
         }
 
 
@@ -64,7 +71,7 @@ class ProcessFile:
             "recorded": None,
             "state": "",
             "ended_ns": None,
-            "step_ms": {"recorded": None, "unrecorded": None},
+            "step_ms": StepTimes().medians_ms(),
         }
         self.is_written = False
 

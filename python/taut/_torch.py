@@ -11,6 +11,7 @@ import gzip
 import os
 import shutil
 import sys
+import threading
 import weakref
 
 import torch
@@ -146,6 +147,7 @@ class Adapter(_adapter.Adapter):
         self.others = _torch_modules.OtherProfilers(self)
         Steps(self.step_ended).watch()
         self.loader.watch_workers()
+        self.loader.watch_batches()
 
     # --- what the recorder asks ----------------------------------------------
 
@@ -156,6 +158,10 @@ class Adapter(_adapter.Adapter):
             local = found[2] if found else None
             return dist.get_rank(), dist.get_world_size(), local
         return found
+
+    def batch_at(self):
+        at, thread = self.loader.batch
+        return at if thread == threading.get_ident() else None
 
     def busy(self):
         return self.others.busy()
