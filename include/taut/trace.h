@@ -229,8 +229,9 @@ struct taut_trace {
 	 * recorded and while it was not: what recording costs. 0: not known. */
 	int64_t step_recorded_ns, step_unrecorded_ns;
 	/* What its host takes to issue a step, likewise the median while nothing
-	 * was recorded: from where the thread of the steps has its last batch to
-	 * the end of the step. 0: not known. */
+	 * was recorded: from where the thread of the steps has its last batch
+	 * (in a job without, has zeroed gradients) to the end of the step.
+	 * 0: not known. */
 	int64_t issue_unrecorded_ns;
 
 	/* A table of operations: every event is one, in order on its lane (of

@@ -56,9 +56,11 @@ class Adapter:
         Asked again at each change; must be cheap and must not block."""
         return launcher_ranks()
 
-    def batch_at(self):
-        """When this thread got its last batch, by time.perf_counter(); None: not
-        known. Asked at the end of each step; must be as cheap as a look."""
+    def issue_began(self, since):
+        """When this thread had what it needed to issue the step that ends, after
+        its begin at `since`, both by time.perf_counter(): its last batch, or
+        in a job that takes none, zeroed gradients. None: not known. Asked at the end
+        of each step outside of the window; must be as cheap as a look."""
         return None
 
     def busy(self):

@@ -23,18 +23,19 @@ class StepTimes:
     def __init__(self):
         self.recorded = deque(maxlen=KEPT_STEPS)
         self.unrecorded = deque(maxlen=KEPT_STEPS)
-        # Of those outside: from where the host has its batch to the end.
+        # Of those outside: from where the host can issue the step to its end.
         self.issue = deque(maxlen=KEPT_STEPS)
         self.begin = None  # of the step that runs; None: not to be counted
 
-    def ended(self, into, batch_at=None):
-        """batch_at: when its batch was there, by time.perf_counter()."""
+    def ended(self, recorded, issue_began):
+        """issue_began: an adapter's (_adapter.py)."""
         now = time.perf_counter()
         if self.begin is None:
             return
-        into.append(now - self.begin)
-        if into is self.unrecorded and batch_at is not None and batch_at > self.begin:
-            self.issue.append(now - batch_at)
+        (self.recorded if recorded else self.unrecorded).append(now - self.begin)
+        began = None if recorded else issue_began(self.begin)
+        if began is not None:
+            self.issue.append(now - began)
 
     def next_begins(self, counts=True):
         self.begin = time.perf_counter() if counts else None

@@ -107,8 +107,7 @@ class Job:
         if self.by_hand or adapter is not (self.leader or self._lead(adapter)):
             return
         times = self.times
-        into = times.recorded if self.phase is RECORDS else times.unrecorded
-        times.ended(into, adapter.batch_at())
+        times.ended(self.phase is RECORDS, adapter.issue_began)
         self.steps_seen += 1
         if self.steps_seen >= self.next_change:
             self._change()

@@ -9,9 +9,11 @@
 
 /* --- where they are ------------------------------------------------------------- */
 
-/* The end of the last batch that the lane of the step got in it; INT64_MIN. */
-static int64_t batch_end(
-	const struct taut_graph *g, const struct taut_step *step)
+typedef bool row_fn(const struct taut_trace *trace, uint32_t row);
+
+/* The end of the last such row of the step's thread in the step; INT64_MIN. */
+static int64_t last_end(const struct taut_graph *g,
+	const struct taut_step *step, row_fn *is_it)
 {
 	const struct taut_trace *t = &g->run->traces[step->trace];
 	uint32_t lane = g->lanes[g->lane[step->begin_op]].trace_lane;
@@ -21,7 +23,7 @@ static int64_t batch_end(
 		i++) {
 		int64_t end;
 
-		if (!tauti_is_batch(t, i))
+		if (!is_it(t, i))
 			continue;
 		end = taut_graph_time(
 			g, step->trace, t->start_ns[i] + t->dur_ns[i]);
@@ -32,9 +34,9 @@ static int64_t batch_end(
 }
 
 static bool add_step(struct tauti_issue *issue, const struct taut_graph *g,
-	const struct taut_step *step)
+	const struct taut_step *step, row_fn *is_begin)
 {
-	int64_t from = batch_end(g, step);
+	int64_t from = last_end(g, step, is_begin);
 	uint32_t op = step->begin_op;
 
 	if (from == INT64_MIN || g->lane[op] != g->lane[step->end_op])
@@ -45,21 +47,35 @@ static bool add_step(struct tauti_issue *issue, const struct taut_graph *g,
 		((struct tauti_issue_span){ step->trace, op, step->end_op }));
 }
 
+/* Of n steps of a rank. */
+static bool add_rank(struct tauti_issue *issue, const struct taut_graph *g,
+	const struct taut_step *steps, uint32_t n)
+{
+	row_fn *is_begin = tauti_is_zero_grad;
+	bool ok = true;
+
+	if (!g->run->traces[steps->trace].issue_unrecorded_ns)
+		return true;
+	for (uint32_t i = 0; i < n && is_begin != tauti_is_batch; i++)
+		if (last_end(g, &steps[i], tauti_is_batch) != INT64_MIN)
+			is_begin = tauti_is_batch;
+	for (uint32_t i = n > 1; i < n && ok; i++)
+		ok = add_step(issue, g, &steps[i], is_begin);
+	return ok;
+}
+
 taut_status tauti_issue_find(const struct taut_graph *graph,
 	struct tauti_issue *ret_issue, struct taut_error *err)
 {
 	struct tauti_issue issue = { 0 };
 
-	for (uint32_t i = 0; i < graph->n_steps; i++) {
-		const struct taut_step *step = &graph->steps[i];
-		bool first = !i || step[-1].trace != step->trace;
-		bool more = i + 1 < graph->n_steps &&
-			step[1].trace == step->trace;
+	for (uint32_t i = 0, n; i < graph->n_steps; i += n) {
+		const struct taut_step *steps = &graph->steps[i];
 
-		if (!graph->run->traces[step->trace].issue_unrecorded_ns ||
-			(first && more))
-			continue;
-		if (!add_step(&issue, graph, step)) {
+		for (n = 1; i + n < graph->n_steps &&
+			steps[n].trace == steps->trace; n++)
+			;
+		if (!add_rank(&issue, graph, steps, n)) {
 			tauti_issue_free(&issue);
 			return taut_error_set(err, TAUT_ENOMEM, -1,
 				"no memory for the recorder");

@@ -1,5 +1,6 @@
 /* issue.h - what a host takes to issue a step: from where the thread of the steps
- * has its last batch to the end of the step. A host that is ahead of its device
+ * has its last batch to the end of the step; in a job that takes none, from where
+ * it has zeroed gradients. A host that is ahead of its device
  * waits for it elsewhere, and so this is the host's time where the step is not. */
 #ifndef TAUT_WHATIF_ISSUE_H
 #define TAUT_WHATIF_ISSUE_H
@@ -8,7 +9,7 @@
 
 struct tauti_issue_span {
 	uint32_t trace;
-	uint32_t begin_op; /* of the main thread, the first behind the batch */
+	uint32_t begin_op; /* of the main thread, the first behind that */
 	uint32_t end_op;   /* the step's */
 };
 
@@ -18,7 +19,7 @@ struct tauti_issue {
 	TAUT_VEC(struct tauti_issue_span) spans; /* by trace */
 };
 
-/* Steps without a batch have none. TAUT_ENOMEM. */
+/* Steps without it have none. TAUT_ENOMEM. */
 taut_status tauti_issue_find(const struct taut_graph *graph,
 	struct tauti_issue *ret_issue, struct taut_error *err);
 void tauti_issue_free(struct tauti_issue *issue);

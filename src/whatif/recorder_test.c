@@ -18,6 +18,7 @@ enum { STEPS = 5, STEP_US = 10000, OPS = 40, OP_US = 50 };
 
 /* Where the host of a job that is slower than its device waits for it. */
 enum wait {
+	BEFORE_ZERO,  /* synchronises, then zeroes gradients, without a loader */
 	BEFORE_BATCH, /* synchronises, as one that reads the last step's loss */
 	BEHIND_BATCH, /* synchronises within what it issues */
 	IN_LAUNCH,    /* never: a launch finds the device's queue full */
@@ -59,10 +60,16 @@ static void write_step(struct wt *w, enum wait wait, double at, int k)
 	snprintf(name, sizeof name, "ProfilerStep#%d", k);
 	wt_event(w, "user_annotation", name, 1, 10, at, STEP_US, "");
 	switch (wait) {
+	case BEFORE_ZERO:
 	case BEFORE_BATCH:
 		if (k)
 			write_wait(w, "cudaDeviceSynchronize", at, 7800);
-		write_batch(w, at + 7800, 100);
+		if (wait == BEFORE_BATCH)
+			write_batch(w, at + 7800, 100);
+		else
+			wt_event(w, "user_annotation",
+				"Optimizer.zero_grad#AdamW.zero_grad", 1, 10,
+				at + 7800, 100, "");
 		wt_kernel(w, "gemm", 1, 10, at + 7900, 100, 7, at + 7920,
 			STEP_US - 120, k + 1);
 		write_ops(w, at + 8000);
@@ -171,6 +178,9 @@ static void test_issue_tells(void **state)
 	assert_true(llabs(r.step_ns - STEP_US * 1000) < 5 * 2000);
 	r = find(BEFORE_BATCH, 2.1 - 41 * 0.005);
 	assert_true(r.event_ns > 4980 && r.event_ns < 5020);
+	r = find(BEFORE_ZERO, 2.1 - 41 * 0.002);
+	assert_int_equal(r.told, TAUTI_RECORDER_BY_ISSUE);
+	assert_true(r.event_ns > 1980 && r.event_ns < 2020);
 	/* Recording cost nothing. */
 	r = find(BEFORE_BATCH, 2.2);
 	assert_int_equal(r.told, TAUTI_RECORDER_BY_ISSUE);

@@ -53,6 +53,12 @@ bool tauti_is_batch(const struct taut_trace *t, uint32_t row)
 		strstr(name, "__next__"));
 }
 
+bool tauti_is_zero_grad(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_ANNOTATION &&
+		!strncmp(taut_trace_name(t, row), "Optimizer.zero_grad", 19);
+}
+
 /* -1: the row says nothing. */
 static int kind_of(const struct taut_trace *t, uint32_t row)
 {
@@ -66,7 +72,7 @@ static int kind_of(const struct taut_trace *t, uint32_t row)
 		return MARK_DATA;
 	if (t->kind[row] != TAUT_KIND_ANNOTATION)
 		return -1;
-	if (!strncmp(name, "Optimizer.zero_grad", 19))
+	if (tauti_is_zero_grad(t, row))
 		return MARK_ZERO;
 	return !strncmp(name, "Optimizer.", 10) ? MARK_OPTIMIZER : -1;
 }

@@ -25,15 +25,15 @@ class Adapter(_adapter.Adapter):
     def __init__(self, ranks=(1, 2, 0), fails_in=None):
         super().__init__(None)
         self.told_ranks = ranks
-        self.batch = None
+        self.began = None
         self.fails_in = fails_in
         self.calls = []
 
     def ranks(self):
         return self.told_ranks
 
-    def batch_at(self):
-        return self.batch
+    def issue_began(self, since):
+        return self.began if self.began and self.began > since else None
 
     def call(self, name, *more):
         self.calls.append((self.job.steps_seen, name) + more)
@@ -124,8 +124,7 @@ class RecorderTest(unittest.TestCase):
             self.assertEqual((told["steps_seen"], told["recorded"]), (8, None))
 
     def test_issue(self):
-        """Of unrecorded steps, from the last batch to the end; a batch that was
-        there before the step says nothing."""
+        """Of unrecorded steps, from where it began to the end."""
         clock = [0.0]
         perf_counter, _process.time.perf_counter = time.perf_counter, lambda: clock[0]
         self.addCleanup(setattr, _process.time, "perf_counter", perf_counter)
@@ -134,9 +133,9 @@ class RecorderTest(unittest.TestCase):
         # Steps 2, 4 and 5 run while something records.
         for took in (None, 0.5, 0.001, -1, 0.002, 0.003, 0.25, None):
             clock[0] += 1
-            adapter.batch = clock[0] - took if took else None
+            adapter.began = clock[0] - took if took else None
             if took == -1:
-                adapter.batch = clock[0] - 1.5
+                adapter.began = clock[0] - 1.5
             adapter.step_ended()
         job.end()
         self.assertEqual(

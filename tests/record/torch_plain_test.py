@@ -152,6 +152,7 @@ class PlainTest(Case):
         for step in range(20):
             before = time.perf_counter()
             x = {get}
+            {zero}
             begin = time.perf_counter()
             time.sleep(0.004)
             model(x).sum().backward()
@@ -161,9 +162,9 @@ class PlainTest(Case):
             time.sleep(0.004)
         """
 
-    def issue(self, workers, get):
+    def issue(self, workers, get, zero=""):
         """Below it, above it, and what the recording tells; in ms."""
-        out = self.script(self.ISSUE.format(workers=workers, get=get), "9:11")
+        out = self.script(self.ISSUE.format(workers=workers, get=get, zero=zero), "9:11")
         spans = [[float(word) * 1e3 for word in line.split()] for line in out.splitlines()]
         # The first step has no begin; 7 is thrown away, 9 and 10 are recorded.
         spans = [spans[i] for i in range(1, 20) if i not in (7, 9, 10)]
@@ -180,10 +181,19 @@ class PlainTest(Case):
                 self.assertLessEqual(told["unrecorded_issue"], high)
                 self.assertGreater(told["unrecorded"], low + (4 if workers else 8))
 
-    def test_issue_of_batches_from_another_thread(self):
-        *_, told = self.issue(0, "other.submit(next, loader).result()")
+    def test_issue_without_a_batch(self):
+        """One that another thread took is none of the step's."""
+        get = "other.submit(next, loader).result()"
+        *_, told = self.issue(0, get)
         self.assertIsNone(told["unrecorded_issue"])
         self.assertGreater(told["unrecorded"], 8)
+
+    def test_issue_from_zero_grad(self):
+        get = "other.submit(next, loader).result()"
+        zero = "before = time.perf_counter(); a.zero_grad()"
+        low, high, told = self.issue(0, get, zero)
+        self.assertGreaterEqual(told["unrecorded_issue"], low)
+        self.assertLessEqual(told["unrecorded_issue"], high)
 
     def test_workers_that_begin_in_the_window(self):
         """Each epoch has a worker of its own, forked while we record."""
