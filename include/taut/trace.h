@@ -228,6 +228,11 @@ struct taut_trace {
 	/* The median step of this rank as its process timed it, while it was
 	 * recorded and while it was not: what recording costs. 0: not known. */
 	int64_t step_recorded_ns, step_unrecorded_ns;
+	/* What its host takes to issue a step, likewise the median while nothing
+	 * was recorded: from where the thread of the steps has its last batch
+	 * (in a job without, has zeroed gradients) to the end of the step.
+	 * 0: not known. */
+	int64_t issue_unrecorded_ns;
 
 	/* A table of operations: every event is one, in order on its lane (of
 	 * those that start together the shorter first); none is nested, and the

@@ -56,6 +56,13 @@ class Adapter:
         Asked again at each change; must be cheap and must not block."""
         return launcher_ranks()
 
+    def issue_began(self, since):
+        """When this thread had what it needed to issue the step that ends, after
+        its begin at `since`, both by time.perf_counter(): its last batch, or
+        in a job that takes none, zeroed gradients. None: not known. Asked at the end
+        of each step outside of the window; must be as cheap as a look."""
+        return None
+
     def busy(self):
         """A line that says why nothing can be recorded now: the job uses the
         framework's profiler itself. None: it can."""

@@ -23,12 +23,19 @@ class StepTimes:
     def __init__(self):
         self.recorded = deque(maxlen=KEPT_STEPS)
         self.unrecorded = deque(maxlen=KEPT_STEPS)
+        # Of those outside: from where the host can issue the step to its end.
+        self.issue = deque(maxlen=KEPT_STEPS)
         self.begin = None  # of the step that runs; None: not to be counted
 
-    def ended(self, into):
+    def ended(self, recorded, issue_began):
+        """issue_began: an adapter's (_adapter.py)."""
         now = time.perf_counter()
-        if self.begin is not None:
-            into.append(now - self.begin)
+        if self.begin is None:
+            return
+        (self.recorded if recorded else self.unrecorded).append(now - self.begin)
+        began = None if recorded else issue_began(self.begin)
+        if began is not None:
+            self.issue.append(now - began)
 
     def next_begins(self, counts=True):
         self.begin = time.perf_counter() if counts else None
@@ -40,6 +47,7 @@ class StepTimes:
         return {
             "recorded": median(self.recorded),
             "unrecorded": median(self.unrecorded),
+            "unrecorded_issue": median(self.issue),
         }
 
 
@@ -64,7 +72,7 @@ class ProcessFile:
             "recorded": None,
             "state": "",
             "ended_ns": None,
-            "step_ms": {"recorded": None, "unrecorded": None},
+            "step_ms": StepTimes().medians_ms(),
         }
         self.is_written = False
 

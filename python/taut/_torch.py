@@ -11,6 +11,8 @@ import gzip
 import os
 import shutil
 import sys
+import threading
+import time
 import weakref
 
 import torch
@@ -44,6 +46,8 @@ class Steps:
         self.others = 0
         self.depth = 0
         self.stepped = None
+        self.zeroed = None, None  # when gradients were last, in which thread
+        self.unwatched = None  # base, zero_grad() as it is and as it was
 
     def watch(self):
         """Every class of optimisers, when an instance is made: what its step()
@@ -68,6 +72,30 @@ class Steps:
         if register:
             register(self.hooked)
         self.watch_scaler()
+        self.watch_zero_grad(base)
+
+    def watch_zero_grad(self, base):
+        """Where the host begins with a step, in a job that takes no batch of a
+        loader. What is compiled calls it as it is: PyTorch keeps its compiler
+        from it."""
+        original = getattr(base, "zero_grad", None)
+        if original is None:
+            return
+        watcher, clock, thread = self, time.perf_counter, threading.get_ident
+
+        @functools.wraps(original)
+        def zero_grad(self, set_to_none=True):
+            original(self, set_to_none)
+            watcher.zeroed = clock(), thread()
+
+        base.zero_grad = zero_grad
+        self.unwatched = base, zero_grad, original
+
+    def unwatch_zero_grad(self):
+        (base, ours, original), self.unwatched = self.unwatched, None
+        if base.__dict__.get("zero_grad") is ours:
+            base.zero_grad = original
+        self.zeroed = None, None
 
     def hooked(self, optimizer, args, kwargs):
         if not self.depth and not _is_compiling():
@@ -144,8 +172,10 @@ class Adapter(_adapter.Adapter):
         self.modules = _torch_modules.Modules()
         self.loader = _torch_loader.Loader()
         self.others = _torch_modules.OtherProfilers(self)
-        Steps(self.step_ended).watch()
+        self.steps = Steps(self.step_ended)
+        self.steps.watch()
         self.loader.watch_workers()
+        self.loader.watch_batches()
 
     # --- what the recorder asks ----------------------------------------------
 
@@ -156,6 +186,15 @@ class Adapter(_adapter.Adapter):
             local = found[2] if found else None
             return dist.get_rank(), dist.get_world_size(), local
         return found
+
+    def issue_began(self, since):
+        steps, me = self.steps, threading.get_ident()
+        at, thread = self.loader.batch
+        if thread == me and steps.unwatched:
+            steps.unwatch_zero_grad()
+        if thread != me:
+            at, thread = steps.zeroed
+        return at if thread == me and at > since else None
 
     def busy(self):
         return self.others.busy()

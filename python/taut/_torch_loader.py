@@ -24,6 +24,7 @@ from ._process import host_name
 _WINDOW = struct.Struct("<qqiii")  # from, to (0: not yet), rank, world, local
 _BATCHES_BEFORE = 64  # of a worker, that are kept until there is a window
 _LOG_RECORDS = 8192
+_ITERATORS = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
 
 
 def _window_path(run, pid):
@@ -63,6 +64,7 @@ class Loader:
         self.start_ns = 0
         self.taken = weakref.WeakKeyDictionary()  # batches, by iterator
         self.meters = {}  # by thread
+        self.batch = None, None  # when the last one was there, in which thread
 
     def watch_workers(self):
         """Workers get their times taken, and a window file to look at."""
@@ -76,6 +78,14 @@ class Loader:
         if "index_queue" not in names or "data_queue" not in names:
             return
         worker._worker_loop = _timed_loop(loop, names)
+
+    def watch_batches(self):
+        """Outside of the window too, where a batch is worth a look at the clock."""
+        module = sys.modules.get("torch.utils.data.dataloader")
+        for name in _ITERATORS:
+            cls = getattr(module, name, None)
+            if hasattr(cls, "_next_data"):
+                cls._next_data = _noted_next(cls._next_data, self)
 
     # --- the window -------------------------------------------------------
 
@@ -122,11 +132,7 @@ class Loader:
         if not log:
             return
         module = sys.modules.get("torch.utils.data.dataloader")
-        ways = (
-            ("_MultiProcessingDataLoaderIter", self.wait),
-            ("_SingleProcessDataLoaderIter", self.make),
-        )
-        for name, way in ways:
+        for name, way in zip(_ITERATORS, (self.wait, self.make)):
             cls = getattr(module, name, None)
             if hasattr(cls, "_next_data"):
                 self.undo.append((cls, "_next_data") + _timed_next(cls, way, log))
@@ -158,6 +164,18 @@ class Loader:
 
     def count(self, iterator):
         self.taken[iterator] = self.taken.get(iterator, 0) + 1
+
+
+def _noted_next(original, loader):
+    clock, thread = time.perf_counter, threading.get_ident
+
+    @functools.wraps(original)
+    def _next_data(self):
+        data = original(self)
+        loader.batch = clock(), thread()
+        return data
+
+    return _next_data
 
 
 def _timed_next(cls, way, log):

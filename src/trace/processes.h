@@ -4,8 +4,8 @@
 
 #include <taut/trace.h>
 
-/* Sets step_recorded_ns and step_unrecorded_ns of the traces whose ranks
- * folder/processes tells of. A folder without it, and files that are not what
+/* Sets step_recorded_ns, step_unrecorded_ns and issue_unrecorded_ns of the
+ * traces whose ranks folder/processes tells of. A folder without it, and files that are not what
  * taut record writes, set nothing. TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_processes_read(const char *folder,
 	struct taut_arena *arena, struct taut_trace *traces, uint32_t n_traces,

@@ -139,6 +139,13 @@ static taut_status prepare(struct work *k)
 
 static taut_status say_recorder(struct work *k)
 {
+	static const char *const by[] = {
+		[TAUTI_RECORDER_BY_USUAL] =
+			"the usual, as its steps do not tell",
+		[TAUTI_RECORDER_BY_STEPS] = "from steps timed without it",
+		[TAUTI_RECORDER_BY_ISSUE] =
+			"from what its host took without it to issue a step",
+	};
 	const struct taut_prediction *out = &k->out->prediction;
 
 	if (!(out->recorder_ns > 0))
@@ -146,9 +153,7 @@ static taut_status say_recorder(struct work *k)
 	return tauti_note(&k->p.w, k->err, "recording made the job slower, by "
 		"%.1f us for each event that the profiler wrote (%s); that is "
 		"taken off, before and after: the recorded step took %.1f ms",
-		out->recorder_ns / 1e3, k->recorder.told ?
-		"from steps timed without it" :
-		"the usual, as its steps do not tell",
+		out->recorder_ns / 1e3, by[k->recorder.told],
 		(double)out->recorded_ns / 1e6);
 }
 

@@ -2,19 +2,26 @@
  *
  * A profiler spends time on each event that it writes, and the recording shows
  * that as time of the job. taut record's processes time their steps with it and
- * without; what an event costs is what makes the difference. */
+ * without, and what their host takes to issue them (issue.h); what an event costs
+ * is what makes the difference. */
 #ifndef TAUT_WHATIF_RECORDER_H
 #define TAUT_WHATIF_RECORDER_H
 
 #include "whatif/whatif.h"
+
+enum tauti_recorder_told {
+	TAUTI_RECORDER_BY_USUAL, /* nothing here: the usual is taken */
+	TAUTI_RECORDER_BY_STEPS, /* the difference of the steps */
+	TAUTI_RECORDER_BY_ISSUE, /* of what the host takes to issue a step, for
+	                            the step is a device's or a link's */
+};
 
 struct tauti_recorder {
 	/* Of a host thread, by event; 0: not known, nothing is taken off. low and
 	 * high: what it may as well be. */
 	double event_ns, low_ns, high_ns;
 	int64_t step_ns; /* the unchanged job's, without it */
-	bool told;  /* the difference of the steps told it; else the usual is
-	               taken, for the step does not react */
+	enum tauti_recorder_told told;
 };
 
 /* steady_ns: the recorded step. TAUT_ENOMEM; as taut_replay(). */

@@ -35,7 +35,7 @@ static bool is_backward(const struct taut_trace *t, uint32_t row)
 		!strncmp(taut_trace_name(t, row), "autograd::engine", 16));
 }
 
-static bool is_batch(const struct taut_trace *t, uint32_t row)
+bool tauti_is_batch(const struct taut_trace *t, uint32_t row)
 {
 	const char *name = taut_trace_name(t, row);
 
@@ -53,6 +53,12 @@ static bool is_batch(const struct taut_trace *t, uint32_t row)
 		strstr(name, "__next__"));
 }
 
+bool tauti_is_zero_grad(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_ANNOTATION &&
+		!strncmp(taut_trace_name(t, row), "Optimizer.zero_grad", 19);
+}
+
 /* -1: the row says nothing. */
 static int kind_of(const struct taut_trace *t, uint32_t row)
 {
@@ -62,11 +68,11 @@ static int kind_of(const struct taut_trace *t, uint32_t row)
 		return MARK_BACKWARD;
 	if (t->kind[row] == TAUT_KIND_OP)
 		return t->sequence[row] ? MARK_FORWARD : -1;
-	if (is_batch(t, row))
+	if (tauti_is_batch(t, row))
 		return MARK_DATA;
 	if (t->kind[row] != TAUT_KIND_ANNOTATION)
 		return -1;
-	if (!strncmp(name, "Optimizer.zero_grad", 19))
+	if (tauti_is_zero_grad(t, row))
 		return MARK_ZERO;
 	return !strncmp(name, "Optimizer.", 10) ? MARK_OPTIMIZER : -1;
 }

@@ -19,6 +19,11 @@ struct tauti_spans {
 	bool has_backward;
 };
 
+/* Does the row stand for the main thread's way to its next batch? */
+bool tauti_is_batch(const struct taut_trace *trace, uint32_t row);
+/* For an optimiser's zero_grad()? */
+bool tauti_is_zero_grad(const struct taut_trace *trace, uint32_t row);
+
 /* main_lane: of the trace; TAUT_NONE where there is none. */
 taut_status tauti_spans_find(const struct taut_graph *graph, uint32_t trace,
 	uint32_t main_lane, struct tauti_spans *ret_spans,

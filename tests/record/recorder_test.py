@@ -6,6 +6,7 @@ import os
 import pathlib
 import sys
 import tempfile
+import time
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -14,7 +15,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 from torch_case import EventLog  # noqa: E402
 
-from taut import _adapter, _recorder, _clocks, _nccl  # noqa: E402
+from taut import _adapter, _recorder, _clocks, _nccl, _process  # noqa: E402
 
 
 class Adapter(_adapter.Adapter):
@@ -24,11 +25,15 @@ class Adapter(_adapter.Adapter):
     def __init__(self, ranks=(1, 2, 0), fails_in=None):
         super().__init__(None)
         self.told_ranks = ranks
+        self.began = None
         self.fails_in = fails_in
         self.calls = []
 
     def ranks(self):
         return self.told_ranks
+
+    def issue_began(self, since):
+        return self.began if self.began and self.began > since else None
 
     def call(self, name, *more):
         self.calls.append((self.job.steps_seen, name) + more)
@@ -117,6 +122,34 @@ class RecorderTest(unittest.TestCase):
             told = self.process()
             self.assertEqual(told["state"], "not recorded: RuntimeError: no more", name)
             self.assertEqual((told["steps_seen"], told["recorded"]), (8, None))
+
+    def test_issue(self):
+        """Of unrecorded steps, from where it began to the end."""
+        clock = [0.0]
+        perf_counter, _process.time.perf_counter = time.perf_counter, lambda: clock[0]
+        self.addCleanup(setattr, _process.time, "perf_counter", perf_counter)
+        adapter = Adapter()
+        job = self.job(adapter)
+        # Steps 2, 4 and 5 run while something records.
+        for took in (None, 0.5, 0.001, -1, 0.002, 0.003, 0.25, None):
+            clock[0] += 1
+            adapter.began = clock[0] - took if took else None
+            if took == -1:
+                adapter.began = clock[0] - 1.5
+            adapter.step_ended()
+        job.end()
+        self.assertEqual(
+            self.process()["step_ms"],
+            {"recorded": 1000, "unrecorded": 1000, "unrecorded_issue": 375},
+        )
+
+    def test_no_issue(self):
+        adapter = Adapter()
+        job = self.job(adapter)
+        for _ in range(8):
+            adapter.step_ended()
+        job.end()
+        self.assertIsNone(self.process()["step_ms"]["unrecorded_issue"])
 
     def test_rank_that_is_learned_late(self):
         adapter = Adapter(ranks=None)

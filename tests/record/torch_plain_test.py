@@ -4,6 +4,8 @@ and recordings that the script itself asks for."""
 
 import json
 import os
+import shutil
+import statistics
 import textwrap
 import unittest
 
@@ -127,6 +129,71 @@ class PlainTest(Case):
         self.assertTrue(set(waits) <= set(made), made)
         # The worker is a Python of its own, and no rank.
         self.assertEqual(self.process()["recorded"], [8, 12])
+
+    # What the host takes from a batch to the end of the step is between two spans
+    # by the job's own clock. Who makes a batch takes 4 ms, and so does the job
+    # behind each step.
+    ISSUE = """
+        import concurrent.futures, time, torch
+        from torch.utils.data import DataLoader, Dataset
+        torch.set_num_threads(1)
+        class Data(Dataset):
+            made = 0
+            def __len__(self):
+                return 20
+            def __getitem__(self, i):
+                time.sleep(0.004)
+                Data.made = time.perf_counter()
+                return torch.ones(4)
+        model = torch.nn.Linear(4, 4)
+        a = torch.optim.SGD(model.parameters(), lr=0.1)
+        loader = iter(DataLoader(Data(), num_workers={workers}))
+        other = concurrent.futures.ThreadPoolExecutor(1)
+        for step in range(20):
+            before = time.perf_counter()
+            x = {get}
+            {zero}
+            begin = time.perf_counter()
+            time.sleep(0.004)
+            model(x).sum().backward()
+            end = time.perf_counter()
+            a.step()
+            print(end - begin, time.perf_counter() - max(Data.made, before))
+            time.sleep(0.004)
+        """
+
+    def issue(self, workers, get, zero=""):
+        """Below it, above it, and what the recording tells; in ms."""
+        out = self.script(self.ISSUE.format(workers=workers, get=get, zero=zero), "9:11")
+        spans = [[float(word) * 1e3 for word in line.split()] for line in out.splitlines()]
+        # The first step has no begin; 7 is thrown away, 9 and 10 are recorded.
+        spans = [spans[i] for i in range(1, 20) if i not in (7, 9, 10)]
+        low, high = (statistics.median(side) for side in zip(*spans))
+        return low, high, self.process()["step_ms"]
+
+    def test_issue(self):
+        for workers in (0, 1):
+            with self.subTest(workers=workers):
+                shutil.rmtree(self.run_folder)
+                (self.run_folder / "processes").mkdir(parents=True)
+                low, high, told = self.issue(workers, "next(loader)")
+                self.assertGreaterEqual(told["unrecorded_issue"], low)
+                self.assertLessEqual(told["unrecorded_issue"], high)
+                self.assertGreater(told["unrecorded"], low + (4 if workers else 8))
+
+    def test_issue_without_a_batch(self):
+        """One that another thread took is none of the step's."""
+        get = "other.submit(next, loader).result()"
+        *_, told = self.issue(0, get)
+        self.assertIsNone(told["unrecorded_issue"])
+        self.assertGreater(told["unrecorded"], 8)
+
+    def test_issue_from_zero_grad(self):
+        get = "other.submit(next, loader).result()"
+        zero = "before = time.perf_counter(); a.zero_grad()"
+        low, high, told = self.issue(0, get, zero)
+        self.assertGreaterEqual(told["unrecorded_issue"], low)
+        self.assertLessEqual(told["unrecorded_issue"], high)
 
     def test_workers_that_begin_in_the_window(self):
         """Each epoch has a worker of its own, forked while we record."""
