@@ -60,7 +60,6 @@ static const struct ends norm_of_its_own = { 0.6, 1, 1.5 };
 struct narrower {
 	struct tauti_whatif *w;
 	struct taut_rooflines *rooflines;
-	uint32_t *launcher;
 	struct tauti_casts casts;
 	uint32_t type;
 	double at; /* -1 the faster end of all ranges, 1 the slower */
@@ -148,16 +147,23 @@ static double product_left(struct narrower *n, const struct taut_op *op,
 
 /* --- casts -----------------------------------------------------------------------*/
 
-/* On the host that launches the product, unless a graph did or its time has been
+static void see_launch(void *context, struct taut_wait wait)
+{
+	if ((wait.kind & ~TAUT_EDGE_FROM_START) == TAUT_EDGE_LAUNCH)
+		*(uint32_t *)context = wait.op;
+}
+
+/* On the host that launches the kernel, unless a graph did or its time has been
  * taken away. */
-static taut_status add_calls(struct narrower *n, const struct taut_op *op,
+static taut_status add_calls(struct narrower *n, uint32_t i,
 	const struct tauti_cast *c, struct taut_error *err)
 {
-	uint32_t by = n->launcher[op->like];
+	uint32_t by = TAUT_NONE;
 	double ns = (c->weights + c->inputs) * n->casts.host_ns *
 		end_of(n, call_ends);
 	struct taut_op call;
 
+	taut_edit_each_in(n->w->edit, i, see_launch, &by);
 	if (by == TAUT_NONE || !taut_edit_op(n->w->edit, by, &call) ||
 		!call.dur_ns || strcasestr(taut_names_text(
 			n->w->graph->names, call.name), "graphlaunch"))
@@ -185,7 +191,7 @@ static taut_status add_casts(struct narrower *n, uint32_t i,
 		status = taut_edit_insert(n->w->edit,
 			taut_edit_before(n->w->edit, i), &cast,
 			"casts of weights", &unused, err);
-	return status ? status : add_calls(n, op, c, err);
+	return status ? status : add_calls(n, i, c, err);
 }
 
 /* It takes so long from now on, and the casts of its input. */
@@ -305,13 +311,11 @@ static taut_status say(const struct narrower *n, const struct tauti_change *c,
 
 static taut_status prepare(struct narrower *n, struct taut_error *err)
 {
-	taut_status status = tauti_launchers(n->w, &n->launcher, err);
+	taut_status status = taut_rooflines_create(
+		n->w->graph, n->w->costs->dur_ns, &n->rooflines, err);
 
-	if (!status)
-		status = taut_rooflines_create(n->w->graph,
-			n->w->costs->dur_ns, &n->rooflines, err);
 	return status ? status : tauti_casts_find(
-		n->w, n->rooflines, n->launcher, &n->casts, err);
+		n->w, n->rooflines, &n->casts, err);
 }
 
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,

@@ -6,6 +6,7 @@
 #include "whatif/kernels.h"
 #include "whatif/peaks.h"
 
+#include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 #include "tests/support/write_trace.h"
 
@@ -332,7 +333,59 @@ static void test_hosts(void **state)
 	(void)state;
 	j.parts[0].dur = j.parts[1].dur = 4;
 	j.ahead = 0;
-	near(grows(&j, "amp"), 2 * (10 + 10 * 5), 3);
+	near(grows(&j, "amp"), 2 * (10 + 10 * 5), 0.5);
+}
+
+static double step_of(const struct job *j, const char *const *changes, size_t n)
+{
+	struct opened o = open_job(j);
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	double us;
+
+	if (taut_predict(o.graph, changes, n, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	us = (double)p->after_ns / 1e3;
+	taut_prediction_destroy(p);
+	close_job(&o);
+	return us;
+}
+
+/* Copies of a rank have hosts of their own. */
+static void test_copies(void **state)
+{
+	struct job j = products("NVIDIA H100 80GB HBM3", 9, 0, "sgemm");
+	const char *const changes[] = {
+		"world=3,per-host=3,link=100gbit,latency=1us,gradients=1KB", "amp" };
+
+	(void)state;
+	j.parts[0].dur = j.parts[1].dur = 4;
+	j.ahead = 0;
+	near(step_of(&j, changes, 2) - step_of(&j, changes, 1),
+		2 * (10 + 10 * 5), 0.5);
+}
+
+static void test_no_memory(void **state)
+{
+	struct job j = sized(1000, "layer_norm");
+	struct opened o = open_job(&j);
+	const char *change = "amp";
+	bool done = false;
+
+	(void)state;
+	for (long n = 0; !done; n++) {
+		struct taut_prediction *p = NULL;
+		struct taut_error err = { 0 };
+		taut_status status;
+
+		alloc_fail_after(n);
+		status = taut_predict(o.graph, &change, 1, NULL, &p, &err);
+		alloc_fail_never();
+		done = status == TAUT_OK;
+		assert_true(done || status == TAUT_ENOMEM);
+		taut_prediction_destroy(p);
+	}
+	close_job(&o);
 }
 
 int main(void)
@@ -347,6 +400,8 @@ int main(void)
 		cmocka_unit_test(test_casts),
 		cmocka_unit_test(test_bound_by_memory),
 		cmocka_unit_test(test_hosts),
+		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_no_memory),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -172,14 +172,17 @@ static double mean_of_usual(int64_t *ns, size_t n)
 }
 
 /* What a cast takes of its host, by the slices of operators, and by launches. */
-static taut_status find_host(struct finder *f, const uint32_t *launcher,
-	struct taut_error *err)
+static taut_status find_host(struct finder *f, struct taut_error *err)
 {
 	const struct taut_graph *g = f->w->graph;
 	int64_t *launch = TAUT_ARENA_ARRAY(f->w->arena, int64_t, g->n_ops + 1);
 	int64_t *slice = TAUT_ARENA_ARRAY(f->w->arena, int64_t, g->n_ops + 1);
 	size_t n_launches = 0, n_slices = 0;
+	uint32_t *launcher;
+	taut_status status = tauti_launchers(f->w, &launcher, err);
 
+	if (status)
+		return status;
 	if (!launch || !slice)
 		return tauti_no_memory(err, "calls");
 	for (uint32_t op = 0; op < g->n_ops; op++) {
@@ -212,8 +215,8 @@ static double pass_rate(const struct taut_rooflines *r)
 }
 
 taut_status tauti_casts_find(struct tauti_whatif *w,
-	const struct taut_rooflines *rooflines, const uint32_t *launcher,
-	struct tauti_casts *ret_casts, struct taut_error *err)
+	const struct taut_rooflines *rooflines, struct tauti_casts *ret_casts,
+	struct taut_error *err)
 {
 	const struct taut_graph *g = w->graph;
 	struct tauti_casts found = { .of = TAUT_ARENA_ARRAY(w->arena,
@@ -228,7 +231,7 @@ taut_status tauti_casts_find(struct tauti_whatif *w,
 		if (g->lanes[l].kind == TAUT_LANE_STREAM)
 			see_lane(&f, l);
 	deal_out(&f);
-	status = find_host(&f, launcher, err);
+	status = find_host(&f, err);
 	*ret_casts = found;
 	return status;
 }

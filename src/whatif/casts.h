@@ -18,10 +18,10 @@ struct tauti_casts {
 	double pass_ns_per_byte;
 };
 /* For products of the forward and backward pass that are not narrow yet. Without
- * sizes each product casts one weight, whose bytes are not known. launcher: as of
- * tauti_launchers(); rooflines: of the graph. TAUT_ENOMEM. */
+ * sizes each product casts one weight, whose bytes are not known. rooflines: of the
+ * graph. TAUT_ENOMEM. */
 taut_status tauti_casts_find(struct tauti_whatif *w,
-	const struct taut_rooflines *rooflines, const uint32_t *launcher,
-	struct tauti_casts *ret_casts, struct taut_error *err);
+	const struct taut_rooflines *rooflines, struct tauti_casts *ret_casts,
+	struct taut_error *err);
 
 #endif /* TAUT_WHATIF_CASTS_H */
