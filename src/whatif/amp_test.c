@@ -164,6 +164,7 @@ static void test_arithmetic(void **state)
 		{ "nvjet_sm90_sss_128x64_32x4_2x1_v_bz_NNN", TAUTI_IN_TF32 },
 		{ "fmha_cutlassF_f32_aligned_64x64_rf_sm80", TAUTI_IN_SINGLE },
 		{ "pytorch_flash::flash_fwd_kernel", TAUTI_IN_HALF },
+		{ "cudnn::fusion::convert_dq_to_16bits<true>", TAUTI_IN_HALF },
 	};
 
 	(void)state;
@@ -241,6 +242,9 @@ static void test_types(void **state)
 	near(grows(&j, "amp=fp16"), left(125 / 15.7 * 0.85), 0.1);
 	j = products("NVIDIA H100 80GB HBM3", 9, 0,
 		"nvjet_sm90_tst_96x128_64x6_2x1_v_bz_NNN");
+	refuses(&j, "amp", "16 bits already");
+	j.parts[2] = (struct part){ true, "aten::mm", NULL,
+		"cublasLt::splitKreduce_kernel", 6 };
 	refuses(&j, "amp", "16 bits already");
 }
 

@@ -17,6 +17,10 @@ static const struct word words[] = { /* the first that is found counts */
 	{ "clamp_scalar", TAUTI_KERNEL_ACTIVATION },
 	{ "threshold", TAUTI_KERNEL_ACTIVATION },
 	{ "launch_clamp", TAUTI_KERNEL_ACTIVATION },
+	/* What stands beside a product: sums of its parts, and a start. */
+	{ "splitKreduce", TAUTI_KERNEL_OTHER },
+	{ "ReduceSplitK", TAUTI_KERNEL_OTHER },
+	{ "init_device_workspace", TAUTI_KERNEL_OTHER },
 	{ "gemm", TAUTI_KERNEL_MATH },
 	{ "gemv", TAUTI_KERNEL_MATH },
 	{ "conv", TAUTI_KERNEL_MATH },
@@ -50,14 +54,14 @@ enum tauti_kernel_class tauti_kernel_class(const char *name)
 	return TAUTI_KERNEL_OTHER;
 }
 
-static bool has_any(const char *name, const char *const *words, size_t n)
+static bool has_any(const char *name, const char *const *any, size_t n)
 {
 	for (size_t i = 0; i < n; i++)
-		if (strcasestr(name, words[i]))
+		if (strcasestr(name, any[i]))
 			return true;
 	return false;
 }
-#define HAS_ANY(name, words) has_any(name, words, sizeof words / sizeof *words)
+#define HAS_ANY(name, any) has_any(name, any, sizeof any / sizeof *any)
 
 /* cuBLAS's newer kernels: nvjet_sm90_tst_..., nvjet_hsh_..., of each letter the
  * type of an operand: s single (which they round to TF32), t bfloat16, h half,
@@ -74,7 +78,7 @@ enum tauti_arithmetic tauti_kernel_arithmetic(const char *name)
 {
 	static const char *const half[] = { "bf16", "fp16", "f16", "half",
 		"bfloat16", "hgemm", "h884", "h1688", "h16816", "s884",
-		"s16816", "hss", "e4m3", "e5m2", "flash" };
+		"s16816", "hss", "e4m3", "e5m2", "flash", "16bits" };
 	static const char *const tf32[] = { "tf32", "tfloat32",
 		"tensorop_s1688" };
 	const char *nvjet = strcasestr(name, "nvjet");
@@ -90,8 +94,8 @@ enum tauti_arithmetic tauti_kernel_arithmetic(const char *name)
 
 bool tauti_kernel_is_attention(const char *name)
 {
-	static const char *const words[] = { "fmha", "flash", "sdpa",
+	static const char *const names[] = { "fmha", "flash", "sdpa",
 		"attention" };
 
-	return HAS_ANY(name, words);
+	return HAS_ANY(name, names);
 }
