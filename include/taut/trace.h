@@ -154,6 +154,15 @@ struct taut_fact {
 	const char *key, *value;
 };
 
+/* A device that the process could use, as its runtime describes it. Where that
+ * is not said: name "", numbers -1. */
+struct taut_device {
+	int64_t id;       /* pid of its streams' lanes */
+	const char *name; /* "NVIDIA H100 80GB HBM3" */
+	int32_t major, minor;    /* compute capability: 9, 0 */
+	int32_t multiprocessors;
+};
+
 enum { /* bits of flags[] */
 	TAUT_EVENT_BACKWARD = 1, /* the operator says it ran for autograd */
 	TAUT_EVENT_CUT = 2,      /* one end was outside the recording, or was
@@ -225,6 +234,8 @@ struct taut_trace {
 	const struct taut_clock_sample *clock_samples; /* by time */
 	size_t n_facts;
 	const struct taut_fact *facts;
+	size_t n_devices;
+	const struct taut_device *devices; /* one for each id */
 	/* The median step of this rank as its process timed it, while it was
 	 * recorded and while it was not: what recording costs. 0: not known. */
 	int64_t step_recorded_ns, step_unrecorded_ns;

@@ -34,6 +34,7 @@ static void free_rows(struct tauti_builder *b)
 	taut_vec_free(&b->memory);
 	taut_vec_free(&b->clock_samples);
 	taut_vec_free(&b->facts);
+	taut_vec_free(&b->devices);
 	taut_vec_free(&b->op_ids);
 	taut_vec_free(&b->ids);
 	taut_vec_free(&b->waits);
@@ -165,6 +166,15 @@ taut_status tauti_builder_fact(struct tauti_builder *b, const char *key,
 	return TAUT_OK;
 }
 
+taut_status tauti_builder_device(
+	struct tauti_builder *b, const struct taut_device *device)
+{
+	for (size_t i = 0; i < b->devices.count; i++)
+		if (b->devices.data[i].id == device->id)
+			return TAUT_OK;
+	return taut_vec_push(&b->devices, *device) ? TAUT_OK : TAUT_ENOMEM;
+}
+
 /* --- finishing ----------------------------------------------------------- */
 
 /* Read as a decimal, "5.7" gave 5700 ns and was meant as 5007. */
@@ -285,6 +295,7 @@ struct columns {
 	struct taut_load_args *loads;
 	struct taut_clock_sample *clock_samples;
 	struct taut_fact *facts;
+	struct taut_device *devices;
 	struct taut_ref *ids, *waits;
 };
 
@@ -319,6 +330,8 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	c->clock_samples = TAUT_ARENA_ARRAY(
 		arena, struct taut_clock_sample, b->clock_samples.count);
 	c->facts = TAUT_ARENA_ARRAY(arena, struct taut_fact, b->facts.count);
+	c->devices = TAUT_ARENA_ARRAY(
+		arena, struct taut_device, b->devices.count);
 	c->ids = TAUT_ARENA_ARRAY(arena, struct taut_ref, b->ids.count);
 	c->waits = TAUT_ARENA_ARRAY(arena, struct taut_ref, b->waits.count);
 	c->lane_begin =
@@ -328,7 +341,7 @@ static bool alloc_columns(struct tauti_builder *b, struct columns *c)
 	       c->flags && c->sizes && c->syncs && c->comms && c->copies &&
 	       c->chunks && c->tensors && c->loads && c->memory &&
 	       c->clock_samples &&
-	       c->facts && c->ids && c->waits &&
+	       c->facts && c->devices && c->ids && c->waits &&
 	       c->lane_begin;
 }
 
@@ -486,6 +499,10 @@ static void copy_sidelines(const struct tauti_builder *b, struct columns *c,
 	for (size_t i = 0; i < b->facts.count; i++)
 		c->facts[i] = b->facts.data[i];
 	trace->facts = c->facts;
+	trace->n_devices = b->devices.count;
+	for (size_t i = 0; i < b->devices.count; i++)
+		c->devices[i] = b->devices.data[i];
+	trace->devices = c->devices;
 }
 
 static void publish(const struct tauti_builder *b, const struct columns *c,

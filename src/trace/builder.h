@@ -71,6 +71,7 @@ struct tauti_builder {
 	TAUT_VEC(struct taut_load_args) loads;
 	TAUT_VEC(struct taut_clock_sample) clock_samples;
 	TAUT_VEC(struct taut_fact) facts; /* texts in the arena */
+	TAUT_VEC(struct taut_device) devices; /* names in the arena */
 	TAUT_VEC(const char *) notes; /* in the arena */
 	bool is_table; /* as in taut_trace */
 	TAUT_VEC(struct taut_ref) ids;	 /* event: row; in any order */
@@ -145,6 +146,10 @@ void tauti_builder_drop_source(struct tauti_builder *builder);
 /* Adds what the recorder learned; copies both texts. */
 TAUT_NODISCARD taut_status tauti_builder_fact(struct tauti_builder *builder,
 	const char *key, const char *value, size_t value_len);
+
+/* Adds a device unless its id is there; its name is kept, so it lies in the arena. */
+TAUT_NODISCARD taut_status tauti_builder_device(
+	struct tauti_builder *builder, const struct taut_device *device);
 
 void tauti_builder_lose(struct tauti_builder *builder, enum tauti_lost why,
 	uint64_t offset);

@@ -393,7 +393,6 @@ static void test_device(void **state)
 	/* 20 before the first kernel, 10 behind the last. */
 	assert_near(with(&j, "device=2x"), 30 + 405);
 	assert_near(with(&j, "slow=0"), 30 + 1620);
-	assert_near(with(&j, "amp"), 30 + 100 + 40 + 400.0 / 3 + 30);
 	assert_near(with(&j, "fuse"), 30 + 300 + 50 + 0.15 * 30 + 430);
 	assert_near(with(&j, "optimizer=free"), 840 - 30);
 	close_job(&j);

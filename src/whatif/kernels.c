@@ -17,6 +17,10 @@ static const struct word words[] = { /* the first that is found counts */
 	{ "clamp_scalar", TAUTI_KERNEL_ACTIVATION },
 	{ "threshold", TAUTI_KERNEL_ACTIVATION },
 	{ "launch_clamp", TAUTI_KERNEL_ACTIVATION },
+	/* What stands beside a product: sums of its parts, and a start. */
+	{ "splitKreduce", TAUTI_KERNEL_OTHER },
+	{ "ReduceSplitK", TAUTI_KERNEL_OTHER },
+	{ "init_device_workspace", TAUTI_KERNEL_OTHER },
 	{ "gemm", TAUTI_KERNEL_MATH },
 	{ "gemv", TAUTI_KERNEL_MATH },
 	{ "conv", TAUTI_KERNEL_MATH },
@@ -34,6 +38,7 @@ static const struct word words[] = { /* the first that is found counts */
 	{ "::mm", TAUTI_KERNEL_MATH },
 	{ "flash", TAUTI_KERNEL_MATH },
 	{ "fmha", TAUTI_KERNEL_MATH },
+	{ "sdpa", TAUTI_KERNEL_MATH },
 	{ "tensile", TAUTI_KERNEL_MATH },
 	{ "Cijk_", TAUTI_KERNEL_MATH },
 	{ "lstm", TAUTI_KERNEL_MATH },
@@ -49,14 +54,48 @@ enum tauti_kernel_class tauti_kernel_class(const char *name)
 	return TAUTI_KERNEL_OTHER;
 }
 
-bool tauti_kernel_is_half(const char *name)
+static bool has_any(const char *name, const char *const *any, size_t n)
 {
-	static const char *const half[] = { "bf16", "fp16", "f16", "half",
-		"bfloat16", "hgemm", "h884", "h1688", "h16816", "s884", "s1688",
-		"s16816", "hss", "e4m3", "e5m2" };
-
-	for (size_t i = 0; i < sizeof half / sizeof *half; i++)
-		if (strcasestr(name, half[i]))
+	for (size_t i = 0; i < n; i++)
+		if (strcasestr(name, any[i]))
 			return true;
 	return false;
+}
+#define HAS_ANY(name, any) has_any(name, any, sizeof any / sizeof *any)
+
+/* cuBLAS's newer kernels: nvjet_sm90_tst_..., nvjet_hsh_..., of each letter the
+ * type of an operand: s single (which they round to TF32), t bfloat16, h half,
+ * q 8 bits. */
+static enum tauti_arithmetic arithmetic_of_nvjet(const char *rest)
+{
+	if (!strncasecmp(rest, "_sm", 3))
+		rest = rest + 3 + strcspn(rest + 3, "_");
+	return rest[0] == '_' && (rest[1] == 's' || rest[1] == 'S') ?
+		TAUTI_IN_TF32 : TAUTI_IN_HALF;
+}
+
+enum tauti_arithmetic tauti_kernel_arithmetic(const char *name)
+{
+	static const char *const half[] = { "bf16", "fp16", "f16", "half",
+		"bfloat16", "hgemm", "h884", "h1688", "h16816", "s884",
+		"s16816", "hss", "e4m3", "e5m2", "flash", "16bits" };
+	static const char *const tf32[] = { "tf32", "tfloat32",
+		"tensorop_s1688" };
+	const char *nvjet = strcasestr(name, "nvjet");
+
+	if (nvjet)
+		return arithmetic_of_nvjet(nvjet + 5);
+	if (HAS_ANY(name, half))
+		return TAUTI_IN_HALF;
+	if (HAS_ANY(name, tf32))
+		return TAUTI_IN_TF32;
+	return strcasestr(name, "s1688") ? TAUTI_IN_HALF : TAUTI_IN_SINGLE;
+}
+
+bool tauti_kernel_is_attention(const char *name)
+{
+	static const char *const names[] = { "fmha", "flash", "sdpa",
+		"attention" };
+
+	return HAS_ANY(name, names);
 }

@@ -12,7 +12,14 @@ enum tauti_kernel_class {
 	TAUTI_KERNEL_NORM,      /* batch normalisation */
 };
 enum tauti_kernel_class tauti_kernel_class(const char *name);
-/* Does it compute in 16 bits already? */
-bool tauti_kernel_is_half(const char *name);
+/* In what it multiplies, or else moves. */
+enum tauti_arithmetic {
+	TAUTI_IN_SINGLE, /* 32 bits, without tensor cores, for all that is known */
+	TAUTI_IN_TF32,   /* 32 bits in memory, rounded for tensor cores */
+	TAUTI_IN_HALF,   /* 16 bits, or 8 */
+};
+enum tauti_arithmetic tauti_kernel_arithmetic(const char *name);
+/* Of class MATH: attention as one kernel. */
+bool tauti_kernel_is_attention(const char *name);
 
 #endif /* TAUT_WHATIF_KERNELS_H */

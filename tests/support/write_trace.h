@@ -75,6 +75,17 @@ static inline void wt_host(struct wt *w, const char *host)
 		w->rank);
 }
 
+/* Describes device 0 of the rank; before its first event. */
+static inline void wt_device(
+	struct wt *w, const char *name, int major, int minor)
+{
+	fseek(w->out, 0, SEEK_SET);
+	fprintf(w->out, "{\"schemaVersion\":1,\"deviceProperties\":[{\"id\":0,"
+		"\"name\":\"%s\",\"computeMajor\":%d,\"computeMinor\":%d}],"
+		"\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[", name,
+		major, minor, w->rank);
+}
+
 /* args is the inside of the object, "" for none: "\"correlation\": 7". */
 static inline void wt_event(struct wt *w, const char *cat, const char *name,
 	int pid, int tid, double ts, double dur, const char *args)

@@ -11,6 +11,8 @@ enum {
 	LEAST_SIZES = 5,   /* for a roofline of its own */
 	LEAST_SPAN = 4,    /* largest / smallest of its work */
 	MOST_SAMPLES = 2000, /* of more, every so manyeth */
+	SLOW_MEMORY = 4,     /* a device has one: no product moves bytes so much
+	                        more slowly than others do */
 };
 
 struct fitter {
@@ -104,6 +106,15 @@ static struct taut_roofline shared(const struct fitter *f,
 	return r;
 }
 
+/* Sizes at which flops decide leave the roof of bytes free to follow the scatter. */
+static bool is_blurred(const struct fitter *f, const struct taut_opwork_fit *fit,
+	const struct taut_roofline *near)
+{
+	return f->r->of_devices && near &&
+		fit->kind == TAUT_OPWORK_PRODUCT && near->ns_per_byte > 0 &&
+		fit->roofline.ns_per_byte > SLOW_MEMORY * near->ns_per_byte;
+}
+
 /* Of n rows of the order; near: NULL of all there are. One core packs and
  * multiplies in turn; devices may overlap. */
 static taut_status add_fit(struct fitter *f, uint32_t first, uint32_t n,
@@ -116,7 +127,9 @@ static taut_status add_fit(struct fitter *f, uint32_t first, uint32_t n,
 	if (fit.own)
 		status = tauti_roofline_fit_near(f->samples, taken,
 			f->r->of_devices ? -1 : 1, near, &fit.roofline, f->err);
-	else
+	if (!status && fit.own && is_blurred(f, &fit, near))
+		fit.own = 0;
+	if (!fit.own)
 		fit.roofline = shared(f, near, taken);
 	if (!status && !taut_vec_push(&f->fits, fit))
 		status = TAUT_ENOMEM;

@@ -85,6 +85,16 @@ static enum step execution_trace(struct kineto *k)
 	return STEP_ERROR;
 }
 
+/* Is it read as a whole, rather than passed part after part? */
+static bool is_read_whole(const struct kineto *k, enum kineto_key key, uint32_t v)
+{
+	uint32_t end = v;
+	if (key != KEY_DEVICES)
+		return key == KEY_DISTRIBUTED;
+	bool is = tauti_token_skip(&k->window, &end);
+	return is_behind(k, end) ? !tauti_window_is_full(&k->window) : is;
+}
+
 /* The value at token v of a key that begins at *i. */
 static enum step value_step(
 	struct kineto *k, uint32_t *i, enum kineto_key key, uint32_t v)
@@ -100,7 +110,7 @@ static enum step value_step(
 		*i = v + 1;
 		return STEP_ON;
 	}
-	if (key != KEY_DISTRIBUTED && (first == '{' || first == '[')) {
+	if ((first == '{' || first == '[') && !is_read_whole(k, key, v)) {
 		k->state = KINETO_SKIP;
 		k->depth = 1;
 		k->before = TAUTI_TOKEN_OPEN;

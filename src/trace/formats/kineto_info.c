@@ -11,6 +11,7 @@ static const struct {
 } keys[] = {
 	{ "traceEvents", KEY_EVENTS },
 	{ "distributedInfo", KEY_DISTRIBUTED },
+	{ "deviceProperties", KEY_DEVICES },
 	{ "baseTimeNanoseconds", KEY_BASE_TIME },
 	{ "displayTimeUnit", KEY_DISPLAY_UNIT },
 	{ "host_name", KEY_HOST },
@@ -37,6 +38,11 @@ static int32_t small_number(const struct tauti_window *w, uint32_t i)
 	return (int32_t)value;
 }
 
+static bool is_key(struct tauti_text key, const char *name)
+{
+	return key.len == strlen(name) && memcmp(key.at, name, key.len) == 0;
+}
+
 static void distributed(struct kineto *k, uint32_t i)
 {
 	const struct tauti_window *w = &k->window;
@@ -48,13 +54,66 @@ static void distributed(struct kineto *k, uint32_t i)
 			tauti_token_byte(w, ++i) != ':')
 			return;
 		i++;
-		if (key.len == 4 && memcmp(key.at, "rank", 4) == 0)
+		if (is_key(key, "rank"))
 			k->builder->rank = small_number(w, i);
-		else if (key.len == 10 && memcmp(key.at, "world_size", 10) == 0)
+		else if (is_key(key, "world_size"))
 			k->builder->world_size = small_number(w, i);
 		if (!tauti_token_skip(w, &i))
 			return;
 	} while (tauti_token_byte(w, i++) == ',');
+}
+
+/* The object at token *i, which moves behind it. */
+static taut_status device(struct kineto *k, uint32_t *i)
+{
+	const struct tauti_window *w = &k->window;
+	struct taut_device is = { .id = -1, .name = "", .major = -1,
+		.minor = -1, .multiprocessors = -1 };
+	struct tauti_text key;
+	if (tauti_token_byte(w, ++*i) == '}')
+		return TAUT_OK;
+	do {
+		if (!tauti_token_string(w, *i, &key) ||
+			tauti_token_byte(w, ++*i) != ':')
+			return TAUT_OK;
+		uint32_t v = ++*i, id;
+		struct tauti_text name;
+		if (is_key(key, "id"))
+			is.id = small_number(w, v);
+		else if (is_key(key, "computeMajor"))
+			is.major = small_number(w, v);
+		else if (is_key(key, "computeMinor"))
+			is.minor = small_number(w, v);
+		else if (is_key(key, "numSms"))
+			is.multiprocessors = small_number(w, v);
+		else if (is_key(key, "name") &&
+			 tauti_token_string(w, v, &name)) {
+			id = tauti_kineto_text(k, name);
+			if (id == TAUT_NONE)
+				return TAUT_ENOMEM;
+			is.name = taut_names_text(k->builder->names, id);
+		}
+		if (!tauti_token_skip(w, i))
+			return TAUT_OK;
+	} while (tauti_token_byte(w, (*i)++) == ',');
+	return is.id < 0 ? TAUT_OK : tauti_builder_device(k->builder, &is);
+}
+
+static taut_status devices(struct kineto *k, uint32_t i)
+{
+	const struct tauti_window *w = &k->window;
+	if (tauti_token_byte(w, i) != '[')
+		return TAUT_OK;
+	do {
+		uint32_t end = ++i;
+		if (tauti_token_byte(w, i) != '{' || !tauti_token_skip(w, &end))
+			return TAUT_OK;
+		taut_status status = device(k, &i);
+		if (status != TAUT_OK)
+			return status;
+		i = end;
+	} while (tauti_token_byte(w, i) == ',');
+	return TAUT_OK;
 }
 
 static void base_time(struct kineto *k, uint32_t i)
@@ -97,6 +156,8 @@ taut_status tauti_kineto_info(struct kineto *k, enum kineto_key key, uint32_t i)
 	case KEY_DISTRIBUTED:
 		distributed(k, i);
 		break;
+	case KEY_DEVICES:
+		return devices(k, i);
 	case KEY_BASE_TIME:
 		base_time(k, i);
 		break;

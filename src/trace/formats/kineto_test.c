@@ -447,6 +447,35 @@ static void test_places_that_are_texts(void **state)
 	taut_run_close(run);
 }
 
+/* One row for each id; what is no device, or half of one, does no harm. */
+static void test_devices(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(
+		"{\"deviceProperties\":[{\"id\":0,\"name\":\"NVIDIA A40\","
+		"\"x\":[{\"id\":9}],\"computeMajor\":8,\"computeMinor\":6,"
+		"\"numSms\":84},{},{\"name\":\"nameless\"},{\"id\":1},"
+		"{\"id\":0,\"name\":\"again\"},{\"id\":2,"
+		"\"computeMajor\":\"?\"}],\"traceEvents\":["
+		EVENT("kernel", "k", "0", "7", "1", "2", "") TAIL);
+	const struct taut_trace *t = first(run);
+	assert_int_equal(t->n_devices, 3);
+	assert_int_equal(t->devices[0].id, 0);
+	assert_string_equal(t->devices[0].name, "NVIDIA A40");
+	assert_int_equal(t->devices[0].major, 8);
+	assert_int_equal(t->devices[0].minor, 6);
+	assert_int_equal(t->devices[0].multiprocessors, 84);
+	assert_int_equal(t->devices[1].id, 1);
+	assert_string_equal(t->devices[1].name, "");
+	assert_int_equal(t->devices[1].major, -1);
+	assert_int_equal(t->devices[2].major, -1);
+	taut_run_close(run);
+	run = open_text("{\"deviceProperties\":{\"id\":0},\"traceEvents\":["
+		EVENT("kernel", "k", "0", "7", "1", "2", "") TAIL);
+	assert_int_equal(first(run)->n_devices, 0);
+	taut_run_close(run);
+}
+
 /* Keys stand in any order, before and after the events; unknown ones, white
  * space and empty objects do no harm. */
 static void test_keys_in_any_order(void **state)
@@ -577,6 +606,7 @@ int main(void)
 		cmocka_unit_test(test_sizes_of_inputs),
 		cmocka_unit_test(test_begin_and_end),
 		cmocka_unit_test(test_places_that_are_texts),
+		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_keys_in_any_order),
 		cmocka_unit_test(test_bare_array),
 		cmocka_unit_test(test_names_are_texts),
