@@ -18,7 +18,6 @@ from . import _options, _pending, _sync
 WARM, MEASURED = 3, 6  # steps
 TRIAL_WARM, TRIAL_MEASURED = 2, 6
 LEAST_GAIN = 1.02
-
 WINDOW_SAYS = 1.01  # times the bound of computation and link: then the window is named
 
 Bound = collections.namedtuple(

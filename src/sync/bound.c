@@ -51,10 +51,11 @@ struct taut_sync_bound taut_sync_bound(const struct taut_sync_times *times)
  *     X(k+1, r) >= X(k+1, need i) + r - need i >= X(k, r) + S + r - d:
  * each step is that long, however gradients are ordered and wherever anything waits.
  *
- * Without updates nothing more can be said: if steps of length T wait at their begin,
- * a link that serves what is due first is late only where a window has more than its
- * length (Baruah, Rosier, Howell, Real-Time Systems 2, 1990), and one over m > 1 steps
- * has m T if T is the bound and at least C. Heads and tails of one machine: Carlier,
+ * Without updates nothing more can be said. Let all waiting of steps of length T be at
+ * their begin. A link that always serves what is due first is late only if some window
+ * holds more than its length (Baruah, Rosier, Howell, Real-Time Systems 2, 1990); one
+ * that ends a step later holds at most C more, and is T >= C longer. Heads and tails of
+ * what goes through one machine, as r and update here: Carlier,
  * European Journal of Operational Research 11, 1982. */
 static int64_t due(const struct taut_sync_demand *d)
 {
