@@ -23,7 +23,9 @@ WINDOW_SAYS = 1.01  # times the bound of computation and link: then the window i
 Bound = collections.namedtuple(
     "Bound", "forward backward update communication exposed window crossed gain"
 )
-# Of one parameter, in ns since the step's begin, but for the update: how long it takes.
+# Of one parameter: what its update takes, in ns, and when it is needed and its gradient
+# is ready: in a step as parts of the forward and the backward pass, for passes of another
+# step are longer; of all steps in ns since the step's begin.
 Asks = collections.namedtuple("Asks", "update need ready")
 
 
@@ -38,13 +40,13 @@ def _bytes(record):
     return record.parameter.numel() * record.parameter.element_size()
 
 
-def _medians(steps):
-    """Of what is in all of these, by task."""
-    tasks = set.intersection(*map(set, steps)) if steps else ()
-    return {
-        task: Asks(*(statistics.median(s[task][i] for s in steps) for i in range(3)))
-        for task in sorted(tasks)
-    }
+def _medians(steps, forward_ns, backward_ns):
+    """Of what is in all of these, by task, in passes that take so long."""
+    found = {}
+    for task in sorted(set.intersection(*map(set, steps)) if steps else ()):
+        update, need, ready = (statistics.median(s[task][i] for s in steps) for i in range(3))
+        found[task] = Asks(update, forward_ns * need, forward_ns + backward_ns * ready)
+    return found
 
 
 class Gate:
@@ -76,7 +78,7 @@ class Gate:
                     now - self.begun_ns,
                 )
             )
-            self.asked.append(self.asked_for())
+            self.asked.append(self.asked_for(ended, backward))
         self.busy_ns, self.sums.exposed_ns = busy, 0
         self.forward_ns, self.begun_ns = None, now
         self.needs, self.updates = {}, {}
@@ -100,15 +102,18 @@ class Gate:
                 before = self.updates.get(record.task, 0)
                 self.updates[record.task] = before + ns * n_bytes / whole
 
-    def asked_for(self):
+    def asked_for(self, ended_ns, backward_ns):
         """By task, but for those that no module of this step began with, or that had
         no gradient of their own."""
-        ready = self.sums.ready_ns
-        return {
-            task: Asks(self.updates.get(task, 0), need - self.begun_ns, ready[task] - self.begun_ns)
-            for task, need in self.needs.items()
-            if ready[task] >= need
-        }
+        forward_ns = max(ended_ns - self.begun_ns, 1)
+        found = {}
+        for task, need_ns in self.needs.items():
+            ready_ns = self.sums.ready_ns[task]
+            if ready_ns >= need_ns:
+                need = (need_ns - self.begun_ns) / forward_ns
+                ready = max(ready_ns - ended_ns, 0) / max(backward_ns, 1)
+                found[task] = Asks(self.updates.get(task, 0), need, ready)
+        return found
 
     def forward_ended(self):
         self.forward_ns = time.monotonic_ns()
@@ -123,7 +128,7 @@ class Gate:
         largest holds for all."""
         measured = self.steps[WARM:]
         f, b, c, e, self.step_ns = (statistics.median(s[i] for s in measured) for i in range(5))
-        self.asks = _medians(self.asked[WARM:])
+        self.asks = _medians(self.asked[WARM:], f, b)
         u = sum(asks.update for asks in self.asks.values())
         forward, backward, update, c, e = _of_all(process_group, [f, b, u, -c, -e])
         self.window = _sync.window(self.demands(-c))

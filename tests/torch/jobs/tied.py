@@ -2,12 +2,13 @@
 """A job on a clock of its own, which goes only where this job says so: what the gate
 measures of it is known.
 
-    tied.py [--tied] [--steps N]
+    tied.py [--tied] [--uneven] [--steps N]
 
 Three layers as large as each other, 10 ms between two of them forward and 15 ms
 backward, step() 2 ms, 20 ms of communication a layer; backward() waits for a layer's at
 its end. Without --tied the last is a layer of its own; with it, it is the first, as the
-embedding of a language model often is. Rank 1 is as fast as rank 0."""
+embedding of a language model often is. --uneven: of three steps one takes twice as long
+forward, and one backward. Rank 1 is as fast as rank 0."""
 
 import argparse
 import sys
@@ -27,6 +28,7 @@ class Clock:
 
     monotonic = staticmethod(time.monotonic)
     ms = 1000
+    forward, backward = 1, 1  # how slow
 
     def monotonic_ns(self):
         return self.ms * 1_000_000
@@ -38,12 +40,12 @@ clock = Clock()
 class _Work(torch.autograd.Function):
     @staticmethod
     def forward(ctx, x):
-        clock.ms += 10
+        clock.ms += 10 * clock.forward
         return x.clone()
 
     @staticmethod
     def backward(ctx, grad):
-        clock.ms += 15
+        clock.ms += 15 * clock.backward
         return grad
 
 
@@ -84,6 +86,7 @@ def pretend(n_layers):
 def main():
     p = argparse.ArgumentParser()
     p.add_argument("--tied", action="store_true")
+    p.add_argument("--uneven", action="store_true")
     p.add_argument("--steps", type=int, default=11)
     o = p.parse_args()
     torch.set_num_threads(1)
@@ -92,6 +95,8 @@ def main():
     pretend(2 if o.tied else 3)
     optimizer = SlowSGD(model.parameters(), lr=0.01)
     for step in range(o.steps):
+        if o.uneven:
+            clock.forward, clock.backward = ((1, 2), (2, 1), (1, 1))[step % 3]
         optimizer.zero_grad()
         model(torch.full((4, WIDTH), 1.0 + step)).square().mean().backward()
         optimizer.step()
