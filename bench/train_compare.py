@@ -122,8 +122,9 @@ def rate_of(n_ranks, gradient_bytes, ms):
 
 def window_ms(told, compute_ms, wire_ms):
     """The window bound of a job whose step takes so long without exchange. The gate
-    measured beside an exchange: its times shrink to that, where they are more."""
-    own_ns = told["forward_ns"] + told["backward_ns"] + told["update_ns"]
+    measured beside an exchange: its steps shrink to that, where they took more."""
+    passes_ns = told["forward_ns"] + told["backward_ns"] + told["update_ns"]
+    own_ns = max(told["step_ns"] - told["exposed_ns"], passes_ns)
     share = min(1, compute_ms * 1e6 / own_ns) if own_ns else 1
     demands = [
         (

@@ -189,7 +189,8 @@ class Gate:
             record = self.sums.records[task]
             row = {name + "_ns": ns for name, ns in asks._asdict().items()}
             tasks.append(dict(row, name=record.name, bytes=_bytes(record)))
-        told = dict(times, most_gain=bound.gain, gradient_bytes=self.sums.gradient_bytes())
+        told = dict(times, step_ns=self.step_ns, most_gain=bound.gain)
+        told["gradient_bytes"] = self.sums.gradient_bytes()
         try:
             with open(path, "w", encoding="utf-8") as file:
                 json.dump(dict(told, tasks=tasks), file)

@@ -14,6 +14,8 @@ TOLD = {
     "forward_ns": 10 * MS,
     "backward_ns": 30 * MS,
     "update_ns": 0,
+    "exposed_ns": 5 * MS,
+    "step_ns": 45 * MS,
     "gradient_bytes": 4000,
     "tasks": [
         {"bytes": 1000, "update_ns": 0, "need_ns": 0, "ready_ns": 40 * MS},
@@ -33,6 +35,11 @@ class Bounds(unittest.TestCase):
         ):
             told = train_compare.window_ms(TOLD, compute_ms, wire_ms)
             self.assertAlmostEqual(told, bound_ms, delta=1e-5)
+
+    def test_passes_are_a_part_of_the_step(self):
+        """Beside 40 ms of them there are 10 of something else in 50."""
+        told = dict(TOLD, step_ns=55 * MS)
+        self.assertAlmostEqual(train_compare.window_ms(told, 25, 20), 32.5 - 2.5, delta=1e-5)
 
     def row(self, told):
         row = train_compare.Row("gpt", 0.5)

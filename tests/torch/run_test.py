@@ -182,7 +182,7 @@ class Gate(unittest.TestCase):
         ms = 1e6
         expected = [("words.weight", 0, 50 * ms), ("middle.weight", 10 * ms, 35 * ms)]
         self.assertEqual(rows, [*expected, ("head.weight", 20 * ms, 20 * ms)])
-        self.assertEqual(told["communication_ns"], 60 * ms)
+        self.assertEqual((told["communication_ns"], told["step_ns"]), (60 * ms, 52 * ms))
         self.assertEqual({t["bytes"] for t in told["tasks"]}, {32 * 32 * 4})
         self.assertAlmostEqual(told["window_ns"], (20 + 50 + 2 / 3) * ms, delta=5)
 
