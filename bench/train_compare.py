@@ -7,7 +7,9 @@ link rates at which communication C is a given multiple of computation.
 Computation f + b is the step of the same job whose ranks exchange nothing, all at
 once. C is what the gradients take on the wire at least: 2 (n - 1) / n of their
 bytes, at the link's rate less the headers of TCP, IP and Ethernet. No step that
-sums all gradients in order is shorter than max(f + b, C), the bound.
+sums all gradients in order is shorter than max(f + b, C), the bound; where gradients
+come late and are needed early, none that crosses the barrier is shorter than the window
+bound: of C, and of what the gate of `taut run` measured of each gradient.
 
 A host has --cores-a-host cores. With one, what the kernel and the libraries do to
 move gradients takes time of the computation; the bound does not know that. With
@@ -31,6 +33,9 @@ import time
 
 import common
 import measure
+
+sys.path.insert(0, os.path.join(common.ROOT, "python"))
+from taut import _coll
 
 sys.path.insert(0, os.path.join(common.HERE, "lab"))
 import cluster
@@ -71,6 +76,17 @@ class Jobs:
     def __init__(self, a, net, python, folder):
         self.a, self.net, self.python, self.folder = a, net, python, folder
         self.log = []
+        self.measured = os.path.join(folder, "measured")
+
+    def told(self):
+        """What the gate of the last job under taut run measured; None: it did not."""
+        try:
+            with open(self.measured, encoding="utf-8") as file:
+                told = json.load(file)
+        except FileNotFoundError:
+            return None
+        os.unlink(self.measured)
+        return told
 
     def run(self, model, mbit, before=(), limit_s=180, **options):
         """Median step in ms over ranks and steps, bytes of gradients, what was said."""
@@ -80,6 +96,8 @@ class Jobs:
         job = {"model": model, **base, **options, "steps": warm + self.a.steps}
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
+        if before:
+            extra["TAUT_RUN_MEASURED"] = self.measured
         told, said = runner.whole(
             self.net, self.python, before, job, self.a.ranks, os.path.join(self.folder, "job"),
             extra, limit_s,
@@ -102,6 +120,22 @@ def rate_of(n_ranks, gradient_bytes, ms):
     return bits / ms / 1e3 / ON_THE_WIRE
 
 
+def window_ms(told, compute_ms, wire_ms):
+    """The window bound of a job whose step takes so long without exchange. The gate
+    measured beside an exchange: its steps shrink to that, where they took more."""
+    passes_ns = told["forward_ns"] + told["backward_ns"] + told["update_ns"]
+    own_ns = max(told["step_ns"] - told["exposed_ns"], passes_ns)
+    share = min(1, compute_ms * 1e6 / own_ns) if own_ns else 1
+    demands = [
+        (
+            wire_ms * 1e6 * task["bytes"] / told["gradient_bytes"],
+            *(task[name] * share for name in ("update_ns", "need_ns", "ready_ns")),
+        )
+        for task in told["tasks"]
+    ]
+    return max(compute_ms, wire_ms, _coll.window(demands).bound_ns / 1e6)
+
+
 class Row:
     """A model at one rate."""
 
@@ -110,7 +144,7 @@ class Row:
         self.mbit = None
         self.local, self.ddp, self.taut = [], [], []
         self.buckets = {mb: [] for mb in BUCKETS_MB}
-        self.said = []
+        self.said, self.told = [], []
 
     def find_rate(self, a, jobs):
         ms, gradient_bytes, _ = jobs.run(self.model, 10000, local=1)
@@ -131,6 +165,7 @@ class Row:
         with_taut = [a.taut, "run", *a.options.split(), "--"]
         ms, _, said = jobs.run(self.model, self.mbit, with_taut)
         self.taut.append(ms)
+        self.told.append(jobs.told())
         self.said = [line for line in said.split("\n") if line.startswith("taut:")]
         for mb in [self.best_bucket] if number else BUCKETS_MB:
             self.buckets[mb].append(jobs.run(self.model, self.mbit, bucket_mb=mb)[0])
@@ -146,10 +181,12 @@ class Row:
         at_best = min(default, statistics.median(self.buckets[best]))
         best_name = "default" if at_best == default else f"{best:g} MB"
         bound = max(compute, self.wire_ms)
+        windows = [window_ms(told, compute, self.wire_ms) for told in self.told if told]
+        window = f"{statistics.median(windows):.1f}" if windows else "-"
         spread = (max(self.taut) - min(self.taut)) / 2 / ours * 100
         return [
             f"{self.model}, {self.times:g}", f"{self.mbit}", f"{compute:.1f}",
-            f"{self.wire_ms:.1f}", f"{bound:.1f}", f"{default:.1f}",
+            f"{self.wire_ms:.1f}", f"{bound:.1f}", window, f"{default:.1f}",
             f"{at_best:.1f} ({best_name})", f"{ours:.1f} ({spread:.1f} %)",
             f"{bound / ours * 100:.0f} %", f"{bound / at_best * 100:.0f} %",
             f"{default / ours:.2f}", f"{at_best / ours:.2f}",
@@ -169,8 +206,8 @@ def measure_all(a, jobs):
 
 
 HEAD = (
-    "model, C / (f + b) | Mbit/s | f + b ms | C ms | bound ms | DDP ms | DDP at its best ms | "
-    "Taut ms (spread) | Taut of the bound | DDP's best of it | DDP / Taut | best / Taut"
+    "model, C / (f + b) | Mbit/s | f + b ms | C ms | bound ms | window bound ms | DDP ms | "
+    "DDP at its best ms | Taut ms (spread) | Taut of the bound | DDP's best of it | DDP / Taut | best / Taut"
 )
 
 
@@ -183,7 +220,7 @@ def page(a, rows):
         measure.machine_lines(),
         "",
         f"| {HEAD} |",
-        "|---" * 12 + "|",
+        "|---" * 13 + "|",
         *("| " + " | ".join(row.cells()) + " |" for row in rows),
     ]
     return "\n".join(lines)
@@ -191,7 +228,9 @@ def page(a, rows):
 
 def main():
     a = arguments()
-    common.taut_of(a)
+    own = os.path.join(os.path.dirname(os.path.abspath(common.taut_of(a))), "libtaut.so.0")
+    if not os.environ.get("TAUT_LIB") and os.path.exists(own):
+        os.environ["TAUT_LIB"] = own
     python = runner.find_python()
     if not python:
         sys.exit("train_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")

@@ -124,17 +124,44 @@ TAUT_API void taut_sync_counts(
 	struct taut_sync *sync, struct taut_sync_counts *ret_counts);
 
 /* --- what it can give -------------------------------------------------------------
- * Forward pass f, backward pass b, communication of a step C, alone: a step that
- * overlaps them as DDP does takes f + max(b, C); one that lets the next forward
- * pass begin layer by layer takes at least max(f + b, C). exposed: what a step that
- * overlaps was seen to wait for behind its backward pass, at least C - b; 0: nothing
- * was measured. */
+ * Of one step, in ns: what is less than 0 counts as 0. Communication is what all
+ * gradients take on the link, alone; exposed is what a step that overlaps was seen to
+ * wait for behind its backward pass, at least communication - backward; 0: nothing
+ * was measured. window is of taut_sync_window(); 0: not known. */
+struct taut_sync_times {
+	int64_t forward_ns, backward_ns, update_ns; /* update: the optimizer's */
+	int64_t communication_ns, exposed_ns, window_ns;
+};
+/* Forward pass f, backward pass b, update u, communication C, exposed e: a step that
+ * overlaps as DDP does takes f + max(b + e, C) + u; one that lets the next forward
+ * pass begin layer by layer takes at least max(f + b + u, C, window). */
 struct taut_sync_bound {
 	int64_t overlapped_ns, crossed_ns;
 	double most_gain; /* overlapped / crossed, at least 1 */
 };
-TAUT_API struct taut_sync_bound taut_sync_bound(int64_t forward_ns,
-	int64_t backward_ns, int64_t communication_ns, int64_t exposed_ns);
+TAUT_API struct taut_sync_bound taut_sync_bound(
+	const struct taut_sync_times *times);
+
+/* What one parameter asks for. Its times since the step's begin are of computation
+ * alone, without what was waited for; need comes before ready. */
+struct taut_sync_demand {
+	int64_t communication_ns; /* of its gradient, alone on the link */
+	int64_t update_ns;        /* that lies between its sum and its need */
+	int64_t need_ns;          /* the forward pass cannot go on without it */
+	int64_t ready_ns;         /* the backward pass has its gradient */
+};
+/* Of all gradients that are ready at ready_ns or later and due at due_ns or earlier
+ * (need - update), the sum: no step is shorter than
+ *     bound = communication + ready - due. */
+struct taut_sync_window {
+	int64_t bound_ns; /* 0: nothing is demanded */
+	int64_t ready_ns, due_ns, communication_ns;
+};
+/* The window with the largest bound; src/sync/bound.c shows why it is one. What is
+ * needed behind the window's begin is left out, so that bad times only make the bound
+ * smaller. Sorts demands; takes n * n steps. Pure but for that. */
+TAUT_API struct taut_sync_window taut_sync_window(
+	struct taut_sync_demand *demands, size_t n_demands);
 /* Pieces for a link on which so many bytes take so long: what has begun cannot be
  * overtaken, so that pieces, and the credit of four of them, are bounded by time.
  * The power of two nearest to what goes in 2.5 ms; 32 KiB at least, below which each

@@ -91,6 +91,19 @@ class Counts(ctypes.Structure):
     ]
 
 
+class Times(ctypes.Structure):
+    """struct taut_sync_times"""
+
+    _fields_ = [
+        ("forward_ns", _i64),
+        ("backward_ns", _i64),
+        ("update_ns", _i64),
+        ("communication_ns", _i64),
+        ("exposed_ns", _i64),
+        ("window_ns", _i64),
+    ]
+
+
 class Bound(ctypes.Structure):
     """struct taut_sync_bound"""
 
@@ -98,6 +111,28 @@ class Bound(ctypes.Structure):
         ("overlapped_ns", _i64),
         ("crossed_ns", _i64),
         ("most_gain", ctypes.c_double),
+    ]
+
+
+class Demand(ctypes.Structure):
+    """struct taut_sync_demand"""
+
+    _fields_ = [
+        ("communication_ns", _i64),
+        ("update_ns", _i64),
+        ("need_ns", _i64),
+        ("ready_ns", _i64),
+    ]
+
+
+class Window(ctypes.Structure):
+    """struct taut_sync_window"""
+
+    _fields_ = [
+        ("bound_ns", _i64),
+        ("ready_ns", _i64),
+        ("due_ns", _i64),
+        ("communication_ns", _i64),
     ]
 
 
@@ -128,7 +163,8 @@ TABLE = (
     ("taut_sync_finish", _status, [_pointer, _u64, _i64, _error]),
     ("taut_sync_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
     ("taut_sync_counts", None, [_pointer, ctypes.POINTER(Counts)]),
-    ("taut_sync_bound", Bound, [_i64] * 4),
+    ("taut_sync_bound", Bound, [ctypes.POINTER(Times)]),
+    ("taut_sync_window", Window, [ctypes.POINTER(Demand), ctypes.c_size_t]),
     ("taut_sync_piece_bytes", _u64, [_u64, _i64]),
 )
 NEEDS = tuple(name for name, _, _ in TABLE)
@@ -170,10 +206,16 @@ def counted(counts):
     return found
 
 
-def most_gain(forward_ns, backward_ns, communication_ns, exposed_ns):
+def bound(**times):
     """taut_sync_bound()"""
-    times = int(forward_ns), int(backward_ns), int(communication_ns), int(exposed_ns)
-    return library().taut_sync_bound(*times).most_gain
+    times = Times(**{name: int(ns) for name, ns in times.items()})
+    return library().taut_sync_bound(ctypes.byref(times))
+
+
+def window(demands):
+    """taut_sync_window() of these, of which each is what a Demand is made of."""
+    array = (Demand * len(demands))(*(tuple(map(int, demand)) for demand in demands))
+    return library().taut_sync_window(array, len(demands))
 
 
 def piece_bytes(n_bytes, communication_ns):

@@ -112,6 +112,7 @@ class Control:
         self.is_decided = self.is_stopped = False
         self.tuner = self.trial = None
         self.gate = _gate.Gate(self.sums)
+        _cross.gates.add(self.gate)
         try:
             self.sums.open(self.plain_limits(), [], False)
         except BaseException:
@@ -131,7 +132,7 @@ class Control:
         for part in module.modules():
             own = [mine[id(p)] for p in part.parameters(recurse=False) if id(p) in mine]
             if own:
-                self.waiters.append(_Waiter(part, own))
+                self.waiters.append(_Waiter(part, own, self.gate))
         _watched.add(self)
 
     # --- forward passes ----------------------------------------------------------------
@@ -164,13 +165,16 @@ class Control:
         """On all ranks at the same place: the first gradient of a backward(), for a
         forward pass may be one that this rank alone makes. Nothing is under way."""
         self.is_decided = True
+        self.stop_measuring()
         self.sums.wait_all()
         crosses, why = self.why_not is None, self.why_not
         limits = self.options.limits(self.options.order)
         if crosses and self.options.gate == "on":
             bound = self.gate.bound(self.process_group)
             crosses = bound.gain >= _gate.LEAST_GAIN
-            why = _bound_text(bound)
+            why = _bound_text(bound) + self.gate.window_text(bound)
+            if self.engine.rank == 0:
+                self.gate.write(bound)
             if crosses:
                 self.trial = _gate.Trial(self.gate.step_ns)
                 limits = self.options.fitted(limits, self.gate.piece_bytes(bound))
@@ -186,6 +190,11 @@ class Control:
         self.say(how + (": " + why if why else ""))
         if not self.trial:
             self.may_tune()
+
+    def stop_measuring(self):
+        _cross.gates.discard(self.gate)
+        for waiter in self.waiters:
+            waiter.gate = None
 
     def judge(self):
         """As decide(): whether crossing has paid."""
@@ -266,10 +275,11 @@ class Control:
 
 
 class _Waiter:
-    """A module, and the records of its own parameters."""
+    """A module, and the records of its own parameters. gate: to be told when they are
+    needed; None: nobody is."""
 
-    def __init__(self, module, records):
-        self.module, self.records = module, records
+    def __init__(self, module, records, gate):
+        self.module, self.records, self.gate = module, records, gate
         self.is_new = True
 
 
@@ -307,6 +317,8 @@ class _Watched:
             order = found[0]().order
             known = set(order)
             order += [r.task for r in waiter.records if r.task not in known]
+        if waiter.gate:
+            waiter.gate.needed(waiter.records)
         for record in waiter.records:
             if record.state == _pending.STEPPED:
                 record.sums.finish_some(waiter.records)
@@ -317,10 +329,12 @@ _watched = _Watched()
 
 
 def _bound_text(bound):
+    passes = "forward %.1f ms, backward %.1f ms" % (bound.forward / 1e6, bound.backward / 1e6)
+    if bound.update >= 5e4:
+        passes += ", update %.1f ms" % (bound.update / 1e6)
     return (
-        "forward %.1f ms, backward %.1f ms, communication %.1f ms, of which it waits for "
-        "%.1f ms: at most %.2f times as fast"
-        % (*(ns / 1e6 for ns in bound[:4]), bound.gain)
+        "%s, communication %.1f ms, of which it waits for %.1f ms: at most %.2f times as fast"
+        % (passes, bound.communication / 1e6, bound.exposed / 1e6, bound.gain)
     )
 
 

@@ -40,6 +40,7 @@ class Sums:
         self.crossing = False
         self.exchange = self.used = None
         self.last_hook_ns = 0
+        self.ready_ns = [0] * len(named)  # when each had its last gradient
         self.exposed_ns = 0  # that backward() waited at its end
         self.last_counts = self.last_busy_ns = None  # when the exchange is closed
         self.ended = "the process group of this module is gone"
@@ -168,7 +169,7 @@ class Sums:
         if self.limits.order == "declared" and record.task in self.seen:
             self.again(record)
         self.give(record, self.dense(parameter))
-        self.last_hook_ns = time.monotonic_ns()
+        self.last_hook_ns = self.ready_ns[record.task] = time.monotonic_ns()
 
     def before_first(self):
         call, self.at_first = self.at_first, None

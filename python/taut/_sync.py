@@ -10,7 +10,8 @@ import torch.distributed as dist
 
 from . import _coll, _lib, _place
 
-NEEDS, most_gain, piece_bytes = _coll.NEEDS, _coll.most_gain, _coll.piece_bytes
+NEEDS, bound = _coll.NEEDS, _coll.bound
+window, piece_bytes = _coll.window, _coll.piece_bytes
 _pointer, _u32 = _lib.pointer, _lib.u32
 TYPES = {  # enum taut_type
     torch.float32: 0,

@@ -167,7 +167,8 @@ for _ in range(2):
     sync.run(_coll.ALLREDUCE, "float32", numbers.buffer_info()[0], numbers, 1)
     assert set(sync.counts()) == set(exchange.counts())
     assert channel.finish(channel.start(), 10**9)
-    assert _sync.most_gain(1, 1, 1, 1) == 1.5
+    assert _coll.bound(forward_ns=1, backward_ns=1, exposed_ns=1).most_gain == 1.5
+    assert _coll.window([(3, 1, 0, 5), (9, 0, 4, 4)]).bound_ns == 12
 exchange.close()
 channel.close(1)
 sync.close()

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What the gate says of given times, Taut's class by hand, and a wrong variable."""
 
+import json
 import os
 import pathlib
 import shutil
@@ -145,6 +146,51 @@ class Gate(unittest.TestCase):
                 "taut: DistributedDataParallel crosses the barrier no longer: a step took 90.0 "
                 "ms, and 80.0 ms before"
             ],
+        )
+
+    def known(self, *words, **variables):
+        """What the gate says of a job whose every time is known."""
+        command = [PYTHON, str(JOBS / "tied.py"), *words]
+        ended = end(start(command, 2, environment(True, **variables)))
+        lines(ended)
+        return ended[0][2].splitlines()
+
+    def test_tied(self):
+        """20 ms of communication between the end of the last layer backward, 50 ms,
+        and the begin of the first forward, 0, and half the update: 71 ms, beside
+        max(20 + 30 + 2, 40). Overlapped it is 20 + 30 + 20 + 2."""
+        line = (
+            "taut: DistributedDataParallel does not cross the barrier: forward 20.0 ms, backward "
+            "30.0 ms, update 2.0 ms, communication 40.0 ms, of which it waits for 20.0 ms: at most "
+            "1.01 times as fast; 19.0 ms cannot be hidden: the gradient of words.weight is there "
+            "last and needed first"
+        )
+        self.assertEqual(self.known("--tied"), [line])
+        # Where another pass is slow in each step, times are still of one step.
+        self.assertEqual(self.known("--tied", "--uneven"), [line])
+
+    def test_not_tied(self):
+        """20 + max(30 + 20, 60) + 2 over 20 + 50 + 2/3: it pays. What was measured is
+        told where it is asked for."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "measured")
+            said = self.known("--steps", "10", TAUT_RUN_MEASURED=path)
+            told = json.loads(pathlib.Path(path).read_text())
+        self.assertIn("DistributedDataParallel crosses the barrier: ", said[0])
+        self.assertIn(": at most 1.16 times as fast; 10.7 ms cannot be hidden: ", said[0])
+        rows = [(t["name"], t["need_ns"], t["ready_ns"]) for t in told["tasks"]]
+        ms = 1e6
+        expected = [("words.weight", 0, 50 * ms), ("middle.weight", 10 * ms, 35 * ms)]
+        self.assertEqual(rows, [*expected, ("head.weight", 20 * ms, 20 * ms)])
+        self.assertEqual((told["communication_ns"], told["step_ns"]), (60 * ms, 52 * ms))
+        self.assertEqual({t["bytes"] for t in told["tasks"]}, {32 * 32 * 4})
+        self.assertAlmostEqual(told["window_ns"], (20 + 50 + 2 / 3) * ms, delta=5)
+
+    def test_measured_has_no_file(self):
+        said = self.known("--tied", TAUT_RUN_MEASURED="/nowhere/at/all")
+        self.assertEqual(
+            said[0],
+            "taut: TAUT_RUN_MEASURED: [Errno 2] No such file or directory: '/nowhere/at/all'",
         )
 
 
