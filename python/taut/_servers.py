@@ -17,6 +17,7 @@ import time
 from . import _ports
 
 START_S = 60  # for a server to listen
+_GONE_S = 0.5  # for one that ends to be gone
 _KEPT_BYTES = 1024  # of what a server said last
 _READY = b": ready at "  # of the line that says so
 _MOST_LOST_S = 86400  # of `taut server --lost-after`
@@ -94,15 +95,19 @@ class Beside:
 
     def join(self, make, leave):
         """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
-        none: OSError, on all, what the first says that has none. So no rank ends the
-        servers while another is on its way to them."""
-        worker = why = None
+        none: OSError, on all, what the first says that has none, before all others one
+        whose server has ended. So no rank ends the servers while another is on its way
+        to them."""
+        worker = why = ended = None
         try:
             try:
                 worker = make()
             except Exception as error:
-                why = self._why(error)
-            _check(self.gather(why), "join the servers")
+                ended = self._ended()
+                why = "; ".join([*ended, str(error) or type(error).__name__])
+            said = self.gather((why, bool(ended)))
+            knows = any(has_ended for _, has_ended in said)
+            _check([of if has == knows else None for of, has in said], "join the servers")
         except BaseException:
             if worker:
                 leave(worker)
@@ -110,9 +115,11 @@ class Beside:
             raise
         return worker
 
-    def _why(self, error):
-        ended = [server.end() for server in self.servers if server.has_ended()]
-        return "; ".join([*ended, str(error) or type(error).__name__])
+    def _ended(self):
+        """How this rank's ended. One that is being killed has closed its connections
+        before it is seen to be gone."""
+        until = time.monotonic() + _GONE_S
+        return [server.end() for server in self.servers if server.ends(until)]
 
 
 def _check(reasons, what="start a server"):
@@ -185,6 +192,13 @@ class _Server:
 
     def has_ended(self):
         return self.process.poll() is not None
+
+    def ends(self, until):
+        try:
+            self.process.wait(max(0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def end(self):
         """How it has ended, with its last line."""

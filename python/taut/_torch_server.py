@@ -46,7 +46,9 @@ def join(process_group, options, mode):
     address = _place.addresses(process_group)[rank]
     its = _servers.Beside(rank, n_ranks, address, gather, options)
     return its.join(
-        lambda: _server.Worker(rank, n_ranks, its.places, its.secret, **limits),
+        lambda: _server.Worker(
+            rank, n_ranks, its.places, its.secret, listening=True, **limits
+        ),
         _server.Worker.leave,
     )
 

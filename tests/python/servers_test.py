@@ -17,7 +17,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from taut import _options, _servers  # noqa: E402
+from taut import _options, _server, _servers  # noqa: E402
 
 RANKS = 2
 SOON_S = 60  # for what takes no time, on a loaded machine
@@ -169,13 +169,13 @@ class Servers(unittest.TestCase):
         self.fails(ValueError, "^rank 1 wants other servers", {}, {"TAUT_RUN_ON_LOSS": "continue"})
         self.assertEqual(list(self.folder.glob("taut.*")), [])
 
-    def joins(self, found, *makes):
+    def joins(self, found, *makes, leave=None):
         """By rank: what each has of join(), or what was raised; and who has left."""
         left = []
 
         def rank(i):
             try:
-                return found[i].join(makes[i], left.append)
+                return found[i].join(makes[i], leave or left.append)
             except (OSError, KeyboardInterrupt) as why:
                 return why
 
@@ -211,6 +211,44 @@ class Servers(unittest.TestCase):
         for why in whys:
             text = r"^rank 0 .* server 0 \(127.*\) ended with status 3: taut: no room; division"
             self.assertRegex(str(why), text)
+
+    def joins_really(self, found):
+        """By rank, as joins(), by libtaut; and how long it took."""
+
+        def make(rank):
+            its = found[rank]
+            return _server.Worker(rank, RANKS, its.places, its.secret, listening=True)
+
+        begun = time.monotonic()
+        whys, _ = self.joins(found, lambda: make(0), lambda: make(1), leave=_server.Worker.leave)
+        return whys, time.monotonic() - begun
+
+    def test_is_killed_before_it_is_joined(self):
+        """After it has said that it is ready. All ranks hear the same, at once."""
+        self.use(os.environ["TAUT"])
+        for server in (0, 1):
+            found = start()
+            found[server].servers[0].process.kill()
+            whys, seconds = self.joins_really(found)
+            for why in whys:
+                text = r"^rank %d .*: server %d \(127.*\) was ended by signal 9: "
+                self.assertRegex(str(why), text % (server, server))
+            self.assertLess(seconds, 5)
+
+    def test_is_killed_while_it_is_joined(self):
+        """At any moment of it."""
+        self.use(os.environ["TAUT"])
+        for milliseconds in (0, 2, 4, 8, 16, 32):
+            found = start()
+            its = found[1].servers[0].process
+            threading.Timer(milliseconds / 1000, its.kill).start()
+            whys, seconds = self.joins_really(found)
+            self.assertLess(seconds, 5)
+            self.assertEqual(len({type(why) for why in whys}), 1, whys)
+            for worker in whys:
+                if isinstance(worker, _server.Worker):
+                    worker.leave()
+            self.kill(found)
 
     def test_says_more(self):
         """What it says later its rank says; what it prints fills no pipe."""

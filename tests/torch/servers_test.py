@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -240,6 +241,19 @@ class Others(unittest.TestCase):
         for status, _, err in self.sums(**dict(SERVERS, TAUT_RUN_COMMAND="/bin/false")):
             self.assertEqual(status, 1)
             self.assertRegex(err, r"OSError: rank 0 .* server 0 \(127.*\) ended with status 1: ")
+
+    def test_server_goes_before_it_is_joined(self):
+        """Where it said that it listens nobody does: no rank tries for a minute."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "taut"
+            path.write_text('#!/bin/sh\necho "taut server $5: ready at $3"\nexec sleep 20\n')
+            path.chmod(0o755)
+            begun = time.monotonic()
+            ended = self.sums(**dict(SERVERS, TAUT_RUN_COMMAND=str(path)))
+        for status, _, err in ended:
+            self.assertEqual(status, 1)
+            self.assertRegex(err, r"OSError: rank 0 cannot join the servers: server 0: .* listens no more")
+        self.assertLess(time.monotonic() - begun, 15)
 
     def test_other_options(self):
         """One rank was not told of servers."""

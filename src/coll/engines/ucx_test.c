@@ -26,7 +26,7 @@ static void *rank_main(void *context)
 	struct job *job = one->shared;
 	struct taut_error *err = &job->error[one->rank];
 	struct tauti_meet_options options = { one->rank, one->n_ranks,
-		job->where, "s", 20 * second_ns, 20 * second_ns };
+		job->where, "s", 20 * second_ns, 20 * second_ns, false };
 	struct tauti_meet *meet = NULL;
 	struct tauti_engine engine = { NULL, NULL };
 	struct tauti_ucx *ucx;
@@ -348,7 +348,7 @@ static void test_killed(void **state)
 
 static void test_memory(void **state)
 {
-	struct tauti_meet_options options = { 0, 1, NULL, NULL, 0, 0 };
+	struct tauti_meet_options options = { 0, 1, NULL, NULL, 0, 0, false };
 	struct tauti_engine engine = { NULL, NULL };
 	struct tauti_meet *meet = NULL;
 	struct wait wait;
