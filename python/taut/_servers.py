@@ -8,13 +8,14 @@ waits for them, and the signals of a terminal are not theirs. What one says on i
 standard error its rank says on its own, as long as it is there."""
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
 import threading
 import time
 
-from . import _ports
+from . import _cores, _ports
 
 START_S = 60  # for a server to listen
 _GONE_S = 0.5  # for one that ends to be gone
@@ -64,13 +65,15 @@ class Beside:
             # Theirs alone until they listen.
             ports = [stack.enter_context(_ports.Port(address)) for _ in mine]
             secret = os.urandom(32).hex() if rank == 0 else None
-            said = gather((_why_not(ports), [port.where for port in ports], secret, [n, *words]))
-            _check([why for why, _, _, _ in said])
-            for other, (_, _, _, wanted) in enumerate(said):
-                if wanted != said[0][3]:
+            wheres = [port.where for port in ports]
+            said = gather((_why_not(ports), wheres, secret, [n, *words], _cores.of_rank()))
+            whys, places, secrets, wanted, cores = zip(*said)
+            _check(whys)
+            for other, wants in enumerate(wanted):
+                if wants != wanted[0]:
                     raise ValueError("rank %d wants other servers than rank 0" % other)
-            self.places = ",".join(where for _, wheres, _, _ in said for where in wheres)
-            self.secret = said[0][2]
+            self.places = ",".join(where for wheres in places for where in wheres)
+            self.secret, self.cores = secrets[0], _cores.spare(rank, cores)
             try:
                 _check(gather(self._start(mine, words)))
             except BaseException:
@@ -83,7 +86,7 @@ class Beside:
         self.servers = [_Server(i, self.places) for i in mine]
         try:
             for server in self.servers:
-                server.start(self.secret, words)
+                _cores.start(self.cores, functools.partial(server.start, self.secret, words))
         except (OSError, RuntimeError) as why:  # no process, no thread
             return str(why)
         until = time.monotonic() + START_S

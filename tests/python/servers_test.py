@@ -17,7 +17,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from taut import _options, _server, _servers  # noqa: E402
+from taut import _cores, _options, _server, _servers  # noqa: E402
 
 RANKS = 2
 SOON_S = 60  # for what takes no time, on a loaded machine
@@ -66,6 +66,13 @@ def eventually(holds):
     while not holds() and time.monotonic() < end:
         time.sleep(0.01)
     return holds()
+
+
+def bind(cores):
+    """All threads of this process, and those to come."""
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(thread), cores)
 
 
 def is_gone(pid):
@@ -260,6 +267,48 @@ class Servers(unittest.TestCase):
             said = eventually(lambda: errors.read_text().count("worker 1 is gone\n") == 2)
             self.kill(found)
         self.assertTrue(said)
+
+    def cores_of(self, server):
+        return os.sched_getaffinity(self.pid(server))
+
+    def test_cores(self):
+        """Of ranks that are bound, servers have what is left; these stay where they are."""
+        self.program(READY + STAYS)
+        before, all_cores = os.sched_getaffinity(0), os.sched_getaffinity(os.getppid())
+        own = {min(before)}
+        if not all_cores - own:
+            self.skipTest("one core")
+        bind(own)
+        try:
+            found = start()
+            self.assertEqual(os.sched_getaffinity(0), own)
+        finally:
+            bind(before)
+        for server in (0, 1):
+            self.assertEqual(self.cores_of(server), all_cores - own)
+        self.kill(found)
+
+    def test_cores_of_ranks(self):
+        """Ranks that are not bound leave none: servers have what these have."""
+        self.program(READY + STAYS)
+        found = start()
+        for server in (0, 1):
+            self.assertEqual(self.cores_of(server), os.sched_getaffinity(0))
+        self.kill(found)
+
+    def test_spare_cores(self):
+        launcher = list(range(4))
+        ranks = [("a", [0], launcher), ("a", [1, 2], launcher), ("b", [3], launcher)]
+        self.assertEqual([_cores.spare(rank, ranks) for rank in range(3)], [[3], [3], [0, 1, 2]])
+        self.assertEqual(_cores.spare(0, [("a", [0, 1], [0, 1])]), [])
+        self.assertEqual(_cores.spare(0, [("a", [0, 1], [])]), [])  # a launcher that is gone
+        _host, own, _found = _cores.of_rank()
+        self.assertEqual(set(own), os.sched_getaffinity(0))
+
+    def test_cores_that_are_gone(self):
+        """It starts nonetheless."""
+        here = os.sched_getaffinity(0)
+        self.assertEqual(_cores.start([100_000], lambda: os.sched_getaffinity(0)), here)
 
     def test_words(self):
         for lost_after_ns, seconds in ((1, "1"), (2_000_000_001, "3"), (10**15, "86400")):
