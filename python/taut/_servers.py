@@ -97,32 +97,45 @@ class Beside:
             server.kill()
 
     def join(self, make, leave):
-        """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
-        none: OSError, on all, what the first says that has none, before all others one
-        whose server has ended. So no rank ends the servers while another is on its way
-        to them."""
-        worker = why = ended = None
+        """join() of these servers, which end where it fails. So no rank ends them while
+        another is on its way to them."""
         try:
-            try:
-                worker = make()
-            except Exception as error:
-                ended = self._ended()
-                why = "; ".join([*ended, str(error) or type(error).__name__])
-            said = self.gather((why, bool(ended)))
-            knows = any(has_ended for _, has_ended in said)
-            _check([of if has == knows else None for of, has in said], "join the servers")
+            return join(self.gather, make, leave, self._ended)
         except BaseException:
-            if worker:
-                leave(worker)
             self._kill()
             raise
-        return worker
 
     def _ended(self):
         """How this rank's ended. One that is being killed has closed its connections
         before it is seen to be gone."""
         until = time.monotonic() + _GONE_S
         return [server.end() for server in self.servers if server.ends(until)]
+
+
+def join(gather, make, leave, ended=list):
+    """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
+    none: OSError, on all, what the first says that has none, behind what all know of how
+    servers have ended: ended()."""
+    worker, why, lines = None, None, []
+    try:
+        try:
+            worker = make()
+        except Exception as error:
+            lines = ended()
+            why = str(error) or type(error).__name__
+        said = gather((why, lines))
+        causes = _causes([line for _, lines in said for line in lines])
+        _check([why and "; ".join([*causes, why]) for why, _ in said], "join the servers")
+    except BaseException:
+        if worker:
+            leave(worker)
+        raise
+    return worker
+
+
+def _causes(lines):
+    """Without servers that ended because a worker did not join another one."""
+    return [line for line in lines if " is gone: " not in line] or lines
 
 
 def _check(reasons, what="start a server"):

@@ -193,6 +193,42 @@ class Refused(Job):
             self.assertIn("--update RULE", seen["error"])
 
 
+class Unlike(Job):
+    """ServerOptimizers of which one cannot be: none is, and nobody waits for it."""
+
+    @classmethod
+    def setUpClass(cls):
+        # Who has left its servers may not come again.
+        first, second = (cls.serve(1, "--update", "sgd:lr=0.1").told for _ in range(2))
+        cases = {
+            "secret": (first, {"TAUT_SECRET": "semolina"}),
+            "none": (second, {"TAUT_SECRET": ""}),
+            "options": (first, {"TAUT_RUN_PIECE": "4096"}),
+            "wrong": (first, {"TAUT_RUN_PIECE": "four"}),
+            "others": (SERVERS, {"TAUT_RUN_COMMAND": "/no/such"}),
+        }
+        words = []
+        for name, (settings, of_1) in cases.items():
+            settings = dict(settings, TAUT_SECRET="sesame", TAUT_RUN_PIECE="0", TAUT_RUN_COMMAND=TAUT)
+            words += words_of("unlike:" + name, dict(settings, TAUT_TEST_UNLIKE=json.dumps(of_1)))
+        cls.run_job(*words)
+
+    def hears(self, name, text):
+        first, second = self.of("unlike:" + name)
+        self.assertEqual(first["error"], second["error"])
+        self.assertRegex(first["error"], text)
+        self.assertLess(max(first["seconds"], second["seconds"]), 40)  # not a minute
+
+    def test_one_cannot_join(self):
+        self.hears("secret", "^OSError: rank 1 cannot join the servers: server 0: .*secret")
+        self.hears("none", "^OSError: rank 1 cannot join the servers: servers: set TAUT_SECRET")
+        self.hears("others", "^OSError: rank 1 cannot start a server: /no/such cannot be run")
+
+    def test_other_options(self):
+        self.hears("options", "^ValueError: rank 1 has other options than rank 0")
+        self.hears("wrong", "^ValueError: rank 1: TAUT_RUN_PIECE: expected bytes, found 'four'")
+
+
 class Training(Job):
     @classmethod
     def setUpClass(cls):
