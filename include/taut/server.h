@@ -191,6 +191,8 @@ struct taut_server_worker_options { /* zero is every other field's default */
 	int64_t meet_within_ns; /* 0: 60 s */
 	int64_t lost_after_ns;  /* a server that says nothing; 0: 10 s */
 	enum taut_server_mode mode; /* that the servers must have */
+	bool listening;         /* all servers do already: one at whose place nobody
+	                           listens is gone, and is not waited for */
 };
 
 /* Returns when all servers took it in; they may wait for other workers then.

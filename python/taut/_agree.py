@@ -88,6 +88,17 @@ def _silent(rank, seconds):
     return "rank %d has not said in %g s whether Taut sums its gradients" % (rank, seconds)
 
 
+def check(said):
+    """Of each rank, by rank: what is wrong, or None, and what it was told. ValueError,
+    on all that hold the same: something is, or they were told different things."""
+    why = first([why for why, _ in said])
+    for rank, (_, told) in enumerate(said):
+        if told != said[0][1]:
+            why = why or "rank %d has other options than rank 0, or another engine" % rank
+    if why:
+        raise ValueError(why)
+
+
 def first(reasons):
     """Of a reason of each rank, or None, the one that holds for all."""
     for rank, why in enumerate(reasons):

@@ -59,7 +59,7 @@ def make(module, named, process_group, why, careful, static):
     except ValueError as error:
         why = why or str(error)
     said = votes.hold((why, plan, unseen))
-    _check(said)
+    _agree.check([(why, plan) for why, plan, _ in said])
     try:
         control = Control(module, named, process_group, options, engine, careful, static)
         control.why_not = _agree.first([unseen for _, _, unseen in said])
@@ -67,21 +67,12 @@ def make(module, named, process_group, why, careful, static):
         why = str(error) or type(error).__name__
     try:
         # Others may wait for this rank, as it does, where ranks meet.
-        _check(votes.hold((why, plan, None), 3 * _agree.SECONDS))
+        _agree.check(votes.hold((why, plan), 3 * _agree.SECONDS))
     except (ValueError, RuntimeError):
         if control:
             control.close(leaves=False)
         raise
     return control
-
-
-def _check(said):
-    why = _agree.first([why for why, _, _ in said])
-    for rank, (_, plan, _) in enumerate(said):
-        if plan != said[0][1]:
-            why = why or "rank %d has other options than rank 0, or another engine" % rank
-    if why:
-        raise ValueError(why)
 
 
 def why_not_cross(module):

@@ -31,18 +31,18 @@ def open_sums(job, options):
                 "gradients that nobody knew of before: servers that run already take those of "
                 "a job once; TAUT_RUN_SERVERS starts others"
             )
-        return Sums(job, options, options.server, os.environ.get("TAUT_SECRET"))
+        return Sums(job, options, options.server, os.environ.get("TAUT_SECRET"), False)
     if job.sums is not job.sync:
         job.sums.close()
     gather, lost_after_ns = job.allgather_object, job.lost_after_ns
     its = _servers.Beside(job.rank, job.size, _address(job), gather, options, lost_after_ns)
-    return its.join(lambda: Sums(job, options, its.places, its.secret), Sums.close)
+    return its.join(lambda: Sums(job, options, its.places, its.secret, True), Sums.close)
 
 
 class Sums(_coll._Handle):
     """What _coll.Sync has of gradients."""
 
-    def __init__(self, job, options, places, secret):
+    def __init__(self, job, options, places, secret, listening):
         super().__init__(_server.library(), "the sums of the job", "taut_server_leave")
         how = _server.Options(
             worker=job.rank,
@@ -53,6 +53,7 @@ class Sums(_coll._Handle):
             credit_bytes=options.credit,
             lost_after_ns=job.lost_after_ns,
             mode=_server.SUMS,
+            listening=listening,
         )
         _lib.call(self.lib.taut_server_join, ctypes.byref(how), ctypes.byref(self.handle))
         try:

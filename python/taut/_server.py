@@ -24,6 +24,7 @@ class Options(ctypes.Structure):
         ("meet_within_ns", ctypes.c_int64),
         ("lost_after_ns", ctypes.c_int64),
         ("mode", ctypes.c_int),
+        ("listening", ctypes.c_bool),
     ]
 
 
@@ -97,7 +98,7 @@ class Worker:
 
     def __init__(self, rank, n_workers, servers, secret=None, **limits):
         """limits: part_bytes, credit_bytes, meet_within_ns, lost_after_ns; mode: what
-        the servers must be."""
+        the servers must be; listening: they are there, or gone."""
         self.worker = None
         self.lib = library()
         options = Options(

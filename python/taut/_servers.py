@@ -8,15 +8,17 @@ waits for them, and the signals of a terminal are not theirs. What one says on i
 standard error its rank says on its own, as long as it is there."""
 
 import contextlib
+import functools
 import os
 import shutil
 import subprocess
 import threading
 import time
 
-from . import _ports
+from . import _cores, _ports
 
 START_S = 60  # for a server to listen
+_GONE_S = 0.5  # for one that ends to be gone
 _KEPT_BYTES = 1024  # of what a server said last
 _READY = b": ready at "  # of the line that says so
 _MOST_LOST_S = 86400  # of `taut server --lost-after`
@@ -63,13 +65,15 @@ class Beside:
             # Theirs alone until they listen.
             ports = [stack.enter_context(_ports.Port(address)) for _ in mine]
             secret = os.urandom(32).hex() if rank == 0 else None
-            said = gather((_why_not(ports), [port.where for port in ports], secret, [n, *words]))
-            _check([why for why, _, _, _ in said])
-            for other, (_, _, _, wanted) in enumerate(said):
-                if wanted != said[0][3]:
+            wheres = [port.where for port in ports]
+            said = gather((_why_not(ports), wheres, secret, [n, *words], _cores.of_rank()))
+            whys, places, secrets, wanted, cores = zip(*said)
+            _check(whys)
+            for other, wants in enumerate(wanted):
+                if wants != wanted[0]:
                     raise ValueError("rank %d wants other servers than rank 0" % other)
-            self.places = ",".join(where for _, wheres, _, _ in said for where in wheres)
-            self.secret = said[0][2]
+            self.places = ",".join(where for wheres in places for where in wheres)
+            self.secret, self.cores = secrets[0], _cores.spare(rank, cores)
             try:
                 _check(gather(self._start(mine, words)))
             except BaseException:
@@ -82,7 +86,7 @@ class Beside:
         self.servers = [_Server(i, self.places) for i in mine]
         try:
             for server in self.servers:
-                server.start(self.secret, words)
+                _cores.start(self.cores, functools.partial(server.start, self.secret, words))
         except (OSError, RuntimeError) as why:  # no process, no thread
             return str(why)
         until = time.monotonic() + START_S
@@ -93,26 +97,45 @@ class Beside:
             server.kill()
 
     def join(self, make, leave):
-        """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
-        none: OSError, on all, what the first says that has none. So no rank ends the
-        servers while another is on its way to them."""
-        worker = why = None
+        """join() of these servers, which end where it fails. So no rank ends them while
+        another is on its way to them."""
         try:
-            try:
-                worker = make()
-            except Exception as error:
-                why = self._why(error)
-            _check(self.gather(why), "join the servers")
+            return join(self.gather, make, leave, self._ended)
         except BaseException:
-            if worker:
-                leave(worker)
             self._kill()
             raise
-        return worker
 
-    def _why(self, error):
-        ended = [server.end() for server in self.servers if server.has_ended()]
-        return "; ".join([*ended, str(error) or type(error).__name__])
+    def _ended(self):
+        """How this rank's ended. One that is being killed has closed its connections
+        before it is seen to be gone."""
+        until = time.monotonic() + _GONE_S
+        return [server.end() for server in self.servers if server.ends(until)]
+
+
+def join(gather, make, leave, ended=list):
+    """make(): this rank's worker, which leave(worker) leaves. One on all ranks, or
+    none: OSError, on all, what the first says that has none, behind what all know of how
+    servers have ended: ended()."""
+    worker, why, lines = None, None, []
+    try:
+        try:
+            worker = make()
+        except Exception as error:
+            lines = ended()
+            why = str(error) or type(error).__name__
+        said = gather((why, lines))
+        causes = _causes([line for _, lines in said for line in lines])
+        _check([why and "; ".join([*causes, why]) for why, _ in said], "join the servers")
+    except BaseException:
+        if worker:
+            leave(worker)
+        raise
+    return worker
+
+
+def _causes(lines):
+    """Without servers that ended because a worker did not join another one."""
+    return [line for line in lines if " is gone: " not in line] or lines
 
 
 def _check(reasons, what="start a server"):
@@ -185,6 +208,13 @@ class _Server:
 
     def has_ended(self):
         return self.process.poll() is not None
+
+    def ends(self, until):
+        try:
+            self.process.wait(max(0, until - time.monotonic()))
+        except subprocess.TimeoutExpired:
+            return False
+        return True
 
     def end(self):
         """How it has ended, with its last line."""

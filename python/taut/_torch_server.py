@@ -6,6 +6,7 @@ A job joins its servers once for each model, and its tensors are declared then. 
 pushed goes by priority and within a credit of this rank's own: an exchange that is
 opened after another changes these two, and nothing that a server knows."""
 
+import functools
 import os
 import sys
 import weakref
@@ -13,7 +14,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _lib, _options, _place, _server, _servers
+from . import _agree, _lib, _options, _place, _server, _servers
 
 NEEDS = _server.NEEDS + ("taut_server_prioritize",)
 TYPES = {
@@ -38,17 +39,39 @@ def join(process_group, options, mode):
             raise ValueError("servers: set TAUT_SECRET to that of the servers")
         return _server.Worker(rank, n_ranks, options.server, secret, **limits)
 
-    def gather(mine):
-        said = [None] * n_ranks
-        dist.all_gather_object(said, mine, group=process_group)
-        return said
-
     address = _place.addresses(process_group)[rank]
+    gather = functools.partial(_gather, process_group)
     its = _servers.Beside(rank, n_ranks, address, gather, options)
     return its.join(
-        lambda: _server.Worker(rank, n_ranks, its.places, its.secret, **limits),
+        lambda: _server.Worker(
+            rank, n_ranks, its.places, its.secret, listening=True, **limits
+        ),
         _server.Worker.leave,
     )
+
+
+def join_alike(process_group, mode):
+    """join() with the options of the environment, of a job whose ranks agreed on nothing
+    before. A worker on all of them, or an error on all, with the same line: ValueError
+    where it is options, else OSError."""
+    gather = functools.partial(_gather, process_group)
+    options = why = None
+    try:
+        options = _options.Options()
+    except ValueError as error:
+        why = str(error)
+    _agree.check(gather((why, options and vars(options))))
+    if not options.server:
+        return join(process_group, options, mode)
+    return _servers.join(
+        gather, lambda: join(process_group, options, mode), _server.Worker.leave
+    )
+
+
+def _gather(process_group, mine):
+    said = [None] * process_group.size()
+    dist.all_gather_object(said, mine, group=process_group)
+    return said
 
 
 def check(options):
@@ -153,7 +176,7 @@ class ServerOptimizer(torch.optim.Optimizer):
     def __init__(self, params, process_group=None, factor=None):
         super().__init__(params, {})
         group = process_group or dist.distributed_c10d._get_default_group()
-        self.worker = join(group, _options.Options(), _server.ANY)
+        self.worker = join_alike(group, _server.ANY)
         self.rows = []  # of each parameter: it, its key, what is pushed and pulled
         # With what is written until then.
         self.end = weakref.finalize(self, _end, self.worker, self.rows)

@@ -28,6 +28,8 @@ struct tauti_meet_options {
 	const char *address; /* HOST:PORT of rank 0 */
 	const char *secret;
 	int64_t within_ns, lost_after_ns;
+	bool listens; /* rank 0 is there: where nobody listens it is gone, and is not
+	                 waited for */
 };
 
 /* Returns when all are there. TAUT_EIO, TAUT_EMATCH as taut_comm_create(). */

@@ -203,7 +203,7 @@ TAUT_NODISCARD taut_status tauti_address_read(const char *text,
 TAUT_NODISCARD taut_status tauti_address_listen(const char *text,
 	int64_t until_ns, int ret_fds[TAUTI_LISTENERS],
 	struct taut_error *reterr);
-/* A connection; TAUT_EAGAIN: not now, and why. */
+/* A connection; TAUT_EAGAIN: not now, and why; TAUT_EIO: nobody listens there. */
 TAUT_NODISCARD taut_status tauti_address_connect(const char *text,
 	int64_t until_ns, int *ret_fd, struct taut_error *reterr);
 /* What every connection of a meeting has: it does not block, and waits for

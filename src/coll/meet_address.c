@@ -241,6 +241,6 @@ taut_status tauti_address_connect(const char *text, int64_t until_ns,
 	freeaddrinfo(list);
 	if (!error)
 		return TAUT_OK;
-	return taut_error_set(reterr, TAUT_EAGAIN, -1, "%s",
-		strerror(error));
+	return taut_error_set(reterr, error == ECONNREFUSED ? TAUT_EIO :
+		TAUT_EAGAIN, -1, "%s", strerror(error));
 }

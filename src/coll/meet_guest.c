@@ -33,6 +33,23 @@ static taut_status await_start(struct tauti_meet *meet, int64_t until_ns,
 }
 
 /* TAUT_EAGAIN: not yet, and why. */
+static taut_status connect_to(const struct tauti_meet_options *options,
+	int64_t until_ns, int *ret_fd, struct taut_error *reterr)
+{
+	struct taut_error why;
+	taut_status status = tauti_address_connect(
+		options->address, until_ns, ret_fd, &why);
+
+	if (status == TAUT_EIO && options->listens)
+		return taut_error_set(reterr, TAUT_EIO, -1,
+			"rank 0 at %.200s listens no more (%.200s)",
+			options->address, why.message);
+	if (status != TAUT_OK && reterr)
+		*reterr = why;
+	return status == TAUT_EIO ? TAUT_EAGAIN : status;
+}
+
+/* The same of the whole hand-shake. */
 static taut_status try_once(struct tauti_meet *meet,
 	const struct tauti_meet_options *options, int64_t until_ns,
 	struct taut_error *reterr)
@@ -41,7 +58,7 @@ static taut_status try_once(struct tauti_meet *meet,
 	taut_status status;
 	int fd = -1;
 
-	status = tauti_address_connect(options->address, until_ns, &fd, reterr);
+	status = connect_to(options, until_ns, &fd, reterr);
 	if (status != TAUT_OK)
 		return status;
 	tauti_link_open(link, fd);

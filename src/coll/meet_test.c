@@ -29,7 +29,7 @@ static void job_init(struct job *job, uint32_t n_ranks, const char *host)
 	for (uint32_t i = 0; i < n_ranks; i++)
 		job->options[i] = (struct tauti_meet_options){ i, n_ranks,
 			job->where, job->secret, 20 * second_ns,
-			20 * second_ns };
+			20 * second_ns, false };
 	pthread_barrier_init(&job->all_met, NULL, n_ranks);
 }
 
@@ -385,6 +385,28 @@ static void test_no_rank_0(void **state)
 	job_fini(&job, 2);
 }
 
+/* It listened before: it is not waited for. */
+static void test_rank_0_gone(void **state)
+{
+	int64_t begun_ns = ranks_now_ns();
+	struct tauti_meet *meet = NULL;
+	struct taut_error err;
+	struct job job;
+	char line[256];
+
+	(void)state;
+	job_init(&job, 2, "127.0.0.1");
+	job.options[1].within_ns = 20 * second_ns;
+	job.options[1].listens = true;
+	assert_int_equal(tauti_meet_create(&job.options[1], &meet, &err),
+		TAUT_EIO);
+	snprintf(line, sizeof line, "rank 0 at %s listens no more (Connection "
+		"refused)", job.where);
+	assert_string_equal(err.message, line);
+	assert_true(ranks_now_ns() - begun_ns < 2 * second_ns);
+	job_fini(&job, 0);
+}
+
 /* The odd one is refused at once; rank 0 goes on, and tells in the end. */
 static void refused(struct tauti_meet_options odd, taut_status its_status,
 	const char *its_line, taut_status status_0, const char *line_0)
@@ -596,7 +618,7 @@ static void test_arguments(void **state)
 {
 	static const char *const wrong[] = { NULL, "", "host", ":1", "host:",
 		"host:0", "host:65536", "host:1x", "[]:1", "host:-1" };
-	struct tauti_meet_options options = { 0, 2, "127.0.0.1:1", "s", 0, 0 };
+	struct tauti_meet_options options = { 0, 2, "127.0.0.1:1", "s", 0, 0, false };
 
 	(void)state;
 	options.secret = NULL;
@@ -730,6 +752,7 @@ int main(void)
 		cmocka_unit_test(test_late),
 		cmocka_unit_test(test_missing),
 		cmocka_unit_test(test_no_rank_0),
+		cmocka_unit_test(test_rank_0_gone),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_false_rank_0),
 		cmocka_unit_test(test_strangers),

@@ -54,7 +54,7 @@ static void child(struct world *world, uint32_t rank)
 {
 	struct tauti_meet_options options = { rank, world->n_ranks,
 		world->where, "open sesame", 20 * second_ns,
-		world->lost_after_ns };
+		world->lost_after_ns, false };
 	struct taut_error why = { .code = TAUT_EMATCH, .message =
 		"rank 1 cannot go on" };
 	const struct tauti_watch watch = { lost, left, needs,
@@ -389,7 +389,7 @@ static void *meet_pair(void *context)
 	struct ranks_one *one = context;
 	struct pair *pair = one->shared;
 	struct tauti_meet_options options = { one->rank, 2, pair->where, "s",
-		20 * second_ns, 20 * second_ns };
+		20 * second_ns, 20 * second_ns, false };
 	struct taut_error *err = &pair->error[one->rank];
 	const struct tauti_watch watch = { .lost = lost_one,
 		.context = &pair->lost[one->rank] };

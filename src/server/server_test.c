@@ -683,11 +683,37 @@ static void test_missing(void **state)
 		"worker 0 did not come within 0.001 s");
 }
 
+/* It has gone since it listened, and is not waited for. */
+static void test_gone_before(void **state)
+{
+	struct taut_server_worker_options mine = { .n_workers = 1,
+		.secret = "sesame", .listening = true };
+	struct taut_server_options options = { .n_workers = 1,
+		.secret = "sesame" };
+	struct taut_server_worker *worker = NULL;
+	int64_t begun_ns = ranks_now_ns();
+	struct taut_server *server;
+	struct taut_error err;
+	char where[32], line[128];
+
+	(void)state;
+	snprintf(where, sizeof where, "127.0.0.1:%u", ranks_free_port());
+	options.listen = mine.servers = where;
+	assert_int_equal(taut_server_create(&options, &server, NULL), TAUT_OK);
+	taut_server_destroy(server);
+	assert_int_equal(taut_server_join(&mine, &worker, &err), TAUT_EIO);
+	assert_true(ranks_now_ns() - begun_ns < 2 * second_ns);
+	snprintf(line, sizeof line, "server 0: rank 0 at %s listens no more "
+		"(Connection refused)", where);
+	assert_string_equal(err.message, line);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_missing),
+		cmocka_unit_test(test_gone_before),
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_cross),
 		cmocka_unit_test(test_optimizer),

@@ -53,7 +53,8 @@ static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
 			getenv("TAUT_SECRET"),
 		.within_ns = options->meet_within_ns ? options->meet_within_ns :
 			default_within_ns,
-		.lost_after_ns = worker->lost_after_ns };
+		.lost_after_ns = worker->lost_after_ns,
+		.listens = options->listening };
 	struct tauti_meet *meet = NULL;
 	struct tauti_ucx *ucx;
 	struct taut_error why = { .message = "" };

@@ -17,7 +17,7 @@ from unittest import mock
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from taut import _options, _servers  # noqa: E402
+from taut import _cores, _options, _server, _servers  # noqa: E402
 
 RANKS = 2
 SOON_S = 60  # for what takes no time, on a loaded machine
@@ -66,6 +66,13 @@ def eventually(holds):
     while not holds() and time.monotonic() < end:
         time.sleep(0.01)
     return holds()
+
+
+def bind(cores):
+    """All threads of this process, and those to come."""
+    for thread in os.listdir("/proc/self/task"):
+        with contextlib.suppress(OSError):
+            os.sched_setaffinity(int(thread), cores)
 
 
 def is_gone(pid):
@@ -169,13 +176,13 @@ class Servers(unittest.TestCase):
         self.fails(ValueError, "^rank 1 wants other servers", {}, {"TAUT_RUN_ON_LOSS": "continue"})
         self.assertEqual(list(self.folder.glob("taut.*")), [])
 
-    def joins(self, found, *makes):
+    def joins(self, found, *makes, leave=None):
         """By rank: what each has of join(), or what was raised; and who has left."""
         left = []
 
         def rank(i):
             try:
-                return found[i].join(makes[i], left.append)
+                return found[i].join(makes[i], leave or left.append)
             except (OSError, KeyboardInterrupt) as why:
                 return why
 
@@ -212,6 +219,44 @@ class Servers(unittest.TestCase):
             text = r"^rank 0 .* server 0 \(127.*\) ended with status 3: taut: no room; division"
             self.assertRegex(str(why), text)
 
+    def joins_really(self, found):
+        """By rank, as joins(), by libtaut; and how long it took."""
+
+        def make(rank):
+            its = found[rank]
+            return _server.Worker(rank, RANKS, its.places, its.secret, listening=True)
+
+        begun = time.monotonic()
+        whys, _ = self.joins(found, lambda: make(0), lambda: make(1), leave=_server.Worker.leave)
+        return whys, time.monotonic() - begun
+
+    def test_is_killed_before_it_is_joined(self):
+        """After it has said that it is ready. All ranks hear the same, at once."""
+        self.use(os.environ["TAUT"])
+        for server in (0, 1):
+            found = start()
+            found[server].servers[0].process.kill()
+            whys, seconds = self.joins_really(found)
+            for why in whys:
+                text = r"^rank 0 .*: server %d \(127\S*\) was ended by signal 9: it said nothing; "
+                self.assertRegex(str(why), text % server)
+            self.assertLess(seconds, 5)
+
+    def test_is_killed_while_it_is_joined(self):
+        """At any moment of it."""
+        self.use(os.environ["TAUT"])
+        for milliseconds in (0, 2, 4, 8, 16, 32):
+            found = start()
+            its = found[1].servers[0].process
+            threading.Timer(milliseconds / 1000, its.kill).start()
+            whys, seconds = self.joins_really(found)
+            self.assertLess(seconds, 5)
+            self.assertEqual(len({type(why) for why in whys}), 1, whys)
+            for worker in whys:
+                if isinstance(worker, _server.Worker):
+                    worker.leave()
+            self.kill(found)
+
     def test_says_more(self):
         """What it says later its rank says; what it prints fills no pipe."""
         wall = "head -c 300000 /dev/zero\n"
@@ -222,6 +267,48 @@ class Servers(unittest.TestCase):
             said = eventually(lambda: errors.read_text().count("worker 1 is gone\n") == 2)
             self.kill(found)
         self.assertTrue(said)
+
+    def cores_of(self, server):
+        return os.sched_getaffinity(self.pid(server))
+
+    def test_cores(self):
+        """Of ranks that are bound, servers have what is left; these stay where they are."""
+        self.program(READY + STAYS)
+        before, all_cores = os.sched_getaffinity(0), os.sched_getaffinity(os.getppid())
+        own = {min(before)}
+        if not all_cores - own:
+            self.skipTest("one core")
+        bind(own)
+        try:
+            found = start()
+            self.assertEqual(os.sched_getaffinity(0), own)
+        finally:
+            bind(before)
+        for server in (0, 1):
+            self.assertEqual(self.cores_of(server), all_cores - own)
+        self.kill(found)
+
+    def test_cores_of_ranks(self):
+        """Ranks that are not bound leave none: servers have what these have."""
+        self.program(READY + STAYS)
+        found = start()
+        for server in (0, 1):
+            self.assertEqual(self.cores_of(server), os.sched_getaffinity(0))
+        self.kill(found)
+
+    def test_spare_cores(self):
+        launcher = list(range(4))
+        ranks = [("a", [0], launcher), ("a", [1, 2], launcher), ("b", [3], launcher)]
+        self.assertEqual([_cores.spare(rank, ranks) for rank in range(3)], [[3], [3], [0, 1, 2]])
+        self.assertEqual(_cores.spare(0, [("a", [0, 1], [0, 1])]), [])
+        self.assertEqual(_cores.spare(0, [("a", [0, 1], [])]), [])  # a launcher that is gone
+        _host, own, _found = _cores.of_rank()
+        self.assertEqual(set(own), os.sched_getaffinity(0))
+
+    def test_cores_that_are_gone(self):
+        """It starts nonetheless."""
+        here = os.sched_getaffinity(0)
+        self.assertEqual(_cores.start([100_000], lambda: os.sched_getaffinity(0)), here)
 
     def test_words(self):
         for lost_after_ns, seconds in ((1, "1"), (2_000_000_001, "3"), (10**15, "86400")):

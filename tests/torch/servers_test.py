@@ -8,6 +8,7 @@ import os
 import pathlib
 import signal
 import subprocess
+import tempfile
 import time
 import unittest
 
@@ -192,6 +193,42 @@ class Refused(Job):
             self.assertIn("--update RULE", seen["error"])
 
 
+class Unlike(Job):
+    """ServerOptimizers of which one cannot be: none is, and nobody waits for it."""
+
+    @classmethod
+    def setUpClass(cls):
+        # Who has left its servers may not come again.
+        first, second = (cls.serve(1, "--update", "sgd:lr=0.1").told for _ in range(2))
+        cases = {
+            "secret": (first, {"TAUT_SECRET": "semolina"}),
+            "none": (second, {"TAUT_SECRET": ""}),
+            "options": (first, {"TAUT_RUN_PIECE": "4096"}),
+            "wrong": (first, {"TAUT_RUN_PIECE": "four"}),
+            "others": (SERVERS, {"TAUT_RUN_COMMAND": "/no/such"}),
+        }
+        words = []
+        for name, (settings, of_1) in cases.items():
+            settings = dict(settings, TAUT_SECRET="sesame", TAUT_RUN_PIECE="0", TAUT_RUN_COMMAND=TAUT)
+            words += words_of("unlike:" + name, dict(settings, TAUT_TEST_UNLIKE=json.dumps(of_1)))
+        cls.run_job(*words)
+
+    def hears(self, name, text):
+        first, second = self.of("unlike:" + name)
+        self.assertEqual(first["error"], second["error"])
+        self.assertRegex(first["error"], text)
+        self.assertLess(max(first["seconds"], second["seconds"]), 40)  # not a minute
+
+    def test_one_cannot_join(self):
+        self.hears("secret", "^OSError: rank 1 cannot join the servers: server 0: .*secret")
+        self.hears("none", "^OSError: rank 1 cannot join the servers: servers: set TAUT_SECRET")
+        self.hears("others", "^OSError: rank 1 cannot start a server: /no/such cannot be run")
+
+    def test_other_options(self):
+        self.hears("options", "^ValueError: rank 1 has other options than rank 0")
+        self.hears("wrong", "^ValueError: rank 1: TAUT_RUN_PIECE: expected bytes, found 'four'")
+
+
 class Training(Job):
     @classmethod
     def setUpClass(cls):
@@ -240,6 +277,19 @@ class Others(unittest.TestCase):
         for status, _, err in self.sums(**dict(SERVERS, TAUT_RUN_COMMAND="/bin/false")):
             self.assertEqual(status, 1)
             self.assertRegex(err, r"OSError: rank 0 .* server 0 \(127.*\) ended with status 1: ")
+
+    def test_server_goes_before_it_is_joined(self):
+        """Where it said that it listens nobody does: no rank tries for a minute."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "taut"
+            path.write_text('#!/bin/sh\necho "taut server $5: ready at $3"\nexec sleep 20\n')
+            path.chmod(0o755)
+            begun = time.monotonic()
+            ended = self.sums(**dict(SERVERS, TAUT_RUN_COMMAND=str(path)))
+        for status, _, err in ended:
+            self.assertEqual(status, 1)
+            self.assertRegex(err, r"OSError: rank 0 cannot join the servers: server 0: .* listens no more")
+        self.assertLess(time.monotonic() - begun, 15)
 
     def test_other_options(self):
         """One rank was not told of servers."""

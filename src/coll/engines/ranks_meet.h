@@ -26,7 +26,7 @@ static inline taut_status ranks_meet_rank(struct ranks_meet *it, uint32_t rank,
 	struct taut_error *err)
 {
 	struct tauti_meet_options options = { rank, it->n_ranks, it->where,
-		"open sesame", INT64_C(20000000000), INT64_C(20000000000) };
+		"open sesame", INT64_C(20000000000), INT64_C(20000000000), false };
 
 	return tauti_meet_create(&options, &it->meets[rank], err);
 }

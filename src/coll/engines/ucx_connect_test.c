@@ -152,7 +152,7 @@ static void *rank_main(void *context)
 	enum role role = job->roles[one->rank];
 	struct taut_error *err = &job->error[one->rank];
 	struct tauti_meet_options options = { one->rank, one->n_ranks,
-		job->where, "s", job->within_ns, 20 * second_ns };
+		job->where, "s", job->within_ns, 20 * second_ns, false };
 	struct tauti_meet *meet = NULL;
 	struct tauti_ucx *ucx = NULL;
 	taut_status status = tauti_meet_create(&options, &meet, err);
@@ -297,7 +297,7 @@ static int outlive(const struct ranks_one *one, uint64_t seed)
 {
 	const struct job *job = one->shared;
 	struct tauti_meet_options options = { one->rank, one->n_ranks,
-		job->where, "s", 20 * second_ns, 20 * second_ns };
+		job->where, "s", 20 * second_ns, 20 * second_ns, false };
 	struct taut_error err = { .message = "" };
 	struct tauti_engine engine = { NULL, NULL };
 	struct tauti_meet *meet = NULL;
@@ -420,7 +420,7 @@ static void *ask_devices(void *context)
 	struct ranks_one *one = context;
 	struct job *job = one->shared;
 	struct tauti_meet_options options = { one->rank, one->n_ranks,
-		job->where, "s", 20 * second_ns, 20 * second_ns };
+		job->where, "s", 20 * second_ns, 20 * second_ns, false };
 	struct tauti_meet *meet = NULL;
 	char names[64] = "", short_names[4];
 	uint8_t all[3], mine = 1;

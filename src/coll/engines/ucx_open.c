@@ -127,6 +127,19 @@ static void send_at_once(struct tauti_ucx *ucx, ucp_config_t *config)
 			config, "RNDV_THRESH", "inf");
 }
 
+/* UCX's own shared memory tells of no lost peers, so no message goes by it; but each
+ * worker would take 4 MiB of /dev/shm for it, and as much of System V's. The version
+ * before 1.11 takes a list of transports, and none of those to be left out. */
+static void leave_out_shared(struct tauti_ucx *ucx, ucp_config_t *config)
+{
+	unsigned major, minor, release;
+
+	ucx->call.ucp_get_version(&major, &minor, &release);
+	if (!getenv("UCX_TLS") && (major > 1 || minor > 10))
+		(void)ucx->call.ucp_config_modify(
+			config, "TLS", "^posix,sysv");
+}
+
 /* UCX reads what devices there are as its context begins, and takes the fastest. */
 static void choose_devices(struct tauti_ucx *ucx, ucp_config_t *config)
 {
@@ -148,6 +161,7 @@ static taut_status start_context(struct tauti_ucx *ucx, struct taut_error *reter
 	if (status != UCS_OK)
 		return tauti_ucx_fault(ucx, status, "its UCX_ variables", reterr);
 	send_at_once(ucx, config);
+	leave_out_shared(ucx, config);
 	choose_devices(ucx, config);
 	status = ucx->call.ucp_init_version(UCP_API_MAJOR, UCP_API_MINOR,
 		&params, config, &ucx->context);

@@ -1,10 +1,11 @@
 /* The engine over UCX: ranks as threads, and as processes that end. */
 #include "tests/support/ranks.h"
 
+#include <dlfcn.h>
 #include <signal.h>
 
 #include "coll/coll.h"
-#include "coll/engines/ucx_load.h"
+#include "coll/engines/ucx.h"
 #include "tests/support/alloc_fail.h"
 #include "tests/support/waits.h"
 
@@ -25,7 +26,7 @@ static void *rank_main(void *context)
 	struct job *job = one->shared;
 	struct taut_error *err = &job->error[one->rank];
 	struct tauti_meet_options options = { one->rank, one->n_ranks,
-		job->where, "s", 20 * second_ns, 20 * second_ns };
+		job->where, "s", 20 * second_ns, 20 * second_ns, false };
 	struct tauti_meet *meet = NULL;
 	struct tauti_engine engine = { NULL, NULL };
 	struct tauti_ucx *ucx;
@@ -347,7 +348,7 @@ static void test_killed(void **state)
 
 static void test_memory(void **state)
 {
-	struct tauti_meet_options options = { 0, 1, NULL, NULL, 0, 0 };
+	struct tauti_meet_options options = { 0, 1, NULL, NULL, 0, 0, false };
 	struct tauti_engine engine = { NULL, NULL };
 	struct tauti_meet *meet = NULL;
 	struct wait wait;
@@ -437,6 +438,92 @@ static void test_asks_first(void **state)
 	job_run_with(2, &job);
 }
 
+/* --- what carries messages ----------------------------------------------------------------*/
+
+enum { TRANSPORTS_MOST = 64 };
+
+/* All that the context may use, as "tcp/lo"; how many. */
+static size_t list_transports(const struct tauti_ucx *ucx,
+	char names[TRANSPORTS_MOST][64])
+{
+	void (*print)(ucp_context_h context, FILE *stream);
+	void *symbol = dlsym(ucx->call.library, "ucp_context_print_info");
+	FILE *file = tmpfile();
+	char line[256];
+	size_t n = 0;
+
+	assert_non_null(symbol);
+	assert_non_null(file);
+	memcpy(&print, &symbol, sizeof print);
+	print(ucx->context, file);
+	rewind(file);
+	while (n < TRANSPORTS_MOST && fgets(line, sizeof line, file))
+		n += sscanf(line, "# resource %*d : md %*d dev %*d flags %*s "
+			"%63s", names[n]) == 1;
+	fclose(file);
+	return n;
+}
+
+/* Mappings of this process that stand for shared memory of UCX's own. */
+static size_t count_shared(void)
+{
+	FILE *file = fopen("/proc/self/maps", "re");
+	char line[512];
+	size_t n = 0;
+
+	assert_non_null(file);
+	while (fgets(line, sizeof line, file))
+		n += strstr(line, "/ucx_shm_") || strstr(line, "/SYSV");
+	fclose(file);
+	return n;
+}
+
+/* UCX_TLS as it is, or else; NULL: not set. */
+static struct tauti_ucx *open_with(const char *transports)
+{
+	struct tauti_ucx *ucx = NULL;
+
+	if (transports)
+		setenv("UCX_TLS", transports, 1);
+	else
+		unsetenv("UCX_TLS");
+	assert_int_equal(tauti_ucx_open(2, false, &ucx, NULL), TAUT_OK);
+	return ucx;
+}
+
+static bool is_shared(const char *name)
+{
+	return !strncmp(name, "posix/", 6) || !strncmp(name, "sysv/", 5);
+}
+
+/* Every other transport stays: RDMA, those of GPUs. */
+static void test_transports(void **state)
+{
+	static char all[TRANSPORTS_MOST][64], own[TRANSPORTS_MOST][64];
+	const char *told = getenv("UCX_TLS");
+	char *before = told ? strdup(told) : NULL;
+	struct tauti_ucx *ucx = open_with("all");
+	size_t n_all = list_transports(ucx, all), n_own, left = 0;
+
+	(void)state;
+	assert_true(count_shared() > 0); /* what the user asked for */
+	tauti_ucx_destroy(ucx);
+	ucx = open_with(NULL);
+	assert_int_equal(count_shared(), 0);
+	n_own = list_transports(ucx, own);
+	tauti_ucx_destroy(ucx);
+	for (size_t i = 0; i < n_all; i++)
+		if (!is_shared(all[i])) {
+			assert_true(left < n_own);
+			assert_string_equal(own[left++], all[i]);
+		}
+	assert_true(n_all > left);
+	assert_int_equal(left, n_own);
+	if (before)
+		setenv("UCX_TLS", before, 1);
+	free(before);
+}
+
 /* --- the library ------------------------------------------------------------------------*/
 
 static void test_no_library(void **state)
@@ -502,6 +589,7 @@ int main(void)
 		cmocka_unit_test(test_arrived),
 		cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_asks_first),
+		cmocka_unit_test(test_transports),
 	};
 
 	ranks_ucx_in_sanitizer();

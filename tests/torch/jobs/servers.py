@@ -9,6 +9,7 @@ What is set is for the program before it. Its name in the line is NAME:MORE."""
 import json
 import os
 import sys
+import time
 
 import taut.torch
 import torch
@@ -86,6 +87,19 @@ def asynchronous():
 def no_optimizer():
     net = Net()
     return {"error": error_of(lambda: _as_runtime(lambda: taut.torch.ServerOptimizer(net.parameters())))}
+
+
+@program
+def unlike():
+    """Rank 1 is told something else. What each hears, and whether that took long."""
+    if dist.get_rank():
+        os.environ.update(json.loads(os.environ["TAUT_TEST_UNLIKE"]))
+    begun = time.monotonic()
+    try:
+        taut.torch.ServerOptimizer(torch.nn.Linear(4, 4).parameters())
+    except (OSError, ValueError) as why:
+        return {"error": "%s: %s" % (type(why).__name__, why), "seconds": time.monotonic() - begun}
+    return {"error": None}
 
 
 def _as_runtime(call):
