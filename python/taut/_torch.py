@@ -225,6 +225,7 @@ class Adapter(_adapter.Adapter):
         self.discards = discard
         if discard:
             self.shapes = None
+        self.finish_device()
         self.start_profiler()
         self.modules.begin()
         self.loader.begin(self.job, discard)
@@ -237,6 +238,13 @@ class Adapter(_adapter.Adapter):
     def steps_to_come(self):
         job = self.job
         return job.end_step - job.first if job.end_step else UNKNOWN_STEPS
+
+    @staticmethod
+    def finish_device():
+        """What a device still does of steps before is not recorded; the first step
+        would wait for it, and nothing would say for what."""
+        if torch.cuda.is_initialized():
+            torch.cuda.synchronize()
 
     def start_profiler(self):
         """Shapes are dear. All steps of most jobs have the same ones, so those

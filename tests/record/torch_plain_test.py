@@ -195,6 +195,16 @@ class PlainTest(Case):
         self.assertGreaterEqual(told["unrecorded_issue"], low)
         self.assertLessEqual(told["unrecorded_issue"], high)
 
+    def test_a_device_has_nothing_left_when_recording_begins(self):
+        """Work of the steps before would be waited for in the first one, unseen."""
+        before = """
+        torch.cuda.is_initialized = lambda: True
+        torch.cuda.synchronize = lambda: print("waited before step", step + 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        """
+        told = self.loop(textwrap.dedent(before), "optimizer.step()")
+        self.assertIn("waited before step 3\n", told)
+
     def test_workers_that_begin_in_the_window(self):
         """Each epoch has a worker of its own, forked while we record."""
         out = self.script(
