@@ -98,8 +98,11 @@ class Cluster:
         for tool in ("ip", "tc", "unshare", "taskset"):
             if not shutil.which(tool):
                 raise Unavailable(f"needs {tool} (packages iproute2 and util-linux)")
-        clean()
         self.cores = [core if isinstance(core, tuple) else (core,) for core in cores]
+        most = max(core for host in self.cores for core in host)
+        if most >= os.cpu_count():
+            raise Unavailable(f"needs core {most}; this machine has 0 to {os.cpu_count() - 1}")
+        clean()
         self.name = f"{PREFIX}-{os.getpid()}"
         self.made = []
         self.groups = os.path.isfile(os.path.join(CGROUPS, "cpu.cfs_quota_us"))

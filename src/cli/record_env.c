@@ -57,10 +57,6 @@ taut_status record_set_environment(const struct record_plan *plan,
 		status = env_set(&s, "TAUT_RECORD_MEMORY", "1");
 	if (!status && *files->record)
 		status = env_set(&s, "TAUT_RECORD_LIB", files->record);
-	if (!status && !*files->inject)
-		status = env_tell(&s, "Taut's Python files do not lie where they "
-			"were installed beside it: processes of PyTorch, "
-			"TensorFlow and MXNet are not recorded");
 	if (!status)
 		status = env_prepend_path(&s, "PYTHONPATH", files->inject, ":");
 	if (!status && !plan->no_mpi)
@@ -70,5 +66,9 @@ taut_status record_set_environment(const struct record_plan *plan,
 	if (!status)
 		status = env_set_open_mpi(&s, handed_on,
 			sizeof handed_on / sizeof handed_on[0]);
+	if (!status && !*files->inject)
+		status = env_tell(&s, "Taut's Python files do not lie where they "
+			"were installed beside it: processes of PyTorch, "
+			"TensorFlow and MXNet are not recorded");
 	return status;
 }

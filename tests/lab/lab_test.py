@@ -51,13 +51,18 @@ class LinkTest(unittest.TestCase):
 
     def test_trunk_is_shared(self):
         lab = load_lab()
-        with cluster.Cluster([0, 1, 2, 3], 800, trunk_mbit=200, first_side=2) as net:
+        cores = [core % os.cpu_count() for core in range(4)]
+        with cluster.Cluster(cores, 800, trunk_mbit=200, first_side=2) as net:
             # Long enough that the two, which do not begin at once, overlap.
             got = lab.transfer(net, [(0, 2), (1, 3)], 25_000_000)
             self.assertLess(min(got), 150)
             self.assertLess(max(got), 200)
             (beside,) = lab.transfer(net, [(0, 1)], 20_000_000)
             self.assertGreater(beside, 400)
+
+    def test_a_core_that_is_not_there_is_named(self):
+        with self.assertRaisesRegex(cluster.Unavailable, "needs core [0-9]+; this machine has 0 to"):
+            cluster.Cluster([0, os.cpu_count()])
 
     def test_killed_lab_leaves_nothing_for_long(self):
         words = "import cluster, os, signal; net = cluster.Cluster([0]);"
