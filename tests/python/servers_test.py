@@ -230,6 +230,7 @@ class Servers(unittest.TestCase):
         whys, _ = self.joins(found, lambda: make(0), lambda: make(1), leave=_server.Worker.leave)
         return whys, time.monotonic() - begun
 
+    @unittest.skipUnless(os.environ.get("TAUT_LIB"), "a library with a sanitizer")
     def test_is_killed_before_it_is_joined(self):
         """After it has said that it is ready. All ranks hear the same, at once."""
         self.use(os.environ["TAUT"])
@@ -242,6 +243,7 @@ class Servers(unittest.TestCase):
                 self.assertRegex(str(why), text % server)
             self.assertLess(seconds, 5)
 
+    @unittest.skipUnless(os.environ.get("TAUT_LIB"), "a library with a sanitizer")
     def test_is_killed_while_it_is_joined(self):
         """At any moment of it."""
         self.use(os.environ["TAUT"])
