@@ -31,11 +31,15 @@ static const struct built_in {
 	{ TAUT_ALLREDUCE, ALONE, 1, 4, 0, TAUT_WAY_FLAT, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 5, TAUT_NONE, 0, TAUT_WAY_DOUBLING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 8 << 10, TAUT_WAY_HALVING, 0, 1 },
+	/* of two ranks each takes all of the other's in one step; halves would take two,
+	 * and are as many bytes */
+	{ TAUT_ALLREDUCE, ALONE, 2, 2, 0, TAUT_WAY_FLAT, 0, 1 },
 	/* where ranks are no power of two, halving sends up to twice as much */
 	{ TAUT_ALLREDUCE, ALONE, 3, 3, 8 << 10, TAUT_WAY_DIRECT, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 5, 7, 128 << 10, TAUT_WAY_RING, 0, 1 },
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 1 << 20, TAUT_WAY_RING,
 		2 << 20, 2 },
+	{ TAUT_ALLREDUCE, ALONE, 2, 2, 1 << 20, TAUT_WAY_FLAT, 1 << 20, 2 },
 	/* of few ranks the fewest steps: each is a wait for the slowest. Passes fill the
 	 * link meanwhile; smaller ones cost more than they fill */
 	{ TAUT_ALLREDUCE, ALONE, 4, 4, 512 << 10, TAUT_WAY_DIRECT, 0, 1 },
