@@ -2,13 +2,15 @@
 #include <pthread.h>
 #include <unistd.h>
 
+#include "base/now.h"
 #include "record/nccl/abi.h"
 #include "record/nccl/plugin.h"
 
-enum {
-	SHARDS = 16, /* a power of two */
-	PATIENCE = 2000,
-};
+enum { SHARDS = 16 }; /* a power of two */
+
+/* On a host with more to do than cores a thread may not run for longer than one would
+ * think, and what it is inside of is the log's end. */
+#define PATIENCE_NS INT64_C(3000000000)
 
 struct shard { /* a line of the cache each */
 	_Alignas(64) _Atomic uint32_t inside;
@@ -67,11 +69,12 @@ static bool is_quiet(void)
 void tauti_plugin_end(void)
 {
 	struct tauti_nccl_recorder *r;
+	int64_t until_ns = tauti_now_ns() + PATIENCE_NS;
 
 	pthread_mutex_lock(&plugin.lock);
 	r = atomic_exchange(&plugin.recorder, NULL);
 	plugin.failed = false;
-	for (int i = 0; r && !is_quiet() && i < PATIENCE; i++)
+	while (r && !is_quiet() && tauti_now_ns() < until_ns)
 		usleep(100);
 	/* A child has the parent's, whose other threads are not there. */
 	if (r && r->pid == getpid() && is_quiet())

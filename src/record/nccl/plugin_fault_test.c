@@ -527,6 +527,39 @@ static void ends_do_not_wait_for_callbacks(void **state)
 		pthread_join(threads[i], NULL);
 }
 
+/* A host with more to do than cores leaves a thread inside of a callback for a while. */
+static _Atomic int is_inside;
+
+static void *dwell(void *context)
+{
+	(void)context;
+	if (tauti_plugin_enter()) {
+		atomic_store(&is_inside, 1);
+		usleep(700 * 1000);
+		tauti_plugin_leave();
+	}
+	return NULL;
+}
+
+static void the_end_waits_for_who_is_inside(void **state)
+{
+	struct read_log log;
+	pthread_t thread;
+	struct host h;
+
+	(void)state;
+	init(&h, 6);
+	host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
+	atomic_store(&is_inside, 0);
+	assert_int_equal(pthread_create(&thread, NULL, dwell, NULL), 0);
+	while (!atomic_load(&is_inside))
+		sched_yield();
+	log = finish();
+	assert_int_equal(read_log_count(&log, TAUTI_LOG_COMM), 1);
+	read_log_close(&log);
+	pthread_join(thread, NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -546,6 +579,7 @@ int main(void)
 		TEST(threads_do_not_disturb_each_other),
 		TEST(looking_loses_nothing),
 		TEST(ends_do_not_wait_for_callbacks),
+		TEST(the_end_waits_for_who_is_inside),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
