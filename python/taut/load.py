@@ -1,0 +1,404 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Batches of prepared samples, made by threads of C while the job computes.
+
+    from taut.load import Image, Loader
+
+    loader = Loader("/data/train", batch_size=64, shuffle=True,
+                    transform=Image(224, flip=0.5))
+    for epoch in range(90):
+        for data, labels in loader:        # torch tensors; numpy's without torch
+            ...
+    torch.save({"loader": loader.state_dict(), ...})
+
+data is a folder with a folder a class, shards of tar (WebDataset's), a list of files, or
+an index of any of these (Set.write). In a job of torch.distributed, or of torchrun, ranks
+share it out by themselves. A thin skin of libtaut (taut/load.h has every rule): what comes
+depends on data, transform, seed, epoch, batch and ranks alone; an item is in one batch of
+an epoch, also when the job stops and goes on with other ranks.
+
+A batch is memory of the loader, lent without a copy: it is used again when the last
+tensor over it is gone. Who keeps many gets copies.
+"""
+
+import ctypes
+import math
+import os
+import sys
+import time
+
+from . import _lib, _load
+
+__all__ = ["Image", "Loader", "Set"]
+
+_WAIT_NS = 500_000_000  # then Python may handle a signal
+
+
+class Set:
+    """The items of a data set. paths: one, or several archives; extensions: "jpg png",
+    or None for the usual ones."""
+
+    def __init__(self, paths, extensions=None, empty_classes=False, threads=0):
+        self._arena, self._set = _load.open_set(paths, extensions, empty_classes, threads)
+
+    def __del__(self):
+        arena, self._arena = getattr(self, "_arena", None), None
+        if arena:
+            _load.library().taut_arena_destroy(arena)
+
+    def __len__(self):
+        return _load.library().taut_set_count(self._set)
+
+    @property
+    def source(self):
+        """"tree", "tar", "lines" or "index"."""
+        return _load.library().taut_set_source(self._set).decode()
+
+    @property
+    def bytes(self):
+        """Of all items together."""
+        return _load.library().taut_set_bytes(self._set)
+
+    @property
+    def classes(self):
+        """Names of the labels; empty where there are none."""
+        lib = _load.library()
+        n = lib.taut_set_classes(self._set)
+        return [os.fsdecode(lib.taut_set_class(self._set, i)) for i in range(n)]
+
+    def key(self, item):
+        """What the item is called."""
+        self._check_item(item)
+        return _load.key_of(self._set, item)
+
+    def label(self, item):
+        """-1: none."""
+        self._check_item(item)
+        return _load.library().taut_set_at(self._set, item).label
+
+    def find(self, key):
+        """The item of that name; None: there is none."""
+        item = _load.library().taut_set_find(self._set, os.fsencode(key))
+        return None if item == _load.NONE else item
+
+    def check(self, threads=0):
+        """OSError or ValueError: a file is gone, or has another size."""
+        _load.call("taut_set_check", self._set, threads)
+
+    def write(self, path):
+        """An index, which opens without looking at the files."""
+        _load.call("taut_set_write", self._set, os.fsencode(path))
+
+    def _check_item(self, item):
+        if not 0 <= item < len(self):
+            raise IndexError(item)
+
+
+def _pair(value):
+    return tuple(value) if isinstance(value, (tuple, list)) else (value, value)
+
+
+class Image:
+    """What is done to an image (taut/prepare.h). size: a side, or (height, width).
+
+    crop: "random" (torchvision's RandomResizedCrop, of scale and ratio), "centre" (of the
+    image resized to short_side), "stretch" or "none". flip: probability. type: "uint8",
+    "float32", "float16", "bfloat16"; all but the first are (x / 255 - mean) / std."""
+
+    def __init__(
+        self,
+        size=224,
+        crop="random",
+        flip=0.0,
+        scale=(0.08, 1.0),
+        ratio=(3 / 4, 4 / 3),
+        short_side=0,
+        filter="bilinear",
+        brightness=0.0,
+        contrast=0.0,
+        saturation=0.0,
+        hue=0.0,
+        type="uint8",
+        layout="CHW",
+        mean=(0.0, 0.0, 0.0),
+        std=(1.0, 1.0, 1.0),
+        format=None,
+        raw_size=(0, 0),
+        scale_in_decoder=False,
+        orient=False,
+        strict=False,
+        most_pixels=0,
+    ):
+        height, width = _pair(size)
+        self._options = _load.PrepareOptions(
+            format=format.encode() if format else None,
+            raw_height=_pair(raw_size)[0],
+            raw_width=_pair(raw_size)[1],
+            height=height,
+            width=width,
+            crop=_load.index_of(crop, _load.CROPS, "crop"),
+            filter=_load.index_of(filter, _load.FILTERS, "filter"),
+            least_area=scale[0],
+            most_area=scale[1],
+            least_ratio=ratio[0],
+            most_ratio=ratio[1],
+            short_side=short_side,
+            flip=flip,
+            brightness=brightness,
+            contrast=contrast,
+            saturation=saturation,
+            hue=hue,
+            type=_load.index_of(type, _load.TYPES, "type"),
+            layout=_load.index_of(layout, _load.LAYOUTS, "layout"),
+            mean=tuple(mean),
+            deviation=tuple(std),
+            scale_in_decoder=scale_in_decoder,
+            orient=orient,
+            strict=strict,
+            most_pixels=most_pixels,
+        )
+
+
+def _job():
+    """(ranks, rank) of the job that this process is of."""
+    distributed = sys.modules.get("torch.distributed")
+    if distributed and distributed.is_available() and distributed.is_initialized():
+        return distributed.get_world_size(), distributed.get_rank()
+    return int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
+
+
+def _array_module(name):
+    """("torch", module) or ("numpy", module)."""
+    if name not in (None, "torch", "numpy"):
+        raise ValueError("arrays %r: torch, or numpy" % name)
+    if name != "numpy":
+        try:
+            import torch
+
+            return "torch", torch
+        except ImportError:
+            if name == "torch":
+                raise
+    import numpy
+
+    return "numpy", numpy
+
+
+class Loader:
+    """An iterable over the batches of an epoch; the next `for` gives the next epoch, also
+    after one that was left in its middle.
+
+    data: a path, paths, or a Set. num_workers: threads that decode; 0: one for each core
+    this process may use. prefetch_factor: batches that are made ahead. cache_bytes: raw
+    items kept in memory that all processes of the host share, the same number in each.
+    tail: "keep" (as drop_last=False: every item once), "drop" (drop_last=True) or "pad" (to
+    equal batches for all ranks, as DistributedSampler). max_skipped: broken items that are
+    left out before one is an error; None: all. timeout: seconds for a batch; 0: none. items:
+    batches have a third part, the numbers of their items. arrays: "torch" or "numpy"."""
+
+    def __init__(
+        self,
+        data,
+        batch_size=32,
+        shuffle=False,
+        seed=0,
+        num_replicas=None,
+        rank=None,
+        transform=None,
+        num_workers=0,
+        prefetch_factor=2,
+        cache_bytes=0,
+        cache_name=0,
+        drop_last=False,
+        tail=None,
+        max_skipped=0,
+        timeout=0,
+        store=None,
+        slow_bytes_s=0,
+        slow_ns=0,
+        direct=False,
+        cold=False,
+        num_reads=0,
+        read_bytes=0,
+        items=False,
+        arrays=None,
+    ):
+        self._load = None
+        self.set = data if isinstance(data, Set) else Set(data)
+        self.batch_size, self._items, self._timeout = batch_size, items, timeout
+        self._arrays, self._module = _array_module(arrays)
+        ranks, this = _job() if num_replicas is None else (num_replicas, rank or 0)
+        tail = tail or ("drop" if drop_last else "keep")
+        self._transform = transform or Image()
+        self._options = _load.LoadOptions(
+            size=ctypes.sizeof(_load.LoadOptions),
+            prepare=ctypes.pointer(self._transform._options),
+            batch=batch_size,
+            n_ranks=ranks,
+            rank=this if rank is None else rank,
+            seed=seed,
+            shuffle=shuffle,
+            tail=_load.index_of(tail, _load.TAILS, "tail"),
+            max_skipped=_load.NONE if max_skipped is None else max_skipped,
+            n_workers=num_workers,
+            depth=prefetch_factor + 2,  # one that the job has, and one to come
+            n_reads=num_reads,
+            read_bytes=read_bytes,
+            cache_bytes=cache_bytes,
+            cache_name=cache_name,
+            store=store.encode() if store else None,
+            slow_bytes_s=slow_bytes_s,
+            slow_ns=slow_ns,
+            direct=direct,
+            cold=cold,
+        )
+        self._is_resumed = False
+        self._open()
+
+    def _open(self):
+        self.close()
+        load = ctypes.c_void_p()
+        _load.call(
+            "taut_load_create", self.set._set, ctypes.byref(self._options), ctypes.byref(load)
+        )
+        self._load = load
+        self._shape = _load.Shape()
+        _load.library().taut_load_shape(load, ctypes.byref(self._shape))
+
+    def close(self):
+        """Ends its threads. Batches that are held stay."""
+        load, self._load = getattr(self, "_load", None), None
+        if load:
+            _load.library().taut_load_destroy(load)
+
+    __del__ = close
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def __len__(self):
+        """Batches of this rank in a whole epoch."""
+        return _load.library().taut_load_batches(self._opened())
+
+    def _opened(self):
+        if not self._load:
+            raise ValueError("the loader is closed")
+        return self._load
+
+    # --- batches --------------------------------------------------------------------
+
+    def __iter__(self):
+        self._begin()
+        while True:
+            batch = self._next()
+            if not batch:
+                return
+            try:
+                parts = self._parts(batch)
+            finally:
+                _load.library().taut_batch_release(batch)
+            del batch
+            yield parts
+            del parts  # a batch that nobody keeps is given back before the next
+
+    def _begin(self):
+        if self._is_resumed:
+            self._is_resumed = False
+            return
+        at = self._state()
+        epoch = at.epoch + 1 if at.position else at.epoch
+        _load.call("taut_load_seek", self._opened(), epoch)
+
+    def _next(self):
+        batch = _load._batch()
+        where, passes = ctypes.byref(batch), (_lib.EAGAIN,)
+        until = time.monotonic() + self._timeout if self._timeout else math.inf
+        wait_ns = _WAIT_NS
+        while True:
+            left_s = until - time.monotonic()
+            if left_s < 1e-9 * wait_ns:
+                wait_ns = max(0, int(left_s * 1e9))
+            if not _load.call("taut_load_next", self._opened(), wait_ns, where, passes=passes):
+                return batch
+            if left_s <= 0:
+                raise TimeoutError("no batch within %g s" % self._timeout)
+
+    def _parts(self, batch):
+        parts = [self._array(batch, labels) for labels in (False, True)]
+        if self._items:
+            is_ = batch.contents
+            parts.append(is_.items[: is_.count])
+        return tuple(parts)
+
+    def _array(self, batch, labels):
+        is_last = batch.contents.n_held + 1 >= self._options.depth
+        if self._arrays == "torch":
+            from_dlpack = self._module.utils.dlpack.from_dlpack
+            array = _load.to_torch(batch, labels, from_dlpack)
+            return array.clone() if is_last else array
+        array = _load.to_numpy(batch, labels, self._shape, self._module)
+        return array.copy() if is_last else array
+
+    # --- where it is ----------------------------------------------------------------
+
+    def set_epoch(self, epoch):
+        """The beginning of that epoch is next."""
+        self._is_resumed = False
+        _load.call("taut_load_seek", self._opened(), epoch)
+
+    def _state(self):
+        state = _load.State()
+        _load.call("taut_load_state", self._opened(), ctypes.byref(state))
+        return state
+
+    def state_dict(self):
+        """Integers: of all ranks together, as if each had taken as many batches as this
+        one. What was made ahead does not count."""
+        state = self._state()
+        return {name: getattr(state, name) for name, _ in state._fields_}
+
+    def load_state_dict(self, state):
+        """Goes on from there, also with other ranks or batches. ValueError: it is of
+        another set."""
+        if state["seed"] != self._options.seed:
+            self._options.seed = state["seed"]
+            self._open()
+        _load.call(
+            "taut_load_resume", self._opened(), ctypes.byref(_load.State(**state))
+        )
+        self._is_resumed = True
+
+    # --- how it goes ----------------------------------------------------------------
+
+    def counts(self):
+        """taut_load_counts: what was taken and read, and where time went."""
+        counts = _load.Counts()
+        _load.library().taut_load_counts(self._opened(), ctypes.byref(counts))
+        return {name: getattr(counts, name) for name, _ in counts._fields_}
+
+    def skipped(self):
+        """(item, why) of the last that were left out, of 1,024 at most."""
+        n = self.counts()["skipped"]
+        found = []
+        for i in range(max(0, n - 1024), n):
+            item, why = ctypes.c_uint64(), _lib.Error()
+            if _load.library().taut_load_skipped(
+                self._opened(), i, ctypes.byref(item), ctypes.byref(why)
+            ):
+                found.append((item.value, why.message.decode("utf-8", "replace")))
+        return found
+
+    @property
+    def store(self):
+        """(name, why it is not the one that was asked for)"""
+        note = ctypes.c_char_p()
+        name = _load.library().taut_load_store(self._opened(), ctypes.byref(note))
+        return name.decode(), note.value.decode("utf-8", "replace")
+
+    def memory(self):
+        """(address, bytes) of all batches, for who registers them with a device."""
+        n = ctypes.c_size_t()
+        address = _load.library().taut_load_memory(self._opened(), ctypes.byref(n))
+        return address, n.value

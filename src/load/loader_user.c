@@ -1,0 +1,294 @@
+/* loader_user.c - what the job calls: batches, where it is, how it goes. */
+#include "load/loader.h"
+
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+
+#include "base/now.h"
+
+/* --- batches -----------------------------------------------------------------------------*/
+/* until_ns: of the monotonic clock; INT64_MAX: none. TAUT_EAGAIN: it is over. */
+static taut_status wait_for_news(struct taut_load *load, int64_t until_ns)
+{
+	struct timespec until = { until_ns / 1000000000, until_ns % 1000000000 };
+	int64_t now_ns = tauti_now_ns(), from_ns = now_ns;
+	int code;
+
+	if (now_ns >= until_ns)
+		return TAUT_EAGAIN;
+	tauti_load_mark(load, now_ns);
+	load->is_waiting = true;
+	if (until_ns == INT64_MAX)
+		code = pthread_cond_wait(&load->news, &load->lock);
+	else
+		code = pthread_cond_timedwait(&load->news, &load->lock, &until);
+	now_ns = tauti_now_ns();
+	tauti_load_mark(load, now_ns);
+	load->is_waiting = false;
+	load->counts.waited_ns += now_ns - from_ns;
+	return code == ETIMEDOUT && !load->n_ready ? TAUT_EAGAIN : TAUT_OK;
+}
+
+static taut_status wait_ready(
+	struct taut_load *load, int64_t until_ns, struct taut_error *reterr)
+{
+	while (!load->n_ready) {
+		if (load->has_failed) {
+			if (reterr)
+				*reterr = load->failure;
+			return load->failure.code;
+		}
+		if (load->n_held == load->options.depth && until_ns == INT64_MAX)
+			return taut_error_set(reterr, TAUT_EINVAL, -1,
+				"loader: all %u batches are held: none can come "
+				"before one is released", load->options.depth);
+		if (wait_for_news(load, until_ns) != TAUT_OK)
+			return taut_error_set(reterr, TAUT_EAGAIN, -1,
+				"loader: no batch within the time");
+	}
+	return TAUT_OK;
+}
+
+static struct taut_batch *take(struct taut_load *load)
+{
+	const struct tauti_supply_batch *told = &load->ready[load->first_ready];
+	struct tauti_load_slot *slot = &load->slots[told->slot];
+	taut_status status = tauti_supply_took(load->supply, NULL, NULL);
+
+	assert(status == TAUT_OK);
+	(void)status;
+	load->first_ready = (load->first_ready + 1) % load->options.depth;
+	load->n_ready--;
+	load->is_epoch_over = told->last;
+	load->counts.batches++;
+	load->counts.samples += slot->batch.count;
+	slot->batch.n_held = ++load->n_held;
+	atomic_store_explicit(&slot->holders, 1, memory_order_relaxed);
+	atomic_fetch_add_explicit(&load->holders, 1, memory_order_relaxed);
+	return &slot->batch;
+}
+
+static int64_t deadline_ns(int64_t timeout_ns)
+{
+	int64_t now_ns;
+
+	if (timeout_ns < 0)
+		return INT64_MAX;
+	now_ns = tauti_now_ns();
+	return timeout_ns < INT64_MAX - now_ns ? now_ns + timeout_ns : INT64_MAX - 1;
+}
+
+taut_status taut_load_next(struct taut_load *load, int64_t timeout_ns,
+	struct taut_batch **ret_batch, struct taut_error *reterr)
+{
+	taut_status status = tauti_load_refuse_copy(load, reterr);
+
+	if (status != TAUT_OK)
+		return status;
+	pthread_mutex_lock(&load->lock);
+	if (load->is_epoch_over) {
+		load->is_epoch_over = false;
+		*ret_batch = NULL;
+	} else {
+		status = wait_ready(load, deadline_ns(timeout_ns), reterr);
+		if (status == TAUT_OK)
+			*ret_batch = take(load);
+		tauti_load_settle(load);
+	}
+	pthread_mutex_unlock(&load->lock);
+	return status;
+}
+
+void taut_batch_hold(struct taut_batch *batch)
+{
+	struct tauti_load_slot *slot = (struct tauti_load_slot *)batch;
+
+	atomic_fetch_add_explicit(&slot->holders, 1, memory_order_relaxed);
+}
+
+static void give_back(struct taut_load *load, uint32_t slot)
+{
+	taut_status status;
+
+	pthread_mutex_lock(&load->lock);
+	load->n_held--;
+	if (!load->is_closed) {
+		status = tauti_supply_release(load->supply, slot, NULL);
+		assert(status == TAUT_OK);
+		(void)status;
+		pthread_cond_broadcast(&load->news);
+		tauti_load_settle(load);
+	}
+	pthread_mutex_unlock(&load->lock);
+}
+
+void taut_batch_release(struct taut_batch *batch)
+{
+	struct tauti_load_slot *slot = (struct tauti_load_slot *)batch;
+	struct taut_load *load;
+
+	if (!batch || tauti_origin_is_copy(&slot->load->origin))
+		return;
+	load = slot->load;
+	if (atomic_fetch_sub_explicit(&slot->holders, 1, memory_order_acq_rel) != 1)
+		return;
+	give_back(load, (uint32_t)(slot - load->slots));
+	tauti_load_let_go(load);
+}
+
+/* --- where it is -------------------------------------------------------------------------*/
+taut_status taut_load_state(struct taut_load *load, struct taut_load_state *ret_state,
+	struct taut_error *reterr)
+{
+	struct taut_load_state state = { 0 };
+	taut_status status = tauti_load_refuse_copy(load, reterr);
+
+	if (status != TAUT_OK)
+		return status;
+	state.seed = load->options.seed;
+	state.n_items = load->share.n_items;
+	state.fingerprint = taut_set_fingerprint(load->set);
+	pthread_mutex_lock(&load->lock);
+	tauti_supply_state(load->supply, &state.epoch, &state.position);
+	pthread_mutex_unlock(&load->lock);
+	*ret_state = state;
+	return TAUT_OK;
+}
+
+/* Stopped; what is under way has ended. The lock is held. */
+static void pause_works(struct taut_load *load)
+{
+	tauti_supply_stop(load->supply);
+	load->is_pausing = true;
+	while (tauti_supply_under_way(load->supply) || load->is_beginning)
+		pthread_cond_wait(&load->calm, &load->lock);
+	load->is_pausing = false;
+}
+
+static taut_status go_to(struct taut_load *load, uint64_t epoch, uint64_t position,
+	struct taut_error *reterr)
+{
+	taut_status status;
+
+	pthread_mutex_lock(&load->lock);
+	pause_works(load);
+	status = tauti_supply_seek(load->supply, epoch, position, 0, reterr);
+	if (status == TAUT_OK) {
+		tauti_load_forget_tickets(load);
+		load->n_ready = 0;
+		load->n_batch_skipped = 0;
+		load->has_failed = false;
+		load->is_epoch_over = false;
+	}
+	tauti_supply_start(load->supply);
+	tauti_load_settle(load);
+	pthread_mutex_unlock(&load->lock);
+	return status;
+}
+
+taut_status taut_load_resume(struct taut_load *load,
+	const struct taut_load_state *state, struct taut_error *reterr)
+{
+	struct tauti_share rest = load->share;
+	taut_status status = tauti_load_refuse_copy(load, reterr);
+
+	if (status != TAUT_OK)
+		return status;
+	if (state->n_items != rest.n_items ||
+		state->fingerprint != taut_set_fingerprint(load->set))
+		return taut_error_set(reterr, TAUT_EMATCH, -1, "loader: the state is "
+			"of another set (%llu items, %llu here)",
+			(unsigned long long)state->n_items,
+			(unsigned long long)rest.n_items);
+	if (state->seed != load->options.seed)
+		return taut_error_set(reterr, TAUT_EMATCH, -1,
+			"loader: the state is of seed %llu, expected %llu",
+			(unsigned long long)state->seed,
+			(unsigned long long)load->options.seed);
+	rest.first_position = state->position;
+	status = tauti_share_check(&rest, reterr);
+	if (status != TAUT_OK)
+		return status;
+	if (tauti_share_batches(&rest))
+		return go_to(load, state->epoch, state->position, reterr);
+	/* Nothing is left of that epoch but its end. */
+	status = go_to(load, state->epoch + 1, 0, reterr);
+	if (status == TAUT_OK)
+		load->is_epoch_over = true;
+	return status;
+}
+
+static bool is_at_beginning(struct taut_load *load, uint64_t epoch)
+{
+	uint64_t at_epoch, position;
+	bool is;
+
+	pthread_mutex_lock(&load->lock);
+	tauti_supply_state(load->supply, &at_epoch, &position);
+	is = at_epoch == epoch && position == 0 && !load->has_failed;
+	if (is)
+		load->is_epoch_over = false;
+	pthread_mutex_unlock(&load->lock);
+	return is;
+}
+
+taut_status taut_load_seek(
+	struct taut_load *load, uint64_t epoch, struct taut_error *reterr)
+{
+	taut_status status = tauti_load_refuse_copy(load, reterr);
+
+	if (status != TAUT_OK || is_at_beginning(load, epoch))
+		return status;
+	return go_to(load, epoch, 0, reterr);
+}
+
+uint64_t taut_load_batches(const struct taut_load *load)
+{
+	return load->n_batches;
+}
+
+/* --- how it goes -------------------------------------------------------------------------*/
+void taut_load_counts(struct taut_load *load, struct taut_load_counts *ret_counts)
+{
+	struct tauti_supply_counts supply;
+
+	memset(ret_counts, 0, sizeof *ret_counts);
+	if (tauti_origin_is_copy(&load->origin))
+		return;
+	pthread_mutex_lock(&load->lock);
+	tauti_supply_counts(load->supply, &supply);
+	*ret_counts = load->counts;
+	pthread_mutex_unlock(&load->lock);
+	ret_counts->hits = supply.here;
+	ret_counts->n_workers = load->options.n_workers;
+}
+
+bool taut_load_skipped(struct taut_load *load, uint64_t n, uint64_t *ret_item,
+	struct taut_error *ret_why)
+{
+	bool is_known;
+
+	if (tauti_origin_is_copy(&load->origin))
+		return false;
+	pthread_mutex_lock(&load->lock);
+	is_known = load->skips && n < load->counts.skipped &&
+		load->counts.skipped - n <= TAUTI_LOAD_SKIPPED;
+	if (is_known) {
+		const struct tauti_load_skip *skip =
+			&load->skips[n % TAUTI_LOAD_SKIPPED];
+
+		*ret_item = skip->item;
+		if (ret_why)
+			*ret_why = skip->why;
+	}
+	pthread_mutex_unlock(&load->lock);
+	return is_known;
+}
+
+const char *taut_load_store(const struct taut_load *load, const char **ret_note)
+{
+	if (ret_note)
+		*ret_note = load->store.note;
+	return load->store.table->name;
+}

@@ -1,0 +1,188 @@
+/* loader_work.c - threads of a loader: those that prepare, and one that waits for what other
+ * processes bring into the cache. */
+#include "load/loader.h"
+
+#include <assert.h>
+#include <signal.h>
+#include <string.h>
+
+#include "base/now.h"
+
+/* An item that somebody else brings is looked for again after so long: the wait is for the
+ * first of them alone. */
+#define PATIENCE_NS (5 * INT64_C(1000000))
+
+void tauti_load_mark(struct taut_load *load, int64_t now_ns)
+{
+	if (now_ns <= load->marked_ns) /* it waited for the lock longer than another */
+		return;
+	if (load->is_waiting && !load->n_busy)
+		load->counts.fetch_ns += now_ns - load->marked_ns;
+	load->marked_ns = now_ns;
+}
+
+/* --- preparation -------------------------------------------------------------------------*/
+static taut_status prepare(struct tauti_load_worker *worker,
+	const struct tauti_load_ticket *t, struct taut_error *err)
+{
+	struct taut_load *load = worker->load;
+	const struct taut_batch *batch = &load->slots[t->slot].batch;
+	struct taut_set_item item = taut_set_at(load->set, t->item);
+
+	batch->labels[t->place] = item.label;
+	batch->items[t->place] = t->item;
+	tauti_load_name(load, t->item, worker->name, sizeof worker->name);
+	return tauti_prepare_image(worker->prepare, t->bytes, item.bytes, worker->name,
+		tauti_draw_begin(load->options.seed, t->epoch, t->item),
+		(char *)batch->data + t->place * batch->sample_bytes, err);
+}
+
+/* A ticket, or TAUT_NONE: the loader ends. The lock is held; the worker is busy then. */
+static uint32_t next_work(struct taut_load *load, int64_t *now_ns)
+{
+	uint32_t ticket;
+
+	while (load->first_work == TAUT_NONE && !load->is_closed) {
+		int64_t idle_from_ns = *now_ns;
+
+		pthread_cond_wait(&load->work, &load->lock);
+		*now_ns = tauti_now_ns();
+		load->counts.idle_ns += *now_ns - idle_from_ns;
+	}
+	if (load->is_closed)
+		return TAUT_NONE;
+	ticket = load->first_work;
+	load->first_work = load->tickets[ticket].next;
+	tauti_load_mark(load, *now_ns);
+	load->n_busy++;
+	return ticket;
+}
+
+static void tell(struct taut_load *load, uint32_t ticket, taut_status status,
+	const struct taut_error *why)
+{
+	if (status != TAUT_OK)
+		tauti_load_blame(load, ticket, why);
+	if (load->is_closed)
+		return;
+	status = tauti_supply_prepared(load->supply, ticket, status, NULL);
+	assert(status == TAUT_OK);
+	(void)status;
+}
+
+static void *run_worker(void *context)
+{
+	struct tauti_load_worker *worker = context;
+	struct taut_load *load = worker->load;
+	int64_t now_ns = tauti_now_ns(), begun_ns;
+	uint32_t ticket;
+
+	pthread_mutex_lock(&load->lock);
+	while ((ticket = next_work(load, &now_ns)) != TAUT_NONE) {
+		struct tauti_load_ticket *t = &load->tickets[ticket];
+		struct taut_error why = { .offset = -1 };
+		taut_status status;
+
+		pthread_mutex_unlock(&load->lock);
+		begun_ns = now_ns;
+		status = prepare(worker, t, &why);
+		tauti_rooms_give(load->rooms, t->room);
+		t->room = NULL;
+		now_ns = tauti_now_ns();
+		pthread_mutex_lock(&load->lock);
+		load->counts.prepare_ns += now_ns - begun_ns;
+		tauti_load_mark(load, now_ns);
+		load->n_busy--;
+		tell(load, ticket, status, &why);
+		tauti_load_settle(load);
+	}
+	pthread_mutex_unlock(&load->lock);
+	return NULL;
+}
+
+/* --- what others bring -------------------------------------------------------------------*/
+static void note_awaited(void *context, uint64_t item)
+{
+	struct taut_load *load = context;
+
+	load->awaited[load->n_awaited++] = item;
+}
+
+static void look_again(struct taut_load *load)
+{
+	for (uint32_t i = 0; i < load->n_awaited; i++)
+		tauti_supply_again(load->supply, load->awaited[i]);
+}
+
+static void list_awaited(struct taut_load *load)
+{
+	load->n_awaited = 0;
+	tauti_supply_awaited(load->supply, note_awaited, load);
+}
+
+static void *run_watcher(void *context)
+{
+	struct taut_load *load = context;
+
+	pthread_mutex_lock(&load->lock);
+	while (!load->is_closed) {
+		list_awaited(load);
+		if (load->n_awaited == 0) {
+			pthread_cond_wait(&load->watch, &load->lock);
+			continue;
+		}
+		pthread_mutex_unlock(&load->lock);
+		/* Whatever it says, it is time to look. */
+		(void)tauti_cache_wait(load->cache, (uint32_t)load->awaited[0],
+			PATIENCE_NS);
+		pthread_mutex_lock(&load->lock);
+		if (load->is_closed)
+			break;
+		look_again(load);
+		tauti_load_settle(load);
+	}
+	pthread_mutex_unlock(&load->lock);
+	return NULL;
+}
+
+/* --- life --------------------------------------------------------------------------------*/
+static int start_all(struct taut_load *load)
+{
+	int code = 0;
+
+	for (uint32_t i = 0; i < load->options.n_workers && !code; i++) {
+		code = pthread_create(&load->workers[i].thread, NULL, run_worker,
+			&load->workers[i]);
+		load->n_started += !code;
+	}
+	if (!code && load->cache) {
+		code = pthread_create(&load->watcher, NULL, run_watcher, load);
+		load->has_watcher = !code;
+	}
+	return code;
+}
+
+taut_status tauti_load_start_threads(struct taut_load *load, struct taut_error *reterr)
+{
+	sigset_t all, before;
+	int code;
+
+	/* Signals are for the threads of the program that this library is in. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	code = start_all(load);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return code ? taut_error_set(reterr, TAUT_EIO, -1,
+		"loader: no thread for %u workers: %s", load->options.n_workers,
+		strerror(code)) : TAUT_OK;
+}
+
+void tauti_load_join_threads(struct taut_load *load)
+{
+	for (uint32_t i = 0; i < load->n_started; i++)
+		pthread_join(load->workers[i].thread, NULL);
+	if (load->has_watcher)
+		pthread_join(load->watcher, NULL);
+	load->n_started = 0;
+	load->has_watcher = false;
+}
