@@ -34,8 +34,8 @@ static taut_status no_memory(struct taut_error *err)
 
 /* --- points -------------------------------------------------------------------------*/
 
-/* Those that differ in bytes or in messages; two ranks have a message each way
- * whatever the way is, and whole or in halves. */
+/* Those that differ in bytes or in messages: of two ranks a message goes each way, whole
+ * (flat) or in two halves, one after the other (all else). */
 static void choose_ways(struct taut_settings *s)
 {
 	const struct taut_settings_options *o = &s->options;
@@ -44,7 +44,7 @@ static void choose_ways(struct taut_settings *s)
 	if (o->ordered || o->n_ranks < 2)
 		return;
 	s->ways[s->n_ways++] = TAUT_WAY_RING;
-	s->ways[s->n_ways++] = TAUT_WAY_DIRECT;
+	s->ways[s->n_ways++] = o->n_ranks > 2 ? TAUT_WAY_DIRECT : TAUT_WAY_FLAT;
 	if (o->n_ranks > 2)
 		s->ways[s->n_ways++] = TAUT_WAY_HALVING;
 	if (o->n_hosts > 1 && o->n_hosts < o->n_ranks)
