@@ -1,11 +1,13 @@
 /* decode_rate.c - images a second on one thread: libjpeg alone, and all of preparing.
  *
- *     decode_rate [IMAGES [TURNS]]    default 64 31
+ *     decode_rate [IMAGES [TURNS [HEIGHT WIDTH]]]    default 64 31 375 500
  *
- * Made images of 500 x 375, quality 90, 4:2:0. All ways use the same crops, drawn anew for
- * each turn. Ways take turns, so that a machine that slows down slows all; medians of
- * turns. "of region" is a way's rate by that of libjpeg decoding the same regions and
- * nothing else: median of the quotients of each turn. */
+ * Made images, quality 90, 4:2:0. All ways use the same crops, drawn anew for each turn.
+ * libjpeg alone writes all rows to one place, that its registers' size does not divide,
+ * for it is faster there (src/load/image/jpeg.c says why). Ways take turns, so
+ * that a machine that slows down slows all; medians of turns. "of region" is a way's rate
+ * by that of libjpeg decoding the same regions and nothing else: median of the quotients
+ * of each turn. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -15,16 +17,17 @@
 #include "load/image/made.h"
 #include "load/prepare.h"
 
-enum { HEIGHT = 375, WIDTH = 500, MOST_TURNS = 1001 };
+enum { MOST_TURNS = 1001, MOST_SIDE = 8192 };
 
 struct job {
 	struct made *images, *pixels;
 	unsigned n;
+	uint32_t height, width;
 	uint64_t turn;
 	struct taut_prepare_options options;
 	struct jpeg_decompress_struct jpeg;
 	struct jpeg_error_mgr errors;
-	unsigned char *row;
+	unsigned char *rows, *row; /* the latter in the former */
 	unsigned char *slot;
 };
 
@@ -58,7 +61,7 @@ static void decode(struct job *job, const struct made *image,
 		if (down->from > 0)
 			jpeg_skip_scanlines(d, down->from);
 	}
-	while (d->output_scanline < (down ? down->from + down->size : HEIGHT))
+	while (d->output_scanline < (down ? down->from + down->size : job->height))
 		jpeg_read_scanlines(d, &job->row, 1);
 	jpeg_abort_decompress(d);
 }
@@ -80,7 +83,8 @@ static void run_region(struct job *job, struct tauti_prepare *p)
 		struct tauti_crop crop;
 
 		tauti_draw_unit(&draw); /* flip */
-		crop = tauti_crop_choose(&o, HEIGHT, WIDTH, &draw);
+		crop = tauti_crop_choose(
+			&o, job->height, job->width, &draw);
 		decode(job, &job->images[i], &crop.down, &crop.across);
 	}
 }
@@ -146,25 +150,26 @@ static void make(struct job *job)
 {
 	job->images = calloc(job->n, sizeof *job->images);
 	job->pixels = calloc(job->n, sizeof *job->pixels);
-	job->row = malloc(WIDTH * 3);
+	job->rows = aligned_alloc(64, ((size_t)job->width * 3 / 64 + 2) * 64);
 	job->slot = aligned_alloc(64, 224 * 224 * 12);
-	if (!job->images || !job->pixels || !job->row || !job->slot)
+	if (!job->images || !job->pixels || !job->rows || !job->slot)
 		exit(1);
+	job->row = job->rows + 8;
 	for (unsigned i = 0; i < job->n; i++) {
-		struct made_how how = { .height = HEIGHT, .width = WIDTH,
-			.seed = i };
+		struct made_how how = { .height = job->height,
+			.width = job->width, .seed = i };
 
 		job->images[i] = made_jpeg(&how);
 		job->pixels[i].bytes = made_pixels(&how, 3);
-		job->pixels[i].n = HEIGHT * WIDTH * 3;
+		job->pixels[i].n = (size_t)job->height * job->width * 3;
 	}
 	job->options.flip = 0.5;
 	job->jpeg.err = jpeg_std_error(&job->errors);
 	jpeg_create_decompress(&job->jpeg);
 	for (unsigned i = 0; i < WAYS; i++) {
 		ways[i].options.flip = 0.5;
-		ways[i].options.raw_height = HEIGHT;
-		ways[i].options.raw_width = WIDTH;
+		ways[i].options.raw_height = job->height;
+		ways[i].options.raw_width = job->width;
 		if (tauti_prepare_create(&ways[i].options, &ways[i].p, NULL))
 			exit(1);
 	}
@@ -191,7 +196,10 @@ int main(int argc, char **argv)
 	int turns = argc > 2 ? atoi(argv[2]) : 31;
 	size_t bytes = 0;
 
-	if (job.n < 1 || turns < 1 || turns > MOST_TURNS)
+	job.height = argc > 4 ? (uint32_t)atoi(argv[3]) : 375;
+	job.width = argc > 4 ? (uint32_t)atoi(argv[4]) : 500;
+	if (job.n < 1 || turns < 1 || turns > MOST_TURNS || job.height < 1 ||
+		job.height > MOST_SIDE || job.width < 1 || job.width > MOST_SIDE)
 		return 2;
 	make(&job);
 	for (unsigned i = 0; i < job.n; i++)
@@ -199,8 +207,8 @@ int main(int argc, char **argv)
 	run_turn(&job, 0); /* warms, and is measured anew */
 	for (int turn = 0; turn < turns; turn++)
 		run_turn(&job, turn);
-	printf("%u images of %d x %d, %zu bytes each, %d turns\n", job.n,
-		WIDTH, HEIGHT, bytes / job.n, turns);
+	printf("%u images of %u x %u, %zu bytes each, %d turns\n", job.n,
+		job.width, job.height, bytes / job.n, turns);
 	printf("%-28s %10s %8s %10s\n", "way", "images/s", "us", "of region");
 	for (unsigned i = 0; i < WAYS; i++) {
 		double rate = median(ways[i].rates, (unsigned)turns);
@@ -216,7 +224,7 @@ int main(int argc, char **argv)
 	}
 	free(job.images);
 	free(job.pixels);
-	free(job.row);
+	free(job.rows);
 	free(job.slot);
 	return 0;
 }

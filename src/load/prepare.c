@@ -41,7 +41,7 @@ struct work {
 	/* rows of the region that the axes use */
 	uint32_t height, width;
 	uint32_t taken; /* resized across so far */
-	uint32_t ring_rows;
+	uint32_t ring_rows; /* a power of two */
 	size_t ring_stride;
 };
 
@@ -263,7 +263,7 @@ static taut_status next_rows(
 
 static unsigned char *ring_row(const struct work *w, uint32_t row)
 {
-	return (unsigned char *)w->p->ring + row % w->ring_rows * w->ring_stride;
+	return (unsigned char *)w->p->ring + (row & (w->ring_rows - 1)) * w->ring_stride;
 }
 
 /* Resizes the next rows across, until those before `end` are in the ring. */
@@ -340,7 +340,9 @@ static bool take_room(struct work *w)
 	size_t row = (size_t)p->options.width * 3;
 
 	w->ring_stride = (row + TAUTI_ROW_SLACK + 63) / 64 * 64;
-	w->ring_rows = 2 * p->down.pairs + TAUTI_ROWS_AT_ONCE;
+	w->ring_rows = 1;
+	while (w->ring_rows < 2 * p->down.pairs + TAUTI_ROWS_AT_ONCE)
+		w->ring_rows *= 2;
 	w->taken = 0;
 	return tauti_scratch(&p->ring, &p->ring_bytes,
 		       w->ring_rows * w->ring_stride) &&

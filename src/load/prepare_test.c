@@ -517,6 +517,123 @@ static void test_kept(void **state)
 		free(images[i].bytes);
 }
 
+/* --- no item depends on the one before it ------------------------------------------------*/
+
+struct answer {
+	taut_status status;
+	char message[sizeof((struct taut_error *)0)->message];
+	unsigned char slot[24 * 24 * 3];
+};
+
+static void answer(struct tauti_prepare *p, const struct made *item, uint64_t i,
+	struct answer *ret_answer)
+{
+	struct taut_error err = { 0 };
+
+	memset(ret_answer, 0, sizeof *ret_answer);
+	ret_answer->status = tauti_prepare_image(p, item->bytes, item->n, "made",
+		draw_of(i), ret_answer->slot, &err);
+	memcpy(ret_answer->message, err.message, sizeof ret_answer->message);
+	if (ret_answer->status)
+		memset(ret_answer->slot, 0, sizeof ret_answer->slot);
+}
+
+/* Without its segments of a kind: 0xdb tables of quantisation, 0xc4 Huffman's, 0xdd the
+ * restart interval. */
+static struct made without(const struct made *whole, unsigned char kind)
+{
+	struct made made = { malloc(whole->n), 2 };
+	size_t at = 2;
+
+	assert_non_null(made.bytes);
+	memcpy(made.bytes, whole->bytes, 2);
+	while (whole->bytes[at + 1] != 0xda) { /* the scan */
+		size_t n = 2 + whole->bytes[at + 2] * 256u + whole->bytes[at + 3];
+
+		if (whole->bytes[at + 1] != kind) {
+			memcpy(made.bytes + made.n, whole->bytes + at, n);
+			made.n += n;
+		}
+		at += n;
+	}
+	memcpy(made.bytes + made.n, whole->bytes + at, whole->n - at);
+	made.n += whole->n - at;
+	return made;
+}
+
+static struct made some_png(const struct made_how *how, int pixel_bytes)
+{
+	unsigned char *rows = made_pixels(how, pixel_bytes);
+	struct made made = made_png_of(
+		how, rows, (size_t)how->width * (size_t)pixel_bytes);
+
+	free(rows);
+	return made;
+}
+
+enum { KINDS = 12 };
+
+static void make_kinds(struct made kinds[KINDS])
+{
+	struct made_how how = { .height = 70, .width = 90, .seed = 1 };
+	struct made_how restarts = { .height = 64, .width = 48, .seed = 2,
+		.restart = 2, .quality = 40 };
+	struct made_how grey = { .height = 33, .width = 50, .components = 1 };
+	struct made_how inks = { .height = 40, .width = 40, .components = 4 };
+	struct made_how slow = { .height = 80, .width = 60, .progressive = true };
+	struct made_how png = { .height = 31, .width = 37, .depth = 8,
+		.colours = PNG_COLOR_TYPE_PALETTE };
+	struct made_how lace = { .height = 30, .width = 20, .depth = 16,
+		.colours = PNG_COLOR_TYPE_RGB_ALPHA, .interlaced = true };
+
+	kinds[0] = made_jpeg(&how);
+	kinds[1] = without(&kinds[0], 0xdb);
+	kinds[2] = without(&kinds[0], 0xc4);
+	kinds[3] = made_jpeg(&restarts);
+	kinds[4] = without(&kinds[3], 0xdd);
+	kinds[5] = made_jpeg(&slow);
+	kinds[6] = without(&kinds[5], 0xc4);
+	kinds[7] = made_jpeg(&grey);
+	kinds[8] = made_jpeg(&inks);
+	kinds[9] = some_png(&png, 1);
+	kinds[10] = some_png(&lace, 8);
+	kinds[11] = made_jpeg(&how);
+	kinds[11].n /= 2; /* cut */
+}
+
+/* What an object makes of an item, broken or whole, is what a fresh one does, whatever it was
+ * given before. libjpeg by itself takes the tables that an image lacks from the last one. */
+static void test_alone(void **state)
+{
+	struct taut_prepare_options o = { .height = 24, .width = 24, .flip = 0.5 };
+	static struct answer alone, after;
+	struct tauti_prepare *p, *fresh;
+	struct made kinds[KINDS];
+	unsigned refusals = 0;
+
+	(void)state;
+	make_kinds(kinds);
+	assert_int_equal(tauti_prepare_create(&o, &p, NULL), TAUT_OK);
+	for (unsigned i = 0; i < KINDS * KINDS; i++) {
+		unsigned before = i / KINDS, item = i % KINDS;
+
+		answer(p, &kinds[before], i, &after);
+		answer(p, &kinds[item], i, &after);
+		assert_int_equal(tauti_prepare_create(&o, &fresh, NULL), TAUT_OK);
+		answer(fresh, &kinds[item], i, &alone);
+		tauti_prepare_destroy(fresh);
+		assert_int_equal(alone.status, after.status);
+		assert_string_equal(alone.message, after.message);
+		assert_memory_equal(alone.slot, after.slot, sizeof alone.slot);
+		refusals += alone.status == TAUT_EFORMAT;
+	}
+	assert_true(refusals >= KINDS); /* there were tables to be missed */
+	assert_true(refusals <= KINDS * KINDS / 2);
+	tauti_prepare_destroy(p);
+	for (unsigned i = 0; i < KINDS; i++)
+		free(kinds[i].bytes);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -532,6 +649,7 @@ int main(void)
 		cmocka_unit_test(test_warnings),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_kept),
+		cmocka_unit_test(test_alone),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -1,7 +1,6 @@
 /* axis.c - tables of weights for one direction. */
 #include <math.h>
 #include <stdlib.h>
-#include <string.h>
 
 #include "load/image/axis.h"
 #include "load/image/decoder.h"
@@ -62,6 +61,10 @@ static void weigh(const struct window *window, double reach_inverse,
 {
 	double sum = 0;
 
+	if (window->taps == 1) {
+		weights[0] = 1;
+		return;
+	}
 	for (uint32_t t = 0; t < window->taps; t++) {
 		double x = fabs((window->start + t - window->centre + 0.5) *
 			reach_inverse);
@@ -77,14 +80,19 @@ static void weigh(const struct window *window, double reach_inverse,
 		weights[t] /= sum;
 }
 
-static void put_weight(uint32_t (*pairs)[2], uint32_t tap, double weight)
+static uint32_t rounded(double weight)
 {
-	uint32_t whole = (uint32_t)(0.5 + weight * (1 << TAUTI_WEIGHT_BITS));
-	unsigned shift = tap % 2 * 16;
+	return (uint32_t)(0.5 + weight * (1 << TAUTI_WEIGHT_BITS));
+}
 
-	pairs[tap / 2][0] |= (whole >> TAUTI_WEIGHT_LOW_BITS) << shift;
-	pairs[tap / 2][1] |= (whole & ((1u << TAUTI_WEIGHT_LOW_BITS) - 1))
-		<< shift;
+static void put_pair(uint32_t pair[2], const double weights[2])
+{
+	uint32_t a = rounded(weights[0]), b = rounded(weights[1]);
+	uint32_t low = (1u << TAUTI_WEIGHT_LOW_BITS) - 1;
+
+	pair[0] = a >> TAUTI_WEIGHT_LOW_BITS |
+		b >> TAUTI_WEIGHT_LOW_BITS << 16;
+	pair[1] = (a & low) | (b & low) << 16;
 }
 
 /* Taps of any output; the window is 2 * half wide, rounded at both ends. */
@@ -115,24 +123,52 @@ static void find_used(struct tauti_axis *axis, const struct tauti_axis_wish *wis
 
 /* All outputs have the same number of pairs. Where that goes beyond the last source pixel,
  * the window begins earlier, with weights of zero: what is read stays inside, but for
- * one pixel where the count is odd. */
+ * one pixel where the count is odd. By the last bit of a double a window may have one
+ * pixel more than there is room for, at either end, which weighs nothing.
+ * weights: room for 2 * pairs + 1. */
 static void put_output(struct tauti_axis *axis, uint32_t at,
-	const struct window *window, const double *weights)
+	const struct window *window, double inverse, double *weights)
 {
 	uint32_t (*pairs)[2] = axis->weights + (size_t)at * axis->pairs;
-	uint32_t used = axis->end - axis->least;
-	uint32_t start = window->start - axis->least, most = 0;
+	uint32_t all = 2 * axis->pairs, used = axis->end - axis->least;
+	uint32_t start = window->start - axis->least;
+	uint32_t most = used > all ? used - all : 0;
+	uint32_t before = start > most ? start - most : 0;
 
-	if (used > 2 * axis->pairs)
-		most = used - 2 * axis->pairs;
-	axis->starts[at] = start < most ? start : most;
-	memset(pairs, 0, axis->pairs * sizeof *pairs);
-	for (uint32_t t = 0; t < window->taps; t++)
-		put_weight(pairs, start - axis->starts[at] + t, weights[t]);
+	axis->starts[at] = start - before;
+	for (uint32_t t = 0; t < before; t++)
+		weights[t] = 0;
+	for (uint32_t t = before + window->taps; t < all; t++)
+		weights[t] = 0;
+	weigh(window, inverse, weights + before);
+	if (window->taps > all && rounded(weights[0]) == 0) {
+		axis->starts[at]++;
+		weights++;
+	}
+	for (uint32_t p = 0; p < axis->pairs; p++)
+		put_pair(pairs[p], weights + 2 * p);
 }
 
-static bool take_room(struct tauti_axis *axis, uint32_t most)
+/* Starts rise, or fall where it is mirrored. */
+static uint32_t group_span(const struct tauti_axis *axis)
 {
+	const uint32_t *starts = axis->starts;
+	uint32_t step = TAUTI_AXIS_GROUP - 1, most = 0;
+
+	if (step >= axis->outputs)
+		step = axis->outputs - 1;
+	for (uint32_t i = step; i < axis->outputs; i++) {
+		uint32_t a = starts[i - step], b = starts[i];
+		uint32_t apart = a < b ? b - a : a - b;
+
+		most = apart > most ? apart : most;
+	}
+	return most + 2 * axis->pairs;
+}
+
+static bool take_room(struct tauti_axis *axis)
+{
+	size_t most = 2 * (size_t)axis->pairs + 1;
 	double *weights;
 
 	if (!tauti_scratch(&axis->memory[0], &axis->capacity[0],
@@ -160,19 +196,17 @@ bool tauti_axis_set(struct tauti_axis *axis, const struct tauti_axis_wish *wish)
 	axis->pairs = (most + 1) / 2;
 	axis->copies = wish->size == wish->whole && !wish->mirrored &&
 		source.origin == 0;
-	if (!take_room(axis, most))
+	if (!take_room(axis))
 		return false;
 	weights = axis->memory[1];
 	for (uint32_t i = 0; i < wish->outputs; i++) {
 		struct window window =
 			window_of(&source, wish->filter, wish->first + i);
 
-		weights[0] = 1;
-		if (wish->filter != TAUT_FILTER_NEAREST)
-			weigh(&window, inverse, weights);
 		put_output(axis, wish->mirrored ? wish->outputs - 1 - i : i,
-			&window, weights);
+			&window, inverse, weights);
 	}
+	axis->group_span = group_span(axis);
 	axis->least += (uint32_t)wish->origin;
 	axis->end += (uint32_t)wish->origin;
 	return true;

@@ -20,7 +20,11 @@
 
 #include <taut/prepare.h>
 
-enum { TAUTI_WEIGHT_BITS = 22, TAUTI_WEIGHT_LOW_BITS = 11 };
+enum {
+	TAUTI_WEIGHT_BITS = 22,
+	TAUTI_WEIGHT_LOW_BITS = 11,
+	TAUTI_AXIS_GROUP = 5, /* outputs: 15 bytes, nearly a register */
+};
 
 struct tauti_axis_wish {
 	double origin, size; /* what is resized, in source pixels; may be fractions,
@@ -38,6 +42,9 @@ struct tauti_axis {
 	uint32_t pairs;       /* weights of an output pixel, in pairs; the last ones
 	                         may be zero */
 	uint32_t least, end;  /* source pixels that are used */
+	uint32_t group_span;  /* the most source pixels that TAUTI_AXIS_GROUP
+	                         neighbours are made of, all of their pairs; of
+	                         fewer outputs: of all */
 	bool copies;          /* output pixel i is source pixel least + i */
 	uint32_t *starts;     /* [outputs]: first source pixel, less `least` */
 	/* [outputs][pairs]: high parts of the two weights, low parts of both. The

@@ -19,6 +19,8 @@ enum {
 	 * only. They are decoded too, and not given out. */
 	SIDE_COLUMNS = 2,
 	LEAST_COLUMNS = 16, /* libjpeg upsamples narrower ones in another way */
+	ROW_ALIGNMENT = 64,
+	ROW_OFFSET = 8,
 	EXIF_MARKER = JPEG_APP0 + 1,
 };
 
@@ -41,8 +43,9 @@ struct jpeg {
 	unsigned scale, n_rows;
 	const unsigned char **rows;
 	uint32_t cut_columns; /* decoded, left of the region */
-	size_t row_bytes;
-	void *memory; /* rows */
+	unsigned char *first_row;
+	size_t row_bytes; /* from a row to the next */
+	void *memory;     /* rows */
 	size_t capacity;
 };
 
@@ -298,11 +301,27 @@ static void crop_columns(struct jpeg *j)
 	j->cut_columns = j->region.left - left;
 }
 
+/* libjpeg-turbo writes a row past the caches where its address is a multiple of its
+ * registers' size; it would then be read back from memory. So none begins at one. */
+static void take_rows(struct jpeg *j)
+{
+	size_t pixels = (size_t)j->d.output_width * j->d.output_components;
+	unsigned n = j->region.height < TAUTI_ROWS_AT_ONCE ? j->region.height :
+		TAUTI_ROWS_AT_ONCE;
+	uintptr_t first;
+
+	j->row_bytes = (pixels + TAUTI_ROW_SLACK + ROW_ALIGNMENT - 1) /
+		ROW_ALIGNMENT * ROW_ALIGNMENT;
+	if (!tauti_scratch(&j->memory, &j->capacity,
+		    j->row_bytes * n + ROW_ALIGNMENT + ROW_OFFSET))
+		fault(j, TAUT_ENOMEM, "no memory for its rows");
+	first = (uintptr_t)j->memory;
+	first = (ROW_ALIGNMENT - first % ROW_ALIGNMENT) % ROW_ALIGNMENT;
+	j->first_row = (unsigned char *)j->memory + first + ROW_OFFSET;
+}
+
 static void step_begin(struct jpeg *j)
 {
-	unsigned rows = j->region.height < TAUTI_ROWS_AT_ONCE ? j->region.height :
-		TAUTI_ROWS_AT_ONCE;
-
 	j->d.scale_num = 1;
 	j->d.scale_denom = j->scale;
 	jpeg_start_decompress(&j->d);
@@ -310,10 +329,7 @@ static void step_begin(struct jpeg *j)
 		crop_columns(j);
 	else
 		j->cut_columns = 0;
-	j->row_bytes = (size_t)j->d.output_width * j->d.output_components +
-		TAUTI_ROW_SLACK;
-	if (!tauti_scratch(&j->memory, &j->capacity, j->row_bytes * rows))
-		fault(j, TAUT_ENOMEM, "no memory for its rows");
+	take_rows(j);
 	if (j->region.top > 0)
 		jpeg_skip_scanlines(&j->d, j->region.top);
 }
@@ -358,7 +374,7 @@ static void step_rows(struct jpeg *j)
 	unsigned done = 0;
 
 	for (unsigned i = 0; i < j->n_rows; i++)
-		to[i] = (unsigned char *)j->memory + i * j->row_bytes;
+		to[i] = j->first_row + i * j->row_bytes;
 	while (done < j->n_rows)
 		done += jpeg_read_scanlines(
 			&j->d, to + done, j->n_rows - done);

@@ -24,8 +24,15 @@ static bool has_vnni(void)
 		__builtin_cpu_supports("avx512vnni");
 }
 
+static bool has_vbmi(void)
+{
+	return has_vnni() && __builtin_cpu_supports("avx512vbmi");
+}
+
 const struct tauti_image_kernels *tauti_image_kernels_at(unsigned i)
 {
+	if (i == 3)
+		return has_vbmi() ? &tauti_image_vbmi : NULL;
 	if (i == 2)
 		return has_vnni() ? &tauti_image_vnni : NULL;
 	if (i == 1)

@@ -36,8 +36,8 @@ struct tauti_image_kernels {
 	void (*down)(const uint32_t (*weights)[2], uint32_t n_pairs,
 		const unsigned char *const *from, unsigned char *to,
 		size_t n_bytes);
-	/* A row of n pixels to its place in a slot, that of its first pixel's red.
-	 * Wide elements go past the caches where the place is aligned. */
+	/* A row of n pixels, with the slack, to its place in a slot, that of its first
+	 * pixel's red. Wide elements go past the caches where the place is aligned. */
 	void (*store)(const struct tauti_store *store, const unsigned char *from,
 		uint32_t n, unsigned char *to);
 	/* After the last store() of a slot, before another thread is told of it. */
@@ -46,14 +46,15 @@ struct tauti_image_kernels {
 
 extern const struct tauti_image_kernels tauti_image_plain;
 #if defined __x86_64__
-extern const struct tauti_image_kernels tauti_image_avx2, tauti_image_vnni;
+extern const struct tauti_image_kernels tauti_image_avx2, tauti_image_vnni,
+	tauti_image_vbmi;
 #endif
 
 /* The best set that this processor runs. */
 const struct tauti_image_kernels *tauti_image_kernels(void);
-/* Set i, or NULL: there is none, or this processor does not run it. i < 3. */
+/* Set i, or NULL: there is none, or this processor does not run it. i < 4. */
 const struct tauti_image_kernels *tauti_image_kernels_at(unsigned i);
 
-enum { TAUTI_IMAGE_KERNEL_SETS = 3 };
+enum { TAUTI_IMAGE_KERNEL_SETS = 4 };
 
 #endif /* TAUT_LOAD_IMAGE_KERNELS_H */

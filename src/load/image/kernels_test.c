@@ -182,6 +182,32 @@ static void test_weights(void **state)
 	tauti_axis_fini(&axis);
 }
 
+/* All sizes that become larger by a small ratio: where a window's end is a whole number but
+ * for the last bit of a double, no weight of another output is touched. */
+static void test_weights_rounded(void **state)
+{
+	struct tauti_axis axis = { 0 };
+
+	(void)state;
+	for (uint32_t size = 1; size < 60; size++)
+		for (uint32_t whole = 1; whole < 200; whole++) {
+			struct tauti_axis_wish wish = { .size = size, .end = size,
+				.whole = whole, .outputs = whole,
+				.mirrored = whole % 2 };
+
+			assert_true(tauti_axis_set(&axis, &wish));
+			for (uint32_t k = 0; k < whole; k++) {
+				int64_t sum = 0;
+
+				for (uint32_t t = 0; t < 2 * axis.pairs; t++)
+					sum += tauti_axis_weight(&axis, k, t);
+				assert_in_range(sum - (1 << 22) + axis.pairs, 0,
+					2 * axis.pairs);
+			}
+		}
+	tauti_axis_fini(&axis);
+}
+
 /* The same size is the same picture, and mirrored twice too. */
 static void test_identity(void **state)
 {
@@ -360,6 +386,7 @@ int main(void)
 		cmocka_unit_test(test_across),
 		cmocka_unit_test(test_reach),
 		cmocka_unit_test(test_weights),
+		cmocka_unit_test(test_weights_rounded),
 		cmocka_unit_test(test_identity),
 		cmocka_unit_test(test_down),
 		cmocka_unit_test(test_store),
