@@ -2,6 +2,7 @@
  * computes.
  *
  *     set (taut/set.h) -> order -> reads -> cache -> preparation (taut/prepare.h) -> slot
+ *         or a copy of what another loader of the host has prepared alike (share_bytes)
  *
  *     taut_load_next()       a batch; or the end of an epoch
  *     taut_batch_release()   when the job is done with it
@@ -14,8 +15,8 @@
  * once.
  *
  * An image is decoded into its place in the batch, from the bytes that were read: no copy
- * between. Slots are one piece of memory, are used again and again, and are lent to whoever
- * holds the batch.
+ * between (but of what loaders share). Slots are one piece of memory, are used again and
+ * again, and are lent to whoever holds the batch.
  *
  * Owner:   a loader borrows the set until it is destroyed. A batch is counted: it is there
  *          until all who hold it have released it, also after the loader was destroyed;
@@ -84,6 +85,16 @@ struct taut_load_options { /* zero is every field's default */
 	int64_t slow_ns;       /* is added to every read */
 	bool direct; /* reads go past the system's page cache, or */
 	bool cold;   /* it is told to forget them: for measurements */
+	/* Prepared samples in memory that the host's loaders of the same set, options of
+	 * preparation, seed and shuffle share, whatever their batches, ranks and workers:
+	 * whoever comes to an item first makes it, the others copy. So many bytes, the
+	 * same in all of them; at least a batch of all ranks, better `depth` of them: no
+	 * loader runs further ahead of the slowest. 0: none. What a batch holds does not
+	 * depend on it, nor on whether the others live. */
+	uint64_t share_bytes;
+	int64_t share_patience_ns; /* waits so long for a loader that is in the way, or
+	                              that makes what this one needs; then goes on
+	                              without it; 0: 1 s */
 };
 
 /* One batch. The job may write to data and labels. */
@@ -103,6 +114,7 @@ struct taut_batch {
 };
 
 /* TAUT_EINVAL: options, an empty set; TAUT_ENOMEM; TAUT_EIO: threads, shared memory.
+ * TAUT_EMATCH: others share another number of bytes. TAUT_EAGAIN: 64 share already.
  * Reading begins at once. */
 TAUT_API TAUT_NODISCARD taut_status taut_load_create(const struct taut_set *set,
 	const struct taut_load_options *options, struct taut_load **ret_load,
@@ -155,6 +167,11 @@ struct taut_load_counts { /* since it was made */
 	int64_t prepare_ns; /* of all workers in preparation, together */
 	int64_t idle_ns;    /* of all workers without work, together */
 	uint32_t n_workers;
+	uint64_t share_made;     /* of shared samples: made here, for all */
+	uint64_t share_copied;   /* made by another loader */
+	uint64_t share_alone;    /* made here, and others made it too, or will: they
+	                            were in the way, or gone, for too long */
+	uint64_t share_detached; /* times that a loader was no longer waited for */
 };
 TAUT_API void taut_load_counts(
 	struct taut_load *load, struct taut_load_counts *ret_counts);

@@ -112,6 +112,8 @@ class LoadOptions(Structure):
         ("slow_ns", c_int64),
         ("direct", c_bool),
         ("cold", c_bool),
+        ("share_bytes", c_uint64),
+        ("share_patience_ns", c_int64),
     ]
 
 
@@ -149,6 +151,10 @@ class Counts(Structure):
         ("prepare_ns", c_int64),
         ("idle_ns", c_int64),
         ("n_workers", c_uint32),
+        ("share_made", c_uint64),
+        ("share_copied", c_uint64),
+        ("share_alone", c_uint64),
+        ("share_detached", c_uint64),
     ]
 
 

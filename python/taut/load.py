@@ -190,6 +190,9 @@ class Loader:
     data: a path, paths, or a Set. num_workers: threads that decode; 0: one for each core
     this process may use. prefetch_factor: batches that are made ahead. cache_bytes: raw
     items kept in memory that all processes of the host share, the same number in each.
+    share_bytes: memory for prepared samples that loaders of the host with the same data,
+    transform, seed and shuffle share, the same number in each: one prepares an item, the
+    others copy; share_patience: seconds that one waits for another that stands still.
     tail: "keep" (as drop_last=False: every item once), "drop" (drop_last=True) or "pad" (to
     equal batches for all ranks, as DistributedSampler). max_skipped: broken items that are
     left out before one is an error; None: all. timeout: seconds for a batch; 0: none. items:
@@ -208,6 +211,8 @@ class Loader:
         prefetch_factor=2,
         cache_bytes=0,
         cache_name=0,
+        share_bytes=0,
+        share_patience=1.0,
         drop_last=False,
         tail=None,
         max_skipped=0,
@@ -250,6 +255,8 @@ class Loader:
             slow_ns=slow_ns,
             direct=direct,
             cold=cold,
+            share_bytes=share_bytes,
+            share_patience_ns=max(1, int(1e9 * share_patience)),
         )
         self._is_resumed = False
         self._open()

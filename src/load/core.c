@@ -185,7 +185,11 @@ taut_status tauti_supply_prepared(struct tauti_supply *supply, uint32_t ticket,
 	if (!is_in(supply, ticket, TAUTI_PLACE_PREPARING))
 		return not_under_way(ticket, reterr);
 	supply->counts.n_preparing--;
-	if (status) {
+	if (status == TAUT_EAGAIN) {
+		supply->places[ticket].state = TAUTI_PLACE_UNSEEN;
+		tauti_marks_set(&supply->unseen, ticket);
+		tauti_give_bytes(supply, &supply->places[ticket]);
+	} else if (status) {
 		blame(supply, ticket, status);
 	} else {
 		supply->counts.prepared++;

@@ -65,7 +65,7 @@
  * Errors:  TAUT_EINVAL for what is not so (a ticket that is not under way, a slot that is
  *          not with the user); the call changes nothing.
  * Cost:    O(1) amortised a place for each call, plus TAUTI_DEAL_ROUNDS for its item; the
- *          sets of places are words of 64 in levels. About 40 bytes a place of a slot. */
+ *          sets of places are words of 64 in levels. About 48 bytes a place of a slot. */
 #ifndef TAUT_LOAD_CORE_H
 #define TAUT_LOAD_CORE_H
 
@@ -107,6 +107,8 @@ struct tauti_supply_batch {
 	uint32_t slot;     /* < depth */
 	uint32_t count;    /* items: places 0 .. count - 1 of the slot */
 	bool last;         /* of its epoch */
+	uint64_t next_position; /* as look() has it: no later batch asks for a lower
+	                           one, but for what PAD repeats */
 };
 
 struct tauti_supply_fault {
@@ -114,7 +116,8 @@ struct tauti_supply_fault {
 	uint64_t item;
 	uint32_t ticket;
 	uint32_t place;
-	taut_status status; /* as told by fetched() or prepared() */
+	taut_status status; /* as told by fetched() or prepared(); not TAUT_EAGAIN
+	                       of the latter */
 	bool fatal;         /* the end; else it is left out */
 };
 
@@ -124,12 +127,15 @@ struct tauti_supply_fault {
  * batch was told, or after a seek. Arrays by ticket are all that an engine needs. */
 struct tauti_supply_engine {
 	uint64_t (*bytes)(void *context, uint64_t item); /* raw */
-	/* Exactly one HERE, or claimed MISSING, for each place: hits and misses can be
-	 * counted here. Any number of COMING before it, each followed by again() when
-	 * that has changed. Without claim, MISSING leaves all as it is. keep (set for
-	 * a claimed MISSING, passed on to fetch): whether the cache keeps it. */
+	/* Exactly one HERE, or claimed MISSING, for each place (and one more for each
+	 * time that it was prepared as TAUT_EAGAIN): hits and misses can be counted
+	 * here. Any number of COMING before it, each followed by again() when that has
+	 * changed. Without claim, MISSING leaves all as it is. keep (set for a claimed
+	 * MISSING, passed on to fetch): whether the cache keeps it. position: where
+	 * the item stands in the order of all epochs, epoch * n_items + its position in
+	 * that epoch; UINT64_MAX where that is as much or more. */
 	enum tauti_look (*look)(void *context, uint32_t ticket, uint64_t item,
-		bool claim, bool *ret_keep);
+		uint64_t position, bool claim, bool *ret_keep);
 	/* Read it; then tauti_supply_fetched(), also at once. If a cache keeps it, it
 	 * is to be there before that call (if it failed: no longer claimed). */
 	void (*fetch)(void *context, uint32_t ticket, uint64_t item, bool keep);
@@ -177,7 +183,8 @@ TAUT_NODISCARD taut_status tauti_supply_tune(struct tauti_supply *supply,
 	struct taut_error *reterr);
 
 /* --- what happened -----------------------------------------------------------------*/
-/* status other than TAUT_OK: the item is at fault. */
+/* status other than TAUT_OK: the item is at fault. But prepared as TAUT_EAGAIN: what was
+ * at hand is gone, the place is looked at again; no fault, and no other effect. */
 TAUT_NODISCARD taut_status tauti_supply_fetched(struct tauti_supply *supply,
 	uint32_t ticket, taut_status status, struct taut_error *reterr);
 TAUT_NODISCARD taut_status tauti_supply_prepared(struct tauti_supply *supply,

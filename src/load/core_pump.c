@@ -131,7 +131,7 @@ static void look(
 	bool keep = false;
 
 	switch (supply->engine.look(
-		supply->context, ticket, place->item, claim, &keep)) {
+		supply->context, ticket, place->item, place->position, claim, &keep)) {
 	case TAUTI_LOOK_HERE:
 		place->state = TAUTI_PLACE_AT_HAND;
 		tauti_marks_set(&supply->at_hand, ticket);

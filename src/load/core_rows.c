@@ -105,6 +105,25 @@ const struct tauti_share *tauti_supply_rows_find(const struct tauti_supply *supp
 	return &supply->full;
 }
 
+static uint64_t position_in_all(
+	const struct tauti_share *share, uint64_t epoch, uint64_t position)
+{
+	uint64_t all;
+
+	if (__builtin_mul_overflow(epoch, share->n_items, &all) ||
+		__builtin_add_overflow(all, position, &all))
+		return UINT64_MAX;
+	return all;
+}
+
+/* The first of what is left, whichever rank's. */
+static uint64_t next_position(
+	const struct tauti_share *share, const struct tauti_supply_batch *batch)
+{
+	return position_in_all(share, batch->epoch, batch->last ? share->n_items :
+		tauti_share_consumed(share, batch->in_epoch + 1));
+}
+
 void tauti_supply_rows_open(struct tauti_supply *supply)
 {
 	uint32_t index = (uint32_t)(supply->opened % supply->options.depth);
@@ -118,6 +137,7 @@ void tauti_supply_rows_open(struct tauti_supply *supply)
 	row->batch.last = row->batch.in_epoch + 1 ==
 		(share == &supply->first ? supply->n_first : supply->n_full);
 	row->batch.count = tauti_share_count(share, row->batch.in_epoch);
+	row->batch.next_position = next_position(share, &row->batch);
 	row->batch.slot = supply->free_slots[--supply->n_free];
 	row->n_left = row->batch.count;
 	supply->slots[row->batch.slot] = TAUTI_SLOT_OPEN;
@@ -145,15 +165,16 @@ uint64_t tauti_supply_rows_item(struct tauti_supply *supply, uint32_t ticket)
 {
 	struct tauti_place *place = &supply->places[ticket];
 	const struct tauti_share *share;
-	uint64_t epoch, in_epoch;
+	uint64_t epoch, in_epoch, position;
 
 	if (place->dealt)
 		return place->item;
 	share = tauti_supply_rows_find(supply,
 		tauti_supply_rows_of(supply, ticket)->batch.number, &epoch, &in_epoch);
-	place->item = tauti_deal_item(&supply->options.deal, epoch,
-		tauti_share_position(share, in_epoch,
-			ticket % supply->options.share.batch));
+	position = tauti_share_position(
+		share, in_epoch, ticket % supply->options.share.batch);
+	place->item = tauti_deal_item(&supply->options.deal, epoch, position);
+	place->position = position_in_all(share, epoch, position);
 	place->dealt = true;
 	return place->item;
 }

@@ -30,12 +30,12 @@ enum tauti_place_state {
 };
 
 struct tauti_place {
-	uint64_t item;
+	uint64_t item, position;
 	uint64_t held_bytes; /* in supply.held_bytes */
 	uint32_t next, previous; /* AWAITED: in its chain, or TAUT_NONE */
 	int16_t status; /* FAULTY */
 	uint8_t state;
-	bool dealt; /* item is set */
+	bool dealt; /* item and position are set */
 };
 
 struct tauti_row {

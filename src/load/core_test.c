@@ -20,6 +20,7 @@ struct user {
 	enum tauti_look found[ITEMS]; /* what a look finds */
 	uint64_t bytes[ITEMS];
 	uint32_t ticket[ITEMS]; /* the last one */
+	uint64_t position[ITEMS];
 	bool keeps, at_once;    /* at_once: all is done in its callback */
 	struct tauti_supply_batch batch; /* that was told last */
 	struct tauti_supply_fault fault;
@@ -42,11 +43,12 @@ static uint64_t bytes(void *context, uint64_t item)
 }
 
 static enum tauti_look look(void *context, uint32_t ticket, uint64_t item,
-	bool claim, bool *ret_keep)
+	uint64_t position, bool claim, bool *ret_keep)
 {
 	struct user *user = context;
 
 	(void)ticket;
+	user->position[item] = position;
 	tell(user, "?", (unsigned)item, claim ? "!" : "");
 	*ret_keep = user->keeps;
 	return user->found[item];
@@ -261,6 +263,42 @@ static void test_later_look(void **state)
 	user.found[2] = TAUTI_LOOK_COMING;
 	fetched(&user, 0, TAUT_OK);
 	expect(&user, "p0 ?1! p1 ?2! ?3! f3");
+	tauti_supply_destroy(user.supply);
+}
+
+/* What was at hand may be gone: it is looked for again, and nobody is blamed. */
+static void test_gone(void **state)
+{
+	struct user user;
+	struct tauti_supply_counts counts;
+
+	(void)state;
+	begin(&user, plain());
+	user.found[0] = user.found[1] = TAUTI_LOOK_HERE;
+	tauti_supply_start(user.supply);
+	expect(&user, "?0! p0 ?1! p1 ?2! f2 ?3! f3");
+	user.found[0] = TAUTI_LOOK_COMING;
+	prepared(&user, 0, TAUT_EAGAIN);
+	expect(&user, "?0!");
+	user.found[0] = TAUTI_LOOK_MISSING;
+	prepared(&user, 1, TAUT_EAGAIN);
+	expect(&user, "?1! p1");
+	tauti_supply_again(user.supply, 0);
+	expect(&user, "?0! f0");
+	prepared(&user, 1, TAUT_OK);
+	fetched(&user, 0, TAUT_OK);
+	expect(&user, "p0");
+	tauti_supply_counts(user.supply, &counts);
+	assert_int_equal(counts.skipped, 0);
+	assert_int_equal(counts.prepared, 1);
+	/* It was fetched, so its bytes are given back; and it is fetched once more. */
+	prepared(&user, 0, TAUT_EAGAIN);
+	expect(&user, "?0! f0");
+	fetched(&user, 0, TAUT_OK);
+	prepared(&user, 0, TAUT_OK);
+	expect(&user, "p0 r0:2");
+	assert_int_equal(tauti_supply_prepared(user.supply, user.ticket[0], TAUT_EAGAIN,
+		NULL), TAUT_EINVAL);
 	tauti_supply_destroy(user.supply);
 }
 
@@ -521,10 +559,37 @@ static void test_epochs(void **state)
 	assert_int_equal(user.batch.epoch, 7);
 	assert_int_equal(user.batch.in_epoch, 0);
 	assert_true(user.batch.last);
+	assert_int_equal(user.batch.next_position, 8 * 3);
+	assert_int_equal(user.position[2], 8 * 3 + 2);
 	expect_state(&user, 7, 2); /* ready is not taken */
 	take_and_release(&user);
 	expect_state(&user, 8, 0);
 	expect(&user, "?0! f0 ?1! f1");
+	tauti_supply_destroy(user.supply);
+}
+
+/* Positions of epochs that are further than 64 bits are the last one. */
+static void test_far(void **state)
+{
+	struct tauti_supply_options options = plain();
+	struct user user;
+
+	(void)state;
+	options.first_epoch = UINT64_MAX / 12;
+	options.n_epochs = 2;
+	options.depth = 8;
+	begin(&user, options);
+	user.at_once = true;
+	tauti_supply_start(user.supply);
+	assert_int_equal(user.batch.next_position, UINT64_MAX);
+	assert_int_equal(user.position[3], UINT64_MAX);
+	tauti_supply_destroy(user.supply);
+
+	options.n_epochs = 1;
+	begin(&user, options);
+	user.at_once = true;
+	tauti_supply_start(user.supply);
+	assert_int_equal(user.position[2], UINT64_MAX / 12 * 12 + 2);
 	tauti_supply_destroy(user.supply);
 }
 
@@ -756,6 +821,7 @@ int main(void)
 		cmocka_unit_test(test_at_once),
 		cmocka_unit_test(test_here_and_coming),
 		cmocka_unit_test(test_later_look),
+		cmocka_unit_test(test_gone),
 		cmocka_unit_test(test_same_item_twice),
 		cmocka_unit_test(test_own_fetch_wakes),
 		cmocka_unit_test(test_bytes),
@@ -765,6 +831,7 @@ int main(void)
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_first_fault),
 		cmocka_unit_test(test_epochs),
+		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_empty_batch),
 		cmocka_unit_test(test_stop_and_seek),
 		cmocka_unit_test(test_stop_and_start),

@@ -65,7 +65,8 @@ struct world_batch { /* as the book has it */
 	uint64_t epoch, in_epoch;
 	uint32_t count;
 	bool last;
-	uint64_t items[WORLD_BATCH];
+	uint64_t items[WORLD_BATCH], positions[WORLD_BATCH];
+	uint32_t n_own; /* those after it are repeated by PAD */
 };
 
 struct world_process {
@@ -114,6 +115,7 @@ struct world {
 	uint64_t bytes[WORLD_ITEMS];
 	enum world_fault faults[WORLD_ITEMS];
 	bool cached, inlined, crashes, resumes, stalls, one_size;
+	bool fades; /* what is at hand may be gone when it is to be prepared */
 	uint64_t cache_bytes, kept_bytes;
 	enum world_word words[WORLD_ITEMS];
 	struct world_process *filler[WORLD_ITEMS];
@@ -126,7 +128,7 @@ struct world {
 	TAUT_VEC(struct world_event) events; /* a heap */
 	/* What was seen, for the test to know that it was. */
 	uint64_t n_batches, n_hits, n_misses, n_coming, n_skipped, n_fatal;
-	uint64_t n_crashes, n_resumes, n_refetched;
+	uint64_t n_crashes, n_resumes, n_refetched, n_faded;
 };
 
 #define WORLD_CHECK(world, what, ...) \
@@ -195,6 +197,17 @@ static inline struct world_event world_pop(struct world *world)
 
 /* --- the book ----------------------------------------------------------------------*/
 
+static inline void world_write_place(const struct tauti_supply_options *options,
+	const struct tauti_share *share, struct world_batch *it, uint32_t i)
+{
+	uint64_t position = tauti_share_position(share, it->in_epoch, i);
+
+	it->items[i] = tauti_deal_item(&options->deal, it->epoch, position);
+	it->positions[i] = it->epoch * share->n_items + position;
+	it->n_own += share->first_position + (it->in_epoch * share->batch + i) *
+		share->n_ranks + share->rank < share->n_items;
+}
+
 /* Written down by going through the epochs, one position after the other. */
 static inline void world_write_book(struct world_process *process)
 {
@@ -207,12 +220,11 @@ static inline void world_write_book(struct world_process *process)
 
 		for (uint64_t b = 0; b < n; b++) {
 			struct world_batch it = { options->first_epoch + e, b,
-				tauti_share_count(&share, b), b + 1 == n, { 0 } };
+				tauti_share_count(&share, b), b + 1 == n,
+				.n_own = 0 };
 
 			for (uint32_t i = 0; i < it.count; i++)
-				it.items[i] = tauti_deal_item(&options->deal,
-					it.epoch, tauti_share_position(
-						&share, b, i));
+				world_write_place(options, &share, &it, i);
 			if (!taut_vec_push(&process->book, it))
 				abort();
 		}
@@ -346,7 +358,7 @@ static inline void world_begins(struct world_process *process, const char *what)
 }
 
 static inline enum tauti_look world_look(void *context, uint32_t ticket,
-	uint64_t item, bool claim, bool *ret_keep)
+	uint64_t item, uint64_t position, bool claim, bool *ret_keep)
 {
 	struct world_process *process = context;
 	struct world *world = process->world;
@@ -357,6 +369,8 @@ static inline enum tauti_look world_look(void *context, uint32_t ticket,
 	world_begins(process, "a look");
 	WORLD_CHECK(world, world_batch_of(process, ticket)->items[
 		ticket % batch] == item, "ticket %u is of another item", ticket);
+	WORLD_CHECK(world, world_batch_of(process, ticket)->positions[
+		ticket % batch] == position, "ticket %u stands elsewhere", ticket);
 	WORLD_CHECK(world, was == WORLD_UNSEEN ||
 		(was == WORLD_WANTED && claim), "a look too many");
 	WORLD_CHECK(world, !claim ||
@@ -436,13 +450,17 @@ static inline void world_prepared(struct world_process *process, uint32_t ticket
 {
 	struct world *world = process->world;
 	bool good = world->faults[process->items[ticket]] != WORLD_BROKEN;
+	bool gone = world->fades && world_pick(world, 4) == 0;
 
 	process->n_preparing--;
 	process->held_bytes -= process->held[ticket];
 	process->held[ticket] = 0;
-	process->places[ticket] = good ? WORLD_PREPARED : WORLD_FAULTY;
+	process->places[ticket] = gone ? WORLD_UNSEEN :
+		good ? WORLD_PREPARED : WORLD_FAULTY;
+	process->n_settled -= gone;
+	world->n_faded += gone;
 	WORLD_OK(world, tauti_supply_prepared(process->supply, ticket,
-		good ? TAUT_OK : TAUT_EFORMAT, NULL));
+		gone ? TAUT_EAGAIN : good ? TAUT_OK : TAUT_EFORMAT, NULL));
 }
 
 static inline void world_prepare(void *context, uint32_t ticket, uint64_t item,
@@ -536,6 +554,20 @@ static inline uint32_t world_expect(const struct world *world,
 	return n;
 }
 
+/* Above all that this batch asked for, and not above what a later one will. */
+static inline void world_check_next(const struct world_process *process,
+	const struct tauti_supply_batch *batch)
+{
+	for (uint64_t b = process->told; b < process->book.count; b++)
+		for (uint32_t i = 0; i < process->book.data[b].n_own; i++)
+			WORLD_CHECK(process->world, (b == process->told) ==
+				(process->book.data[b].positions[i] <
+					batch->next_position),
+				"batch %llu is told, %llu is next",
+				(unsigned long long)batch->number,
+				(unsigned long long)batch->next_position);
+}
+
 static inline void world_take(struct world_process *process);
 
 static inline void world_ready(
@@ -555,6 +587,7 @@ static inline void world_ready(
 		(unsigned long long)batch->number, (unsigned long long)number);
 	WORLD_CHECK(world, batch->slot < process->options.depth &&
 		!process->lent[batch->slot], "its slot is with the user");
+	world_check_next(process, batch);
 	WORLD_CHECK(world, batch->count == world_expect(world, it, items),
 		"batch %llu has %u items", (unsigned long long)number, batch->count);
 	for (uint32_t i = 0; i < batch->count; i++)

@@ -62,6 +62,7 @@ static void draw_world(struct world *world, uint64_t seed)
 	world->crashes = world_pick(world, 4) == 0;
 	world->resumes = world_pick(world, 2);
 	world->stalls = world_pick(world, 4) == 0;
+	world->fades = world_pick(world, 4) == 0;
 	world->fetch_ns = draw_scale(world);
 	world->prepare_ns = draw_scale(world);
 	world->consume_ns = draw_scale(world);
@@ -445,6 +446,7 @@ static void check_misses(const struct world *world, uint64_t epochs)
 static bool is_plain(const struct world *world)
 {
 	bool plain = world->cached && !world->crashes && !world->resumes &&
+		!world->fades &&
 		world->n_jobs == 1 && world->jobs[0].tail == TAUTI_TAIL_KEEP;
 
 	for (uint64_t i = 0; i < world->n_items; i++)
@@ -488,7 +490,7 @@ static bool run_world(struct world *world, uint64_t seed)
 
 struct sums {
 	uint64_t batches, hits, misses, coming, skipped, fatal, crashes, resumes,
-		refetched, plain;
+		refetched, faded, plain;
 };
 
 static void add(struct sums *sums, const struct world *world)
@@ -502,6 +504,7 @@ static void add(struct sums *sums, const struct world *world)
 	sums->crashes += world->n_crashes;
 	sums->resumes += world->n_resumes;
 	sums->refetched += world->n_refetched;
+	sums->faded += world->n_faded;
 }
 
 static void test_worlds(void **state)
@@ -534,7 +537,7 @@ static void test_worlds(void **state)
 		sums.misses > 10 * count && sums.coming > count &&
 		sums.skipped > count && sums.fatal > count / 20 &&
 		sums.crashes > count / 20 && sums.refetched > count / 20 &&
-		sums.resumes > count && sums.plain > count / 50));
+		sums.faded > count && sums.resumes > count && sums.plain > count / 50));
 }
 
 /* --- time --------------------------------------------------------------------------*/

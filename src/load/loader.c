@@ -65,6 +65,9 @@ static taut_status check_options(
 		status = check_range("n_workers", o->n_workers, 1, MAX_WORKERS, err);
 	if (status == TAUT_OK)
 		status = check_range("tail", o->tail, 0, TAUT_LOAD_PAD, err);
+	if (status == TAUT_OK)
+		status = check_range("share_patience_ns",
+			(uint64_t)o->share_patience_ns, 0, INT64_MAX, err);
 	return status;
 }
 
@@ -318,6 +321,8 @@ void tauti_load_forget_tickets(struct taut_load *load)
 		t->room = NULL;
 		free(t->why);
 		t->why = NULL;
+		tauti_load_share_drop(load, (uint32_t)i);
+		t->is_under_way = false;
 	}
 	load->first_work = TAUT_NONE;
 }
@@ -328,6 +333,7 @@ static void free_works(struct taut_load *load)
 	tauti_store_close(&load->store); /* its reads end here */
 	drop_reads(load);
 	tauti_load_forget_tickets(load);
+	tauti_load_share_close(load);
 	tauti_cache_close(load->cache);
 	for (uint32_t i = 0; load->workers && i < load->options.n_workers; i++)
 		tauti_prepare_destroy(load->workers[i].prepare);
@@ -372,6 +378,8 @@ static taut_status make(struct taut_load *load,
 		status = make_workers(load, err);
 	if (status == TAUT_OK)
 		status = open_cache(load, err);
+	if (status == TAUT_OK)
+		status = tauti_load_share_open(load, err);
 	if (status == TAUT_OK)
 		status = open_store(load, err);
 	if (status == TAUT_OK)

@@ -2,6 +2,7 @@
  *
  *     loader.c         life: options, memory, threads
  *     loader_engine.c  what the mechanism (core.h) asks for: looks, reads, faults
+ *     loader_share.c   samples that the host's other loaders prepared alike
  *     loader_work.c    threads: preparation, and who waits for other processes' items
  *     loader_user.c    what the job calls
  *     loader_lend.c    batches to frameworks
@@ -26,6 +27,7 @@
 #include "load/core.h"
 #include "load/prepare.h"
 #include "load/rooms.h"
+#include "load/stage.h"
 #include "load/store.h"
 
 enum {
@@ -43,9 +45,21 @@ struct tauti_load_read {
 	char path[PATH_MAX];
 };
 
+/* What a ticket is to the loaders that share samples. */
+enum tauti_load_shared {
+	TAUTI_LOAD_UNKNOWN, /* nothing yet, or somebody else makes it */
+	TAUTI_LOAD_MADE,    /* here, for all: to be published or dropped */
+	TAUTI_LOAD_COPIED,  /* of what another made */
+	TAUTI_LOAD_ALONE,   /* here, for this loader */
+};
+
 struct tauti_load_ticket {
-	uint64_t item, epoch;
+	uint64_t item, epoch, position;
 	uint32_t slot, place;
+	uint8_t shared;       /* enum tauti_load_shared */
+	uint8_t waits_for;    /* enum tauti_stage_look */
+	bool is_under_way;    /* read, or with a worker */
+	int64_t waits_from_ns; /* 0: it does not */
 	uint32_t next;     /* in the queue of work */
 	const void *bytes; /* to prepare, or the cache's room to read into */
 	void *room;        /* to be given back; NULL: the cache's */
@@ -70,6 +84,21 @@ struct tauti_load_worker {
 	char name[TAUTI_NAME_BYTES]; /* of the item, for lines */
 };
 
+/* When a seat of the pool was found to be taken by that generation. */
+struct tauti_load_neighbour {
+	int64_t asked_ns; /* 0: never */
+	uint32_t generation;
+};
+
+struct tauti_load_share {
+	struct tauti_stage stage;
+	struct tauti_pool *pool;
+	int64_t patience_ns;
+	uint64_t cursor; /* this loader needs nothing before it */
+	uint64_t n_here; /* looks that found a sample */
+	struct tauti_load_neighbour neighbours[TAUTI_POOL_SEATS];
+};
+
 struct taut_load {
 	atomic_uint holders;
 	struct tauti_origin origin;
@@ -89,6 +118,7 @@ struct taut_load {
 	/* What works. */
 	struct tauti_store store;
 	struct tauti_cache *cache; /* NULL: none */
+	struct tauti_load_share *common; /* NULL: none */
 	struct tauti_rooms *rooms;
 	struct tauti_load_worker *workers; /* n_started of n_workers */
 	uint32_t n_started;
@@ -146,6 +176,36 @@ TAUT_NODISCARD taut_status tauti_load_start_threads(
 void tauti_load_join_threads(struct taut_load *load);
 /* Counts until now; before each change of n_busy and is_waiting, under the lock. */
 void tauti_load_mark(struct taut_load *load, int64_t now_ns);
+
+/* --- loader_share.c -----------------------------------------------------------------
+ * Nothing to do where there is no share. The lock is held, but for open and close, and for
+ * what a worker does with a sample. */
+/* TAUT_EINVAL: too few bytes; and as tauti_pool_open() and tauti_stage_join(). */
+TAUT_NODISCARD taut_status tauti_load_share_open(
+	struct taut_load *load, struct taut_error *reterr);
+/* Nothing is claimed any more. */
+void tauti_load_share_close(struct taut_load *load);
+/* The loader goes elsewhere; all tickets were forgotten. */
+void tauti_load_share_go(struct taut_load *load, uint64_t epoch, uint64_t position);
+/* It goes on: it needs nothing before this position. */
+void tauti_load_share_move(struct taut_load *load, uint64_t position);
+/* HERE: to be copied; COMING: the watcher tells; MISSING: to be made here. Without claim
+ * nothing is promised to others. */
+enum tauti_look tauti_load_share_look(
+	struct taut_load *load, uint32_t ticket, uint64_t position, bool claim);
+/* Without the lock, by the watcher: until others have done something. */
+void tauti_load_share_wait(struct taut_load *load, uint32_t seen, int64_t most_ns);
+/* Without the lock, by workers. TAUT_EAGAIN: it is gone. */
+TAUT_NODISCARD taut_status tauti_load_share_copy(
+	struct taut_load *load, const struct tauti_load_ticket *t, void *sample);
+void tauti_load_share_publish(struct taut_load *load, const struct tauti_load_ticket *t,
+	const void *sample);
+/* A worker is done with it: counts, and drops what failed. */
+void tauti_load_share_done(struct taut_load *load, uint32_t ticket, taut_status status);
+/* It will not be made here. */
+void tauti_load_share_drop(struct taut_load *load, uint32_t ticket);
+/* Nothing more is begun until it goes elsewhere. What is under way may still be published. */
+void tauti_load_share_end(struct taut_load *load);
 
 /* --- loader.c -----------------------------------------------------------------------*/
 /* Gives back what tickets hold; nothing is under way. */

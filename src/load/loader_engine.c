@@ -1,4 +1,5 @@
-/* loader_engine.c - what the mechanism asks for, done by a cache, a store and workers. */
+/* loader_engine.c - what the mechanism asks for, done by a share, a cache, a store and
+ * workers. */
 #include "load/loader.h"
 
 #include <assert.h>
@@ -120,6 +121,9 @@ void tauti_load_read_done(struct tauti_store_read *done, taut_status status)
 		t->room = NULL;
 	}
 	pthread_mutex_lock(&load->lock);
+	t->is_under_way = false;
+	if (status != TAUT_OK || load->has_failed) /* nothing is prepared any more */
+		tauti_load_share_drop(load, ticket);
 	if (status == TAUT_OK)
 		count_read(load, done->bytes);
 	else
@@ -142,21 +146,11 @@ static uint64_t item_bytes(void *context, uint64_t item)
 	return taut_set_at(load->set, item).bytes;
 }
 
-static enum tauti_look look(void *context, uint32_t ticket, uint64_t item, bool claim,
-	bool *ret_keep)
+static enum tauti_look look_in_cache(struct taut_load *load,
+	struct tauti_load_ticket *t, uint64_t item, bool *ret_keep)
 {
-	struct taut_load *load = context;
-	struct tauti_load_ticket *t = &load->tickets[ticket];
 	void *at = NULL;
 
-	*ret_keep = false;
-	t->item = item;
-	t->room = NULL;
-	t->bytes = NULL;
-	if (!load->cache)
-		return TAUTI_LOOK_MISSING;
-	if (!claim && !tauti_cache_has(load->cache, (uint32_t)item))
-		return TAUTI_LOOK_MISSING;
 	switch (tauti_cache_look(load->cache, (uint32_t)item,
 		item_bytes(load, item), &at)) {
 	case TAUTI_CACHE_HERE:
@@ -173,12 +167,34 @@ static enum tauti_look look(void *context, uint32_t ticket, uint64_t item, bool 
 	return TAUTI_LOOK_MISSING;
 }
 
+/* What is not claimed may be promised to others all the same where it is at hand. */
+static enum tauti_look look(void *context, uint32_t ticket, uint64_t item,
+	uint64_t position, bool claim, bool *ret_keep)
+{
+	struct taut_load *load = context;
+	struct tauti_load_ticket *t = &load->tickets[ticket];
+	bool may_keep = load->cache != NULL;
+	enum tauti_look found;
+
+	*ret_keep = false;
+	t->item = item;
+	t->room = NULL;
+	t->bytes = NULL;
+	if (!claim)
+		may_keep = may_keep && tauti_cache_has(load->cache, (uint32_t)item);
+	found = tauti_load_share_look(load, ticket, position, claim || may_keep);
+	if (found != TAUTI_LOOK_MISSING || !may_keep)
+		return found;
+	return look_in_cache(load, t, item, ret_keep);
+}
+
 static void fetch(void *context, uint32_t ticket, uint64_t item, bool keep)
 {
 	struct taut_load *load = context;
 	struct taut_set_item at = taut_set_at(load->set, item);
 	struct tauti_load_read *read = load->free_reads;
 
+	load->tickets[ticket].is_under_way = true;
 	load->free_reads = read->next;
 	read->load = load;
 	read->ticket = ticket;
@@ -208,6 +224,7 @@ static void prepare(void *context, uint32_t ticket, uint64_t item, uint64_t epoc
 	t->slot = slot;
 	t->place = place;
 	t->next = TAUT_NONE;
+	t->is_under_way = true;
 	if (load->first_work == TAUT_NONE)
 		load->first_work = ticket;
 	else
@@ -262,6 +279,7 @@ static void fault(void *context, const struct tauti_supply_fault *fault)
 	}
 	load->has_failed = true;
 	load->failure = why;
+	tauti_load_share_end(load);
 	pthread_cond_broadcast(&load->news);
 }
 
@@ -278,6 +296,7 @@ static void ready(void *context, const struct tauti_supply_batch *told)
 	load->n_batch_skipped = 0;
 	load->ready[at] = *told;
 	load->n_ready++;
+	tauti_load_share_move(load, told->next_position);
 	pthread_cond_broadcast(&load->news);
 }
 

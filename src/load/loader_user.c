@@ -176,6 +176,7 @@ static taut_status go_to(struct taut_load *load, uint64_t epoch, uint64_t positi
 	status = tauti_supply_seek(load->supply, epoch, position, 0, reterr);
 	if (status == TAUT_OK) {
 		tauti_load_forget_tickets(load);
+		tauti_load_share_go(load, epoch, position);
 		load->n_ready = 0;
 		load->n_batch_skipped = 0;
 		load->has_failed = false;
@@ -259,6 +260,8 @@ void taut_load_counts(struct taut_load *load, struct taut_load_counts *ret_count
 	pthread_mutex_lock(&load->lock);
 	tauti_supply_counts(load->supply, &supply);
 	*ret_counts = load->counts;
+	if (load->common)
+		supply.here -= load->common->n_here;
 	pthread_mutex_unlock(&load->lock);
 	ret_counts->hits = supply.here;
 	ret_counts->n_workers = load->options.n_workers;

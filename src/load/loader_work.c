@@ -1,5 +1,5 @@
 /* loader_work.c - threads of a loader: those that prepare, and one that waits for what other
- * processes bring into the cache. */
+ * processes bring. */
 #include "load/loader.h"
 
 #include <assert.h>
@@ -28,13 +28,19 @@ static taut_status prepare(struct tauti_load_worker *worker,
 	struct taut_load *load = worker->load;
 	const struct taut_batch *batch = &load->slots[t->slot].batch;
 	struct taut_set_item item = taut_set_at(load->set, t->item);
+	void *sample = (char *)batch->data + t->place * batch->sample_bytes;
+	taut_status status;
 
 	batch->labels[t->place] = item.label;
 	batch->items[t->place] = t->item;
+	if (t->shared == TAUTI_LOAD_COPIED)
+		return tauti_load_share_copy(load, t, sample);
 	tauti_load_name(load, t->item, worker->name, sizeof worker->name);
-	return tauti_prepare_image(worker->prepare, t->bytes, item.bytes, worker->name,
-		tauti_draw_begin(load->options.seed, t->epoch, t->item),
-		(char *)batch->data + t->place * batch->sample_bytes, err);
+	status = tauti_prepare_image(worker->prepare, t->bytes, item.bytes, worker->name,
+		tauti_draw_begin(load->options.seed, t->epoch, t->item), sample, err);
+	if (status == TAUT_OK)
+		tauti_load_share_publish(load, t, sample);
+	return status;
 }
 
 /* A ticket, or TAUT_NONE: the loader ends. The lock is held; the worker is busy then. */
@@ -61,7 +67,9 @@ static uint32_t next_work(struct taut_load *load, int64_t *now_ns)
 static void tell(struct taut_load *load, uint32_t ticket, taut_status status,
 	const struct taut_error *why)
 {
-	if (status != TAUT_OK)
+	load->tickets[ticket].is_under_way = false;
+	tauti_load_share_done(load, ticket, status);
+	if (status != TAUT_OK && status != TAUT_EAGAIN)
 		tauti_load_blame(load, ticket, why);
 	if (load->is_closed)
 		return;
@@ -120,9 +128,21 @@ static void list_awaited(struct taut_load *load)
 	tauti_supply_awaited(load->supply, note_awaited, load);
 }
 
+/* Whatever it says, it is time to look. What the cache brings while samples are shared is
+ * found when that wait ends. */
+static void wait_for_others(struct taut_load *load, uint32_t seen)
+{
+	if (load->common)
+		tauti_load_share_wait(load, seen, PATIENCE_NS);
+	else
+		(void)tauti_cache_wait(
+			load->cache, (uint32_t)load->awaited[0], PATIENCE_NS);
+}
+
 static void *run_watcher(void *context)
 {
 	struct taut_load *load = context;
+	uint32_t seen = 0;
 
 	pthread_mutex_lock(&load->lock);
 	while (!load->is_closed) {
@@ -132,12 +152,13 @@ static void *run_watcher(void *context)
 			continue;
 		}
 		pthread_mutex_unlock(&load->lock);
-		/* Whatever it says, it is time to look. */
-		(void)tauti_cache_wait(load->cache, (uint32_t)load->awaited[0],
-			PATIENCE_NS);
+		wait_for_others(load, seen);
 		pthread_mutex_lock(&load->lock);
 		if (load->is_closed)
 			break;
+		/* Before the looks: what comes after them is news. */
+		if (load->common)
+			seen = tauti_stage_news(&load->common->stage);
 		look_again(load);
 		tauti_load_settle(load);
 	}
@@ -155,7 +176,7 @@ static int start_all(struct taut_load *load)
 			&load->workers[i]);
 		load->n_started += !code;
 	}
-	if (!code && load->cache) {
+	if (!code && (load->cache || load->common)) {
 		code = pthread_create(&load->watcher, NULL, run_watcher, load);
 		load->has_watcher = !code;
 	}

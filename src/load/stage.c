@@ -326,6 +326,11 @@ enum tauti_stage_look tauti_stage_look(struct tauti_stage *stage, uint64_t posit
 	}
 }
 
+enum tauti_stage_look tauti_stage_peek(struct tauti_stage *stage, uint64_t position)
+{
+	return judge(stage, position, atomic_load(word_at(stage, position)));
+}
+
 /* Whoever was detached reads while another may write: both by whole words, so that what is
  * torn is found by the look after it and harms nobody. */
 static _Atomic uint64_t *bytes_at(const struct tauti_stage *stage, uint64_t position)

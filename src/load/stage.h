@@ -121,6 +121,8 @@ void tauti_stage_leave(struct tauti_stage *stage);
 
 /* What to do about a position, from this member's cursor to n_places - 1 beyond it. */
 enum tauti_stage_look tauti_stage_look(struct tauti_stage *stage, uint64_t position);
+/* As look, but claims nothing; MINE: a look would have claimed it. */
+enum tauti_stage_look tauti_stage_peek(struct tauti_stage *stage, uint64_t position);
 /* After MINE, once: copies what was made, place_bytes at most. The maker keeps its own,
  * which it made for itself, so that nothing half made is ever where others read. */
 void tauti_stage_publish(struct tauti_stage *stage, uint64_t position,

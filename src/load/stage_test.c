@@ -86,6 +86,19 @@ static void test_one_makes_the_other_copies(void **state)
 	assert_int_equal(pair->a.shared->counts.copied, 1);
 }
 
+static void test_peeking_claims_nothing(void **state)
+{
+	struct pair *pair = *state;
+
+	assert_int_equal(tauti_stage_peek(&pair->a, 0), TAUTI_STAGE_MINE);
+	assert_int_equal(tauti_stage_look(&pair->b, 0), TAUTI_STAGE_MINE);
+	assert_int_equal(tauti_stage_peek(&pair->a, 0), TAUTI_STAGE_COMING);
+	make(&pair->b, 0);
+	assert_int_equal(tauti_stage_peek(&pair->a, 0), TAUTI_STAGE_HERE);
+	assert_int_equal(tauti_stage_peek(&pair->a, PLACES), TAUTI_STAGE_FULL);
+	assert_int_equal(pair->a.shared->counts.made, 1);
+}
+
 static void test_what_was_dropped_is_anybodys(void **state)
 {
 	struct pair *pair = *state;
@@ -268,6 +281,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_one_makes_the_other_copies),
+		TEST(test_peeking_claims_nothing),
 		TEST(test_what_was_dropped_is_anybodys),
 		TEST(test_the_work_of_the_dead_is_taken),
 		TEST(test_nobody_runs_over_who_is_behind),

@@ -10,6 +10,7 @@ import pathlib
 import shutil
 import sys
 import tempfile
+import time
 import unittest
 
 if "TAUT_LIB" not in os.environ:
@@ -245,6 +246,64 @@ class Loads(unittest.TestCase):
             for loader in one, two:
                 self.items(loader)
         self.assertEqual(one.counts()["reads"] + two.counts()["reads"], N)
+
+    def share(self, batch_size, told, others):
+        """A process of its own: two epochs, then its counts on the pipe `told`."""
+        child = os.fork()
+        if child:
+            return child
+        status = 1
+        try:
+            loader = self.loader(
+                batch_size=batch_size,
+                shuffle=True,
+                seed=5,
+                share_bytes=1 << 16,
+                share_patience=60,
+                transform=Image(layout="HWC", flip=1.0, **RAW),
+                arrays="numpy" if numpy else "torch",
+            )
+            os.write(told, b"!")
+            os.read(others, 1)  # all are there
+            items = [sorted(sum((batch[2] for batch in loader), [])) for _ in range(2)]
+            whole = items == [list(range(N))] * 2
+            made_ahead = 2 * N + 4 * batch_size
+            counts = loader.counts()
+            while counts["share_made"] + counts["share_copied"] < made_ahead:
+                time.sleep(0.001)
+                counts = loader.counts()
+            os.write(told, json.dumps(counts).encode() + b"\n")
+            os.read(others, 1)  # all have counted
+            status = 0 if whole else 2
+        finally:
+            os._exit(status)
+
+    def test_share(self):
+        """Two processes prepare and read each item once, together."""
+        told, others = os.pipe(), os.pipe()
+        children = [self.share(size, told[1], others[0]) for size in (4, 10)]
+        os.close(told[1])  # a child that fails is the end of it
+        with open(told[0], "rb", buffering=0) as lines:
+            self.assertEqual(lines.read(1) + lines.read(1), b"!!")
+            os.write(others[1], b"..")
+            text = b""
+            while text.count(b"\n") < 2:
+                more = lines.read(4096)
+                self.assertTrue(more)
+                text += more
+        os.write(others[1], b"..")
+        for child in children:
+            self.assertEqual(os.waitpid(child, 0)[1], 0)
+        counts = [json.loads(line) for line in text.splitlines()]
+        made = sum(count["share_made"] for count in counts)
+        self.assertEqual(made, 2 * N + 4 * 10)  # with what is made ahead
+        self.assertEqual(sum(count["reads"] for count in counts), made)
+        self.assertEqual(
+            sum(count["share_copied"] for count in counts), 2 * N + 4 * 4
+        )
+        self.assertEqual([count["share_alone"] for count in counts], [0, 0])
+        with self.assertRaisesRegex(ValueError, "room for"):
+            self.loader(share_bytes=2000)
 
     def test_fork(self):
         loader = self.loader(batch_size=5)
