@@ -1,8 +1,8 @@
 /* decode_rate.c - images a second on one thread: libjpeg alone, and all of preparing.
  *
- *     decode_rate [IMAGES [TURNS [HEIGHT WIDTH]]]    default 64 31 375 500
+ *     decode_rate [IMAGES|FOLDER [TURNS [HEIGHT WIDTH]]]    default 64 31 375 500
  *
- * Made images, quality 90, 4:2:0. All ways use the same crops, drawn anew for each turn.
+ * Made images, quality 90, 4:2:0; or the first 256 of a folder, all of that size. All ways use the same crops, drawn anew for each turn.
  * libjpeg alone writes all rows to one place, that its registers' size does not divide,
  * for it is faster there (src/load/image/jpeg.c says why). Ways take turns, so
  * that a machine that slows down slows all; medians of turns. "of region" is a way's rate
@@ -12,15 +12,20 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include <limits.h>
+
+#include <taut/set.h>
+
 #include "base/now.h"
 #include "load/image/crop.h"
 #include "load/image/made.h"
 #include "load/prepare.h"
 
-enum { MOST_TURNS = 1001, MOST_SIDE = 8192 };
+enum { MOST_TURNS = 1001, MOST_SIDE = 8192, MOST_FILES = 256 };
 
 struct job {
 	struct made *images, *pixels;
+	const char *folder; /* NULL: made */
 	unsigned n;
 	uint32_t height, width;
 	uint64_t turn;
@@ -146,9 +151,47 @@ static double median(double *values, unsigned n)
 	return values[n / 2];
 }
 
+static struct made read_item(const struct taut_set *set, uint64_t item)
+{
+	struct taut_set_item at = taut_set_at(set, item);
+	struct made made = { malloc(at.bytes), at.bytes };
+	char path[PATH_MAX];
+	FILE *file;
+
+	taut_set_path(set, at.file, path, sizeof path);
+	file = fopen(path, "rb");
+	if (!made.bytes || !file || fread(made.bytes, 1, made.n, file) != made.n) {
+		perror(path);
+		exit(1);
+	}
+	fclose(file);
+	return made;
+}
+
+static void open_folder(struct job *job)
+{
+	struct taut_arena *arena = taut_arena_create();
+	const struct taut_set *set;
+	struct taut_error err = { .message = "no memory" };
+
+	if (!arena || taut_set_open(&job->folder, 1, NULL, arena, &set, &err)) {
+		fprintf(stderr, "decode_rate: %s\n", err.message);
+		exit(1);
+	}
+	job->n = taut_set_count(set) < MOST_FILES ? (unsigned)taut_set_count(set) :
+		MOST_FILES;
+	job->images = calloc(job->n, sizeof *job->images);
+	for (unsigned i = 0; job->images && i < job->n; i++)
+		job->images[i] = read_item(set, i * (taut_set_count(set) / job->n));
+	taut_arena_destroy(arena);
+}
+
 static void make(struct job *job)
 {
-	job->images = calloc(job->n, sizeof *job->images);
+	if (job->folder)
+		open_folder(job);
+	else
+		job->images = calloc(job->n, sizeof *job->images);
 	job->pixels = calloc(job->n, sizeof *job->pixels);
 	job->rows = aligned_alloc(64, ((size_t)job->width * 3 / 64 + 2) * 64);
 	job->slot = aligned_alloc(64, 224 * 224 * 12);
@@ -159,7 +202,8 @@ static void make(struct job *job)
 		struct made_how how = { .height = job->height,
 			.width = job->width, .seed = i };
 
-		job->images[i] = made_jpeg(&how);
+		if (!job->folder)
+			job->images[i] = made_jpeg(&how);
 		job->pixels[i].bytes = made_pixels(&how, 3);
 		job->pixels[i].n = (size_t)job->height * job->width * 3;
 	}
@@ -196,6 +240,10 @@ int main(int argc, char **argv)
 	int turns = argc > 2 ? atoi(argv[2]) : 31;
 	size_t bytes = 0;
 
+	if (argc > 1 && strspn(argv[1], "0123456789") != strlen(argv[1])) {
+		job.folder = argv[1];
+		job.n = 1;
+	}
 	job.height = argc > 4 ? (uint32_t)atoi(argv[3]) : 375;
 	job.width = argc > 4 ? (uint32_t)atoi(argv[4]) : 500;
 	if (job.n < 1 || turns < 1 || turns > MOST_TURNS || job.height < 1 ||

@@ -12,7 +12,7 @@ triangle filter, flips half, and gives uint8 batches to a loop that does nothing
   simplejpeg  the same, decoded by libjpeg-turbo through simplejpeg; where it is installed
 
 One process a turn, in turns; medians. Beside them, where it was built,
-build/bench/decode_rate: what libjpeg-turbo alone does on one thread.
+build/bench/decode_rate: what libjpeg-turbo alone does on one thread with these images.
 
   images/s  after the first batch, over the rest of the epochs
   per core  images by all CPU seconds of the process and its workers in that time
@@ -197,6 +197,15 @@ def is_there(way):
         return way == "taut"
 
 
+def alone(root):
+    """What libjpeg-turbo takes on these images, one thread; empty where it was not built."""
+    rate = os.path.join(common.ROOT, "build", "bench", "decode_rate")
+    if not os.access(rate, os.X_OK):
+        return ""
+    found = subprocess.run([rate, root, "11"], capture_output=True, text=True, check=False)
+    return "\nOn one thread (build/bench/decode_rate):\n" + found.stdout
+
+
 def show(results, options):
     print(f"{options.images} images, batch {options.batch}, {options.workers} workers, "
           f"{options.epochs} epochs, medians of {options.turns} turns")
@@ -205,10 +214,6 @@ def show(results, options):
         middle = {k: statistics.median(t[k] for t in turns) for k in turns[0]}
         print(f"{way:12}{middle['images_s']:10.0f}{middle['images_core_s']:10.0f}"
               f"{middle['first_s']:10.3f}{middle['pss_mb']:10.0f}")
-    rate = os.path.join(common.ROOT, "build", "bench", "decode_rate")
-    if os.access(rate, os.X_OK):
-        print("\nlibjpeg-turbo alone, one thread (build/bench/decode_rate):")
-        print(subprocess.run([rate], capture_output=True, text=True, check=False).stdout)
 
 
 def main():
@@ -237,7 +242,9 @@ def main():
         for _ in range(options.turns):
             for way in results:
                 results[way].append(run_turn(way, root, options))
+        raw = alone(root)
     show(results, options)
+    print(raw)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
             json.dump(results, file, indent=1)
