@@ -2,7 +2,6 @@
  * end what is there is right, the counts add up, and nothing is left. */
 #include "tests/support/unit.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <stdatomic.h>
@@ -19,6 +18,7 @@
 #include "base/now.h"
 #include "load/cache.h"
 #include "load/draw.h"
+#include "load/pool_traces.h"
 
 enum {
 	ROUNDS = 50,
@@ -186,26 +186,6 @@ static bool is_free(const char *name)
 			strlen(name))) == 0;
 	close(fd);
 	return bound;
-}
-
-/* Files of pools in a folder that all may write, or open in this process. */
-static int traces(const char *path)
-{
-	DIR *folder = opendir(path);
-	struct dirent *row;
-	int n = 0;
-
-	while (folder && (row = readdir(folder)) != NULL) {
-		char from[300], to[300] = "";
-
-		snprintf(from, sizeof from, "%s/%s", path, row->d_name);
-		if (readlink(from, to, sizeof to - 1) < 0)
-			to[0] = '\0';
-		n += strstr(row->d_name, "taut-pool") || strstr(to, "taut-pool");
-	}
-	if (folder)
-		closedir(folder);
-	return n;
 }
 
 static void check_round(uint64_t seed)

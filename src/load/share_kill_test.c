@@ -3,13 +3,13 @@
  * shares nothing has it; where all live, each item is read and prepared once for all. */
 #include "load/loader_share_world.h"
 
-#include <dirent.h>
 #include <errno.h>
 #include <signal.h>
 #include <sys/mman.h>
 #include <sys/prctl.h>
 #include <sys/wait.h>
 
+#include "load/pool_traces.h"
 #include "load/stage.h"
 
 enum { ROUNDS = 50, MOST_JOBS = 5, PLACES = 60, MOST_BATCH = 8 };
@@ -239,25 +239,6 @@ static void run_round(uint64_t seed)
 }
 
 /* --- what is left ----------------------------------------------------------------------*/
-static int traces(const char *path)
-{
-	DIR *folder = opendir(path);
-	struct dirent *row;
-	int n = 0;
-
-	while (folder && (row = readdir(folder)) != NULL) {
-		char from[300], to[300] = "";
-
-		snprintf(from, sizeof from, "%s/%s", path, row->d_name);
-		if (readlink(from, to, sizeof to - 1) < 0)
-			to[0] = '\0';
-		n += strstr(row->d_name, "taut-pool") || strstr(to, "taut-pool");
-	}
-	if (folder)
-		closedir(folder);
-	return n;
-}
-
 static void test_kills(void **state)
 {
 	const char *one = getenv("TAUT_SEED");

@@ -130,6 +130,8 @@ taut_status tauti_store_refused(struct tauti_store_read *read, const char *what,
 	int code); /* errno */
 taut_status tauti_store_ended(struct tauti_store_read *read); /* at offset + got */
 taut_status tauti_store_stopped(struct tauti_store_read *read);
+/* Each of a list is done, as stopped. No lock is held. */
+void tauti_store_end_stopped(struct tauti_store_read *reads);
 
 extern const struct tauti_store_table tauti_store_null, tauti_store_file,
 	tauti_store_uring, tauti_store_slow;

@@ -106,3 +106,13 @@ taut_status tauti_store_stopped(struct tauti_store_read *read)
 	return taut_error_set(&read->err, TAUT_EAGAIN, (int64_t)read->offset,
 		"%s: not read: the store was stopped", read->path);
 }
+
+void tauti_store_end_stopped(struct tauti_store_read *reads)
+{
+	while (reads) {
+		struct tauti_store_read *read = reads;
+
+		reads = read->next;
+		read->done(read, tauti_store_stopped(read));
+	}
+}

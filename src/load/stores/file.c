@@ -157,16 +157,6 @@ static void append(struct file_store *store, struct tauti_store_read *reads)
 			pthread_cond_signal(&store->wake);
 }
 
-static void end_all(struct tauti_store_read *reads)
-{
-	while (reads) {
-		struct tauti_store_read *read = reads;
-
-		reads = read->next;
-		read->done(read, tauti_store_stopped(read));
-	}
-}
-
 static void begin(void *context, struct tauti_store_read *reads)
 {
 	struct file_store *store = context;
@@ -180,7 +170,7 @@ static void begin(void *context, struct tauti_store_read *reads)
 		append(store, reads);
 	pthread_mutex_unlock(&store->lock);
 	if (is_stopped)
-		end_all(reads);
+		tauti_store_end_stopped(reads);
 }
 
 static void stop(void *context)
@@ -193,7 +183,7 @@ static void stop(void *context)
 	reads = store->first;
 	store->first = NULL;
 	pthread_mutex_unlock(&store->lock);
-	end_all(reads);
+	tauti_store_end_stopped(reads);
 }
 
 static void destroy(void *context)

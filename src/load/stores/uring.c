@@ -138,16 +138,6 @@ static void end_failed(struct tauti_store_read *reads)
 	}
 }
 
-static void end_stopped(struct tauti_store_read *reads)
-{
-	while (reads) {
-		struct tauti_store_read *read = reads;
-
-		reads = read->next;
-		read->done(read, tauti_store_stopped(read));
-	}
-}
-
 /* TAUT_EAGAIN: it goes on. */
 static taut_status outcome(struct tauti_store_read *read)
 {
@@ -252,7 +242,7 @@ static void begin(void *context, struct tauti_store_read *reads)
 	pthread_mutex_unlock(&store->lock);
 	end_failed(failed);
 	if (is_stopped)
-		end_stopped(reads);
+		tauti_store_end_stopped(reads);
 }
 
 static void stop(void *context)
@@ -265,7 +255,7 @@ static void stop(void *context)
 	reads = store->first;
 	store->first = NULL;
 	pthread_mutex_unlock(&store->lock);
-	end_stopped(reads);
+	tauti_store_end_stopped(reads);
 }
 
 static void release(struct uring_store *store)
