@@ -13,22 +13,23 @@ deps:
 $(BUILD)/build.ninja: | deps
 	meson setup $(BUILD) $(MESON_FLAGS)
 
-# Leaves the command at $(BUILD)/taut.
+# Leaves the command at $(BUILD)/taut. TARGETS: only these.
+TARGETS ?=
 build: deps $(BUILD)/build.ninja
-	@ninja -C $(BUILD)
+	@ninja -C $(BUILD) $(TARGETS)
 
-# All tests, or those of some suites, or all but some:
-# make test SUITES='base trace', make test BUT=frameworks
+# All tests, or those of some suites (and then only what they need is built), or all
+# but some: make test SUITES='base trace', make test BUT=frameworks
 SUITES ?=
 BUT ?=
 FRAMEWORKS = $(if $(SUITES),$(filter frameworks,$(SUITES)),\
 	$(filter-out $(BUT),frameworks))
-test: build
+test: $(if $(SUITES),$(BUILD)/build.ninja,build)
 	@tools/ensure-deps test
 	@$(if $(FRAMEWORKS),tools/ensure-python torch tensorflow mxnet || \
 		echo "tests of frameworks that are not there will be skipped",:)
 	@rm -f $(BUILD)/meson-logs/testlog.json
-	@meson test -C $(BUILD) --no-rebuild --print-errorlogs \
+	@meson test -C $(BUILD) $(if $(SUITES),,--no-rebuild) --print-errorlogs \
 		$(foreach suite,$(SUITES),--suite $(suite)) \
 		$(foreach suite,$(BUT),--no-suite $(suite)); \
 	status=$$?; tools/tally $(BUILD) && exit $$status
