@@ -1,42 +1,55 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Taut's loader beside PyTorch's DataLoader on the same made images, from the page cache.
+"""Taut's loader beside others on the same made images, from the page cache.
 
-Each way reads a tree of JPEGs (500 x 375, quality 90, 4:2:0, some 90 KB), decodes, takes a
-random crop (torchvision's RandomResizedCrop) resized to 224 x 224 with an antialiased
-triangle filter, flips half, and gives uint8 batches to a loop that does nothing with them:
+Each way reads JPEGs (500 x 375, quality 90, 4:2:0, some 90 KB), decodes, takes a random crop
+(torchvision's RandomResizedCrop) resized to 224 x 224, flips half, and gives uint8 batches
+to a loop that does nothing with them. bench/load_peers.py has each way's pipeline:
 
-  taut        taut.load.Loader, threads
-  pillow      DataLoader over Pillow, worker processes: torchvision's code for these steps
-              calls the same functions
-  simplejpeg  the same, decoded by libjpeg-turbo through simplejpeg; where it is installed
+  taut        taut.load.Loader, threads, from files
+  taut-cache  the same, from its own cache
+  pillow      DataLoader over Pillow, worker processes: torchvision's classes call the
+              same functions
+  simplejpeg  the same, decoded by libjpeg-turbo through simplejpeg
+  webdataset  WebLoader over shards of tar, Pillow
+  dali        DALI on the CPU, its fused decoder of random crops
+  spdl        SPDL's pipeline over FFmpeg's decoder and filters
+  tf          tf.data, its fused decoder of crops
+  ffcv        FFCV from its own file of JPEGs at their size, its fused decoder of crops
 
-One process a turn, in turns; medians. Beside them, where it was built,
-build/bench/decode_rate: what libjpeg-turbo alone does on one thread with these images.
+bench/setup_load_peers.sh installs them; what is not there is left out and told. Each is
+tried with each of --workers first, and goes on with the number that gave the most images a
+second. Then all take turns, each in a process of its own; medians.
 
-  images/s  after the first batch, over the rest of the epochs
+  images/s  after the first batch, over the rest of the epochs; least and most of the turns
   per core  images by all CPU seconds of the process and its workers in that time
+  of taut   the latter by that of `taut` in the same round; median
   first     from making the loader to its first batch
-  PSS       of the process and its workers, at the end; shared pages counted once
+  memory    the rise, in a turn of its own, of the sum of PSS of the process and its workers
+            (/proc/PID/smaps_rollup: shared pages count once) from before the loader is
+            made, all modules loaded, to its most in the second epoch. It has what a way
+            maps of files: FFCV's is all of its file, which lies in the page cache anyway
 
-Needs torch, Pillow, numpy; TAUT_LIB or an installed libtaut.
+Beside them, where it was built, build/bench/load_rate: as many bare threads of
+libjpeg-turbo on these images and crops as there are cores, and the loader in C.
 """
 
 import argparse
 import json
 import os
-import resource
 import statistics
 import subprocess
 import sys
 import tempfile
-import time
 
 import common
 import measure
+from load_peers import WAYS, Tree  # noqa: F401 - Tree is for load_jobs.py
 
-WAYS = "taut", "pillow", "simplejpeg"
-SIDE = 224
+HOMES = {
+    "taut": "torch", "taut-cache": "torch", "pillow": "torch", "simplejpeg": "torch",
+    "webdataset": "torch", "dali": "dali", "spdl": "spdl", "tf": "tf", "ffcv": "ffcv",
+}  # fmt: skip
 
 
 # --- images ---------------------------------------------------------------------------
@@ -63,191 +76,148 @@ def make_images(folder, n, classes=10):
         )
 
 
-# --- the ways -------------------------------------------------------------------------
+# --- turns ----------------------------------------------------------------------------
 
 
-def crop_of(chance, width, height):
-    """torchvision's RandomResizedCrop: a box."""
-    import math
-
-    for _ in range(10):
-        area = width * height * chance.uniform(0.08, 1)
-        ratio = math.exp(chance.uniform(math.log(3 / 4), math.log(4 / 3)))
-        w, h = round(math.sqrt(area * ratio)), round(math.sqrt(area / ratio))
-        if 0 < w <= width and 0 < h <= height:
-            left, top = chance.randint(0, width - w), chance.randint(0, height - h)
-            return left, top, left + w, top + h
-    side = min(width, height)
-    left, top = (width - side) // 2, (height - side) // 2
-    return left, top, left + side, top + side
+def python_of(way, options):
+    """The environment that bench/setup_load_peers.sh made for it."""
+    return os.path.join(options.peers, HOMES[way], "bin", "python")
 
 
-class Tree:
-    """As ImageFolder: paths and labels in lists, an image a call."""
-
-    def __init__(self, root, way):
-        self.way, self.samples = way, []
-        for label, name in enumerate(sorted(os.listdir(root))):
-            folder = os.path.join(root, name)
-            self.samples += [(os.path.join(folder, f), label) for f in sorted(os.listdir(folder))]
-
-    def __len__(self):
-        return len(self.samples)
-
-    def __getitem__(self, i):
-        import random
-
-        import numpy
-        import torch
-        from PIL import Image
-
-        path, label = self.samples[i]
-        with open(path, "rb") as file:
-            if self.way == "simplejpeg":
-                import simplejpeg
-
-                image = Image.fromarray(simplejpeg.decode_jpeg(file.read()))
-            else:
-                image = Image.open(file).convert("RGB")
-        box = crop_of(random, *image.size)
-        image = image.crop(box).resize((SIDE, SIDE), Image.BILINEAR)
-        if random.random() < 0.5:
-            image = image.transpose(Image.FLIP_LEFT_RIGHT)
-        return torch.from_numpy(numpy.array(image)).permute(2, 0, 1), label
+def run_turn(way, root, options, workers, *more):
+    """A row; None, told, where it ends with an error."""
+    with tempfile.TemporaryDirectory() as scratch:
+        command = [python_of(way, options), os.path.join(common.HERE, "load_peers.py"), way]
+        command += [root, "--scratch", scratch, "--workers", str(workers), *more]
+        command += ["--batch", str(options.batch), "--epochs", str(options.epochs)]
+        if options.store:
+            command += ["--store", options.store]
+        done = subprocess.run(
+            command, capture_output=True, text=True, check=False, stdin=subprocess.DEVNULL
+        )
+    if done.returncode == 0:
+        print(f"{way} {workers} {done.stdout.splitlines()[-1]}", file=sys.stderr)
+        return json.loads(done.stdout.splitlines()[-1])
+    last = (done.stderr.strip().splitlines() or ["no word"])[-1]
+    print(f"{way}, {workers} workers: left out: {last}", file=sys.stderr)
+    return None
 
 
-def open_loader(way, root, options):
-    if way == "taut":
-        sys.path.insert(0, os.path.join(common.ROOT, "python"))
-        from taut.load import Image, Loader
-
-        how = Image(SIDE, flip=0.5)
-        return Loader(
-            root, options.batch, shuffle=True, transform=how, num_workers=options.workers,
-            store=options.store, tail="drop",
-        )  # fmt: skip
-    from torch.utils.data import DataLoader
-
-    return DataLoader(
-        Tree(root, way), options.batch, shuffle=True, num_workers=options.workers,
-        drop_last=True, persistent_workers=options.workers > 0,
-    )  # fmt: skip
-
-
-# --- one turn, in a process of its own ----------------------------------------------------
+def best_workers(way, root, options):
+    """The number that gives the most images a second; None: it does not run."""
+    known = dict(one.split("=") for one in options.known)
+    if way in known:
+        return int(known[way])
+    rates = {}
+    for workers in options.workers:
+        row = run_turn(way, root, options, workers)
+        if row:
+            rates[workers] = row["images_s"]
+    if not rates:
+        return None
+    found = max(rates, key=rates.get)
+    told = ", ".join(f"{n}: {rate:.0f}" for n, rate in rates.items())
+    print(f"{way}: images/s by workers: {told}", flush=True)
+    return found
 
 
-def cpu_s(pids):
-    """User and system time of processes that live."""
-    ticks = 0
-    for pid in pids:
-        try:
-            with open(f"/proc/{pid}/stat", encoding="ascii", errors="replace") as source:
-                fields = source.read().rsplit(")", 1)[1].split()
-        except OSError:
+def find_ways(root, options):
+    found = {}
+    for way in options.ways:
+        if not os.access(python_of(way, options), os.X_OK):
+            print(f"{way}: left out: no {python_of(way, options)}", file=sys.stderr)
             continue
-        ticks += int(fields[11]) + int(fields[12])
-    return ticks / os.sysconf("SC_CLK_TCK")
+        workers = best_workers(way, root, options)
+        if workers:
+            found[way] = workers
+    return found
 
 
-def turn(way, root, options):
-    import torch
-
-    torch.set_num_threads(1)
-    begun = time.perf_counter()
-    loader = open_loader(way, root, options)
-    images, first, started, spent = 0, None, None, None
-    for _ in range(options.epochs):
-        for data, _labels in loader:
-            assert tuple(data.shape[1:]) == (3, SIDE, SIDE)
-            if first is None:
-                first = time.perf_counter() - begun
-                pids = measure.tree_of(os.getpid())
-                started, spent = time.perf_counter(), cpu_s(pids)
-                continue
-            images += len(data)
-    wall = time.perf_counter() - started
-    spent = cpu_s(pids) - spent
-    return {
-        "images_s": images / wall,
-        "images_core_s": images / spent,
-        "first_s": first,
-        "pss_mb": sum(measure.held_kb(pid) for pid in pids) / 1024,
-        "peak_mb": resource.getrusage(resource.RUSAGE_SELF).ru_maxrss / 1024,
-    }
+def run_turns(ways, root, options):
+    rows = {way: [] for way in ways}
+    for _ in range(options.turns):
+        for way, workers in ways.items():
+            row = run_turn(way, root, options, workers)
+            if row:
+                rows[way].append(row)
+    for way, workers in ways.items():
+        row = run_turn(way, root, options, workers, "--memory") or {"rise_mb": float("nan")}
+        for one in rows[way]:
+            one.update(row, workers=workers)
+    return rows
 
 
-def run_turn(way, root, options):
-    command = [sys.executable, os.path.abspath(__file__), "--turn", way, "--root", root]
-    for name in ("batch", "workers", "epochs"):
-        command += ["--" + name, str(getattr(options, name))]
-    if options.store:
-        command += ["--store", options.store]
-    done = subprocess.run(command, capture_output=True, text=True, check=False)
-    if done.returncode:
-        sys.exit(f"{way}: {done.stderr.strip()[-1500:]}")
-    return json.loads(done.stdout)
+# --- told -----------------------------------------------------------------------------
 
 
-def is_there(way):
-    try:
-        __import__("simplejpeg" if way == "simplejpeg" else "PIL.Image")
-        return True
-    except ImportError:
-        return way == "taut"
+def ratio(rows, way, name):
+    """To Taut's in the same round."""
+    pairs = zip(rows[way], rows.get("taut") or rows[way])
+    return statistics.median(one[name] / other[name] for one, other in pairs)
 
 
-def alone(root):
-    """What libjpeg-turbo takes on these images, one thread; empty where it was not built."""
-    rate = os.path.join(common.ROOT, "build", "bench", "decode_rate")
+def show(rows, options):
+    print(f"\n{options.images} images, batch {options.batch}, {options.epochs} epochs, "
+          f"medians of {options.turns} turns")
+    print(f"{'':12}{'workers':>8}{'images/s':>10}{'(least .. most)':>17}{'per core':>10}"
+          f"{'of taut':>9}{'first, s':>10}{'memory, MB':>12}")
+    for way, turns in rows.items():
+        if not turns:
+            continue
+        middle = {k: statistics.median(t[k] for t in turns) for k in turns[0]}
+        rates = [t["images_s"] for t in turns]
+        print(f"{way:12}{middle['workers']:8.0f}{middle['images_s']:10.0f}"
+              f"{f'({min(rates):.0f} .. {max(rates):.0f})':>17}{middle['images_core_s']:10.0f}"
+              f"{ratio(rows, way, 'images_core_s'):9.2f}{middle['first_s']:10.3f}"
+              f"{middle['rise_mb']:12.0f}")
+
+
+def bare(root, options):
+    """What libjpeg-turbo takes on these images; empty where it was not built."""
+    rate = os.path.join(common.ROOT, "build", "bench", "load_rate")
     if not os.access(rate, os.X_OK):
         return ""
-    found = subprocess.run([rate, root, "11"], capture_output=True, text=True, check=False)
-    return "\nOn one thread (build/bench/decode_rate):\n" + found.stdout
-
-
-def show(results, options):
-    print(f"{options.images} images, batch {options.batch}, {options.workers} workers, "
-          f"{options.epochs} epochs, medians of {options.turns} turns")
-    print(f"{'':12}{'images/s':>10}{'per core':>10}{'first, s':>10}{'PSS, MB':>10}")
-    for way, turns in results.items():
-        middle = {k: statistics.median(t[k] for t in turns) for k in turns[0]}
-        print(f"{way:12}{middle['images_s']:10.0f}{middle['images_core_s']:10.0f}"
-              f"{middle['first_s']:10.3f}{middle['pss_mb']:10.0f}")
+    cores = str(len(os.sched_getaffinity(0)))
+    command = [rate, root, cores, str(2 * options.turns + 1), str(options.batch)]
+    found = subprocess.run(command, capture_output=True, text=True, check=False)
+    return f"\nbuild/bench/load_rate FOLDER {' '.join(command[2:])}:\n{found.stdout}"
 
 
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
     )
+    numbers = range(1, len(os.sched_getaffinity(0)) + 2)
     parser.add_argument("--images", type=int, default=2000)
     parser.add_argument("--batch", type=int, default=64)
-    parser.add_argument("--workers", type=int, default=len(os.sched_getaffinity(0)))
+    parser.add_argument("--workers", type=int, nargs="+", default=list(numbers))
+    parser.add_argument("--known", nargs="+", default=[], metavar="WAY=WORKERS",
+                        help="the best numbers of an earlier run: these are not tried")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=5)
+    parser.add_argument("--turns", type=int, default=5, help="0: numbers are tried alone")
+    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    parser.add_argument("--peers", default=os.path.join(common.bench_home(), "load"),
+                        help="where bench/setup_load_peers.sh put them")  # fmt: skip
     parser.add_argument("--store", help="of Taut")
-    parser.add_argument("--root", help="a tree that is there already")
+    parser.add_argument("--root", help="a tree that is there already; --images is not used")
     parser.add_argument("--json", help="all turns, to a file")
-    parser.add_argument("--turn", choices=WAYS, help=argparse.SUPPRESS)
     options = parser.parse_args()
-    if options.turn:
-        print(json.dumps(turn(options.turn, options.root, options)))
-        return
     print(measure.machine_lines())
     with tempfile.TemporaryDirectory() as made:
         root = options.root or made
-        if not options.root:
+        if options.root:
+            options.images = sum(len(files) for _, _, files in os.walk(root))
+        else:
             make_images(root, options.images)
-        results = {way: [] for way in WAYS if is_there(way)}
-        for _ in range(options.turns):
-            for way in results:
-                results[way].append(run_turn(way, root, options))
-        raw = alone(root)
-    show(results, options)
-    print(raw)
+        ways = find_ways(root, options)
+        rows = run_turns(ways, root, options) if options.turns else {}
+        raw = bare(root, options) if options.turns else ""
+    if options.turns:
+        show(rows, options)
+        print(raw)
     if options.json:
         with open(options.json, "w", encoding="utf-8") as file:
-            json.dump(results, file, indent=1)
+            json.dump(rows, file, indent=1)
 
 
 if __name__ == "__main__":

@@ -26,4 +26,8 @@ struct tauti_crop tauti_crop_choose(const struct taut_prepare_options *o,
 struct taut_prepare_options tauti_prepare_defaults(
 	const struct taut_prepare_options *options);
 
+/* TAUT_EINVAL: a field of images is outside what taut/prepare.h says. NULL: the defaults. */
+TAUT_NODISCARD taut_status tauti_image_check(
+	const struct taut_prepare_options *options, struct taut_error *err);
+
 #endif /* TAUT_LOAD_IMAGE_CROP_H */

@@ -22,6 +22,7 @@ struct tauti_decoder_limits {
 	uint64_t most_pixels;
 	uint32_t raw_height, raw_width; /* of raw images; else not used */
 	bool strict, orient;
+	bool plain; /* JPEG: by libjpeg alone (for tests: jpeg_bits.h) */
 };
 
 struct tauti_image {

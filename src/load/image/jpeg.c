@@ -1,7 +1,10 @@
 /* jpeg.c - JPEG by libjpeg: any that it reads, as RGB; of a crop only what it needs.
  *
  * libjpeg leaves a fault by longjmp. There is one setjmp, in guarded(); what runs below it
- * keeps everything that must not leak in struct jpeg. */
+ * keeps everything that must not leak in struct jpeg.
+ *
+ * Coefficients are read by jpeg_bits.c. Where that gives up, the image is begun again with
+ * libjpeg alone, up to the row that is next: rows that were given are as they would be. */
 #include <setjmp.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -12,6 +15,7 @@
 
 #include "load/image/decoder.h"
 #include "load/image/exif.h"
+#include "load/image/jpeg_bits.h"
 
 enum {
 	MOST_SCANS = 256, /* progressive images have some ten; each costs a pass */
@@ -35,12 +39,15 @@ struct jpeg {
 	size_t n;
 	const char *name;
 	struct taut_error *err;
-	taut_status status;
+	taut_status status; /* TAUT_EAGAIN: with libjpeg alone */
 	bool warned;
+	struct tauti_jpeg_bits *bits;
+	bool is_plain; /* libjpeg alone */
 	/* what a step is given and gives back */
 	struct tauti_image image;
 	struct tauti_region region;
 	unsigned scale, n_rows;
+	uint32_t n_given; /* rows of the region */
 	const unsigned char **rows;
 	uint32_t cut_columns; /* decoded, left of the region */
 	unsigned char *first_row;
@@ -143,6 +150,7 @@ static void destroy(void *state)
 	if (!j)
 		return;
 	jpeg_destroy_decompress(&j->d);
+	tauti_jpeg_bits_destroy(j->bits);
 	free(j->memory);
 	free(j);
 }
@@ -153,6 +161,11 @@ static void *create(const struct tauti_decoder_limits *limits)
 
 	if (!j)
 		return NULL;
+	j->bits = tauti_jpeg_bits_create();
+	if (!j->bits) {
+		free(j);
+		return NULL;
+	}
 	j->limits = *limits;
 	j->name = "";
 	j->d.err = jpeg_std_error(&j->errors);
@@ -203,6 +216,8 @@ static void step_open(struct jpeg *j)
 {
 	taut_status status;
 
+	j->source.next_input_byte = j->bytes;
+	j->source.bytes_in_buffer = j->n;
 	create_anew(j);
 	jpeg_read_header(&j->d, TRUE);
 	status = tauti_image_size_check(j->name, "jpeg", j->d.image_height,
@@ -241,8 +256,7 @@ static taut_status open_image(void *state, const unsigned char *bytes, size_t n,
 	j->n = n;
 	j->name = name;
 	j->warned = false;
-	j->source.next_input_byte = bytes;
-	j->source.bytes_in_buffer = n;
+	j->is_plain = j->limits.plain;
 	status = guarded(j, step_open, err);
 	if (!status)
 		*ret_image = j->image;
@@ -299,6 +313,8 @@ static void crop_columns(struct jpeg *j)
 	width = end - left;
 	jpeg_crop_scanline(&j->d, &left, &width);
 	j->cut_columns = j->region.left - left;
+	if (!j->is_plain)
+		tauti_jpeg_bits_want(j->bits, left, left + width);
 }
 
 /* libjpeg-turbo writes a row past the caches where its address is a multiple of its
@@ -320,11 +336,20 @@ static void take_rows(struct jpeg *j)
 	j->first_row = (unsigned char *)j->memory + first + ROW_OFFSET;
 }
 
+static void give_up(j_decompress_ptr d)
+{
+	struct jpeg *j = d->client_data;
+
+	j->status = TAUT_EAGAIN;
+	longjmp(j->jump, 1);
+}
+
 static void step_begin(struct jpeg *j)
 {
 	j->d.scale_num = 1;
 	j->d.scale_denom = j->scale;
 	jpeg_start_decompress(&j->d);
+	j->is_plain = j->is_plain || !tauti_jpeg_bits_attach(j->bits, &j->d, give_up);
 	if (j->region.width < j->d.output_width)
 		crop_columns(j);
 	else
@@ -334,14 +359,38 @@ static void step_begin(struct jpeg *j)
 		jpeg_skip_scanlines(&j->d, j->region.top);
 }
 
+/* Rows that were given once, again. */
+static void step_pass(struct jpeg *j)
+{
+	for (uint32_t i = 0; i < j->n_given;)
+		i += jpeg_read_scanlines(&j->d, &j->first_row, 1);
+}
+
+static taut_status begin_again(struct jpeg *j, struct taut_error *err)
+{
+	taut_status status;
+
+	jpeg_destroy_decompress(&j->d);
+	j->is_plain = true;
+	status = guarded(j, step_open, err);
+	if (!status)
+		status = guarded(j, step_begin, err);
+	if (!status)
+		status = guarded(j, step_pass, err);
+	return status;
+}
+
 static taut_status begin(void *state, unsigned scale,
 	const struct tauti_region *region, struct taut_error *err)
 {
 	struct jpeg *j = state;
+	taut_status status;
 
 	j->scale = scale;
 	j->region = *region;
-	return guarded(j, step_begin, err);
+	j->n_given = 0;
+	status = guarded(j, step_begin, err);
+	return status == TAUT_EAGAIN ? begin_again(j, err) : status;
 }
 
 /* a * b / 255, rounded, for a and b of 0 .. 255. */
@@ -393,10 +442,18 @@ static taut_status rows(void *state, unsigned n, const unsigned char **ret_rows,
 	struct taut_error *err)
 {
 	struct jpeg *j = state;
+	taut_status status;
 
 	j->n_rows = n;
 	j->rows = ret_rows;
-	return guarded(j, step_rows, err);
+	status = guarded(j, step_rows, err);
+	if (status == TAUT_EAGAIN) {
+		status = begin_again(j, err);
+		if (!status)
+			status = guarded(j, step_rows, err);
+	}
+	j->n_given += n;
+	return status;
 }
 
 static bool close_image(void *state)

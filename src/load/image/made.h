@@ -26,6 +26,7 @@ struct made_how {
 	int across, down;   /* JPEG: samples of the first component; 0: 2 x 2 */
 	int components;     /* JPEG: 1, 3, 4; 0: 3 */
 	bool progressive;
+	bool optimised;     /* JPEG: codes of its own */
 	int restart;        /* MCUs between restart markers */
 	unsigned orientation; /* EXIF; 0: none */
 	int colours, depth; /* PNG: colour type and bits; 0: grey... say so */
@@ -97,6 +98,7 @@ static inline struct made made_jpeg_of(
 	c.comp_info[0].h_samp_factor = how->across ? how->across : 2;
 	c.comp_info[0].v_samp_factor = how->down ? how->down : 2;
 	c.restart_interval = (unsigned)how->restart;
+	c.optimize_coding = how->optimised;
 	if (how->progressive)
 		jpeg_simple_progression(&c);
 	jpeg_start_compress(&c, TRUE);

@@ -1,4 +1,4 @@
-/* options.c - what may be asked for, and what is meant by zero. */
+/* options.c - what may be asked for of an image, and what is meant by zero. */
 #include <math.h>
 #include <string.h>
 
@@ -6,6 +6,7 @@
 
 #include "load/image/crop.h"
 #include "load/image/decoder.h"
+#include "load/kinds.h"
 
 enum { SIDE = 224, MOST_SIDE = 16384 };
 
@@ -63,26 +64,12 @@ uint32_t taut_prepare_width(const struct taut_prepare_options *options)
 
 size_t taut_prepare_type_bytes(enum taut_prepare_type type)
 {
-	static const unsigned char bytes[TAUT_PIXELS] = { 1, 4, 2, 2 };
+	static const unsigned char bytes[TAUT_NUMBERS] = {
+		1, 4, 2, 2, /* pixels */
+		1, 2, 4, 8, 2, 4, 8, 8,
+	};
 
-	return (unsigned)type < TAUT_PIXELS ? bytes[type] : 0;
-}
-
-size_t taut_prepare_slot_bytes(const struct taut_prepare_options *options)
-{
-	enum taut_prepare_type type = options ? options->type : TAUT_PIXEL_U8;
-
-	if (taut_prepare_check(options, NULL))
-		return 0;
-	return (size_t)taut_prepare_height(options) *
-		taut_prepare_width(options) * 3 * taut_prepare_type_bytes(type);
-}
-
-static taut_status refuse(
-	struct taut_error *err, const char *field, const char *expected)
-{
-	return taut_error_set(err, TAUT_EINVAL, -1,
-		"prepare: %s: expected %s", field, expected);
+	return (unsigned)type < TAUT_NUMBERS ? bytes[type] : 0;
 }
 
 static bool inside(double x, double least, double most)
@@ -94,21 +81,21 @@ static taut_status check_shape(
 	const struct taut_prepare_options *o, struct taut_error *err)
 {
 	if (o->format && tauti_decoder_of_name(o->format) == TAUTI_DECODERS)
-		return refuse(err, "format", "jpeg, png, raw, or none");
+		return tauti_prepare_refuse(err, "format", "jpeg, png, raw, or none");
 	if (o->height > MOST_SIDE)
-		return refuse(err, "height", "at most 16384");
+		return tauti_prepare_refuse(err, "height", "at most 16384");
 	if (o->width > MOST_SIDE)
-		return refuse(err, "width", "at most 16384");
+		return tauti_prepare_refuse(err, "width", "at most 16384");
 	if (o->short_side > MOST_SIDE)
-		return refuse(err, "short_side", "at most 16384");
+		return tauti_prepare_refuse(err, "short_side", "at most 16384");
 	if ((unsigned)o->crop >= TAUT_CROPS)
-		return refuse(err, "crop", "one of enum taut_prepare_crop");
+		return tauti_prepare_refuse(err, "crop", "one of enum taut_prepare_crop");
 	if ((unsigned)o->filter >= TAUT_FILTERS)
-		return refuse(err, "filter", "one of enum taut_prepare_filter");
+		return tauti_prepare_refuse(err, "filter", "one of enum taut_prepare_filter");
 	if ((unsigned)o->type >= TAUT_PIXELS)
-		return refuse(err, "type", "one of enum taut_prepare_type");
+		return tauti_prepare_refuse(err, "type", "u8, f32, f16 or bf16");
 	if ((unsigned)o->layout >= TAUT_LAYOUTS)
-		return refuse(err, "layout", "one of enum taut_prepare_layout");
+		return tauti_prepare_refuse(err, "layout", "one of enum taut_prepare_layout");
 	return TAUT_OK;
 }
 
@@ -117,21 +104,21 @@ static taut_status check_dice(
 {
 	if (!inside(o->least_area, 0, o->most_area) || o->least_area <= 0 ||
 		o->most_area > 1)
-		return refuse(err, "least_area, most_area",
+		return tauti_prepare_refuse(err, "least_area, most_area",
 			"0 < least_area <= most_area <= 1");
 	if (!inside(o->least_ratio, 1e-4, o->most_ratio) || o->most_ratio > 1e4)
-		return refuse(err, "least_ratio, most_ratio",
+		return tauti_prepare_refuse(err, "least_ratio, most_ratio",
 			"0.0001 <= least_ratio <= most_ratio <= 10000");
 	if (!inside(o->flip, 0, 1))
-		return refuse(err, "flip", "0 to 1");
+		return tauti_prepare_refuse(err, "flip", "0 to 1");
 	if (!inside(o->brightness, 0, MOST_FACTOR))
-		return refuse(err, "brightness", "0 to 1000000");
+		return tauti_prepare_refuse(err, "brightness", "0 to 1000000");
 	if (!inside(o->contrast, 0, MOST_FACTOR))
-		return refuse(err, "contrast", "0 to 1000000");
+		return tauti_prepare_refuse(err, "contrast", "0 to 1000000");
 	if (!inside(o->saturation, 0, MOST_FACTOR))
-		return refuse(err, "saturation", "0 to 1000000");
+		return tauti_prepare_refuse(err, "saturation", "0 to 1000000");
 	if (!inside(o->hue, 0, 0.5))
-		return refuse(err, "hue", "0 to 0.5");
+		return tauti_prepare_refuse(err, "hue", "0 to 0.5");
 	return TAUT_OK;
 }
 
@@ -144,17 +131,17 @@ static taut_status check_norm(
 		double most = fabs(1 / deviation) + fabs(mean / deviation);
 
 		if (o->type == TAUT_PIXEL_U8 && (mean != 0 || deviation != 1))
-			return refuse(err, "mean, deviation",
+			return tauti_prepare_refuse(err, "mean, deviation",
 				"none where the type is u8");
 		if (!(deviation > 0) || !(most < 1e37))
-			return refuse(err, "mean, deviation",
+			return tauti_prepare_refuse(err, "mean, deviation",
 				"numbers whose quotients are below 1e37, and "
 				"deviations above 0");
 	}
 	return TAUT_OK;
 }
 
-taut_status taut_prepare_check(
+taut_status tauti_image_check(
 	const struct taut_prepare_options *options, struct taut_error *err)
 {
 	struct taut_prepare_options o = tauti_prepare_defaults(options);
