@@ -43,6 +43,8 @@
 TAUT_BEGIN_DECLS
 
 struct taut_load; /* opaque */
+struct taut_batch; /* below */
+struct taut_load_remote; /* of taut/peers.h */
 
 /* What becomes of the items that fill no batch of all ranks. */
 enum taut_load_tail {
@@ -85,6 +87,13 @@ struct taut_load_options { /* zero is every field's default */
 	int64_t slow_ns;       /* is added to every read */
 	bool direct; /* reads go past the system's page cache, or */
 	bool cold;   /* it is told to forget them: for measurements */
+	/* Finishes each batch, in place: data, labels and lengths; NULL: nothing does. A worker
+	 * calls it, several at a time for several batches, when all samples are there; those
+	 * that are shared were before it. Other than TAUT_OK: an error in place of that batch,
+	 * whatever may be skipped. err is never NULL. */
+	taut_status (*batch_stage)(
+		void *context, struct taut_batch *batch, struct taut_error *err);
+	void *batch_stage_context;
 	/* Prepared samples in memory that the host's loaders of the same set, options of
 	 * preparation, seed and shuffle share, whatever their batches, ranks and workers:
 	 * whoever comes to an item first makes it, the others copy. So many bytes, the
@@ -95,6 +104,13 @@ struct taut_load_options { /* zero is every field's default */
 	int64_t share_patience_ns; /* waits so long for a loader that is in the way, or
 	                              that makes what this one needs; then goes on
 	                              without it; 0: 1 s */
+	bool wait; /* nothing is read before seek(), resume() or follow() says where to
+	              begin; before that next() is TAUT_EINVAL */
+	/* What the caches of other hosts have comes from there, see taut/peers.h: it is
+	 * the caller's until the loader was destroyed. Asks cache_bytes. NULL: none. */
+	struct taut_load_remote *remote;
+	uint32_t n_remote; /* items asked of other hosts at a time, beside n_reads, with
+	                      read_bytes of their own; 0: 64; at most 4096 */
 };
 
 /* One batch. The job may write to data and labels. */
@@ -111,11 +127,13 @@ struct taut_batch {
 	uint64_t epoch, number; /* number: of this rank in the epoch, from 0 (after a
 	                           resume in its middle: from there) */
 	uint64_t sample_bytes;
+	int64_t *lengths; /* of each, where the shape varies: how much of it the item fills;
+	                     behind that are zeros. NULL: it does not */
 };
 
 /* TAUT_EINVAL: options, an empty set; TAUT_ENOMEM; TAUT_EIO: threads, shared memory.
  * TAUT_EMATCH: others share another number of bytes. TAUT_EAGAIN: 64 share already.
- * Reading begins at once. */
+ * Reading begins at once, but for `wait`. */
 TAUT_API TAUT_NODISCARD taut_status taut_load_create(const struct taut_set *set,
 	const struct taut_load_options *options, struct taut_load **ret_load,
 	struct taut_error *reterr);
@@ -151,7 +169,16 @@ TAUT_API TAUT_NODISCARD taut_status taut_load_resume(struct taut_load *load,
  * nothing, and what was made ahead stays. */
 TAUT_API TAUT_NODISCARD taut_status taut_load_seek(
 	struct taut_load *load, uint64_t epoch, struct taut_error *reterr);
-/* Batches of this rank in a whole epoch. */
+/* One epoch follows, of that number, that goes through these items in this order, each any
+ * number of times: for who has an order of his own, for each rank another. All of them are
+ * this rank's; what is left at the end is a smaller batch. After its end, and while
+ * another list or seek() was not called, the next batch is TAUT_EINVAL. So is state().
+ * The list is copied. TAUT_EINVAL: no item, one that the set does not have, or samples are
+ * shared. TAUT_ENOMEM. */
+TAUT_API TAUT_NODISCARD taut_status taut_load_follow(struct taut_load *load,
+	uint64_t epoch, const uint64_t *items, uint64_t n_items,
+	struct taut_error *reterr);
+/* Batches of this rank in a whole epoch; not of a list. */
 TAUT_API uint64_t taut_load_batches(const struct taut_load *load);
 
 /* --- how it goes -----------------------------------------------------------------------*/
@@ -172,6 +199,8 @@ struct taut_load_counts { /* since it was made */
 	uint64_t share_alone;    /* made here, and others made it too, or will: they
 	                            were in the way, or gone, for too long */
 	uint64_t share_detached; /* times that a loader was no longer waited for */
+	uint64_t remote_hits, remote_bytes; /* items that came from other hosts. What was
+	                                       read for those is among reads */
 };
 TAUT_API void taut_load_counts(
 	struct taut_load *load, struct taut_load_counts *ret_counts);
@@ -185,23 +214,26 @@ TAUT_API const char *taut_load_store(
 	const struct taut_load *load, const char **ret_note);
 
 /* --- for frameworks ---------------------------------------------------------------------*/
-struct taut_load_shape { /* of one sample */
-	enum taut_prepare_type type;
-	int64_t dims[3]; /* height, width, 3; or 3, height, width */
-	uint64_t bytes;
-};
+/* Of a sample. */
 TAUT_API void taut_load_shape(
-	const struct taut_load *load, struct taut_load_shape *ret_shape);
+	const struct taut_load *load, struct taut_prepare_shape *ret_shape);
 /* All slots, for who wants to register them with a device; they stay where they are until
  * the last batch is released. */
 TAUT_API void *taut_load_memory(const struct taut_load *load, size_t *ret_bytes);
 
-/* A DLManagedTensor (DLPack, without a version) of the batch's data or labels, that holds the
- * batch until its deleter is called: by any thread, with or without an interpreter's lock.
- * Its first field is the DLTensor. TAUT_ENOMEM. */
+/* Calls unregister(memory) right before that memory is given back, by whichever thread does
+ * that, perhaps long after destroy. NULL: nobody is called. */
+TAUT_API void taut_load_memory_end(
+	struct taut_load *load, int (*unregister)(void *memory));
+
+enum taut_batch_part { TAUT_BATCH_DATA, TAUT_BATCH_LABELS, TAUT_BATCH_LENGTHS };
+/* A DLManagedTensor (DLPack, without a version) of a part of the batch, that holds the batch
+ * until its deleter is called: by any thread, with or without an interpreter's lock. Its
+ * first field is the DLTensor. TAUT_EINVAL: lengths, and there are none. TAUT_ENOMEM. */
 struct taut_dlpack;
 TAUT_API TAUT_NODISCARD taut_status taut_batch_dlpack(struct taut_batch *batch,
-	bool labels, struct taut_dlpack **ret_tensor, struct taut_error *reterr);
+	enum taut_batch_part part, struct taut_dlpack **ret_tensor,
+	struct taut_error *reterr);
 /* Calls its deleter: for who could not hand it on. */
 TAUT_API void taut_dlpack_delete(struct taut_dlpack *tensor);
 

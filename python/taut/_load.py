@@ -31,10 +31,17 @@ NONE = 0xFFFFFFFFFFFFFFFF
 CROPS = "random", "centre", "stretch", "none"
 FILTERS = "bilinear", "nearest"
 TYPES = "uint8", "float32", "float16", "bfloat16"
+NUMBERS = TYPES + ("int8", "int16", "int32", "int64", "uint16", "uint32", "uint64", "float64")
+KINDS = "image", "tensor", "audio", "own"
+CUTS = "beginning", "random", "centre", "end"
+MOST_DIMS = 8
 LAYOUTS = "HWC", "CHW"
 TAILS = "keep", "drop", "pad"
+DATA, LABELS, LENGTHS = range(3)  # enum taut_batch_part
 
-_TYPESTR = {"uint8": "|u1", "float32": "<f4", "float16": "<f2"}
+_TYPESTR = {"uint8": "|u1", "int8": "|i1"}
+_TYPESTR.update(("float%d" % (8 * n), "<f%d" % n) for n in (2, 4, 8))
+_TYPESTR.update(("%s%d" % (s, 8 * n), "<%s%d" % (s[0], n)) for s in ("int", "uint") for n in (2, 4, 8))
 
 
 class _Progress(Structure):
@@ -87,6 +94,18 @@ class PrepareOptions(Structure):
         ("orient", c_bool),
         ("strict", c_bool),
         ("most_pixels", c_uint64),
+        ("kind", c_int),
+        ("n_dims", c_uint32),
+        ("dims", c_uint64 * MOST_DIMS),
+        ("varies", c_bool),
+        ("as_first", c_bool),
+        ("cut", c_int),
+        ("samples", c_uint32),
+        ("rate", c_uint32),
+        ("channels", c_uint32),
+        ("stage", c_void_p),
+        ("stage_context", c_void_p),
+        ("stage_name", c_char_p),
     ]
 
 
@@ -112,8 +131,13 @@ class LoadOptions(Structure):
         ("slow_ns", c_int64),
         ("direct", c_bool),
         ("cold", c_bool),
+        ("batch_stage", c_void_p),
+        ("batch_stage_context", c_void_p),
         ("share_bytes", c_uint64),
         ("share_patience_ns", c_int64),
+        ("wait", c_bool),
+        ("remote", c_void_p),
+        ("n_remote", c_uint32),
     ]
 
 
@@ -128,6 +152,7 @@ class Batch(Structure):
         ("epoch", c_uint64),
         ("number", c_uint64),
         ("sample_bytes", c_uint64),
+        ("lengths", c_void_p),
     ]
 
 
@@ -155,11 +180,23 @@ class Counts(Structure):
         ("share_copied", c_uint64),
         ("share_alone", c_uint64),
         ("share_detached", c_uint64),
+        ("remote_hits", c_uint64),
+        ("remote_bytes", c_uint64),
     ]
 
 
 class Shape(Structure):
-    _fields_ = [("type", c_int), ("dims", c_int64 * 3), ("bytes", c_uint64)]
+    _fields_ = [
+        ("type", c_int),
+        ("n_dims", c_uint32),
+        ("all_dims", c_int64 * MOST_DIMS),
+        ("bytes", c_uint64),
+        ("varies", c_bool),
+    ]
+
+    @property
+    def dims(self):
+        return tuple(self.all_dims[: self.n_dims])
 
 
 _batch = POINTER(Batch)
@@ -193,6 +230,7 @@ _TABLE = (
         c_int,
         [c_void_p, POINTER(LoadOptions), POINTER(c_void_p), _lib.error],
     ),
+    ("taut_prepare_check", c_int, [POINTER(PrepareOptions), _lib.error]),
     ("taut_load_destroy", None, [c_void_p]),
     ("taut_load_next", c_int, [c_void_p, c_int64, POINTER(_batch), _lib.error]),
     ("taut_batch_hold", None, [_batch]),
@@ -200,6 +238,11 @@ _TABLE = (
     ("taut_load_state", c_int, [c_void_p, POINTER(State), _lib.error]),
     ("taut_load_resume", c_int, [c_void_p, POINTER(State), _lib.error]),
     ("taut_load_seek", c_int, [c_void_p, c_uint64, _lib.error]),
+    (
+        "taut_load_follow",
+        c_int,
+        [c_void_p, c_uint64, POINTER(c_uint64), c_uint64, _lib.error],
+    ),
     ("taut_load_batches", c_uint64, [c_void_p]),
     ("taut_load_counts", None, [c_void_p, POINTER(Counts)]),
     (
@@ -210,7 +253,8 @@ _TABLE = (
     ("taut_load_store", c_char_p, [c_void_p, POINTER(c_char_p)]),
     ("taut_load_shape", None, [c_void_p, POINTER(Shape)]),
     ("taut_load_memory", c_void_p, [c_void_p, POINTER(c_size_t)]),
-    ("taut_batch_dlpack", c_int, [_batch, c_bool, POINTER(c_void_p), _lib.error]),
+    ("taut_load_memory_end", None, [c_void_p, c_void_p]),
+    ("taut_batch_dlpack", c_int, [_batch, c_int, POINTER(c_void_p), _lib.error]),
     ("taut_dlpack_delete", None, [c_void_p]),
 )
 
@@ -284,9 +328,9 @@ _new_capsule.restype = ctypes.py_object
 _new_capsule.argtypes = [c_void_p, c_char_p, c_void_p]
 
 
-def to_torch(batch, labels, from_dlpack):
+def to_dlpack(batch, part, from_dlpack):
     tensor = c_void_p()
-    call("taut_batch_dlpack", batch, labels, byref(tensor))
+    call("taut_batch_dlpack", batch, part, byref(tensor))
     try:
         return from_dlpack(_new_capsule(tensor, _CAPSULE_NAME, None))
     except BaseException:  # nobody has it
@@ -313,11 +357,12 @@ class _Owner:
             self._release(batch)
 
 
-def to_numpy(batch, labels, shape, numpy):
+def to_numpy(batch, part, shape, numpy):
     is_ = batch.contents
-    if labels:
-        return numpy.asarray(_Owner(batch, is_.labels, (is_.count,), "<i8"))
-    name = TYPES[shape.type]
+    if part != DATA:
+        column = is_.lengths if part == LENGTHS else is_.labels
+        return numpy.asarray(_Owner(batch, column, (is_.count,), "<i8"))
+    name = NUMBERS[shape.type]
     if name not in _TYPESTR:
         raise ValueError("numpy has no %s: choose another type, or torch" % name)
     dims = (is_.count, *shape.dims)

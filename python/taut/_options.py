@@ -17,10 +17,11 @@ NAMES = {
     "TUNE": ("off", "on"),
     "WAY": ("auto", "direct", "doubling", "halving", "ring", "tree", "hosts", "flat"),
     "BACKEND": ("job", "taut"),
+    "LOAD": ("off", "auto"),
     "ON_LOSS": ("end", "continue", "rescale"),
     "ASYNC": ("off", "on"),
 }
-BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20}
+BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}
 NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults
 
 

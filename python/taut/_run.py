@@ -9,6 +9,10 @@ def framework_imported(name, module):
     if name != "torch":
         return
     try:
+        _have_loader(module)
+    except Exception as why:
+        _options.say("DataLoaders stay as they are: %s" % why)
+    try:
         if not module.distributed.is_available():
             return
         _have_backend()
@@ -18,6 +22,14 @@ def framework_imported(name, module):
         _have_schedule()
     except Exception as why:
         _options.say("PyTorch's DistributedDataParallel stays as it is: %s" % why)
+
+
+def _have_loader(torch):
+    options = _options.Options()
+    if options.load == "auto":
+        from . import _load_torch
+
+        _load_torch.install(torch.utils.data, options.load_cache)
 
 
 def _have_backend():

@@ -20,15 +20,17 @@ A batch is memory of the loader, lent without a copy: it is used again when the 
 tensor over it is gone. Who keeps many gets copies.
 """
 
+import array
 import ctypes
 import math
 import os
 import sys
 import time
 
-from . import _lib, _load
+from . import _lib, _load, _load_arrays, _load_peers, _load_pinned, _load_stage
+from ._load_kinds import Audio, Custom, Tensor, Text
 
-__all__ = ["Image", "Loader", "Set"]
+__all__ = ["Audio", "Custom", "Image", "Loader", "Set", "Tensor", "Text"]
 
 _WAIT_NS = 500_000_000  # then Python may handle a signal
 
@@ -104,6 +106,8 @@ class Image:
     image resized to short_side), "stretch" or "none". flip: probability. type: "uint8",
     "float32", "float16", "bfloat16"; all but the first are (x / 255 - mean) / std."""
 
+    extensions = None  # the usual ones
+
     def __init__(
         self,
         size=224,
@@ -160,35 +164,43 @@ class Image:
 
 def _job():
     """(ranks, rank) of the job that this process is of."""
+    own = sys.modules.get(__package__ + "._job")  # of taut.tensorflow or taut.mxnet
+    if own and own.has_started():
+        return own.size(), own.rank()
     distributed = sys.modules.get("torch.distributed")
     if distributed and distributed.is_available() and distributed.is_initialized():
         return distributed.get_world_size(), distributed.get_rank()
     return int(os.environ.get("WORLD_SIZE", 1)), int(os.environ.get("RANK", 0))
 
 
-def _array_module(name):
-    """("torch", module) or ("numpy", module)."""
-    if name not in (None, "torch", "numpy"):
-        raise ValueError("arrays %r: torch, or numpy" % name)
-    if name != "numpy":
-        try:
-            import torch
+# What DataLoader takes and this one cannot, and what to do.
+_REFUSED = {
+    "batch_sampler": "give sampler, batch_size and drop_last",
+    "collate_fn": "samples are made in the batch; give stage and stage_per='batch'",
+    "worker_init_fn": "no worker runs Python; what is drawn follows from seed",
+    "multiprocessing_context": "workers are threads of this process",
+    "generator": "give seed, as generator.initial_seed()",
+    "in_order": "batches come in order",
+    "pin_memory_device": "what is pinned is for all devices",
+}
 
-            return "torch", torch
-        except ImportError:
-            if name == "torch":
-                raise
-    import numpy
 
-    return "numpy", numpy
+def _refuse(others):
+    for name, value in others.items():
+        if name not in _REFUSED:
+            raise TypeError("Loader has no option %r" % name)
+        if value not in (None, "", name == "in_order"):
+            raise ValueError("Loader has no %s: %s" % (name, _REFUSED[name]))
 
 
 class Loader:
     """An iterable over the batches of an epoch; the next `for` gives the next epoch, also
     after one that was left in its middle.
 
-    data: a path, paths, or a Set. num_workers: threads that decode; 0: one for each core
-    this process may use. prefetch_factor: batches that are made ahead. cache_bytes: raw
+    data: a path, paths, or a Set. transform: Image, Tensor, Text, Audio or Custom; of Text
+    and Audio, and of Tensor and Custom that vary, batches are data, labels, lengths.
+    num_workers: threads that prepare; 0: one for each core this process may use.
+    prefetch_factor: batches that are made ahead. cache_bytes: raw
     items kept in memory that all processes of the host share, the same number in each.
     share_bytes: memory for prepared samples that loaders of the host with the same data,
     transform, seed and shuffle share, the same number in each: one prepares an item, the
@@ -196,7 +208,25 @@ class Loader:
     tail: "keep" (as drop_last=False: every item once), "drop" (drop_last=True) or "pad" (to
     equal batches for all ranks, as DistributedSampler). max_skipped: broken items that are
     left out before one is an error; None: all. timeout: seconds for a batch; 0: none. items:
-    batches have a third part, the numbers of their items. arrays: "torch" or "numpy"."""
+    batches have one more part, the numbers of their items. arrays: "torch", "numpy",
+    "tensorflow" or "mxnet". pin_memory: the slots are registered with CUDA, where PyTorch
+    has a device. sampler: an iterable of items' numbers, gone through anew in each epoch; all
+    of them are this rank's. persistent_workers: they always are.
+
+    stage: a function that finishes what transform has made, on the workers' threads:
+    stage(sample, item) changes an array in place, or returns one that is put there; with
+    stage_per="batch" stage(batch) changes batch.data, .labels and .lengths. The arrays are
+    NumPy's, over the batch's memory, and are gone after the call. Python's functions run one
+    at a time, under the interpreter's lock, which the training loop wants too: per batch is
+    cheaper. A C function's address (a number, ctypes' or Numba's) runs without it. An
+    exception makes the item a broken one, and names it; of a batch it is an error.
+    stage_name: what it does, for share_bytes: samples of stages of one name are shared.
+
+    peers: one cache over hosts, each of which keeps its part of the items (taut/peers.h):
+    True (the ranks and where they meet as the launcher says), "host:port" where rank 0
+    listens, or such an address for each rank.
+
+    Other options of DataLoader are refused with what to do."""
 
     def __init__(
         self,
@@ -226,17 +256,34 @@ class Loader:
         read_bytes=0,
         items=False,
         arrays=None,
+        pin_memory=False,
+        sampler=None,
+        persistent_workers=True,
+        stage=None,
+        stage_per="item",
+        stage_name=None,
+        peers=None,
+        **others,
     ):
-        self._load = None
-        self.set = data if isinstance(data, Set) else Set(data)
-        self.batch_size, self._items, self._timeout = batch_size, items, timeout
-        self._arrays, self._module = _array_module(arrays)
-        ranks, this = _job() if num_replicas is None else (num_replicas, rank or 0)
-        tail = tail or ("drop" if drop_last else "keep")
+        self._load = self._peers = None
+        _refuse(others)
+        if sampler is not None and (shuffle or num_replicas is not None or rank is not None):
+            raise ValueError("sampler: it says the order and the ranks' parts alone")
         self._transform = transform or Image()
+        self.set = data if isinstance(data, Set) else Set(data, self._transform.extensions)
+        self.batch_size, self._items, self._timeout = batch_size, items, timeout
+        self._arrays = _load_arrays.find(arrays)
+        self._cuda, self._pinned = _load_pinned.find(pin_memory), None
+        self._sampler, self._sampler_epoch, self._drop_last = sampler, 0, drop_last
+        ranks, this = _job() if num_replicas is None else (num_replicas, rank or 0)
+        place = (this if rank is None else rank), ranks
+        if sampler is not None:
+            ranks, this = 1, 0
+        tail = tail or ("drop" if drop_last else "keep")
+        self._prepare = _load.PrepareOptions.from_buffer_copy(self._transform._options)
         self._options = _load.LoadOptions(
             size=ctypes.sizeof(_load.LoadOptions),
-            prepare=ctypes.pointer(self._transform._options),
+            prepare=ctypes.pointer(self._prepare),
             batch=batch_size,
             n_ranks=ranks,
             rank=this if rank is None else rank,
@@ -245,7 +292,8 @@ class Loader:
             tail=_load.index_of(tail, _load.TAILS, "tail"),
             max_skipped=_load.NONE if max_skipped is None else max_skipped,
             n_workers=num_workers,
-            depth=prefetch_factor + 2,  # one that the job has, and one to come
+            # One that the job has, and one to come; one that a device may be reading.
+            depth=(2 if prefetch_factor is None else prefetch_factor) + 2 + bool(self._cuda),
             n_reads=num_reads,
             read_bytes=read_bytes,
             cache_bytes=cache_bytes,
@@ -257,12 +305,28 @@ class Loader:
             cold=cold,
             share_bytes=share_bytes,
             share_patience_ns=max(1, int(1e9 * share_patience)),
+            wait=sampler is not None,
         )
         self._is_resumed = False
+        self._stage = None
+        if stage is not None:
+            self._take_stage(_load_stage.of(stage, stage_per), stage_per, stage_name)
+        self._peers = _load_peers.find(peers, *place, self.set._set, cache_bytes)
+        if self._peers:
+            self._options.remote = self._peers.remote
         self._open()
 
+    def _take_stage(self, stage, per, name):
+        self._stage = stage
+        _load_stage.close_at_exit(self)
+        if per == "item":
+            self._prepare.stage = stage.address
+            self._prepare.stage_name = name.encode() if name else None
+        else:
+            self._options.batch_stage = stage.address
+
     def _open(self):
-        self.close()
+        self._end()
         load = ctypes.c_void_p()
         _load.call(
             "taut_load_create", self.set._set, ctypes.byref(self._options), ctypes.byref(load)
@@ -270,9 +334,27 @@ class Loader:
         self._load = load
         self._shape = _load.Shape()
         _load.library().taut_load_shape(load, ctypes.byref(self._shape))
+        if self._stage:
+            self._stage.know(self._shape)
+        if self._cuda:
+            self._pinned = _load_pinned.Pinned(load, self._cuda)
+
+    @property
+    def dataset(self):
+        """The Set, as DataLoader calls it."""
+        return self.set
 
     def close(self):
-        """Ends its threads. Batches that are held stay."""
+        """Ends its threads, and leaves its peers. Batches that are held stay."""
+        self._end()
+        peers, self._peers = getattr(self, "_peers", None), None
+        if peers:
+            peers.close()
+
+    def _end(self):
+        pinned, self._pinned = getattr(self, "_pinned", None), None
+        if pinned:
+            pinned.end()
         load, self._load = getattr(self, "_load", None), None
         if load:
             _load.library().taut_load_destroy(load)
@@ -287,6 +369,9 @@ class Loader:
 
     def __len__(self):
         """Batches of this rank in a whole epoch."""
+        if self._sampler is not None:
+            n, more = divmod(len(self._sampler), self.batch_size)
+            return n + bool(more and not self._drop_last)
         return _load.library().taut_load_batches(self._opened())
 
     def _opened(self):
@@ -297,26 +382,56 @@ class Loader:
     # --- batches --------------------------------------------------------------------
 
     def __iter__(self):
-        self._begin()
-        while True:
-            batch = self._next()
-            if not batch:
-                return
-            try:
-                parts = self._parts(batch)
-            finally:
-                _load.library().taut_batch_release(batch)
-            del batch
-            yield parts
-            del parts  # a batch that nobody keeps is given back before the next
+        return self._epoch(self._begin())
+
+    def _epoch(self, has_batches):
+        try:
+            while has_batches:
+                parts = self._take()
+                if parts is None:
+                    return
+                yield parts
+                del parts  # a batch that nobody keeps is given back before the next
+        finally:
+            if self._pinned:
+                self._pinned.end()
+
+    def _take(self):
+        """The parts of the next batch; None: the epoch is over."""
+        if self._pinned:
+            self._pinned.pass_on()
+        batch = self._next()
+        if not batch:
+            return None
+        try:
+            if self._pinned:
+                self._pinned.keep(batch)
+            return self._parts(batch)
+        finally:
+            _load.library().taut_batch_release(batch)
 
     def _begin(self):
+        """False: the epoch has no batch."""
+        if self._sampler is not None:
+            return self._begin_sampler()
         if self._is_resumed:
             self._is_resumed = False
-            return
+            return True
         at = self._state()
         epoch = at.epoch + 1 if at.position else at.epoch
         _load.call("taut_load_seek", self._opened(), epoch)
+        return True
+
+    def _begin_sampler(self):
+        items = array.array("Q", map(int, self._sampler))
+        n = len(items)
+        if self._drop_last:
+            n -= n % self.batch_size
+        epoch, self._sampler_epoch = self._sampler_epoch, self._sampler_epoch + 1
+        if n:
+            where = (ctypes.c_uint64 * len(items)).from_buffer(items)
+            _load.call("taut_load_follow", self._opened(), epoch % 2**64, where, n)
+        return n > 0
 
     def _next(self):
         batch = _load._batch()
@@ -333,29 +448,33 @@ class Loader:
                 raise TimeoutError("no batch within %g s" % self._timeout)
 
     def _parts(self, batch):
-        parts = [self._array(batch, labels) for labels in (False, True)]
+        parts = [self._array(batch, part) for part in (_load.DATA, _load.LABELS)]
+        if self._shape.varies:
+            parts.append(self._array(batch, _load.LENGTHS))
         if self._items:
             is_ = batch.contents
             parts.append(is_.items[: is_.count])
         return tuple(parts)
 
-    def _array(self, batch, labels):
+    def _array(self, batch, part):
+        lent = self._arrays.lend(batch, part, self._shape)
         is_last = batch.contents.n_held + 1 >= self._options.depth
-        if self._arrays == "torch":
-            from_dlpack = self._module.utils.dlpack.from_dlpack
-            array = _load.to_torch(batch, labels, from_dlpack)
-            return array.clone() if is_last else array
-        array = _load.to_numpy(batch, labels, self._shape, self._module)
-        return array.copy() if is_last else array
+        return self._arrays.copy(lent) if is_last else lent
 
     # --- where it is ----------------------------------------------------------------
 
     def set_epoch(self, epoch):
-        """The beginning of that epoch is next."""
+        """The beginning of that epoch is next. A sampler's set_epoch() is called too."""
+        if self._sampler is not None:
+            self._sampler_epoch = epoch
+            getattr(self._sampler, "set_epoch", lambda _: None)(epoch)
+            return
         self._is_resumed = False
         _load.call("taut_load_seek", self._opened(), epoch)
 
     def _state(self):
+        if self._sampler is not None:
+            raise ValueError("a sampler knows where it goes on; the loader does not")
         state = _load.State()
         _load.call("taut_load_state", self._opened(), ctypes.byref(state))
         return state
@@ -369,6 +488,8 @@ class Loader:
     def load_state_dict(self, state):
         """Goes on from there, also with other ranks or batches. ValueError: it is of
         another set."""
+        if self._sampler is not None:
+            raise ValueError("a sampler knows where it goes on; the loader does not")
         if state["seed"] != self._options.seed:
             self._options.seed = state["seed"]
             self._open()
@@ -380,10 +501,12 @@ class Loader:
     # --- how it goes ----------------------------------------------------------------
 
     def counts(self):
-        """taut_load_counts: what was taken and read, and where time went."""
+        """taut_load_counts: what was taken and read, and where time went. With peers, of
+        taut_peers_counts too: peers_served, peers_lost, ..."""
         counts = _load.Counts()
         _load.library().taut_load_counts(self._opened(), ctypes.byref(counts))
-        return {name: getattr(counts, name) for name, _ in counts._fields_}
+        all_ = {name: getattr(counts, name) for name, _ in counts._fields_}
+        return {**all_, **self._peers.counts()} if self._peers else all_
 
     def skipped(self):
         """(item, why) of the last that were left out, of 1,024 at most."""

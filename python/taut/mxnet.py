@@ -17,6 +17,7 @@ import numpy as np
 
 from . import _job, _mxnet_engine, _reductions
 from ._job import counts, local_rank, local_size, rank, size  # noqa: F401
+from ._mxnet_load import DataIter  # noqa: F401
 from ._reductions import Average, Max, Min, Product, Sum  # noqa: F401
 
 _engines = []  # of the job of this process

@@ -15,6 +15,7 @@ from . import _job, _reductions, _tensorflow_optimizer, _tensorflow_sums
 from . import _tensorflow_callbacks as callbacks  # noqa: F401
 from ._job import counts, local_rank, local_size, rank, size  # noqa: F401
 from ._reductions import Average, Max, Min, Product, Sum  # noqa: F401
+from ._tensorflow_load import dataset  # noqa: F401
 from ._tensorflow_optimizer import Compression
 
 _sums = []  # of the job of this process

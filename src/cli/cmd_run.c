@@ -13,6 +13,7 @@
 
 struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
+	const char *load, *load_cache;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_tune tune;
 	struct run_server server;
@@ -45,6 +46,13 @@ static const struct opt options[] = {
 	{ "backend", 0, OPT_TEXT, offsetof(struct values, backend), "NAME",
 		"taut: process groups that the job wants of Gloo are Taut's; "
 		"job: as it wants them (the default)", 0, 0 },
+	{ "load", 0, OPT_TEXT, offsetof(struct values, load), "WHEN",
+		"auto: batches of DataLoaders over an ImageFolder are made by "
+		"Taut's loader, where it has all that is done to an image; off "
+		"(the default)", 0, 0 },
+	{ "load-cache", 0, OPT_TEXT, offsetof(struct values, load_cache), "BYTES",
+		"with --load: so much of each set's files is kept in memory "
+		"that all ranks of a host share (default: 0)", 0, 0 },
 	{ "halves", 0, OPT_FLAG, offsetof(struct values, halves), NULL,
 		"all-reduce as reduce-scatter and all-gather (engine coll)",
 		0, 0 },
@@ -76,11 +84,15 @@ static const struct words texts[] = {
 		{ "on", "off" } },
 	{ "backend", "TAUT_RUN_BACKEND", offsetof(struct values, backend),
 		{ "job", "taut" } },
+	{ "load", "TAUT_RUN_LOAD", offsetof(struct values, load),
+		{ "off", "auto" } },
 };
 static const struct words sizes[] = {
 	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },
 	{ "credit", "TAUT_RUN_CREDIT", offsetof(struct values, credit), { 0 } },
 	{ "fuse", "TAUT_RUN_FUSE", offsetof(struct values, fuse), { 0 } },
+	{ "load-cache", "TAUT_RUN_LOAD_CACHE", offsetof(struct values, load_cache),
+		{ 0 } },
 };
 enum { N_TEXTS = sizeof texts / sizeof texts[0],
 	N_SIZES = sizeof sizes / sizeof sizes[0] };

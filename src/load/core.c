@@ -58,6 +58,9 @@ taut_status tauti_supply_create(const struct tauti_supply_options *options,
 		!engine->ready)
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"loader: the engine lacks one of its functions");
+	if (engine->far && !options->n_far)
+		return taut_error_set(reterr, TAUT_EINVAL, -1,
+			"loader: no fetch from afar, expected at least 1");
 	supply = calloc(1, sizeof *supply);
 	if (supply)
 		supply->options = *options;
@@ -96,17 +99,27 @@ void tauti_supply_stop(struct tauti_supply *supply)
 
 uint32_t tauti_supply_under_way(const struct tauti_supply *supply)
 {
-	return supply->counts.n_fetching + supply->counts.n_preparing;
+	return supply->counts.n_fetching + supply->counts.n_far +
+		supply->counts.n_preparing;
+}
+
+static taut_status check_calm(
+	const struct tauti_supply *supply, struct taut_error *reterr)
+{
+	if (!supply->running && !supply->pumping && !tauti_supply_under_way(supply))
+		return TAUT_OK;
+	return taut_error_set(reterr, TAUT_EAGAIN, -1, "loader: it goes "
+		"elsewhere once it is stopped and nothing is under way");
 }
 
 taut_status tauti_supply_seek(struct tauti_supply *supply, uint64_t epoch,
 	uint64_t position, uint64_t n_epochs, struct taut_error *reterr)
 {
 	uint64_t n_items = supply->options.share.n_items;
+	taut_status status = check_calm(supply, reterr);
 
-	if (supply->running || supply->pumping || tauti_supply_under_way(supply))
-		return taut_error_set(reterr, TAUT_EAGAIN, -1, "loader: it goes "
-			"elsewhere once it is stopped and nothing is under way");
+	if (status)
+		return status;
 	if (position > n_items)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "loader: position "
 			"%" PRIu64 " of an epoch of %" PRIu64 " items",
@@ -115,6 +128,22 @@ taut_status tauti_supply_seek(struct tauti_supply *supply, uint64_t epoch,
 	supply->options.share.first_position = position;
 	supply->options.n_epochs = n_epochs;
 	tauti_supply_rows_plan(supply);
+	tauti_supply_rows_reset(supply);
+	return TAUT_OK;
+}
+
+taut_status tauti_supply_follow(struct tauti_supply *supply, uint64_t epoch,
+	const uint64_t *list, uint64_t n_items, struct taut_error *reterr)
+{
+	taut_status status = check_calm(supply, reterr);
+
+	if (status)
+		return status;
+	if (!n_items || n_items > TAUTI_ITEMS_MOST)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "loader: a list of "
+			"%" PRIu64 " items, expected 1 to 2^62", n_items);
+	supply->options.first_epoch = epoch;
+	tauti_supply_rows_follow(supply, list, n_items);
 	tauti_supply_rows_reset(supply);
 	return TAUT_OK;
 }
@@ -167,7 +196,10 @@ taut_status tauti_supply_fetched(struct tauti_supply *supply, uint32_t ticket,
 {
 	if (!is_in(supply, ticket, TAUTI_PLACE_FETCHING))
 		return not_under_way(ticket, reterr);
-	supply->counts.n_fetching--;
+	if (supply->places[ticket].far)
+		supply->counts.n_far--;
+	else
+		supply->counts.n_fetching--;
 	if (status) {
 		blame(supply, ticket, status);
 	} else {

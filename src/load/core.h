@@ -27,6 +27,9 @@
  *   their preparation are at most fetch_bytes together, but for one alone that is
  *   larger. What does not fit waits, and nothing behind it is fetched before it, so it
  *   is not overtaken for ever; preparation goes on, and makes the room.
+ *   Far: what another host has is fetched by the same rules, with limits and an order of
+ *   its own (n_far, far_bytes): neither the storage nor the network is idle because the
+ *   other has too much to do.
  *   Prepare: the first place that is at hand, when fewer than n_workers are under way.
  *   So no worker is idle while a place of an open batch is known to be at hand, and a
  *   place that is slow, or COMING, keeps none but its own batch from being complete.
@@ -96,6 +99,8 @@ struct tauti_supply_options { /* zero is an error unless said otherwise */
 	uint32_t depth;       /* slots; those that the user holds are among them */
 	uint32_t n_fetches;   /* under way at most */
 	uint64_t fetch_bytes; /* see above; 0: no limit */
+	uint32_t n_far;       /* far ones under way at most; only where there are any */
+	uint64_t far_bytes;   /* theirs; 0: no limit */
 	uint32_t n_workers;   /* preparations under way at most */
 	uint64_t max_skipped; /* faulty places left out before it is the end */
 };
@@ -150,6 +155,9 @@ struct tauti_supply_engine {
 	void (*fault)(void *context, const struct tauti_supply_fault *fault);
 	/* The batch is complete: it is the user's to take. */
 	void (*ready)(void *context, const struct tauti_supply_batch *batch);
+	/* Whether it would be fetched from afar, as it stands now; NULL: nothing is. What
+	 * was looked at stays what it was, whatever is said later. */
+	bool (*far)(void *context, uint64_t item);
 };
 
 /* TAUT_EINVAL: options (one line says which), or an engine that lacks one of its
@@ -175,6 +183,12 @@ uint32_t tauti_supply_under_way(const struct tauti_supply *supply);
  * stopped, or something is under way. TAUT_EINVAL: position > n_items. */
 TAUT_NODISCARD taut_status tauti_supply_seek(struct tauti_supply *supply,
 	uint64_t epoch, uint64_t position, uint64_t n_epochs,
+	struct taut_error *reterr);
+/* One epoch of that number follows: n_items places of one rank, in batches as ever, of the
+ * items that the list has, each any number of times. Borrows it until the next follow or
+ * seek, which goes back to the deal. Else as seek; TAUT_EINVAL: no item. */
+TAUT_NODISCARD taut_status tauti_supply_follow(struct tauti_supply *supply,
+	uint64_t epoch, const uint64_t *list, uint64_t n_items,
 	struct taut_error *reterr);
 /* Other limits, from now on; none is 0 but fetch_bytes. What is under way beyond a lower
  * one ends as it would. TAUT_EINVAL. */
@@ -222,6 +236,8 @@ struct tauti_supply_counts { /* since creation */
 	uint64_t skipped; /* left out; the fatal one is not among them */
 	uint64_t ready, taken; /* batches */
 	uint64_t most_fetch_bytes; /* together, see fetch_bytes */
+	uint64_t far; /* of missing: from afar */
+	uint32_t n_far; /* now, besides n_fetching */
 	uint32_t n_fetching, n_preparing, n_awaited, n_open, n_free; /* now */
 };
 void tauti_supply_counts(const struct tauti_supply *supply,

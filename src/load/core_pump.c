@@ -93,17 +93,17 @@ static bool tell(struct tauti_supply *supply)
 
 /* --- looking and fetching ----------------------------------------------------------*/
 
-static bool has_room(const struct tauti_supply *supply, uint64_t bytes)
+static bool has_room(const struct tauti_supply *supply, bool far, uint64_t bytes)
 {
-	uint64_t most = supply->options.fetch_bytes;
+	uint64_t most = far ? supply->options.far_bytes : supply->options.fetch_bytes;
+	uint64_t held = supply->held_bytes[far];
 
-	return !most || !supply->held_bytes || (supply->held_bytes <= most &&
-		bytes <= most - supply->held_bytes);
+	return !most || !held || (held <= most && bytes <= most - held);
 }
 
 void tauti_give_bytes(struct tauti_supply *supply, struct tauti_place *place)
 {
-	supply->held_bytes -= place->held_bytes;
+	supply->held_bytes[place->far] -= place->held_bytes;
 	place->held_bytes = 0;
 }
 
@@ -114,12 +114,16 @@ static void fetch(
 
 	place->state = TAUTI_PLACE_FETCHING;
 	place->held_bytes = bytes;
-	supply->held_bytes += bytes;
-	if (supply->held_bytes > supply->counts.most_fetch_bytes)
-		supply->counts.most_fetch_bytes = supply->held_bytes;
+	supply->held_bytes[place->far] += bytes;
+	if (supply->held_bytes[0] > supply->counts.most_fetch_bytes)
+		supply->counts.most_fetch_bytes = supply->held_bytes[0];
 	supply->counts.fetched_bytes += bytes;
 	supply->counts.missing++;
-	supply->counts.n_fetching++;
+	supply->counts.far += place->far;
+	if (place->far)
+		supply->counts.n_far++;
+	else
+		supply->counts.n_fetching++;
 	supply->engine.fetch(supply->context, ticket, place->item, keep);
 }
 
@@ -147,13 +151,14 @@ static void look(
 			break;
 		}
 		place->state = TAUTI_PLACE_WANTED;
-		tauti_marks_set(&supply->wanted, ticket);
+		tauti_marks_set(&supply->wanted[place->far], ticket);
 	}
 }
 
-static bool may_fetch(const struct tauti_supply *supply)
+static bool may_fetch(const struct tauti_supply *supply, bool far)
 {
-	return supply->counts.n_fetching < supply->options.n_fetches;
+	return far ? supply->counts.n_far < supply->options.n_far :
+		     supply->counts.n_fetching < supply->options.n_fetches;
 }
 
 static bool may_prepare(const struct tauti_supply *supply)
@@ -161,38 +166,49 @@ static bool may_prepare(const struct tauti_supply *supply)
 	return supply->counts.n_preparing < supply->options.n_workers;
 }
 
-static bool fetch_wanted(struct tauti_supply *supply)
+static bool fetch_wanted(struct tauti_supply *supply, bool far)
 {
+	struct tauti_marks *wanted = &supply->wanted[far];
 	uint32_t ticket;
 	uint64_t bytes;
 
-	if (!supply->wanted.count || !may_fetch(supply))
+	if (!wanted->count || !may_fetch(supply, far))
 		return false;
-	ticket = tauti_marks_first(&supply->wanted, tauti_supply_rows_oldest(supply));
+	ticket = tauti_marks_first(wanted, tauti_supply_rows_oldest(supply));
 	bytes = supply->engine.bytes(
 		supply->context, supply->places[ticket].item);
-	if (!has_room(supply, bytes))
+	if (!has_room(supply, far, bytes))
 		return false;
-	tauti_marks_clear(&supply->wanted, ticket);
+	tauti_marks_clear(wanted, ticket);
 	look(supply, ticket, bytes, true);
 	return true;
+}
+
+/* A fetch could begin, and nothing is known that it could be. */
+static bool lacks_wanted(const struct tauti_supply *supply, bool far)
+{
+	return (!far || supply->engine.far) && may_fetch(supply, far) &&
+		!supply->wanted[far].count;
 }
 
 /* Nothing is at hand for a worker that is idle, or nothing wanted for a fetch. */
 static bool look_further(struct tauti_supply *supply)
 {
-	bool for_fetch = may_fetch(supply) && !supply->wanted.count;
+	bool idle[2] = { lacks_wanted(supply, false), lacks_wanted(supply, true) };
 	uint64_t item, bytes = 0;
 	uint32_t ticket;
+	bool far;
 
-	if (!supply->unseen.count || (!for_fetch && !may_prepare(supply)))
+	if (!supply->unseen.count || (!idle[0] && !idle[1] && !may_prepare(supply)))
 		return false;
 	ticket = tauti_marks_first(&supply->unseen, tauti_supply_rows_oldest(supply));
 	item = tauti_supply_rows_item(supply, ticket);
-	if (for_fetch)
+	far = supply->engine.far && supply->engine.far(supply->context, item);
+	if (idle[far])
 		bytes = supply->engine.bytes(supply->context, item);
 	tauti_marks_clear(&supply->unseen, ticket);
-	look(supply, ticket, bytes, for_fetch && has_room(supply, bytes));
+	supply->places[ticket].far = far;
+	look(supply, ticket, bytes, idle[far] && has_room(supply, far, bytes));
 	return true;
 }
 
@@ -231,8 +247,9 @@ void tauti_pump(struct tauti_supply *supply)
 		return;
 	supply->pumping = true;
 	while (supply->running && !supply->ended &&
-		(tell(supply) || prepare(supply) || fetch_wanted(supply) ||
-			look_further(supply) || open_next(supply)))
+		(tell(supply) || prepare(supply) || fetch_wanted(supply, false) ||
+			fetch_wanted(supply, true) || look_further(supply) ||
+			open_next(supply)))
 		;
 	supply->pumping = false;
 }

@@ -36,14 +36,16 @@ bool tauti_supply_rows_init(struct tauti_supply *supply)
 	return supply->rows && supply->places && supply->chains &&
 		supply->slots && supply->free_slots && supply->ready &&
 		tauti_marks_init(&supply->unseen, n) &&
-		tauti_marks_init(&supply->wanted, n) &&
+		tauti_marks_init(&supply->wanted[0], n) &&
+		tauti_marks_init(&supply->wanted[1], n) &&
 		tauti_marks_init(&supply->at_hand, n);
 }
 
 void tauti_supply_rows_fini(struct tauti_supply *supply)
 {
 	tauti_marks_fini(&supply->unseen);
-	tauti_marks_fini(&supply->wanted);
+	tauti_marks_fini(&supply->wanted[0]);
+	tauti_marks_fini(&supply->wanted[1]);
 	tauti_marks_fini(&supply->at_hand);
 	free(supply->rows);
 	free(supply->places);
@@ -57,13 +59,14 @@ void tauti_supply_rows_reset(struct tauti_supply *supply)
 {
 	supply->opened = supply->told = supply->taken = 0;
 	supply->n_faults = 0;
-	supply->held_bytes = 0;
+	supply->held_bytes[0] = supply->held_bytes[1] = 0;
 	supply->ended = false;
 	supply->counts.n_awaited = 0;
 	memset(supply->places, 0, n_places(supply) * sizeof *supply->places);
 	memset(supply->chains, 0xff, supply->n_chains * sizeof *supply->chains);
 	tauti_marks_empty(&supply->unseen);
-	tauti_marks_empty(&supply->wanted);
+	tauti_marks_empty(&supply->wanted[0]);
+	tauti_marks_empty(&supply->wanted[1]);
 	tauti_marks_empty(&supply->at_hand);
 	supply->n_free = 0;
 	for (uint32_t slot = supply->options.depth; slot-- > 0;) {
@@ -80,6 +83,7 @@ void tauti_supply_rows_plan(struct tauti_supply *supply)
 {
 	uint64_t n_epochs = supply->options.n_epochs, later;
 
+	supply->list = NULL;
 	supply->first = supply->full = supply->options.share;
 	supply->full.first_position = 0;
 	supply->n_first = tauti_share_batches(&supply->first);
@@ -89,6 +93,16 @@ void tauti_supply_rows_plan(struct tauti_supply *supply)
 		n_epochs - 1, supply->n_full, &later) &&
 		later < UINT64_MAX - supply->n_first)
 		supply->n_batches = supply->n_first + later;
+}
+
+void tauti_supply_rows_follow(
+	struct tauti_supply *supply, const uint64_t *list, uint64_t n_items)
+{
+	supply->list = list;
+	supply->first = supply->full = (struct tauti_share){ .n_items = n_items,
+		.n_ranks = 1, .batch = supply->options.share.batch };
+	supply->n_first = supply->n_full = supply->n_batches =
+		tauti_share_batches(&supply->full);
 }
 
 const struct tauti_share *tauti_supply_rows_find(const struct tauti_supply *supply,
@@ -173,7 +187,8 @@ uint64_t tauti_supply_rows_item(struct tauti_supply *supply, uint32_t ticket)
 		tauti_supply_rows_of(supply, ticket)->batch.number, &epoch, &in_epoch);
 	position = tauti_share_position(
 		share, in_epoch, ticket % supply->options.share.batch);
-	place->item = tauti_deal_item(&supply->options.deal, epoch, position);
+	place->item = supply->list ? supply->list[position] :
+		tauti_deal_item(&supply->options.deal, epoch, position);
 	place->position = position_in_all(share, epoch, position);
 	place->dealt = true;
 	return place->item;

@@ -36,6 +36,7 @@ struct tauti_place {
 	int16_t status; /* FAULTY */
 	uint8_t state;
 	bool dealt; /* item and position are set */
+	bool far;   /* WANTED, FETCHING, or has held_bytes: which limits are its */
 };
 
 struct tauti_row {
@@ -57,6 +58,7 @@ struct tauti_supply {
 	void *context;
 
 	/* Which batches there are. */
+	const uint64_t *list; /* positions are of it; NULL: of the deal */
 	struct tauti_share first, full; /* of the first epoch, of later ones */
 	uint64_t n_first, n_full;       /* their batches */
 	uint64_t n_batches;             /* of all epochs; UINT64_MAX: no end */
@@ -67,7 +69,7 @@ struct tauti_supply {
 
 	struct tauti_row *rows;      /* depth */
 	struct tauti_place *places;  /* by ticket */
-	struct tauti_marks unseen, wanted, at_hand; /* tickets */
+	struct tauti_marks unseen, wanted[2], at_hand; /* tickets; wanted by far */
 	uint32_t *chains; /* first ticket of those AWAITED with such a hash */
 	uint32_t n_chains; /* a power of two */
 
@@ -75,7 +77,7 @@ struct tauti_supply {
 	uint32_t *free_slots, n_free;
 	uint32_t *ready;  /* slots of batches taken .. told - 1, by number % depth */
 
-	uint64_t held_bytes;
+	uint64_t held_bytes[2]; /* by far */
 	struct tauti_supply_counts counts;
 };
 
@@ -86,6 +88,9 @@ void tauti_supply_rows_fini(struct tauti_supply *supply);
 void tauti_supply_rows_reset(struct tauti_supply *supply);
 /* Goes to the beginning of these epochs. options.share and first_epoch say where. */
 void tauti_supply_rows_plan(struct tauti_supply *supply);
+/* Of options.first_epoch alone: these items. */
+void tauti_supply_rows_follow(
+	struct tauti_supply *supply, const uint64_t *list, uint64_t n_items);
 /* The epoch and batch in it that a number stands for. */
 const struct tauti_share *tauti_supply_rows_find(const struct tauti_supply *supply,
 	uint64_t number, uint64_t *ret_epoch, uint64_t *ret_in_epoch);

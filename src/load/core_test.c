@@ -117,7 +117,7 @@ static void ready(void *context, const struct tauti_supply_batch *batch)
 }
 
 static const struct tauti_supply_engine engine = {
-	bytes, look, fetch, prepare, move, fault, ready };
+	bytes, look, fetch, prepare, move, fault, ready, NULL };
 
 /* 12 items as they are, in batches of 2, one epoch; two slots, three fetches, and two
  * workers. */
@@ -656,6 +656,42 @@ static void test_stop_and_seek(void **state)
 	tauti_supply_destroy(user.supply);
 }
 
+/* One epoch of three items that somebody listed, then the deal again. */
+static void test_follow(void **state)
+{
+	static const uint64_t list[] = { 5, 2, 9 };
+	struct taut_error err;
+	struct user user;
+
+	(void)state;
+	begin(&user, plain());
+	assert_int_equal(
+		tauti_supply_follow(user.supply, 7, list, 0, &err), TAUT_EINVAL);
+	assert_string_equal(
+		err.message, "loader: a list of 0 items, expected 1 to 2^62");
+	assert_int_equal(
+		tauti_supply_follow(user.supply, 7, list, 3, NULL), TAUT_OK);
+	tauti_supply_start(user.supply);
+	assert_int_equal(
+		tauti_supply_follow(user.supply, 7, list, 3, NULL), TAUT_EAGAIN);
+	expect(&user, "?5! f5 ?2! f2 ?9! f9");
+	for (int i = 0; i < 3; i++) {
+		fetched(&user, (unsigned)list[i], TAUT_OK);
+		prepared(&user, (unsigned)list[i], TAUT_OK);
+	}
+	expect(&user, "p5 p2 r0:2 p9 r1:1");
+	expect_state(&user, 7, 0);
+	assert_true(tauti_supply_over(user.supply));
+	take_and_release(&user);
+	take_and_release(&user);
+	expect(&user, "");
+	tauti_supply_stop(user.supply);
+	assert_int_equal(tauti_supply_seek(user.supply, 1, 8, 1, NULL), TAUT_OK);
+	tauti_supply_start(user.supply);
+	expect(&user, "?8! f8 ?9! f9 ?10! f10 ?11");
+	tauti_supply_destroy(user.supply);
+}
+
 /* A stop forgets nothing. */
 static void test_stop_and_start(void **state)
 {
@@ -802,7 +838,7 @@ static void test_memory(void **state)
 	}
 	assert_string_equal(err.message,
 		"loader: out of memory for 2 slots of 2 items");
-	assert_int_equal(n - 1, 10); /* requests */
+	assert_int_equal(n - 1, 11); /* requests */
 	tauti_supply_destroy(supply);
 	/* None is made later. */
 	begin(&user, options);
@@ -834,6 +870,7 @@ int main(void)
 		cmocka_unit_test(test_far),
 		cmocka_unit_test(test_empty_batch),
 		cmocka_unit_test(test_stop_and_seek),
+		cmocka_unit_test(test_follow),
 		cmocka_unit_test(test_stop_and_start),
 		cmocka_unit_test(test_awaited),
 		cmocka_unit_test(test_calls_refused),

@@ -76,7 +76,8 @@ static void draw_world(struct world *world, uint64_t seed)
 /* --- segments ----------------------------------------------------------------------*/
 
 static const struct tauti_supply_engine engine = { world_bytes, world_look,
-	world_fetch, world_prepare, world_move, world_fault, world_ready };
+	world_fetch, world_prepare, world_move, world_fault, world_ready,
+	NULL };
 
 static struct tauti_supply_options draw_options(struct world_job *job)
 {

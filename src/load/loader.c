@@ -11,7 +11,7 @@
 enum {
 	MAX_DEPTH = 1024,
 	MAX_BATCH = 1 << 20,
-	MAX_READS = 4096,
+	MAX_READS = 4096, /* and as many of other hosts */
 	MAX_WORKERS = 1024,
 	STORE_THREADS = 16,
 	SLOT_ALIGN = 64,
@@ -37,6 +37,8 @@ static void put_defaults(struct taut_load_options *o)
 		o->depth = 4;
 	if (!o->n_reads)
 		o->n_reads = 64;
+	if (!o->n_remote)
+		o->n_remote = 64;
 	if (!o->read_bytes)
 		o->read_bytes = DEFAULT_READ_BYTES;
 }
@@ -61,6 +63,8 @@ static taut_status check_options(
 		status = check_range("depth", o->depth, 2, MAX_DEPTH, err);
 	if (status == TAUT_OK)
 		status = check_range("n_reads", o->n_reads, 1, MAX_READS, err);
+	if (status == TAUT_OK)
+		status = check_range("n_remote", o->n_remote, 1, MAX_READS, err);
 	if (status == TAUT_OK)
 		status = check_range("n_workers", o->n_workers, 1, MAX_WORKERS, err);
 	if (status == TAUT_OK)
@@ -113,7 +117,6 @@ static taut_status take_options(struct taut_load *load,
 	const struct taut_load_options *given, struct taut_error *err)
 {
 	taut_status status;
-	bool is_chw;
 
 	copy_options(load, given);
 	status = check_options(&load->options, err);
@@ -121,15 +124,11 @@ static taut_status take_options(struct taut_load *load,
 		status = taut_prepare_check(&load->prepare, err);
 	if (status == TAUT_OK)
 		status = plan(load, err);
-	if (status != TAUT_OK)
-		return status;
-	is_chw = load->prepare.layout == TAUT_LAYOUT_CHW;
-	load->shape.type = load->prepare.type;
-	load->shape.bytes = taut_prepare_slot_bytes(&load->prepare);
-	load->shape.dims[is_chw ? 0 : 2] = 3;
-	load->shape.dims[is_chw ? 1 : 0] = taut_prepare_height(&load->prepare);
-	load->shape.dims[is_chw ? 2 : 1] = taut_prepare_width(&load->prepare);
-	return TAUT_OK;
+	if (status == TAUT_OK)
+		status = tauti_load_first(load, err);
+	if (status == TAUT_OK)
+		status = taut_prepare_shape(&load->prepare, &load->shape, err);
+	return status;
 }
 
 /* --- memory ------------------------------------------------------------------------------*/
@@ -138,7 +137,22 @@ static taut_status no_memory(struct taut_error *err, const char *what)
 	return taut_error_set(err, TAUT_ENOMEM, -1, "loader: no memory for %s", what);
 }
 
-/* All slots' data, then their labels and items. Untouched pages cost nothing. */
+/* What a slot has beside its data. */
+static uint32_t columns_of(const struct taut_load *load)
+{
+	return load->shape.varies ? 3 : 2;
+}
+
+static void lay_columns(const struct taut_load *load, char *at, uint64_t column,
+	struct taut_batch *batch)
+{
+	batch->labels = (int64_t *)(void *)at;
+	batch->items = (uint64_t *)(void *)(at + column);
+	if (load->shape.varies)
+		batch->lengths = (int64_t *)(void *)(at + 2 * column);
+}
+
+/* All slots' data, then their columns. Untouched pages cost nothing. */
 static taut_status map_slots(struct taut_load *load, struct taut_error *err)
 {
 	const struct taut_load_options *o = &load->options;
@@ -146,7 +160,7 @@ static taut_status map_slots(struct taut_load *load, struct taut_error *err)
 	uint64_t column = align_up(o->batch * sizeof(int64_t));
 	char *at;
 
-	load->memory_bytes = o->depth * (data + 2 * column);
+	load->memory_bytes = o->depth * (data + columns_of(load) * column);
 	load->memory = mmap(NULL, load->memory_bytes, PROT_READ | PROT_WRITE,
 		MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
 	if (load->memory == MAP_FAILED) {
@@ -162,10 +176,8 @@ static taut_status map_slots(struct taut_load *load, struct taut_error *err)
 		load->slots[i].batch.data = at;
 		load->slots[i].batch.sample_bytes = load->shape.bytes;
 	}
-	for (uint32_t i = 0; i < o->depth; i++, at += 2 * column) {
-		load->slots[i].batch.labels = (int64_t *)(void *)at;
-		load->slots[i].batch.items = (uint64_t *)(void *)(at + column);
-	}
+	for (uint32_t i = 0; i < o->depth; i++, at += columns_of(load) * column)
+		lay_columns(load, at, column, &load->slots[i].batch);
 	return TAUT_OK;
 }
 
@@ -173,18 +185,20 @@ static taut_status take_tables(struct taut_load *load, struct taut_error *err)
 {
 	const struct taut_load_options *o = &load->options;
 	size_t n_tickets = (size_t)o->depth * o->batch;
+	uint32_t n_reads = o->n_reads + (o->remote ? o->n_remote : 0);
 
 	load->slots = calloc(o->depth, sizeof *load->slots);
 	load->ready = calloc(o->depth, sizeof *load->ready);
 	load->tickets = calloc(n_tickets, sizeof *load->tickets);
 	load->awaited = calloc(n_tickets, sizeof *load->awaited);
-	load->reads = calloc(o->n_reads, sizeof *load->reads);
+	load->reads = calloc(n_reads, sizeof *load->reads);
 	load->workers = calloc(o->n_workers, sizeof *load->workers);
-	load->rooms = tauti_rooms_create(o->read_bytes + o->read_bytes / 4);
+	load->rooms = tauti_rooms_create(
+		(o->read_bytes + o->read_bytes / 4) * (o->remote ? 2 : 1));
 	if (!load->slots || !load->ready || !load->tickets || !load->awaited ||
 		!load->reads || !load->workers || !load->rooms)
 		return no_memory(err, "its tables");
-	for (uint32_t i = 0; i < o->n_reads; i++) {
+	for (uint32_t i = 0; i < n_reads; i++) {
 		load->reads[i].next = load->free_reads;
 		load->free_reads = &load->reads[i];
 	}
@@ -236,12 +250,25 @@ static taut_status make_supply(struct taut_load *load, struct taut_error *err)
 		.depth = o->depth,
 		.n_fetches = o->n_reads,
 		.fetch_bytes = o->read_bytes,
+		.n_far = o->n_remote,
+		.far_bytes = o->read_bytes,
 		.n_workers = o->n_workers,
 		.max_skipped = o->max_skipped,
 	};
+	struct tauti_supply_engine engine = tauti_load_engine;
 
-	return tauti_supply_create(
-		&options, &tauti_load_engine, load, &load->supply, err);
+	if (!o->remote)
+		engine.far = NULL;
+	return tauti_supply_create(&options, &engine, load, &load->supply, err);
+}
+
+static taut_status make_packed(const struct taut_load *load,
+	struct tauti_load_worker *worker, struct taut_error *err)
+{
+	if (!load->options.share_bytes || !load->shape.varies)
+		return TAUT_OK;
+	worker->packed = malloc(tauti_load_shared_bytes(load));
+	return worker->packed ? TAUT_OK : no_memory(err, "a sample");
 }
 
 static taut_status make_workers(struct taut_load *load, struct taut_error *err)
@@ -250,8 +277,10 @@ static taut_status make_workers(struct taut_load *load, struct taut_error *err)
 
 	for (uint32_t i = 0; i < load->options.n_workers && status == TAUT_OK; i++) {
 		load->workers[i].load = load;
-		status = tauti_prepare_create(
-			&load->prepare, &load->workers[i].prepare, err);
+		status = tauti_maker_create(
+			&load->prepare, &load->workers[i].maker, err);
+		if (status == TAUT_OK)
+			status = make_packed(load, &load->workers[i], err);
 	}
 	return status;
 }
@@ -275,6 +304,8 @@ void tauti_load_let_go(struct taut_load *load)
 {
 	if (atomic_fetch_sub_explicit(&load->holders, 1, memory_order_acq_rel) != 1)
 		return;
+	if (load->memory && load->unregister)
+		load->unregister(load->memory);
 	if (load->memory)
 		munmap(load->memory, load->memory_bytes);
 	free(load->slots);
@@ -330,21 +361,26 @@ void tauti_load_forget_tickets(struct taut_load *load)
 /* Everything but the struct and the slots. Nothing works any more. */
 static void free_works(struct taut_load *load)
 {
+	tauti_load_remote_close(load);
 	tauti_store_close(&load->store); /* its reads end here */
 	drop_reads(load);
 	tauti_load_forget_tickets(load);
 	tauti_load_share_close(load);
 	tauti_cache_close(load->cache);
-	for (uint32_t i = 0; load->workers && i < load->options.n_workers; i++)
-		tauti_prepare_destroy(load->workers[i].prepare);
+	for (uint32_t i = 0; load->workers && i < load->options.n_workers; i++) {
+		tauti_maker_destroy(load->workers[i].maker);
+		free(load->workers[i].packed);
+	}
 	tauti_supply_destroy(load->supply);
 	tauti_rooms_destroy(load->rooms);
 	free(load->workers);
 	free(load->reads);
+	free(load->serves);
 	free(load->awaited);
 	free(load->tickets);
 	free(load->ready);
 	free(load->skips);
+	free(load->list);
 }
 
 void taut_load_destroy(struct taut_load *load)
@@ -383,6 +419,8 @@ static taut_status make(struct taut_load *load,
 	if (status == TAUT_OK)
 		status = open_store(load, err);
 	if (status == TAUT_OK)
+		status = tauti_load_remote_open(load, err);
+	if (status == TAUT_OK)
 		status = tauti_load_start_threads(load, err);
 	return status;
 }
@@ -409,7 +447,9 @@ taut_status taut_load_create(const struct taut_set *set,
 	}
 	pthread_mutex_lock(&load->lock);
 	load->marked_ns = tauti_now_ns();
-	tauti_supply_start(load->supply);
+	load->is_unsaid = load->options.wait;
+	if (!load->is_unsaid)
+		tauti_supply_start(load->supply);
 	tauti_load_settle(load);
 	pthread_mutex_unlock(&load->lock);
 	*ret_load = load;

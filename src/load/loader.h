@@ -2,6 +2,7 @@
  *
  *     loader.c         life: options, memory, threads
  *     loader_engine.c  what the mechanism (core.h) asks for: looks, reads, faults
+ *     loader_remote.c  items that other hosts have, and that they ask for
  *     loader_share.c   samples that the host's other loaders prepared alike
  *     loader_work.c    threads: preparation, and who waits for other processes' items
  *     loader_user.c    what the job calls
@@ -25,7 +26,8 @@
 #include "base/origin.h"
 #include "load/cache.h"
 #include "load/core.h"
-#include "load/prepare.h"
+#include "load/kinds.h"
+#include "load/remote.h"
 #include "load/rooms.h"
 #include "load/stage.h"
 #include "load/store.h"
@@ -42,6 +44,17 @@ struct tauti_load_read {
 	struct tauti_load_read *next; /* of free ones */
 	uint32_t ticket;
 	bool kept; /* by the cache, in whose room it is read */
+	bool far;  /* asked of another host */
+	struct tauti_remote_ask ask;
+	char path[PATH_MAX];
+};
+
+/* One for each read for other hosts. */
+struct tauti_load_serve {
+	struct tauti_store_read read; /* first */
+	struct taut_load *load;
+	struct tauti_load_serve *next; /* of free ones */
+	struct tauti_remote_read *what;
 	char path[PATH_MAX];
 };
 
@@ -66,10 +79,20 @@ struct tauti_load_ticket {
 	struct taut_error *why; /* its fault, until it is told; may be NULL then */
 };
 
+/* Between the last sample of a batch and the job. */
+enum tauti_load_turn {
+	TAUTI_LOAD_DONE,
+	TAUTI_LOAD_TO_STAGE, /* samples are there, its stage has to run */
+	TAUTI_LOAD_STAGING,
+	TAUTI_LOAD_FAULTY, /* why has it */
+};
+
 struct tauti_load_slot {
 	struct taut_batch batch; /* first */
 	struct taut_load *load;
 	atomic_uint holders;
+	enum tauti_load_turn turn; /* of what is in the ring of ready ones */
+	struct taut_error why;
 };
 
 struct tauti_load_skip {
@@ -80,7 +103,8 @@ struct tauti_load_skip {
 struct tauti_load_worker {
 	struct taut_load *load;
 	pthread_t thread;
-	struct tauti_prepare *prepare;
+	struct tauti_maker *maker;
+	void *packed; /* a sample and its length, where these are shared; else NULL */
 	char name[TAUTI_NAME_BYTES]; /* of the item, for lines */
 };
 
@@ -105,7 +129,7 @@ struct taut_load {
 	const struct taut_set *set;
 	struct taut_load_options options; /* with defaults put in; prepare: below */
 	struct taut_prepare_options prepare;
-	struct taut_load_shape shape;
+	struct taut_prepare_shape shape;
 	uint64_t n_batches; /* of a whole epoch */
 	struct tauti_share share; /* from an epoch's beginning */
 	bool set_is_whole;
@@ -114,12 +138,15 @@ struct taut_load {
 	void *memory; /* mapped; also labels and items, after all data */
 	size_t memory_bytes;
 	struct tauti_load_slot *slots; /* depth */
+	int (*unregister)(void *memory); /* may be NULL */
 
 	/* What works. */
 	struct tauti_store store;
 	struct tauti_cache *cache; /* NULL: none */
 	struct tauti_load_share *common; /* NULL: none */
 	struct tauti_rooms *rooms;
+	struct taut_load_remote *remote; /* attached; NULL: none */
+	struct tauti_load_serve *serves; /* TAUTI_REMOTE_READS, where there is one */
 	struct tauti_load_worker *workers; /* n_started of n_workers */
 	uint32_t n_started;
 	pthread_t watcher;
@@ -131,19 +158,23 @@ struct taut_load {
 	pthread_cond_t watch; /* for the watcher: something is awaited */
 	pthread_cond_t calm;  /* for seek and destroy: nothing is under way */
 	struct tauti_supply *supply;
+	uint64_t *list; /* that the supply follows; NULL: none */
 	bool is_closed, is_pausing, is_beginning;
 
 	struct tauti_load_ticket *tickets; /* depth * batch */
 	uint32_t first_work, last_work; /* tickets, by next; TAUT_NONE: none */
-	struct tauti_load_read *reads, *free_reads;
+	struct tauti_load_read *reads, *free_reads; /* n_reads and n_remote */
+	struct tauti_load_serve *free_serves;
 	struct tauti_store_read *to_begin, *last_to_begin;
 	uint64_t *awaited; /* room for depth * batch items */
 	uint32_t n_awaited;
 
 	struct tauti_supply_batch *ready; /* ring of depth */
 	uint32_t first_ready, n_ready, n_held;
+	uint32_t n_to_stage, n_staging; /* of the ready ones */
 	uint32_t n_batch_skipped; /* of the batch that is told next */
 	bool is_epoch_over; /* to be told by next() */
+	bool is_unsaid; /* nobody said yet where to begin */
 	bool has_failed;
 	struct taut_error failure;
 
@@ -168,6 +199,15 @@ void tauti_load_blame(
 	struct taut_load *load, uint32_t ticket, const struct taut_error *why);
 /* A read that was asked for ended, or never began. Not under the lock. */
 void tauti_load_read_done(struct tauti_store_read *read, taut_status status);
+
+/* --- loader_remote.c ----------------------------------------------------------------*/
+TAUT_NODISCARD taut_status tauti_load_remote_open(
+	struct taut_load *load, struct taut_error *reterr);
+/* Nothing is asked or served any more; the store was stopped. */
+void tauti_load_remote_close(struct taut_load *load);
+enum tauti_remote_where tauti_load_where(const struct taut_load *load, uint64_t item);
+/* Not under the lock; the read ends as others do, perhaps by the store. */
+void tauti_load_remote_ask(struct taut_load *load, struct tauti_load_read *read);
 
 /* --- loader_work.c ------------------------------------------------------------------*/
 TAUT_NODISCARD taut_status tauti_load_start_threads(
@@ -197,15 +237,24 @@ enum tauti_look tauti_load_share_look(
 void tauti_load_share_wait(struct taut_load *load, uint32_t seen, int64_t most_ns);
 /* Without the lock, by workers. TAUT_EAGAIN: it is gone. */
 TAUT_NODISCARD taut_status tauti_load_share_copy(
-	struct taut_load *load, const struct tauti_load_ticket *t, void *sample);
+	struct taut_load *load, const struct tauti_load_ticket *t, void *packed,
+	void *sample, int64_t *length);
 void tauti_load_share_publish(struct taut_load *load, const struct tauti_load_ticket *t,
-	const void *sample);
+	void *packed, const void *sample, const int64_t *length);
+/* Of a sample with its length, where it has one. */
+uint64_t tauti_load_shared_bytes(const struct taut_load *load);
 /* A worker is done with it: counts, and drops what failed. */
 void tauti_load_share_done(struct taut_load *load, uint32_t ticket, taut_status status);
 /* It will not be made here. */
 void tauti_load_share_drop(struct taut_load *load, uint32_t ticket);
 /* Nothing more is begun until it goes elsewhere. What is under way may still be published. */
 void tauti_load_share_end(struct taut_load *load);
+
+/* --- loader_first.c -----------------------------------------------------------------*/
+/* Where the options say as_first: reads the set's first item and takes its type and shape.
+ * TAUT_EIO, TAUT_EFORMAT. */
+TAUT_NODISCARD taut_status tauti_load_first(
+	struct taut_load *load, struct taut_error *reterr);
 
 /* --- loader.c -----------------------------------------------------------------------*/
 /* Gives back what tickets hold; nothing is under way. */

@@ -59,6 +59,10 @@ static struct tauti_store_read *furnish(
 			continue;
 		}
 		read->read.into = (void *)(uintptr_t)t->bytes;
+		if (read->far) {
+			tauti_load_remote_ask(load, read);
+			continue;
+		}
 		*at = &read->read;
 		at = &read->read.next;
 	}
@@ -98,10 +102,12 @@ void tauti_load_settle(struct taut_load *load)
 		pthread_cond_broadcast(&load->calm);
 }
 
-static void count_read(struct taut_load *load, uint64_t bytes)
+static void count_read(struct taut_load *load, bool far, uint64_t bytes)
 {
-	load->counts.reads++;
-	load->counts.read_bytes += bytes;
+	struct taut_load_counts *counts = &load->counts;
+
+	*(far ? &counts->remote_hits : &counts->reads) += 1;
+	*(far ? &counts->remote_bytes : &counts->read_bytes) += bytes;
 }
 
 void tauti_load_read_done(struct tauti_store_read *done, taut_status status)
@@ -125,7 +131,7 @@ void tauti_load_read_done(struct tauti_store_read *done, taut_status status)
 	if (status != TAUT_OK || load->has_failed) /* nothing is prepared any more */
 		tauti_load_share_drop(load, ticket);
 	if (status == TAUT_OK)
-		count_read(load, done->bytes);
+		count_read(load, read->far, done->bytes);
 	else
 		tauti_load_blame(load, ticket, &done->err);
 	read->next = load->free_reads;
@@ -144,6 +150,11 @@ static uint64_t item_bytes(void *context, uint64_t item)
 	const struct taut_load *load = context;
 
 	return taut_set_at(load->set, item).bytes;
+}
+
+static bool item_far(void *context, uint64_t item)
+{
+	return tauti_load_where(context, item) == TAUTI_REMOTE_FAR;
 }
 
 static enum tauti_look look_in_cache(struct taut_load *load,
@@ -180,7 +191,8 @@ static enum tauti_look look(void *context, uint32_t ticket, uint64_t item,
 	t->item = item;
 	t->room = NULL;
 	t->bytes = NULL;
-	if (!claim)
+	/* What another host keeps is not kept here, but may be from other times. */
+	if (!claim || tauti_load_where(load, item) != TAUTI_REMOTE_HERE)
 		may_keep = may_keep && tauti_cache_has(load->cache, (uint32_t)item);
 	found = tauti_load_share_look(load, ticket, position, claim || may_keep);
 	if (found != TAUTI_LOOK_MISSING || !may_keep)
@@ -199,6 +211,7 @@ static void fetch(void *context, uint32_t ticket, uint64_t item, bool keep)
 	read->load = load;
 	read->ticket = ticket;
 	read->kept = keep;
+	read->far = !keep && item_far(load, item);
 	read->read.path = read->path;
 	read->read.file = at.file;
 	read->read.offset = at.offset;
@@ -243,6 +256,8 @@ static void move(void *context, uint32_t slot, uint32_t from, uint32_t to)
 		batch->sample_bytes);
 	batch->labels[to] = batch->labels[from];
 	batch->items[to] = batch->items[from];
+	if (batch->lengths)
+		batch->lengths[to] = batch->lengths[from];
 }
 
 /* --- what is told ------------------------------------------------------------------------*/
@@ -283,6 +298,16 @@ static void fault(void *context, const struct tauti_supply_fault *fault)
 	pthread_cond_broadcast(&load->news);
 }
 
+static void begin_turn(struct taut_load *load, struct tauti_load_slot *slot)
+{
+	slot->turn = TAUTI_LOAD_DONE;
+	if (!load->options.batch_stage || !slot->batch.count)
+		return;
+	slot->turn = TAUTI_LOAD_TO_STAGE;
+	load->n_to_stage++;
+	pthread_cond_signal(&load->work);
+}
+
 static void ready(void *context, const struct tauti_supply_batch *told)
 {
 	struct taut_load *load = context;
@@ -296,12 +321,14 @@ static void ready(void *context, const struct tauti_supply_batch *told)
 	load->n_batch_skipped = 0;
 	load->ready[at] = *told;
 	load->n_ready++;
+	begin_turn(load, &load->slots[told->slot]);
 	tauti_load_share_move(load, told->next_position);
 	pthread_cond_broadcast(&load->news);
 }
 
 const struct tauti_supply_engine tauti_load_engine = {
 	.bytes = item_bytes,
+	.far = item_far,
 	.look = look,
 	.fetch = fetch,
 	.prepare = prepare,

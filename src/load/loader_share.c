@@ -10,9 +10,8 @@
 
 #include "base/hash.h"
 #include "base/now.h"
-#include "load/image/crop.h"
 
-enum { VERSION = 1 }; /* of all that makes samples what they are, in memory */
+enum { VERSION = 2 }; /* of all that makes samples what they are, in memory */
 
 #define DEFAULT_PATIENCE_NS INT64_C(1000000000)
 /* Who was alive so long ago is taken to be: each time that is asked is a system call. */
@@ -20,40 +19,6 @@ enum { VERSION = 1 }; /* of all that makes samples what they are, in memory */
 #define POSITION_END (UINT64_C(1) << 36)
 
 /* --- whose samples are alike ---------------------------------------------------------*/
-static uint64_t bits_of(double value)
-{
-	uint64_t bits;
-
-	memcpy(&bits, &value, sizeof bits);
-	return bits;
-}
-
-/* All fields of the options, after defaults: what is asked for by zero is the same as what
- * is asked for by its value. */
-static uint64_t mix_prepare(uint64_t x, const struct taut_prepare_options *given)
-{
-	const struct taut_prepare_options o = tauti_prepare_defaults(given);
-	const uint64_t fields[] = {
-		o.format ? tauti_hash(o.format, strlen(o.format)) : 0,
-		o.raw_height, o.raw_width, o.height, o.width,
-		(uint64_t)o.crop, (uint64_t)o.filter,
-		bits_of(o.least_area), bits_of(o.most_area),
-		bits_of(o.least_ratio), bits_of(o.most_ratio),
-		o.short_side, bits_of(o.flip),
-		bits_of(o.brightness), bits_of(o.contrast),
-		bits_of(o.saturation), bits_of(o.hue),
-		(uint64_t)o.type, (uint64_t)o.layout,
-		bits_of(o.mean[0]), bits_of(o.mean[1]), bits_of(o.mean[2]),
-		bits_of(o.deviation[0]), bits_of(o.deviation[1]),
-		bits_of(o.deviation[2]),
-		o.scale_in_decoder, o.orient, o.strict, o.most_pixels,
-	};
-
-	for (size_t i = 0; i < sizeof fields / sizeof *fields; i++)
-		x = tauti_hash_mix(x ^ TAUTI_HASH_A, fields[i] ^ TAUTI_HASH_B);
-	return x;
-}
-
 static uint64_t fingerprint_of(const struct taut_load *load)
 {
 	uint64_t x = tauti_hash_mix(taut_set_fingerprint(load->set) ^ TAUTI_HASH_B,
@@ -61,7 +26,8 @@ static uint64_t fingerprint_of(const struct taut_load *load)
 
 	x = tauti_hash_mix(x ^ TAUTI_HASH_A,
 		(load->options.shuffle | VERSION << 1) ^ TAUTI_HASH_C);
-	return mix_prepare(x, &load->prepare);
+	return tauti_hash_mix(x ^ TAUTI_HASH_A,
+		tauti_prepare_fingerprint(&load->prepare) ^ TAUTI_HASH_B);
 }
 
 /* --- life ----------------------------------------------------------------------------*/
@@ -113,12 +79,22 @@ static taut_status check_room(
 		(unsigned long long)n_places, (unsigned long long)least);
 }
 
+/* What two processes' functions do is not to be seen. */
+static taut_status check_stage(const struct taut_load *load, struct taut_error *err)
+{
+	if (!load->prepare.stage || load->prepare.stage_name)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "loader: share_bytes with a stage that has "
+		"no name: expected stage_name, the same in all loaders whose stages do the "
+		"same");
+}
+
 static void lay(struct taut_load *load, uint64_t n_places)
 {
 	struct tauti_load_share *share = load->common;
 
 	tauti_stage_lay(&share->stage, tauti_pool_memory(share->pool), n_places,
-		load->shape.bytes);
+		tauti_load_shared_bytes(load));
 	share->stage.me.seat = tauti_pool_seat(share->pool);
 	share->stage.me.generation = tauti_pool_generation(share->pool);
 	share->stage.lives = lives;
@@ -128,12 +104,14 @@ static void lay(struct taut_load *load, uint64_t n_places)
 taut_status tauti_load_share_open(struct taut_load *load, struct taut_error *reterr)
 {
 	uint64_t bytes = load->options.share_bytes;
-	uint64_t n_places = places_within(bytes, load->shape.bytes);
+	uint64_t n_places = places_within(bytes, tauti_load_shared_bytes(load));
 	taut_status status;
 
 	if (!bytes)
 		return TAUT_OK;
-	status = check_room(load, n_places, reterr);
+	status = check_stage(load, reterr);
+	if (status == TAUT_OK)
+		status = check_room(load, n_places, reterr);
 	if (status != TAUT_OK)
 		return status;
 	load->common = calloc(1, sizeof *load->common);
@@ -293,19 +271,36 @@ void tauti_load_share_wait(struct taut_load *load, uint32_t seen, int64_t most_n
 }
 
 /* --- samples -------------------------------------------------------------------------*/
-taut_status tauti_load_share_copy(
-	struct taut_load *load, const struct tauti_load_ticket *t, void *sample)
+uint64_t tauti_load_shared_bytes(const struct taut_load *load)
 {
-	return tauti_stage_copy(&load->common->stage, t->position, sample,
-		load->shape.bytes) ? TAUT_OK : TAUT_EAGAIN;
+	return load->shape.bytes + (load->shape.varies ? sizeof(int64_t) : 0);
+}
+
+/* Where samples have lengths, both travel as one, the sample first. */
+taut_status tauti_load_share_copy(struct taut_load *load,
+	const struct tauti_load_ticket *t, void *packed, void *sample, int64_t *length)
+{
+	if (!tauti_stage_copy(&load->common->stage, t->position, length ? packed : sample,
+		tauti_load_shared_bytes(load)))
+		return TAUT_EAGAIN;
+	if (!length)
+		return TAUT_OK;
+	memcpy(sample, packed, load->shape.bytes);
+	memcpy(length, (char *)packed + load->shape.bytes, sizeof *length);
+	return TAUT_OK;
 }
 
 void tauti_load_share_publish(struct taut_load *load, const struct tauti_load_ticket *t,
-	const void *sample)
+	void *packed, const void *sample, const int64_t *length)
 {
-	if (t->shared == TAUTI_LOAD_MADE)
-		tauti_stage_publish(&load->common->stage, t->position, sample,
-			load->shape.bytes);
+	if (t->shared != TAUTI_LOAD_MADE)
+		return;
+	if (length) {
+		memcpy(packed, sample, load->shape.bytes);
+		memcpy((char *)packed + load->shape.bytes, length, sizeof *length);
+	}
+	tauti_stage_publish(&load->common->stage, t->position, length ? packed : sample,
+		tauti_load_shared_bytes(load));
 }
 
 void tauti_load_share_done(struct taut_load *load, uint32_t ticket, taut_status status)

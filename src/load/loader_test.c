@@ -79,6 +79,131 @@ static void test_order(void **state)
 	world_fini(&w);
 }
 
+/* One epoch of a list, of which every item is known. */
+static void check_list(const struct world *w, struct taut_load *load, uint64_t epoch,
+	const uint64_t *items, uint64_t n_items, uint32_t batch_size)
+{
+	struct taut_batch *batch;
+	uint64_t n = 0;
+
+	while ((batch = next_batch(load))) {
+		uint64_t left = n_items - n;
+
+		assert_int_equal(batch->epoch, epoch);
+		assert_int_equal(batch->number, n / batch_size);
+		assert_int_equal(
+			batch->count, left < batch_size ? left : batch_size);
+		for (uint32_t i = 0; i < batch->count; i++)
+			assert_int_equal(batch->items[i], items[n + i]);
+		n += batch->count;
+		check_samples(w, batch);
+		taut_batch_release(batch);
+	}
+	assert_int_equal(n, n_items);
+}
+
+#define NOTHING "loader: nothing to go through: expected a list, or a seek"
+
+static void expect_no_batch(struct taut_load *load, const char *why)
+{
+	struct taut_error err = { .offset = -1 };
+	struct taut_batch *batch;
+
+	assert_int_equal(taut_load_next(load, -1, &batch, &err), TAUT_EINVAL);
+	assert_string_equal(err.message, why);
+}
+
+/* Lists of any length, items any number of times, one after the other and left in their
+ * middle; then the order of the seed again. */
+static void test_list(void **state)
+{
+	struct tauti_draw draw = tauti_draw_begin(2, 0, 0);
+	struct world w;
+
+	(void)state;
+	world_init(&w, 40, NULL);
+	for (int turn = 0; turn < 30; turn++) {
+		struct taut_load_options o = { .batch = 1 + turn % 9, .n_ranks = 3,
+			.rank = 1, .seed = 5, .shuffle = true,
+			.tail = (enum taut_load_tail)(turn % 3),
+			.cache_bytes = turn % 2 ? 1000 : 0 };
+		struct taut_load *load = make_loader(&w, o);
+		uint64_t items[100], n = 1;
+
+		for (uint64_t epoch = 7; epoch < 10; epoch++) {
+			n = 1 + tauti_draw_below(&draw, 100);
+			for (uint64_t i = 0; i < n; i++)
+				items[i] = tauti_draw_below(&draw, 40);
+			assert_int_equal(taut_load_follow(
+				load, epoch, items, n, NULL), TAUT_OK);
+			if (epoch == 8) /* goes on with the next one */
+				taut_batch_release(next_batch(load));
+			else
+				check_list(&w, load, epoch, items, n, o.batch);
+		}
+		expect_no_batch(load, NOTHING);
+		assert_int_equal(
+			taut_load_state(load, NULL, NULL), TAUT_EINVAL);
+		assert_int_equal(taut_load_seek(load, 9, NULL), TAUT_OK);
+		check_epoch(&w, load, &o, 9, 0);
+		taut_load_destroy(load);
+	}
+	world_fini(&w);
+}
+
+/* Who says where to begin has no read made before. */
+static void test_wait(void **state)
+{
+	struct taut_load_options o = { .batch = 4, .wait = true };
+	uint64_t items[] = { 3, 1, 1 };
+	struct taut_load_counts counts;
+	struct taut_load *load;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 40, NULL);
+	load = make_loader(&w, o);
+	expect_no_batch(load, NOTHING);
+	assert_int_equal(taut_load_follow(load, 0, items, 3, NULL), TAUT_OK);
+	check_list(&w, load, 0, items, 3, 4);
+	taut_load_counts(load, &counts);
+	assert_int_equal(counts.reads, 3);
+	taut_load_destroy(load);
+	load = make_loader(&w, o);
+	assert_int_equal(taut_load_seek(load, 0, NULL), TAUT_OK);
+	check_epoch(&w, load, &o, 0, 0);
+	taut_load_destroy(load);
+	world_fini(&w);
+}
+
+static void test_list_refused(void **state)
+{
+	struct taut_error err = { .offset = -1 };
+	uint64_t items[] = { 3, 40 };
+	struct taut_load *load;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 40, NULL);
+	load = make_loader(&w, (struct taut_load_options){ .batch = 8 });
+	assert_int_equal(
+		taut_load_follow(load, 0, items, 2, &err), TAUT_EINVAL);
+	assert_string_equal(
+		err.message, "loader: item 40 in the list, expected one below 40");
+	assert_int_equal(taut_load_follow(load, 0, NULL, 0, NULL), TAUT_EINVAL);
+	alloc_fail_after(0);
+	assert_int_equal(taut_load_follow(load, 0, items, 1, NULL), TAUT_ENOMEM);
+	alloc_fail_never();
+	/* It is where it was. */
+	check_epoch(&w, load, &(struct taut_load_options){ .batch = 8 }, 0, 0);
+	taut_load_destroy(load);
+	load = make_loader(&w, (struct taut_load_options){
+		.batch = 8, .share_bytes = 1 << 16 });
+	assert_int_equal(taut_load_follow(load, 0, items, 1, NULL), TAUT_EINVAL);
+	taut_load_destroy(load);
+	world_fini(&w);
+}
+
 /* --- where it is -----------------------------------------------------------------------------*/
 static void count_items(const struct taut_batch *batch, uint32_t *times)
 {
@@ -569,7 +694,7 @@ static void test_counts(void **state)
 		.batch = 10, .store = "slow", .slow_ns = 5000000, .n_reads = 10
 	};
 	struct taut_load_counts counts;
-	struct taut_load_shape shape;
+	struct taut_prepare_shape shape;
 	uint32_t times[40] = { 0 };
 	struct taut_load *load;
 	const char *note;
@@ -639,6 +764,37 @@ static void test_refused(void **state)
 	world_fini(&w);
 }
 
+static void *ended;
+
+static int note_end(void *memory)
+{
+	ended = memory;
+	return 0;
+}
+
+/* Whose memory is registered somewhere is told before it goes, and that is with the last
+ * batch. */
+static void test_memory_end(void **state)
+{
+	struct taut_load *load;
+	struct taut_batch *batch;
+	struct world w;
+	size_t bytes;
+	void *memory;
+
+	(void)state;
+	world_init(&w, 10, NULL);
+	load = make_loader(&w, (struct taut_load_options){ .batch = 4 });
+	memory = taut_load_memory(load, &bytes);
+	taut_load_memory_end(load, note_end);
+	batch = next_batch(load);
+	taut_load_destroy(load);
+	assert_null(ended);
+	taut_batch_release(batch);
+	assert_ptr_equal(ended, memory);
+	world_fini(&w);
+}
+
 static void test_memory(void **state)
 {
 	struct taut_load_options o = {
@@ -695,6 +851,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_order),
+		cmocka_unit_test(test_list),
+		cmocka_unit_test(test_list_refused),
+		cmocka_unit_test(test_wait),
 		cmocka_unit_test(test_resume),
 		cmocka_unit_test(test_seek),
 		cmocka_unit_test(test_other_set),
@@ -708,6 +867,7 @@ int main(void)
 		cmocka_unit_test(test_dlpack),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_memory_end),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_memory_later),
 	};

@@ -3,11 +3,24 @@
 
 #include <assert.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "base/now.h"
 
 /* --- batches -----------------------------------------------------------------------------*/
+static struct tauti_load_slot *front(struct taut_load *load)
+{
+	return &load->slots[load->ready[load->first_ready].slot];
+}
+
+/* The next batch is there, or its fault. */
+static bool is_told(struct taut_load *load)
+{
+	return load->n_ready && (front(load)->turn == TAUTI_LOAD_DONE ||
+		front(load)->turn == TAUTI_LOAD_FAULTY);
+}
+
 /* until_ns: of the monotonic clock; INT64_MAX: none. TAUT_EAGAIN: it is over. */
 static taut_status wait_for_news(struct taut_load *load, int64_t until_ns)
 {
@@ -27,26 +40,54 @@ static taut_status wait_for_news(struct taut_load *load, int64_t until_ns)
 	tauti_load_mark(load, now_ns);
 	load->is_waiting = false;
 	load->counts.waited_ns += now_ns - from_ns;
-	return code == ETIMEDOUT && !load->n_ready ? TAUT_EAGAIN : TAUT_OK;
+	return code == ETIMEDOUT && !is_told(load) ? TAUT_EAGAIN : TAUT_OK;
+}
+
+/* A list is over, or there was none yet. */
+static bool has_no_more(const struct taut_load *load)
+{
+	return load->is_unsaid ||
+		(load->list && tauti_supply_over(load->supply));
+}
+
+static taut_status pass_up(const struct taut_error *why, struct taut_error *reterr)
+{
+	if (reterr)
+		*reterr = *why;
+	return why->code;
+}
+
+/* With none ready: why none will be. */
+static taut_status check_hope(const struct taut_load *load, int64_t until_ns,
+	struct taut_error *reterr)
+{
+	if (load->has_failed)
+		return pass_up(&load->failure, reterr);
+	if (has_no_more(load))
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "loader: "
+			"nothing to go through: expected a list, or a seek");
+	if (load->n_held == load->options.depth && until_ns == INT64_MAX)
+		return taut_error_set(reterr, TAUT_EINVAL, -1,
+			"loader: all %u batches are held: none can come "
+			"before one is released", load->options.depth);
+	return TAUT_OK;
 }
 
 static taut_status wait_ready(
 	struct taut_load *load, int64_t until_ns, struct taut_error *reterr)
 {
-	while (!load->n_ready) {
-		if (load->has_failed) {
-			if (reterr)
-				*reterr = load->failure;
-			return load->failure.code;
-		}
-		if (load->n_held == load->options.depth && until_ns == INT64_MAX)
-			return taut_error_set(reterr, TAUT_EINVAL, -1,
-				"loader: all %u batches are held: none can come "
-				"before one is released", load->options.depth);
+	while (!is_told(load)) {
+		taut_status status = load->n_ready ? TAUT_OK :
+			check_hope(load, until_ns, reterr);
+
+		if (status != TAUT_OK)
+			return status;
 		if (wait_for_news(load, until_ns) != TAUT_OK)
 			return taut_error_set(reterr, TAUT_EAGAIN, -1,
 				"loader: no batch within the time");
 	}
+	if (front(load)->turn == TAUTI_LOAD_FAULTY)
+		return pass_up(&front(load)->why, reterr);
 	return TAUT_OK;
 }
 
@@ -151,9 +192,13 @@ taut_status taut_load_state(struct taut_load *load, struct taut_load_state *ret_
 	state.fingerprint = taut_set_fingerprint(load->set);
 	pthread_mutex_lock(&load->lock);
 	tauti_supply_state(load->supply, &state.epoch, &state.position);
+	if (load->list)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "loader: a list "
+			"has no state: who made it knows where it goes on");
 	pthread_mutex_unlock(&load->lock);
-	*ret_state = state;
-	return TAUT_OK;
+	if (status == TAUT_OK)
+		*ret_state = state;
+	return status;
 }
 
 /* Stopped; what is under way has ended. The lock is held. */
@@ -161,9 +206,29 @@ static void pause_works(struct taut_load *load)
 {
 	tauti_supply_stop(load->supply);
 	load->is_pausing = true;
-	while (tauti_supply_under_way(load->supply) || load->is_beginning)
+	while (tauti_supply_under_way(load->supply) || load->is_beginning ||
+		load->n_staging)
 		pthread_cond_wait(&load->calm, &load->lock);
 	load->is_pausing = false;
+	pthread_cond_broadcast(&load->work); /* what was ready waits for its stage */
+}
+
+/* The supply is elsewhere now. */
+static void begin_anew(struct taut_load *load)
+{
+	tauti_load_forget_tickets(load);
+	load->n_ready = load->n_to_stage = 0;
+	load->n_batch_skipped = 0;
+	load->has_failed = false;
+	load->is_epoch_over = false;
+	load->is_unsaid = false;
+}
+
+/* A list of the loader's, or NULL. */
+static void keep_list(struct taut_load *load, uint64_t *list)
+{
+	free(load->list);
+	load->list = list;
 }
 
 static taut_status go_to(struct taut_load *load, uint64_t epoch, uint64_t position,
@@ -175,12 +240,9 @@ static taut_status go_to(struct taut_load *load, uint64_t epoch, uint64_t positi
 	pause_works(load);
 	status = tauti_supply_seek(load->supply, epoch, position, 0, reterr);
 	if (status == TAUT_OK) {
-		tauti_load_forget_tickets(load);
+		begin_anew(load);
+		keep_list(load, NULL);
 		tauti_load_share_go(load, epoch, position);
-		load->n_ready = 0;
-		load->n_batch_skipped = 0;
-		load->has_failed = false;
-		load->is_epoch_over = false;
 	}
 	tauti_supply_start(load->supply);
 	tauti_load_settle(load);
@@ -227,7 +289,8 @@ static bool is_at_beginning(struct taut_load *load, uint64_t epoch)
 
 	pthread_mutex_lock(&load->lock);
 	tauti_supply_state(load->supply, &at_epoch, &position);
-	is = at_epoch == epoch && position == 0 && !load->has_failed;
+	is = at_epoch == epoch && position == 0 && !load->has_failed &&
+		!load->list && !load->is_unsaid;
 	if (is)
 		load->is_epoch_over = false;
 	pthread_mutex_unlock(&load->lock);
@@ -242,6 +305,73 @@ taut_status taut_load_seek(
 	if (status != TAUT_OK || is_at_beginning(load, epoch))
 		return status;
 	return go_to(load, epoch, 0, reterr);
+}
+
+static taut_status check_list(const struct taut_load *load, const uint64_t *items,
+	uint64_t n_items, struct taut_error *reterr)
+{
+	if (load->options.share_bytes)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "loader: others share "
+			"its samples in the order of the seed: expected no list");
+	for (uint64_t i = 0; i < n_items; i++)
+		if (items[i] >= load->share.n_items)
+			return taut_error_set(reterr, TAUT_EINVAL, -1,
+				"loader: item %llu in the list, expected one below "
+				"%llu", (unsigned long long)items[i],
+				(unsigned long long)load->share.n_items);
+	return TAUT_OK;
+}
+
+static taut_status copy_list(const uint64_t *items, uint64_t n_items,
+	uint64_t **ret_list, struct taut_error *reterr)
+{
+	uint64_t *list = calloc(n_items ? n_items : 1, sizeof *list);
+
+	if (!list)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1,
+			"loader: no memory for a list of %llu items",
+			(unsigned long long)n_items);
+	if (n_items)
+		memcpy(list, items, n_items * sizeof *list);
+	*ret_list = list;
+	return TAUT_OK;
+}
+
+/* The list is the loader's then. */
+static taut_status follow(struct taut_load *load, uint64_t epoch, uint64_t *list,
+	uint64_t n_items, struct taut_error *reterr)
+{
+	taut_status status;
+
+	pthread_mutex_lock(&load->lock);
+	pause_works(load);
+	status = tauti_supply_follow(load->supply, epoch, list, n_items, reterr);
+	if (status == TAUT_OK) {
+		begin_anew(load);
+		keep_list(load, list);
+	}
+	tauti_supply_start(load->supply);
+	tauti_load_settle(load);
+	pthread_mutex_unlock(&load->lock);
+	return status;
+}
+
+taut_status taut_load_follow(struct taut_load *load, uint64_t epoch,
+	const uint64_t *items, uint64_t n_items, struct taut_error *reterr)
+{
+	taut_status status = tauti_load_refuse_copy(load, reterr);
+	uint64_t *list = NULL;
+
+	if (status == TAUT_OK)
+		status = check_list(load, items, n_items, reterr);
+	if (status == TAUT_OK)
+		status = copy_list(items, n_items, &list, reterr);
+	if (status != TAUT_OK)
+		return status;
+	status = follow(load, epoch, list, n_items, reterr);
+	if (status != TAUT_OK)
+		free(list);
+	return status;
 }
 
 uint64_t taut_load_batches(const struct taut_load *load)

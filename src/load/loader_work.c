@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/now.h"
+#include "base/turns.h"
 
 /* An item that somebody else brings is looked for again after so long: the wait is for the
  * first of them alone. */
@@ -29,26 +30,41 @@ static taut_status prepare(struct tauti_load_worker *worker,
 	const struct taut_batch *batch = &load->slots[t->slot].batch;
 	struct taut_set_item item = taut_set_at(load->set, t->item);
 	void *sample = (char *)batch->data + t->place * batch->sample_bytes;
+	int64_t *length = batch->lengths ? &batch->lengths[t->place] : NULL;
 	taut_status status;
 
 	batch->labels[t->place] = item.label;
 	batch->items[t->place] = t->item;
 	if (t->shared == TAUTI_LOAD_COPIED)
-		return tauti_load_share_copy(load, t, sample);
+		return tauti_load_share_copy(load, t, worker->packed, sample, length);
 	tauti_load_name(load, t->item, worker->name, sizeof worker->name);
-	status = tauti_prepare_image(worker->prepare, t->bytes, item.bytes, worker->name,
-		tauti_draw_begin(load->options.seed, t->epoch, t->item), sample, err);
+	status = tauti_maker_make(worker->maker, &(struct tauti_item){
+		.bytes = t->bytes,
+		.n = item.bytes,
+		.name = worker->name,
+		.number = t->item,
+		.epoch = t->epoch,
+		.label = item.label,
+		.draw = tauti_draw_begin(load->options.seed, t->epoch, t->item),
+	}, sample, length, err);
 	if (status == TAUT_OK)
-		tauti_load_share_publish(load, t, sample);
+		tauti_load_share_publish(load, t, worker->packed, sample, length);
 	return status;
 }
 
-/* A ticket, or TAUT_NONE: the loader ends. The lock is held; the worker is busy then. */
+/* A batch whose stage has to run, and may. */
+static bool has_stage(const struct taut_load *load)
+{
+	return load->n_to_stage && !load->is_pausing;
+}
+
+/* A ticket, or TAUT_NONE: there is a stage to run, or the loader ends. The lock is held; the
+ * worker is busy then. */
 static uint32_t next_work(struct taut_load *load, int64_t *now_ns)
 {
 	uint32_t ticket;
 
-	while (load->first_work == TAUT_NONE && !load->is_closed) {
+	while (load->first_work == TAUT_NONE && !has_stage(load) && !load->is_closed) {
 		int64_t idle_from_ns = *now_ns;
 
 		pthread_cond_wait(&load->work, &load->lock);
@@ -57,10 +73,12 @@ static uint32_t next_work(struct taut_load *load, int64_t *now_ns)
 	}
 	if (load->is_closed)
 		return TAUT_NONE;
-	ticket = load->first_work;
-	load->first_work = load->tickets[ticket].next;
 	tauti_load_mark(load, *now_ns);
 	load->n_busy++;
+	if (has_stage(load)) /* it is nearer to the job */
+		return TAUT_NONE;
+	ticket = load->first_work;
+	load->first_work = load->tickets[ticket].next;
 	return ticket;
 }
 
@@ -78,31 +96,87 @@ static void tell(struct taut_load *load, uint32_t ticket, taut_status status,
 	(void)status;
 }
 
+/* Work is done, the lock is held again. */
+static void end_work(struct taut_load *load, int64_t *now_ns)
+{
+	int64_t begun_ns = *now_ns;
+
+	*now_ns = tauti_now_ns();
+	pthread_mutex_lock(&load->lock);
+	load->counts.prepare_ns += *now_ns - begun_ns;
+	tauti_load_mark(load, *now_ns);
+	load->n_busy--;
+}
+
+static void run_ticket(struct tauti_load_worker *worker, uint32_t ticket, int64_t *now_ns)
+{
+	struct taut_load *load = worker->load;
+	struct tauti_load_ticket *t = &load->tickets[ticket];
+	struct taut_error why = { .offset = -1 };
+	taut_status status;
+
+	pthread_mutex_unlock(&load->lock);
+	status = prepare(worker, t, &why);
+	tauti_rooms_give(load->rooms, t->room);
+	t->room = NULL;
+	end_work(load, now_ns);
+	tell(load, ticket, status, &why);
+	tauti_load_settle(load);
+}
+
+static struct tauti_load_slot *first_to_stage(struct taut_load *load)
+{
+	struct tauti_load_slot *slot;
+	uint32_t at = load->first_ready;
+
+	while ((slot = &load->slots[load->ready[at].slot])->turn != TAUTI_LOAD_TO_STAGE)
+		at = (at + 1) % load->options.depth;
+	return slot;
+}
+
+static void run_stage(struct taut_load *load, int64_t *now_ns)
+{
+	const struct taut_load_options *o = &load->options;
+	struct tauti_load_slot *slot = first_to_stage(load);
+	struct taut_error why = { .offset = -1 };
+	taut_status status;
+
+	slot->turn = TAUTI_LOAD_STAGING;
+	load->n_to_stage--;
+	load->n_staging++;
+	pthread_mutex_unlock(&load->lock);
+	status = o->batch_stage(o->batch_stage_context, &slot->batch, &why);
+	end_work(load, now_ns);
+	load->n_staging--;
+	slot->turn = status == TAUT_OK ? TAUTI_LOAD_DONE : TAUTI_LOAD_FAULTY;
+	why.message[sizeof why.message - 1] = '\0';
+	if (status != TAUT_OK)
+		taut_error_set(&slot->why, TAUT_EFORMAT, -1,
+			"loader: stage of batch %llu of epoch %llu: %s",
+			(unsigned long long)slot->batch.number,
+			(unsigned long long)slot->batch.epoch,
+			why.message[0] ? why.message : taut_status_name(status));
+	pthread_cond_broadcast(&load->news);
+	tauti_load_settle(load);
+}
+
 static void *run_worker(void *context)
 {
 	struct tauti_load_worker *worker = context;
 	struct taut_load *load = worker->load;
-	int64_t now_ns = tauti_now_ns(), begun_ns;
-	uint32_t ticket;
+	int64_t now_ns = tauti_now_ns();
 
+	tauti_take_long_turns();
 	pthread_mutex_lock(&load->lock);
-	while ((ticket = next_work(load, &now_ns)) != TAUT_NONE) {
-		struct tauti_load_ticket *t = &load->tickets[ticket];
-		struct taut_error why = { .offset = -1 };
-		taut_status status;
+	for (;;) {
+		uint32_t ticket = next_work(load, &now_ns);
 
-		pthread_mutex_unlock(&load->lock);
-		begun_ns = now_ns;
-		status = prepare(worker, t, &why);
-		tauti_rooms_give(load->rooms, t->room);
-		t->room = NULL;
-		now_ns = tauti_now_ns();
-		pthread_mutex_lock(&load->lock);
-		load->counts.prepare_ns += now_ns - begun_ns;
-		tauti_load_mark(load, now_ns);
-		load->n_busy--;
-		tell(load, ticket, status, &why);
-		tauti_load_settle(load);
+		if (load->is_closed)
+			break;
+		if (ticket != TAUT_NONE)
+			run_ticket(worker, ticket, &now_ns);
+		else
+			run_stage(load, &now_ns);
 	}
 	pthread_mutex_unlock(&load->lock);
 	return NULL;

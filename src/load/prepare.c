@@ -64,7 +64,7 @@ taut_status tauti_prepare_create(const struct taut_prepare_options *options,
 	struct tauti_prepare **ret_prepare, struct taut_error *err)
 {
 	struct tauti_prepare *p;
-	taut_status status = taut_prepare_check(options, err);
+	taut_status status = tauti_image_check(options, err);
 
 	if (status)
 		return status;

@@ -1,4 +1,4 @@
-/* prepare.h - from an item's bytes to its pixels in a slot of the batch.
+/* prepare.h - from an image's bytes to its pixels in a slot of the batch.
  *
  *   bytes -> decoder -> rows of the crop -> across -> ring of rows -> down -> store
  *            (image/decoder.h)             (image/kernels.h)
@@ -31,7 +31,7 @@ struct tauti_prepare_counts {
 };
 
 /* NULL options: the defaults. They are copied, format as a pointer.
- * TAUT_EINVAL: as taut_prepare_check(). TAUT_ENOMEM. */
+ * TAUT_EINVAL: as tauti_image_check(). TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_prepare_create(
 	const struct taut_prepare_options *options,
 	struct tauti_prepare **ret_prepare, struct taut_error *err);

@@ -37,12 +37,12 @@ class Run(command.Case):
     def test_options(self):
         words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
         found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule",
-                          "--backend", "taut")
+                          "--backend", "taut", "--load", "auto", "--load-cache", "3K")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
             "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
-            "SCHEDULE": "off", "BACKEND": "taut",
+            "SCHEDULE": "off", "BACKEND": "taut", "LOAD": "auto", "LOAD_CACHE": "3072",
         })
 
     def test_servers(self):

@@ -3,6 +3,7 @@
 """taut.load over a set of raw pictures whose bytes are known: each epoch has every item
 once, whatever the ranks; state, faults, lent memory. TAUT_LIB names the library."""
 
+import ctypes
 import gc
 import json
 import os
@@ -12,6 +13,7 @@ import sys
 import tempfile
 import time
 import unittest
+import unittest.mock
 
 if "TAUT_LIB" not in os.environ:
     print("no libtaut.so that a plain interpreter can load: skipped")
@@ -20,7 +22,7 @@ if "TAUT_LIB" not in os.environ:
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "python"))
 
-from taut import _load  # noqa: E402
+from taut import _load, _load_pinned  # noqa: E402
 from taut.load import Image, Loader, Set  # noqa: E402
 
 try:
@@ -152,6 +154,83 @@ class Loads(unittest.TestCase):
         with self.assertRaisesRegex(ValueError, "another set"):
             other.load_state_dict(state)
 
+    def test_sampler(self):
+        """It says which items come, also twice; its own set_epoch() is called."""
+
+        class Turning(list):
+            def set_epoch(self, epoch):
+                self[:] = self[epoch:] + self[:epoch]
+
+        order = Turning([7, 3, 3, 49, 0, 12, 8])
+        os.environ.update(WORLD_SIZE="2", RANK="1")  # it is this rank's already
+        try:
+            loader = self.loader(sampler=order, num_replicas=None, batch_size=3)
+            short = self.loader(sampler=order, num_replicas=None, batch_size=3, drop_last=True)
+        finally:
+            del os.environ["WORLD_SIZE"], os.environ["RANK"]
+        self.assertEqual((len(loader), len(short)), (3, 2))
+        self.assertEqual(self.items(loader), [[7, 3, 3], [49, 0, 12], [8]])
+        next(iter(loader))
+        self.assertEqual(self.items(loader), [[7, 3, 3], [49, 0, 12], [8]])
+        self.assertEqual(self.items(short), [[7, 3, 3], [49, 0, 12]])
+        loader.set_epoch(2)
+        self.assertEqual(self.items(loader), [[3, 49, 0], [12, 8, 7], [3]])
+        for call in loader.state_dict, lambda: loader.load_state_dict({}):
+            with self.assertRaisesRegex(ValueError, "sampler"):
+                call()
+        order[:] = [50]
+        with self.assertRaisesRegex(ValueError, "item 50"):
+            self.items(loader)
+        order[:] = []
+        self.assertEqual(self.items(loader), [])
+
+    def test_pinned(self):
+        """A made-up CUDA: the slots are registered once, and a batch is not filled again
+        before the device has passed what the job did with it."""
+        told, waits = [], []
+
+        class Event:
+            def record(self):
+                waits.append(self)
+
+            def synchronize(self):
+                waits.remove(self)
+
+        class Cuda:
+            pass
+
+        Cuda.Event, Cuda.init = Event, staticmethod(lambda: told.append("init"))
+        end = ctypes.CFUNCTYPE(ctypes.c_int, ctypes.c_void_p)(lambda at: told.append(at) or 0)
+        Cuda.cudaHostRegister = staticmethod(lambda *of: told.append(of) or 0)
+        Cuda.cudaHostUnregister = end
+        with unittest.mock.patch.multiple(
+            _load_pinned, find=lambda asked: asked and Cuda, _runtime=lambda: Cuda
+        ):
+            loader = self.loader(batch_size=5, pin_memory=True, prefetch_factor=1)
+            memory = loader.memory()
+            self.assertEqual(told, ["init", (*memory, 1)])
+            seen, batches = [], iter(loader)
+            for n, batch in enumerate(batches):
+                self.assertEqual(len(waits), min(n, 1))  # of the batch before this one
+                data = batch[0]
+                at = data.data_ptr() if torch else data.__array_interface__["data"][0]
+                self.assertNotIn(at, seen[-1:])  # that one is kept
+                self.assertTrue(memory[0] <= at < sum(memory))  # and is no reason to copy
+                seen.append(at)
+                if n < 9:
+                    del data, batch
+            self.assertEqual((len(seen), waits), (10, []))
+            loader.close()
+            gc.collect()
+            self.assertEqual(len(told), 2)  # the last batch is held still
+            del data, batch
+            gc.collect()
+            self.assertEqual(told[2:], [memory[0]])
+            Cuda.cudaHostRegister = staticmethod(lambda *of: 2)
+            with self.assertRaisesRegex(OSError, "error 2"):
+                self.loader(pin_memory=True)
+        self.loader(pin_memory=False).close()
+
     def test_kept(self):
         """Who keeps all batches has all of them; the loader's end does not end them."""
         loader = self.loader(batch_size=5, prefetch_factor=1)
@@ -222,10 +301,18 @@ class Loads(unittest.TestCase):
             (dict(batch_size=2**24), "batch is"),
             (dict(tail="some"), "none of keep, drop, pad"),
             (dict(store="flie"), 'did you mean "file"'),
-            (dict(arrays="jax"), "torch, or numpy"),
+            (dict(arrays="jax"), "torch, numpy, tensorflow or mxnet"),
+            (dict(collate_fn=list), "no collate_fn: samples are made"),
+            (dict(batch_sampler=[[1]]), "give sampler, batch_size and drop_last"),
+            (dict(generator=1), "give seed"),
+            (dict(in_order=False), "batches come in order"),
+            (dict(sampler=[1], shuffle=True, num_replicas=None), "order and the ranks"),
         ):
             with self.assertRaisesRegex(ValueError, line):
                 self.loader(**options)
+        self.loader(collate_fn=None, in_order=True, prefetch_factor=None).close()
+        with self.assertRaisesRegex(TypeError, "no option 'shufle'"):
+            self.loader(shufle=True)
         with self.assertRaisesRegex(ValueError, "crop 'round'"):
             Image(crop="round")
         loader = self.loader()

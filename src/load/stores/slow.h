@@ -10,6 +10,7 @@
 struct tauti_slow {
 	uint64_t rate_bytes_s; /* 0: no limit */
 	int64_t latency_ns;
+	int64_t burst_ns; /* what was not asked for so long before may be had at once */
 	int64_t free_ns; /* when what was begun has drained; 0 at the beginning */
 	uint64_t rest;   /* of free_ns, in 1 / rate ns: what is drained is exact */
 };
@@ -21,8 +22,8 @@ static inline int64_t tauti_slow_due(
 {
 	tauti_u128 ns;
 
-	if (slow->free_ns < now_ns) {
-		slow->free_ns = now_ns;
+	if (slow->free_ns < now_ns - slow->burst_ns) {
+		slow->free_ns = now_ns - slow->burst_ns;
 		slow->rest = 0;
 	}
 	if (slow->rate_bytes_s) {
@@ -30,7 +31,7 @@ static inline int64_t tauti_slow_due(
 		slow->free_ns += (int64_t)(ns / slow->rate_bytes_s);
 		slow->rest = (uint64_t)(ns % slow->rate_bytes_s);
 	}
-	return slow->free_ns + slow->latency_ns;
+	return (slow->free_ns > now_ns ? slow->free_ns : now_ns) + slow->latency_ns;
 }
 
 #endif /* TAUT_LOAD_STORES_SLOW_H */

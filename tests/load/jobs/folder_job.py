@@ -1,0 +1,299 @@
+# SPDX-License-Identifier: Apache-2.0
+"""A job with DataLoaders over an ImageFolder, run by `taut run --load auto`. What it gets is
+compared with what PyTorch's own iterator gives; says `ok NAME` for what held.
+usage: folder_job.py PROGRAM..."""
+
+import gc
+import os
+import pathlib
+import pickle
+import sys
+import tempfile
+
+import pictures
+import torch
+from torch.utils import data
+
+try:
+    import torchvision
+except Exception:  # none, or none that this PyTorch can import
+    sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "stand_in"))
+    for name in [name for name in sys.modules if name.startswith("torchvision")]:
+        del sys.modules[name]
+    import torchvision
+
+from torchvision import datasets
+from torchvision import transforms as v1
+from torchvision.transforms import v2
+
+N = 36
+NORMAL = [0.485, 0.456, 0.406], [0.229, 0.224, 0.225]
+theirs = getattr(data.DataLoader.__iter__, "__wrapped__", None)
+root = pictures.make(tempfile.mkdtemp(), N)
+
+
+def plain():
+    return v1.Compose([v1.Resize(48), v1.CenterCrop(40), v1.ToTensor(), v1.Normalize(*NORMAL)])
+
+
+def loader(transform=None, folder=None, **options):
+    options.setdefault("batch_size", 7)
+    images = datasets.ImageFolder(folder or root, transform or plain())
+    return data.DataLoader(images, **options)
+
+
+def is_ours(batches):
+    return type(batches).__module__.endswith("_load_torch")
+
+
+def ours(batches):
+    own = iter(batches)
+    assert is_ours(own)
+    return own
+
+
+def epochs(batches, begin, n=2):
+    """Of so many epochs, after the same seed, and the number that is drawn next."""
+    torch.manual_seed(3)
+    return [[(d.clone(), t) for d, t in begin(batches)] for _ in range(n)], torch.rand(1).item()
+
+
+def expect_same(made, most_apart=1e-6):
+    """The same batches of the same items in the same order, and of the same kind."""
+    expected, then = epochs(made, theirs)
+    got, ours_then = epochs(made, ours)
+    assert then == ours_then
+    for one, other in zip(expected, got):
+        assert len(one) == len(other), (len(one), len(other))
+        for (x, s), (y, t) in zip(one, other):
+            assert type(x) is type(y) and (x.shape, x.dtype) == (y.shape, y.dtype)
+            assert x.is_contiguous() == y.is_contiguous() and x.device == y.device
+            assert s.dtype == t.dtype and s.equal(t)
+            assert (x.float() - y.float()).abs().max() <= most_apart
+    return got
+
+
+# --- what is as it was ------------------------------------------------------------------
+
+
+def fixed():
+    """Without a random transform the tensors are those of torchvision, up to rounding."""
+    expect_same(loader(), 1e-6)
+    expect_same(loader(v1.Compose([v1.Resize([30, 50]), v1.PILToTensor()])), 0)
+    expect_same(loader(v1.Compose([v1.Resize(48), v1.CenterCrop((40, 32)), v1.PILToTensor(),
+                                   v1.ConvertImageDtype(torch.float16)])), 1e-3)  # fmt: skip
+    expect_same(loader(v2.Compose([v2.Resize(48), v2.CenterCrop(40), v2.ToImage(),
+                                   v2.ToDtype(torch.float32, scale=True),
+                                   v2.Normalize(*NORMAL)])), 1e-6)  # fmt: skip
+    same_size = pictures.make(tempfile.mkdtemp(), 6, size=(31, 20))
+    expect_same(loader(v1.ToTensor(), same_size), 1e-6)
+
+
+def batches():
+    """Their number, the last one, and what a batch is."""
+    for options in (
+        {"batch_size": 7, "drop_last": True},
+        {"batch_size": 50},
+        {"batch_size": 12, "num_workers": 2, "persistent_workers": True},
+    ):
+        expect_same(loader(shuffle=True, **options))
+        made = loader(**options)
+        own = iter(made)
+        assert len(own) == len(made)
+        first = next(own)
+        assert isinstance(first, list) and len(first) == 2
+        assert not first[0].is_pinned() and first[1].dtype == torch.int64
+        assert len(list(own)) == len(made) - 1
+    empty = loader(batch_size=50, drop_last=True)
+    assert is_ours(iter(empty)) and list(empty) == []
+    assert empty.dataset.classes == list(pictures.CLASSES)
+
+
+def samplers():
+    """PyTorch's own say which items come when."""
+    expect_same(loader(shuffle=True, num_workers=2))
+    own = torch.Generator().manual_seed(5)
+    with_generator = loader(shuffle=True, num_workers=2, generator=own)
+    own.manual_seed(5)
+    expected, _ = epochs(with_generator, theirs)
+    own.manual_seed(5)
+    got, _ = epochs(with_generator, iter)
+    assert [t.tolist() for _, t in sum(expected, [])] == [t.tolist() for _, t in sum(got, [])]
+    expect_same(loader(sampler=data.SubsetRandomSampler([5, 3, 30]), batch_size=2))
+    expect_same(loader(sampler=data.WeightedRandomSampler(torch.ones(N), 50)))
+    part = data.Subset(data.Subset(loader().dataset, range(20)), [0, 19, 3, 3])
+    expect_same(data.DataLoader(part, batch_size=3, shuffle=True))
+
+
+def ranks():
+    """DistributedSampler: its padding and its set_epoch."""
+    images, seen = loader().dataset, []
+    for rank in range(5):
+        sampler = data.DistributedSampler(images, num_replicas=5, rank=rank, shuffle=True)
+        made = data.DataLoader(images, batch_size=3, sampler=sampler)
+        orders = []
+        for epoch in range(2):
+            sampler.set_epoch(epoch)
+            expect_same(made)
+            orders.append(list(sampler))
+        assert orders[0] != orders[1]
+        seen += orders[1]
+    assert sorted(set(seen)) == list(range(N)) and len(seen) == 40
+
+
+def ways():
+    """Early ends, several iterators at once, one loader within another, kept batches."""
+    made, other = loader(shuffle=True), loader(batch_size=5)
+    whole = [t.tolist() for _, t in epochs(other, theirs, 1)[0][0]]
+    for n in range(4):
+        for _ in made:
+            assert is_ours(iter(other)) and [t.tolist() for _, t in other] == whole
+            break
+    assert [(a[1].tolist(), b[1].tolist()) for a, b in zip(other, other)] == [
+        (labels, labels) for labels in whole
+    ]
+    kept = list(other)
+    assert len(list(other)) == len(kept)
+    for (x, _), (y, _) in zip(kept, theirs(other)):
+        assert (x - y).abs().max() <= 1e-6
+    kept[0][0].zero_()  # it is the job's
+    again = iter(other)
+    again = iter(other)
+    assert [t.tolist() for _, t in again] == whole
+
+
+def changes():
+    """The data set changes between epochs, and so do the batches."""
+    made = loader()
+    expect_same(made)
+    made.dataset.transform = v1.Compose([v1.Resize((20, 20)), v1.PILToTensor()])
+    expect_same(made, 0)
+    del made.dataset.samples[10:]
+    expect_same(made, 0)
+    made.dataset.transform = v1.Lambda(lambda image: torch.zeros(1))
+    assert not is_ours(iter(made))
+    made.dataset.transform = plain()
+    again = pickle.loads(pickle.dumps(made))
+    expect_same(again)
+    del made, again
+    gc.collect()
+
+
+def random_crops():
+    """Of the same distribution: means and spreads of 400 draws of one image each."""
+    images = pictures.make(tempfile.mkdtemp(), 3, size=(60, 40))
+    transform = v1.Compose([v1.RandomResizedCrop((16, 24)), v1.RandomHorizontalFlip(),
+                            v1.ToTensor()])  # fmt: skip
+    made = loader(transform, images, sampler=data.WeightedRandomSampler([1.0, 0, 0], 400),
+                  batch_size=100)  # fmt: skip
+    torch.manual_seed(1)
+    of_theirs = torch.cat([x for x, _ in theirs(made)]).double()
+    # Items of one epoch are drawn alike where they are the same: so 400 epochs of one.
+    once = loader(transform, images, sampler=data.SubsetRandomSampler([0]), batch_size=1)
+    of_ours = torch.cat([next(iter(once))[0].clone() for _ in range(400)]).double()
+    assert len(of_theirs) == len(of_ours) == 400
+    for statistic in (
+        lambda x: x.mean((1, 2, 3)),  # which part
+        lambda x: x[:, 0, :, -8:].mean((1, 2)) - x[:, 0, :, :8].mean((1, 2)),  # width, flip
+        lambda x: x[:, 1, -5:].mean((1, 2)) - x[:, 1, :5].mean((1, 2)),  # height
+    ):
+        a, b = statistic(of_theirs), statistic(of_ours)
+        error = ((a.var() + b.var()) / 400).sqrt()
+        assert abs(a.mean() - b.mean()) < 4 * error, (a.mean(), b.mean(), error)
+        assert 0.75 < a.std() / b.std() < 1.33, (a.std(), b.std())
+    torch.manual_seed(1)
+    first = next(iter(once))[0].clone()
+    torch.manual_seed(1)
+    assert first.equal(next(iter(once))[0])  # the job's seed is theirs too
+
+
+def jitter():
+    """Colours: the mean brightness of 200 draws, against what it is drawn from."""
+    transform = v1.Compose([v1.Resize((20, 20)), v1.ColorJitter(brightness=0.5),
+                            v1.ToTensor()])  # fmt: skip
+    one = loader(transform, sampler=data.SubsetRandomSampler([0]), batch_size=1)
+    assert is_ours(iter(one))
+    still = v1.Compose([v1.Resize((20, 20)), v1.ToTensor()])
+    mean = next(iter(loader(still)))[0][0].mean()
+    drawn = torch.stack([next(iter(one))[0].mean() for _ in range(200)]) / mean
+    assert drawn.min() > 0.48 and drawn.max() < 1.52
+    assert abs(drawn.mean() - 1) < 0.08 and 0.22 < drawn.std() < 0.36
+
+
+def broken():
+    """A file that is no image is an error that names it, as it was."""
+    folder = pictures.make(tempfile.mkdtemp(), 6)
+    path = os.path.join(folder, "bee", "002.png")
+    pathlib.Path(path).write_bytes(b"no image")
+    made = iter(loader(folder=folder, batch_size=2))
+    assert is_ours(made)
+    next(made)
+    try:
+        next(made)
+    except OSError as why:
+        assert "002.png" in str(why), why
+    else:
+        raise AssertionError("there was a batch")
+
+
+# --- what stays -------------------------------------------------------------------------
+
+
+class Counted(datasets.ImageFolder):
+    def __getitem__(self, index):
+        return super().__getitem__(index)
+
+
+class Own(data.DataLoader):
+    pass
+
+
+class Always(data.Sampler):
+    def __iter__(self):
+        return iter([0, 1, 2])
+
+    def __len__(self):
+        return 3
+
+
+def stays():
+    """Each is PyTorch's own still, with all its batches."""
+    crop = v1.Resize((20, 20))
+    images = datasets.ImageFolder
+    for name, make in (
+        ("Lambda", lambda: loader(v1.Compose([v1.Lambda(lambda image: image), crop, v1.ToTensor()]))),
+        ("RandomCrop", lambda: loader(v1.Compose([v1.RandomCrop(20), v1.ToTensor()]))),
+        ("bicubic", lambda: loader(v1.Compose([
+            v1.Resize((9, 9), v1.InterpolationMode.BICUBIC), v1.ToTensor()]))),
+        ("jitter first", lambda: loader(v1.Compose([v1.ColorJitter(0.5), crop, v1.ToTensor()]))),
+        ("uneven jitter", lambda: loader(v1.Compose([
+            crop, v1.ColorJitter(brightness=(0.2, 1.1)), v1.ToTensor()]))),
+        ("flip, centre", lambda: loader(v1.Compose([
+            v1.RandomHorizontalFlip(), v1.Resize(30), v1.CenterCrop(20), v1.ToTensor()]))),
+        ("target", lambda: data.DataLoader(images(root, plain(), lambda label: -label))),
+        ("subclass", lambda: data.DataLoader(Counted(root, plain()))),
+        ("loader", lambda: data.DataLoader(images(
+            root, plain(), loader=lambda path: torchvision.datasets.folder.default_loader(path)))),
+        ("DataLoader's subclass", lambda: Own(images(root, plain()))),
+        ("collate", lambda: loader(collate_fn=lambda rows: torch.stack([x for x, _ in rows]))),
+        ("sampler", lambda: loader(sampler=Always())),
+        ("batch sampler", lambda: loader(batch_size=1, batch_sampler=[[0, 1], [2]])),
+        ("no batches", lambda: loader(batch_size=None)),
+        ("worker_init_fn", lambda: loader(num_workers=1, worker_init_fn=lambda _: None)),
+        ("tensors", lambda: data.DataLoader(data.TensorDataset(torch.arange(5)))),
+        ("function", lambda: loader(lambda image: torch.zeros(1))),
+        ("suffix", lambda: loader(folder=pictures.make(tempfile.mkdtemp(), 3, "bmp"))),
+    ):  # fmt: skip
+        made = make()
+        own = iter(made)
+        assert not is_ours(own), name
+        assert len(list(own)) == len(made) > 0, name
+
+
+def off():
+    assert theirs is None and len(list(loader())) == 6
+
+
+for program in sys.argv[1:]:
+    globals()[program]()
+    print("ok", program, flush=True)
