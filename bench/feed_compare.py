@@ -127,6 +127,8 @@ class Host(ctypes.Structure):
         ("cores", ctypes.c_double),
         ("cache", ctypes.c_int),
         ("cache_bytes", ctypes.c_uint64),
+        ("crowd", ctypes.c_double),
+        ("burst_bytes", ctypes.c_uint64),
     ]
 
 
@@ -161,6 +163,14 @@ class Job(ctypes.Structure):
         ("step_cores", ctypes.c_double),
         ("epochs", ctypes.c_uint64),
         ("start_ns", ctypes.c_int64),
+        ("form", ctypes.c_int),
+        ("read_cpu_ns", ctypes.c_double),
+        ("read_cpu_ns_byte", ctypes.c_double),
+        ("take_ns", ctypes.c_int64),
+        ("begin_ns", ctypes.c_int64),
+        ("share_items", ctypes.c_uint64),
+        ("copy_ns", ctypes.c_double),
+        ("idle_ns", ctypes.c_int64),
     ]
 
 
@@ -170,7 +180,7 @@ class Epoch(ctypes.Structure):
         for name in ("begin_ns", "end_ns", "waited_ns", "fetch_ns", "prepare_ns")
     ] + [
         (name, ctypes.c_uint64)
-        for name in ("batches", "hits", "reads", "read_bytes", "prepared")
+        for name in ("batches", "hits", "reads", "read_bytes", "prepared", "copied")
     ]
 
 

@@ -41,6 +41,8 @@ static taut_status check_host(const struct taut_feed_host *host, struct taut_err
 		status = check_range("cores", host->cores, LEAST_CORES, MOST_CORES,
 			reterr);
 	if (!status)
+		status = check_range("crowd", host->crowd, 0, 1, reterr);
+	if (!status)
 		status = check_range("cache", (double)host->cache, TAUT_FEED_NONE,
 			TAUT_FEED_LINUX, reterr);
 	return status;
@@ -84,6 +86,13 @@ static taut_status check_job(const struct taut_feed_job *job, struct taut_error 
 		{ "step_ns", (double)job->step_ns, 0, most_ns },
 		{ "step_cores", job->step_cores, 0, MOST_CORES },
 		{ "start_ns", (double)job->start_ns, 0, most_ns },
+		{ "form", (double)job->form, TAUT_FEED_OURS, TAUT_FEED_BY_ITEM },
+		{ "read_cpu_ns", job->read_cpu_ns, 0, most_ns },
+		{ "read_cpu_ns_byte", job->read_cpu_ns_byte, 0, most_ns },
+		{ "take_ns", (double)job->take_ns, 0, most_ns },
+		{ "begin_ns", (double)job->begin_ns, 0, most_ns },
+		{ "copy_ns", job->copy_ns, 0, most_ns },
+		{ "idle_ns", (double)job->idle_ns, 0, most_ns },
 		{ "epochs", (double)job->epochs, 1, (double)UINT32_MAX },
 	};
 	taut_status status = check_size("a job", job->size, sizeof *job, reterr);
@@ -120,14 +129,25 @@ static uint32_t or_default(uint32_t value, uint32_t otherwise)
 	return value ? value : otherwise;
 }
 
-/* As in taut/load.h. */
+/* Above all that a depth may be: then it is refused. */
+static uint32_t twice(uint32_t n)
+{
+	return n < TAUT_NONE / 2 ? 2 * n : TAUT_NONE;
+}
+
+/* As in taut/load.h; of other loaders as theirs. */
 static void fill_in(struct taut_feed_job *job, const struct taut_feed_host *host)
 {
 	uint32_t cores = (uint32_t)ceil(host->cores);
 
 	job->batch = or_default(job->batch, 32);
 	job->n_ranks = or_default(job->n_ranks, 1);
-	job->n_workers = or_default(job->n_workers, or_default(cores, 1));
+	if (job->form == TAUT_FEED_OURS)
+		job->n_workers = or_default(job->n_workers, or_default(cores, 1));
+	else if (!job->n_workers)
+		job->depth = 1;
+	if (job->form == TAUT_FEED_BY_BATCH)
+		job->depth = or_default(job->depth, twice(job->n_workers));
 	job->depth = or_default(job->depth, 4);
 	job->n_reads = or_default(job->n_reads, 64);
 	if (!job->read_bytes)
@@ -183,8 +203,7 @@ static taut_status make_queues(
 		const struct tauti_feed_job *job = &feed->jobs[i];
 
 		n_tasks += (uint64_t)job->n_tickets + 1;
-		n_reads += job->is.n_reads < job->n_tickets ? job->is.n_reads :
-			job->n_tickets;
+		n_reads += tauti_feed_job_reads(job);
 	}
 	if (n_tasks >= TAUT_NONE)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "feed: %" PRIu64
@@ -192,9 +211,12 @@ static taut_status make_queues(
 	feed->job_of = TAUT_ARENA_ARRAY(arena, uint32_t, n_tasks);
 	feed->store.reads = TAUT_ARENA_ARRAY(arena, struct tauti_feed_read, n_reads);
 	feed->store.n_reads = (uint32_t)n_reads;
-	if (!feed->job_of || !feed->store.reads ||
+	feed->is_read = TAUT_ARENA_ARRAY(arena, bool, n_tasks);
+	if (!feed->job_of || !feed->store.reads || !feed->is_read ||
 		!make_due(&feed->cores.due, arena, n_tasks) ||
-		!make_due(&feed->alarms, arena, feed->n_jobs))
+		!make_due(&feed->idle, arena, n_tasks) ||
+		!make_due(&feed->alarms, arena, feed->n_jobs) ||
+		!make_due(&feed->patience, arena, feed->n_jobs))
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
 			"feed: out of memory for %" PRIu64 " places", n_tasks);
 	place_tasks(feed);
@@ -232,8 +254,12 @@ static taut_status make(struct tauti_feed *feed, const struct taut_feed_host *ho
 
 	feed->store.slow.rate_bytes_s = host->rate_bytes_s;
 	feed->store.slow.latency_ns = host->latency_ns;
+	if (host->rate_bytes_s)
+		feed->store.slow.burst_ns = llround(fmin((double)host->burst_bytes * 1e9 /
+			(double)host->rate_bytes_s, (double)TAUTI_FEED_MOST_NS));
+	feed->store.slow.free_ns = -feed->store.slow.burst_ns;
 	feed->store.n_served = host->n_served;
-	feed->cores.cores = (uint64_t)llround(host->cores * TAUTI_FEED_CORE);
+	tauti_feed_cores_init(&feed->cores, host);
 	feed->jobs = TAUT_ARENA_ARRAY(arena, struct tauti_feed_job, n_jobs);
 	if (!feed->jobs)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1,
@@ -261,6 +287,27 @@ static void read_ended(struct tauti_feed *feed)
 	tauti_feed_came(feed, &read);
 }
 
+/* What somebody made may be what another waits for, until nobody has news. */
+static void spread_news(struct tauti_feed *feed)
+{
+	for (uint32_t i = 0; feed->is_sharing && i < feed->n_jobs; i++) {
+		struct tauti_feed_share *share = feed->jobs[i].sharing;
+
+		if (!share || !tauti_feed_share_has_news(share))
+			continue;
+		tauti_feed_share_again(share);
+		i = TAUT_NONE; /* from the first on */
+	}
+}
+
+static void out_of_patience(struct tauti_feed *feed)
+{
+	uint32_t job = feed->patience.heap[0].id;
+
+	due_drop(&feed->patience, job);
+	tauti_feed_share_again(feed->jobs[job].sharing);
+}
+
 /* One event: the earliest, of those at the same time the kinds in this order. */
 static taut_status advance(struct tauti_feed *feed, struct taut_error *reterr)
 {
@@ -268,9 +315,15 @@ static taut_status advance(struct tauti_feed *feed, struct taut_error *reterr)
 	int64_t work_ns = tauti_feed_work_ends(&feed->cores);
 	int64_t alarm_ns = due_first_ns(&feed->alarms);
 	int64_t at_ns = read_ns < work_ns ? read_ns : work_ns;
+	int64_t patience_ns = due_first_ns(&feed->patience);
+	int64_t idle_ns = due_first_ns(&feed->idle);
 
 	if (alarm_ns < at_ns)
 		at_ns = alarm_ns;
+	if (patience_ns < at_ns)
+		at_ns = patience_ns;
+	if (idle_ns < at_ns)
+		at_ns = idle_ns;
 	if (at_ns > TAUTI_FEED_LAST_NS || feed->store.too_long)
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"feed: the jobs take longer than 52 days");
@@ -279,8 +332,13 @@ static taut_status advance(struct tauti_feed *feed, struct taut_error *reterr)
 		read_ended(feed);
 	else if (work_ns == at_ns)
 		tauti_feed_worked(feed, tauti_feed_next_work(&feed->cores));
-	else
+	else if (idle_ns == at_ns)
+		tauti_feed_idled(feed, feed->idle.heap[0].id);
+	else if (alarm_ns == at_ns)
 		tauti_feed_rang(&feed->jobs[feed->alarms.heap[0].id]);
+	else
+		out_of_patience(feed);
+	spread_news(feed);
 	return TAUT_OK;
 }
 

@@ -2,6 +2,8 @@
  *
  *     feed.c        options and results; the loop over events
  *     feed_job.c    what the mechanism (load/core.h) asks for, and the job that consumes
+ *     feed_other.c  the mechanisms of other loaders, which ask for the same
+ *     feed_share.c  samples that jobs share
  *     feed_host.c   storage, cores, cache
  *
  * Whatever is under way is in one of three queues: reads in a ring, since they end in the
@@ -17,6 +19,7 @@
 #include "load/core.h"
 #include "load/draw.h"
 #include "load/lru.h"
+#include "load/stage.h"
 #include "load/stores/slow.h"
 
 /* Of clocks, and of one duration. Shared time has 1024 to a ns. */
@@ -66,10 +69,14 @@ struct tauti_feed_read tauti_feed_read(struct tauti_feed_store *store, int64_t n
 /* --- cores -------------------------------------------------------------------------*/
 struct tauti_feed_cores {
 	uint64_t cores, wanted; /* in parts; cores 0: no limit */
+	double crowd;           /* 1: none */
+	uint64_t work, time; /* so many parts of shared time pass in so much time */
 	int64_t now_ns, shared; /* shared time at now_ns */
 	struct due due;         /* in shared time */
 };
 
+void tauti_feed_cores_init(
+	struct tauti_feed_cores *cores, const struct taut_feed_host *host);
 void tauti_feed_work(struct tauti_feed_cores *cores, int64_t now_ns, uint32_t id,
 	double work_ns, uint64_t wants);
 int64_t tauti_feed_work_ends(const struct tauti_feed_cores *cores);
@@ -93,23 +100,37 @@ void tauti_feed_cache_fini(struct tauti_feed_cache *cache);
 /* As look() of struct tauti_supply_engine. item: among those of all sets. */
 enum tauti_look tauti_feed_cache_look(struct tauti_feed_cache *cache, uint32_t item,
 	uint64_t bytes, bool claim, bool *ret_keep);
+/* A look would find it, and need not claim it. */
+bool tauti_feed_cache_has(const struct tauti_feed_cache *cache, uint32_t item);
 /* What is kept was read. */
 void tauti_feed_cache_came(struct tauti_feed_cache *cache, uint32_t item);
 
 /* --- jobs --------------------------------------------------------------------------*/
+enum tauti_feed_phase {
+	TAUTI_FEED_NEW,
+	TAUTI_FEED_BEGINNING, /* an epoch, of another's loader */
+	TAUTI_FEED_WAITING,
+	TAUTI_FEED_TAKING,
+	TAUTI_FEED_STEPPING,
+};
+
 struct tauti_feed_job {
 	struct tauti_feed *feed;
 	struct taut_feed_job is; /* with the defaults filled in */
 	uint32_t id;
-	struct tauti_supply *supply;
+	struct tauti_supply *supply; /* one of these two */
+	struct tauti_feed_other *other;
+	struct tauti_feed_share *sharing; /* NULL: none */
+	struct tauti_share share;
+	struct tauti_deal deal;
 	struct tauti_feed_spread bytes, prepare;
 	uint32_t first_item; /* in the cache */
-	uint32_t first_task; /* in cores: tickets, then the step */
+	uint32_t first_task; /* in cores: tickets, then the job's own thread */
 	uint32_t n_tickets;
 	uint64_t n_batches;  /* of an epoch */
 	uint64_t told, taken;
-	uint32_t n_preparing, slot;
-	bool is_begun, is_waiting;
+	uint32_t n_preparing, n_reading, slot;
+	enum tauti_feed_phase phase;
 	int64_t marked_ns;   /* up to where waiting is accounted for */
 	struct taut_feed_epoch *epochs;
 };
@@ -118,10 +139,14 @@ struct tauti_feed {
 	struct tauti_feed_store store;
 	struct tauti_feed_cores cores;
 	struct tauti_feed_cache cache;
-	struct due alarms; /* by job */
+	struct due alarms;   /* by job */
+	struct due patience; /* by job: it waits for others' samples no longer */
+	struct due idle;     /* by task: its worker is done, but not yet free */
 	struct tauti_feed_job *jobs;
 	uint32_t n_jobs, n_left; /* left: not done */
+	bool is_sharing; /* some do */
 	uint32_t *job_of; /* by task */
+	bool *is_read;    /* by task: it is what a read costs on a core */
 	int64_t now_ns;
 };
 
@@ -129,9 +154,51 @@ TAUT_NODISCARD taut_status tauti_feed_job_open(
 	struct tauti_feed_job *job, struct taut_error *reterr);
 void tauti_feed_job_close(struct tauti_feed_job *job);
 uint64_t tauti_feed_bytes(const struct tauti_feed_job *job, uint64_t item);
+/* How many of its reads may be under way together. */
+uint32_t tauti_feed_job_reads(const struct tauti_feed_job *job);
 /* What happened now. */
 void tauti_feed_came(struct tauti_feed *feed, const struct tauti_feed_read *read);
 void tauti_feed_worked(struct tauti_feed *feed, uint32_t task);
+void tauti_feed_idled(struct tauti_feed *feed, uint32_t task);
 void tauti_feed_rang(struct tauti_feed_job *job);
+
+/* --- other loaders -----------------------------------------------------------------*/
+/* They ask for looks, fetches, and preparations as the mechanism does, with the number of a
+ * worker as the ticket, through an engine's look, fetch, prepare, and ready (without its
+ * batch). */
+TAUT_NODISCARD taut_status tauti_feed_other_create(struct tauti_feed_job *job,
+	const struct tauti_supply_engine *engine, struct tauti_feed_other **ret_other,
+	struct taut_error *reterr);
+void tauti_feed_other_destroy(struct tauti_feed_other *other); /* NULL is fine */
+/* The next epoch; all batches of the one before were taken. */
+void tauti_feed_other_begin(struct tauti_feed_other *other, uint64_t epoch);
+/* The job begins to wait for a batch; it has taken one. */
+void tauti_feed_other_wants(struct tauti_feed_other *other);
+void tauti_feed_other_took(struct tauti_feed_other *other);
+void tauti_feed_other_fetched(struct tauti_feed_other *other, uint32_t worker);
+void tauti_feed_other_prepared(struct tauti_feed_other *other, uint32_t worker);
+/* As tauti_supply_again(). */
+void tauti_feed_other_again(struct tauti_feed_other *other, uint64_t item);
+
+/* --- samples that are shared -------------------------------------------------------*/
+/* The job's tickets are known. What was made is closed also after a failure. */
+TAUT_NODISCARD taut_status tauti_feed_share_open(
+	struct tauti_feed_job *job, struct taut_error *reterr);
+void tauti_feed_share_close(struct tauti_feed_share *share); /* NULL is fine */
+/* The job begins, and ends. */
+TAUT_NODISCARD taut_status tauti_feed_share_join(
+	struct tauti_feed_share *share, struct taut_error *reterr);
+void tauti_feed_share_leave(struct tauti_feed_share *share);
+/* As tauti_load_share_look(): MISSING is to be looked for further, and made. */
+enum tauti_look tauti_feed_share_look(struct tauti_feed_share *share, uint32_t ticket,
+	uint64_t position, bool claim);
+bool tauti_feed_share_is_copy(const struct tauti_feed_share *share, uint32_t ticket);
+/* It was made, or copied; TAUT_EAGAIN: what was copied had gone. */
+TAUT_NODISCARD taut_status tauti_feed_share_made(
+	struct tauti_feed_share *share, uint32_t ticket);
+void tauti_feed_share_move(struct tauti_feed_share *share, uint64_t position);
+/* Others did what may change what was told; look again then. */
+bool tauti_feed_share_has_news(const struct tauti_feed_share *share);
+void tauti_feed_share_again(struct tauti_feed_share *share);
 
 #endif /* TAUT_REPLAY_FEED_H */

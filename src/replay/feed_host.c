@@ -86,18 +86,39 @@ struct tauti_feed_read tauti_feed_read(struct tauti_feed_store *store, int64_t n
 
 /* --- cores -------------------------------------------------------------------------*/
 
-static bool is_scarce(const struct tauti_feed_cores *cores)
+/* Each goes at cores / wanted of its speed, if that is less than all of it, and at what
+ * the crowd leaves of that. Without a crowd the quotient is exact. */
+static void set_speed(struct tauti_feed_cores *cores)
 {
-	return cores->cores && cores->wanted > cores->cores;
+	bool is_scarce = cores->cores && cores->wanted > cores->cores;
+	uint64_t busy = is_scarce ? cores->cores : cores->wanted;
+	double others, all;
+
+	cores->work = is_scarce ? cores->cores : TAUTI_FEED_CORE;
+	cores->time = is_scarce ? cores->wanted : TAUTI_FEED_CORE;
+	if (cores->crowd == 1 || busy <= TAUTI_FEED_CORE)
+		return;
+	others = (double)(busy - TAUTI_FEED_CORE);
+	all = (double)(cores->cores - TAUTI_FEED_CORE);
+	cores->work = (uint64_t)llround(
+		(double)cores->work * (1 - (1 - cores->crowd) * others / all));
+	if (!cores->work)
+		cores->work = 1;
+}
+
+void tauti_feed_cores_init(
+	struct tauti_feed_cores *cores, const struct taut_feed_host *host)
+{
+	cores->cores = (uint64_t)llround(host->cores * TAUTI_FEED_CORE);
+	cores->crowd = cores->cores && host->crowd > 0 ? host->crowd : 1;
+	set_speed(cores);
 }
 
 static void settle(struct tauti_feed_cores *cores, int64_t now_ns)
 {
 	int64_t parts = (now_ns - cores->now_ns) * TAUTI_FEED_PARTS;
 
-	if (is_scarce(cores))
-		parts = (int64_t)((tauti_u128)parts * cores->cores / cores->wanted);
-	cores->shared += parts;
+	cores->shared += (int64_t)((tauti_u128)parts * cores->work / cores->time);
 	cores->now_ns = now_ns;
 }
 
@@ -111,23 +132,21 @@ void tauti_feed_work(struct tauti_feed_cores *cores, int64_t now_ns, uint32_t id
 		work_ns = most_ns;
 	due_set(&cores->due, id, cores->shared + llround(work_ns * TAUTI_FEED_PARTS));
 	cores->wanted += wants;
+	set_speed(cores);
 }
 
 /* Rounded up, so that by then it is over in whole parts too. */
 int64_t tauti_feed_work_ends(const struct tauti_feed_cores *cores)
 {
-	tauti_u128 parts, per_ns = TAUTI_FEED_PARTS, wait_ns;
+	tauti_u128 parts, per_time, wait_ns;
 
 	if (!cores->due.n)
 		return INT64_MAX;
 	if (cores->due.heap[0].at_ns <= cores->shared)
 		return cores->now_ns;
-	parts = (tauti_u128)(cores->due.heap[0].at_ns - cores->shared);
-	if (is_scarce(cores)) {
-		parts *= cores->wanted;
-		per_ns *= cores->cores;
-	}
-	wait_ns = (parts + per_ns - 1) / per_ns;
+	parts = (tauti_u128)(cores->due.heap[0].at_ns - cores->shared) * cores->time;
+	per_time = (tauti_u128)TAUTI_FEED_PARTS * cores->work;
+	wait_ns = (parts + per_time - 1) / per_time;
 	if (wait_ns > TAUTI_FEED_LAST_NS)
 		wait_ns = TAUTI_FEED_LAST_NS;
 	return cores->now_ns + (int64_t)wait_ns;
@@ -144,6 +163,7 @@ void tauti_feed_work_done(
 	settle(cores, now_ns);
 	due_drop(&cores->due, id);
 	cores->wanted -= wanted;
+	set_speed(cores);
 }
 
 /* --- cache -------------------------------------------------------------------------*/
@@ -227,6 +247,18 @@ enum tauti_look tauti_feed_cache_look(struct tauti_feed_cache *cache, uint32_t i
 		return look_kept(cache, item, bytes, claim, ret_keep);
 	default:
 		return look_paged(cache, item, bytes, claim, ret_keep);
+	}
+}
+
+bool tauti_feed_cache_has(const struct tauti_feed_cache *cache, uint32_t item)
+{
+	switch (cache->kind) {
+	case TAUT_FEED_NONE:
+		return false;
+	case TAUT_FEED_KEEP:
+		return tauti_cache_words_state(&cache->words, item) == TAUTI_WORD_HERE;
+	default:
+		return !cache->is_coming[item] && tauti_lru_has(&cache->lru, item);
 	}
 }
 

@@ -1,59 +1,10 @@
 /* A loader on a virtual clock, where a closed form, or a count, says what must come out. */
-#include "tests/support/unit.h"
+#include "feed_by_hand.h"
 
 #include <math.h>
-#include <stdio.h>
-#include <string.h>
-
-#include <taut/feed.h>
 
 #include "feed.h"
 #include "tests/support/alloc_fail.h"
-
-enum { MS = 1000000, MOST_EPOCHS = 16 };
-
-static struct taut_feed_epoch epochs[MOST_EPOCHS];
-
-static size_t sum_of_epochs(const struct taut_feed_job *jobs, size_t n)
-{
-	size_t sum = 0;
-
-	for (size_t i = 0; i < n; i++)
-		sum += jobs[i].epochs;
-	return sum;
-}
-
-static void play(const struct taut_feed_host *host, const struct taut_feed_job *jobs,
-	size_t n)
-{
-	struct taut_error err = { .offset = -1 };
-
-	assert_true(sum_of_epochs(jobs, n) <= MOST_EPOCHS);
-	if (taut_feed_play(host, jobs, n, epochs, sum_of_epochs(jobs, n), &err))
-		fail_msg("%s", err.message);
-}
-
-static int64_t took(const struct taut_feed_epoch *epoch)
-{
-	return epoch->end_ns - epoch->begin_ns;
-}
-
-static void within(int64_t is, double least, double most)
-{
-	if ((double)is < least || (double)is > most)
-		fail_msg("%lld, expected %.1f to %.1f", (long long)is, least, most);
-}
-
-/* 1000 items of 6400 bytes; 1 ms each at the rate below. */
-static const struct taut_feed_set thousand = { .n_items = 1000, .mean_bytes = 6400 };
-#define MS_AN_ITEM 6400000u
-
-/* Batches of 10, three epochs. */
-static struct taut_feed_job plain(void)
-{
-	return (struct taut_feed_job){ .set = &thousand, .batch = 10, .shuffle = true,
-		.seed = 7, .n_workers = 1, .epochs = 3 };
-}
 
 /* --- one bottleneck ----------------------------------------------------------------*/
 
@@ -126,6 +77,33 @@ static void test_bound_by_bytes_under_way(void **state)
 	assert_int_equal(took(&epochs[1]), INT64_C(1000) * 2 * MS);
 }
 
+/* One that reads and works by turns has its bytes at once where they had the time to come,
+ * up to a burst; the rate is never passed for longer. */
+static void test_a_burst(void **state)
+{
+	struct taut_feed_host host = { .rate_bytes_s = MS_AN_ITEM, .latency_ns = MS / 10 };
+	struct taut_feed_job job = plain();
+
+	(void)state;
+	job.form = TAUT_FEED_BY_BATCH;
+	job.n_workers = 0;
+	job.prepare_ns = MS;
+	play(&host, &job, 1);
+	assert_int_equal(took(&epochs[1]), INT64_C(2100) * MS);
+	host.burst_bytes = 6400;
+	play(&host, &job, 1);
+	assert_int_equal(took(&epochs[1]), INT64_C(1100) * MS);
+	job.prepare_ns = MS / 2; /* 1.1 of 1.6 ms, or 1 at the rate */
+	host.burst_bytes = 3200;
+	play(&host, &job, 1);
+	within(took(&epochs[1]), 1099.0 * MS, 1101.0 * MS);
+	job.prepare_ns = 0;
+	host.burst_bytes = 100 * 6400; /* at once, at first, and then at the rate */
+	play(&host, &job, 1);
+	within(took(&epochs[0]), 900.0 * MS, 911.0 * MS);
+	within(took(&epochs[1]), 999.0 * MS, 1001.0 * MS);
+}
+
 static void expect_prepared_in(
 	uint32_t n_workers, double cores, double ns_an_item)
 {
@@ -151,6 +129,30 @@ static void test_bound_by_preparation(void **state)
 	expect_prepared_in(5, 1.5, 200000);
 	expect_prepared_in(5, 0, 60000);
 	expect_prepared_in(0, 2, 150000); /* as many workers as cores */
+}
+
+/* 0.1 ms on a core, and 0.9 on none: of twenty workers on one core, all are at work together
+ * for 2 ms and then idle together. */
+static void test_workers_that_idle(void **state)
+{
+	static const enum taut_feed_form forms[] = {
+		TAUT_FEED_OURS, TAUT_FEED_BY_BATCH, TAUT_FEED_BY_ITEM };
+	struct taut_feed_host host = { .cores = 1 };
+	struct taut_feed_job job = plain();
+
+	(void)state;
+	job.prepare_ns = 100000;
+	job.idle_ns = 900000;
+	for (int i = 0; i < 3; i++) {
+		job.form = forms[i];
+		job.n_workers = 1;
+		play(&host, &job, 1);
+		within(took(&epochs[1]), 1000.0 * MS, 1000.0 * MS + 1001);
+		job.n_workers = 20;
+		job.depth = 40;
+		play(&host, &job, 1);
+		within(took(&epochs[1]), 50 * 2.9 * MS - 1, 50 * 2.9 * MS + 1001);
+	}
 }
 
 static void test_bound_by_the_job(void **state)
@@ -216,6 +218,32 @@ static void test_work_is_conserved(void **state)
 			tauti_draw_begin(7, k / 1000, k % 1000));
 	/* Ends are whole ns, so a preparation or step costs up to one more. */
 	within(epochs[2].end_ns, work_ns - 1, work_ns + 3300);
+}
+
+/* Two at work slow each other down to the crowd's speed, whoever they are; alone each is as
+ * fast as it is. */
+static void expect_of_a_crowd(uint32_t n_workers, double cores, double ns_an_item)
+{
+	struct taut_feed_host host = { .cores = cores, .crowd = 0.8 };
+	struct taut_feed_job job = plain();
+
+	job.n_workers = n_workers;
+	job.prepare_ns = 400000;
+	play(&host, &job, 1);
+	/* Whole ns; and one that is under way at either end. */
+	within(took(&epochs[1]), 999 * ns_an_item, 1001 * (ns_an_item + 1));
+}
+
+static void test_a_crowd_is_slower(void **state)
+{
+	(void)state;
+	expect_of_a_crowd(1, 2, 400000);
+	expect_of_a_crowd(2, 2, 200000 / 0.8);
+	expect_of_a_crowd(3, 2, 200000 / 0.8);
+	expect_of_a_crowd(2, 3, 200000 / 0.9); /* half way */
+	expect_of_a_crowd(3, 3, 400000 / 3 / 0.8);
+	expect_of_a_crowd(2, 1, 400000);
+	expect_of_a_crowd(2, 0, 200000); /* no limit */
 }
 
 /* --- caches ------------------------------------------------------------------------*/
@@ -407,7 +435,25 @@ static struct taut_feed_job any_job(struct tauti_draw *draw,
 		.step_ns = (int64_t)tauti_draw_below(draw, 3) * 100000,
 		.epochs = n_epochs,
 		.start_ns = (int64_t)tauti_draw_below(draw, 3) * 1000000,
+		.form = (enum taut_feed_form)tauti_draw_below(draw, 3),
+		.read_cpu_ns = (double)tauti_draw_below(draw, 2) * 20000.25,
+		.take_ns = (int64_t)tauti_draw_below(draw, 2) * 30000,
+		.begin_ns = (int64_t)tauti_draw_below(draw, 2) * 200000,
 	};
+}
+
+/* Sharing needs the mechanism that is ours, and room for the batches of all ranks. */
+static struct taut_feed_job any_sharing(
+	struct tauti_draw *draw, const struct taut_feed_set *set, uint64_t n_epochs)
+{
+	struct taut_feed_job job = any_job(draw, set, n_epochs);
+
+	if (job.form == TAUT_FEED_OURS && tauti_draw_below(draw, 2)) {
+		job.share_items = 18 + 4 * tauti_draw_below(draw, 2);
+		job.copy_ns = (double)tauti_draw_below(draw, 2) * 5000;
+		job.seed = 3;
+	}
+	return job;
 }
 
 static struct taut_feed_host any_host(struct tauti_draw *draw)
@@ -418,9 +464,11 @@ static struct taut_feed_host any_host(struct tauti_draw *draw)
 		.rate_bytes_s = tauti_draw_below(draw, 3) * 77777777,
 		.latency_ns = (int64_t)tauti_draw_below(draw, 2) * 123456,
 		.n_served = (uint32_t)tauti_draw_below(draw, 4),
+		.burst_bytes = tauti_draw_below(draw, 3) * 7000,
 		.cores = cores[tauti_draw_below(draw, 4)],
 		.cache = (enum taut_feed_cache)tauti_draw_below(draw, 4),
 		.cache_bytes = tauti_draw_below(draw, 400000),
+		.crowd = tauti_draw_below(draw, 2) ? 0.75 : 0,
 	};
 }
 
@@ -439,8 +487,8 @@ static void check_sums(const struct taut_feed_job *job, const struct taut_feed_e
 		assert_int_equal(took(epoch), epoch->waited_ns +
 			(int64_t)epoch->batches * job->step_ns);
 		assert_int_equal(epoch->batches, tauti_share_batches(&share));
-		assert_int_equal(epoch->prepared, n);
-		assert_int_equal(epoch->hits + epoch->reads, n);
+		assert_int_equal(epoch->prepared + epoch->copied, n);
+		assert_int_equal(epoch->hits + epoch->reads, epoch->prepared);
 		assert_true(epoch->read_bytes <= bytes);
 		assert_int_equal(epoch->begin_ns,
 			i ? epoch[-1].end_ns : job->start_ns);
@@ -464,7 +512,7 @@ static void test_sums_of_any(void **state)
 		for (int i = 0; i < 120; i++)
 			bytes[i] = tauti_draw_below(&draw, 9000);
 		for (int i = 0; i < 3; i++)
-			jobs[i] = any_job(&draw, &sets[tauti_draw_below(&draw, 2)],
+			jobs[i] = any_sharing(&draw, &sets[tauti_draw_below(&draw, 2)],
 				1 + tauti_draw_below(&draw, 4));
 		play(&host, jobs, 3);
 		memcpy(again, epochs, sizeof epochs);
@@ -641,11 +689,12 @@ static void test_without_memory(void **state)
 	for (int cache = TAUT_FEED_NONE; cache <= TAUT_FEED_LINUX; cache++) {
 		struct taut_feed_host host = { .cache = (enum taut_feed_cache)cache,
 			.cache_bytes = 1 << 20 };
-		struct taut_feed_job jobs[2] = { plain(), plain() };
+		struct taut_feed_job jobs[2] = { feed_sharing(), plain() };
 		taut_status status = TAUT_ENOMEM;
 		struct taut_error err;
 		long n;
 
+		jobs[1].form = TAUT_FEED_BY_ITEM;
 		for (n = 0; status; n++) {
 			assert_true(n < 100);
 			alloc_fail_after(n);
@@ -664,10 +713,13 @@ int main(void)
 		cmocka_unit_test(test_bound_by_the_storage),
 		cmocka_unit_test(test_bound_by_latency),
 		cmocka_unit_test(test_bound_by_bytes_under_way),
+		cmocka_unit_test(test_a_burst),
 		cmocka_unit_test(test_bound_by_preparation),
+		cmocka_unit_test(test_workers_that_idle),
 		cmocka_unit_test(test_bound_by_the_job),
 		cmocka_unit_test(test_cores_are_shared_evenly),
 		cmocka_unit_test(test_work_is_conserved),
+		cmocka_unit_test(test_a_crowd_is_slower),
 		cmocka_unit_test(test_what_is_kept_is_read_once),
 		cmocka_unit_test(test_ds_analyzer),
 		cmocka_unit_test(test_page_caches_hit_as_alone),
