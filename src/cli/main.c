@@ -16,6 +16,7 @@ static const struct verb *const verbs[] = {
 	&verb_replay,
 	&verb_whatif,
 	&verb_diff,
+	&verb_stalls,
 	&verb_stragglers,
 	&verb_convert,
 	&verb_bench,
@@ -34,7 +35,7 @@ static const struct verb *find_verb(const char *name)
 static void say_help(FILE *out)
 {
 	fputs("Usage: taut VERB RUN... [options]\n"
-		"       taut record|run [options] -- COMMAND...\n\n"
+		"       taut record|run|stalls [options] -- COMMAND...\n\n"
 		"Finds the slack in distributed training: reads what the ranks "
 		"recorded and says\nwhere the time of a step goes, why, and "
 		"what to do.\n\nVerbs:\n", out);

@@ -14,6 +14,7 @@ extern const struct verb verb_stragglers;
 extern const struct verb verb_convert;
 extern const struct verb verb_bench;
 extern const struct verb verb_server;
+extern const struct verb verb_stalls;
 
 #define ABOUT_RUN \
 	"A RUN is what taut record wrote, or a trace file or a folder of them, " \

@@ -1,5 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Found at the start of every Python of a job that `taut record` or `taut run` runs.
+"""Found at the start of every Python of a job that `taut record`, `taut run` or
+`taut stalls` runs.
 
 It takes its own folder off sys.path again, waits for a framework to be
 imported, and then lets the user's own sitecustomize run as if it had been
@@ -15,7 +16,7 @@ import sys
 FRAMEWORKS = ("torch", "tensorflow", "mxnet")
 # Who is told of a framework, and the variable that asks for it. What runs the
 # job's sums comes first: the recorder then sees what it put in place.
-PARTS = {"_run": "TAUT_RUN", "_recorder": "TAUT_RECORD"}
+PARTS = {"_run": "TAUT_RUN", "_recorder": "TAUT_RECORD", "_stalls": "TAUT_STALLS"}
 
 
 class _Waiter:

@@ -1,0 +1,150 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `taut stalls` shares with a rank: the page that says what must come from storage
+(src/stalls/control.h), what the kernel counts of processes, and the file that the rank
+writes (src/stalls/measured.h)."""
+
+import ctypes
+import mmap
+import os
+import struct
+import time
+
+from . import _lib, _spent
+from ._process import host_name
+
+ALL_PPM = 1_000_000
+_MAGIC, _VERSION, _BYTES = b"tautcold", 1, 4096
+_COLD_PPM, _OPENED, _LISTING = 12, 16, 52  # where they are in the page
+
+
+class Control:
+    """The page, mapped. OSError, ValueError: the folder has none."""
+
+    def __init__(self, folder):
+        self.folder = folder
+        fd = os.open(os.path.join(folder, "control"), os.O_RDWR | os.O_CLOEXEC)
+        try:
+            self.page = mmap.mmap(fd, _BYTES)
+        finally:
+            os.close(fd)
+        if self.page[:8] != _MAGIC or struct.unpack_from("<I", self.page, 8)[0] != _VERSION:
+            raise ValueError("%s/control is of another version" % folder)
+
+    def opened(self):
+        """Files that were opened for reading, and their sizes."""
+        return struct.unpack_from("<QQ", self.page, _OPENED)
+
+    def cold(self, ppm):
+        """So much of what is opened from now on comes from storage; so does what somebody
+        holds open, where the library can see to it."""
+        struct.pack_into("<I", self.page, _COLD_PPM, ppm)
+        if ppm and _lib.has("taut_stalls_forget"):
+            types = [ctypes.c_char_p, _lib.u32, _lib.error]
+            lib = _lib.declare([("taut_stalls_forget", ctypes.c_int, types)])
+            _lib.call(lib.taut_stalls_forget, os.fsencode(self.folder), ppm)
+
+    def stop_listing(self):
+        """What was opened so far is enough to know the storage by."""
+        struct.pack_into("<I", self.page, _LISTING, 0)
+
+
+class Sums:
+    """What this process and its workers spent and read, since they began; of the host,
+    what was opened. Of two, the second made with is_end, since() tells what lies between
+    them, without what it takes to make them."""
+
+    def __init__(self, control, workers, is_end=False):
+        own = os.getpid()
+        self.has_storage = True
+        self.own_ns = _cpu_ns(own)
+        self.cpu_ns = self.own_ns + sum(map(_cpu_ns, workers))
+        self.read = self.storage = 0
+        for pid in [own, *workers] if is_end else [*workers, own]:
+            text = _io_of(pid)
+            self._add_io(text.split())
+        if not is_end:
+            self.read += len(text)  # it was read after the kernel had counted
+        self.opened = control.opened()
+
+    def _add_io(self, words):
+        self.read += _number(words, b"rchar:") or 0
+        storage = _number(words, b"read_bytes:")
+        self.has_storage = self.has_storage and storage is not None
+        self.storage += storage or 0
+
+    def counts(self):
+        return self.cpu_ns, self.own_ns, self.read, self.storage, *self.opened
+
+    def since(self, before):
+        """[cpu_ns, own_cpu_ns, rchar, read_bytes (-1: unknown), opened, opened_bytes]"""
+        found = [max(0, b - a) for a, b in zip(before.counts(), self.counts())]
+        if not (self.has_storage and before.has_storage):
+            found[3] = -1
+        return found
+
+
+def _cpu_ns(pid):
+    """Of all threads of a process, on cores. 0: it is gone."""
+    try:
+        return time.clock_gettime_ns(~pid << 3 | 2)  # as clock_getcpuclockid() has it
+    except OSError:
+        return 0
+
+
+def _io_of(pid):
+    fd = _spent._open("/proc/%d/io" % pid)
+    if fd < 0:
+        return b""
+    try:
+        return _spent._read(fd)
+    finally:
+        os.close(fd)
+
+
+def _number(words, key):
+    """The one behind the key; None: it is not there."""
+    try:
+        return int(words[words.index(key) + 1])
+    except (ValueError, IndexError):
+        return None
+
+
+def cores():
+    return len(os.sched_getaffinity(0))
+
+
+class RankFile:
+    """FOLDER/rank-R.stalls, on the disk phase by phase. FileExistsError: another process
+    is this rank."""
+
+    def __init__(self, folder, ranks):
+        self.path = os.path.join(folder, "rank-%d.stalls" % ranks[0])
+        self.file = open(self.path, "x")
+        self.lines(["taut-stalls 1", "rank %d of %d" % ranks, "host " + host_name()])
+
+    def lines(self, lines):
+        self.file.write("".join(line + "\n" for line in lines))
+        self.file.flush()
+
+    def header(self, **values):
+        self.lines("%s %s" % pair for pair in values.items())
+
+    def start(self, number, name, ns):
+        self.lines(["start %d %s %d" % (number, name, ns)])
+
+    def phase(self, number, name, window, source):
+        which = "%d %s" % (number, name)
+        cpu, own, *counts = window.sums
+        wait = window.wait_ns() if source.knows_waits else 0
+        row = [len(window.steps), window.samples, window.wall_ns(), wait, cpu, *counts]
+        if source.has_processes:
+            row.append(min(own, cpu))
+        steps = window.steps if source.knows_waits else ()
+        self.lines(
+            ["phase %s %s" % (which, " ".join(map(str, row)))]
+            + ["step %s %d %d %d" % (which, *step) for step in steps]
+        )
+
+    def end(self):
+        self.lines(["end"])
+        self.file.close()

@@ -1,0 +1,416 @@
+# SPDX-License-Identifier: Apache-2.0
+"""The phases that `taut stalls` has a rank go through, in place of an epoch: batches in
+place, from storage, from the page cache, from both; by turns, so that what is compared ran
+within seconds. The job only takes batches and computes; what is between two of them is a
+step.
+
+All ranks count alike: they are in the same phase at the same step. A step in which the
+job did something else (another loader began) counts without that."""
+
+import contextlib
+import ctypes
+import os
+import sys
+import time
+
+from . import _stalls_measured as measured
+
+HELD = 4  # batches that are used again and again
+RUN_UP = 2  # steps of a job that has all its batches
+_PATIENCE_S = 30  # for the other ranks, at the end
+_clock = time.perf_counter_ns
+
+
+class Source:
+    """A loader that was taken over: what phases need of it. Each framework has its own."""
+
+    loader = ""  # as the file has it, as these:
+    unit = "batch"
+    workers = depth = 0
+    items = -1
+    group = 1  # batches come in groups of so many
+    has_processes = False  # workers are processes of their own
+    knows_waits = True
+
+    def run_up(self):
+        """Batches that a fresh loader gives before it is at its pace: what was made ahead
+        in its first moments is used up."""
+        return self.depth + max(1, self.workers)
+
+    def ahead(self):
+        """Batches that it may have read beyond the last that it gave."""
+        return self.depth
+
+    def begin(self, n):
+        """Picks what the next phases load: n batches, each time the same."""
+
+    def open(self):
+        """An iterator over (batch, samples), by a fresh loader, as the job made it."""
+        raise NotImplementedError
+
+    def first(self):
+        """As open(), for batches to be kept."""
+        return self.open()
+
+    def read_on(self, batches, n):
+        """n more, of an iterator of open()'s."""
+        for _ in range(n):
+            next(batches)
+
+    def close(self):
+        """Ends that loader and its workers."""
+
+    def processes(self):
+        """Of its workers."""
+        return []
+
+    def peek(self):
+        """Whether a batch is there already, for taken(); None: none is, or unknown."""
+        return None
+
+    def taken(self, peeked):
+        """Whether the batch that was now taken was there."""
+        return bool(peeked)
+
+    def has_device(self):
+        return False
+
+    def sync(self):
+        """Waits until all that was asked of devices is done."""
+
+    def keep(self, batch):
+        """A Kept of it."""
+        return Kept(batch)
+
+    def half(self, batch, samples):
+        """Its first half, or None."""
+        return None
+
+
+class Kept:
+    """A batch to be given again and again."""
+
+    def __init__(self, batch):
+        self.batch = batch
+
+    def give(self):
+        return self.batch
+
+    def is_written(self):
+        """Whether the job wrote into it."""
+        return False
+
+    def restore(self):
+        """As it was."""
+
+
+class Window:
+    """Steps in a row, as they count. Its clock stands still while it is paused."""
+
+    def __init__(self, source, control):
+        self.source, self.control = source, control
+        self.steps = []  # (wall, wait, take)
+        self.samples = 0
+        self.stopped = None
+        self.paused_ns = 0
+        self.sums = None
+        self._begin_sums()
+        self.at = self._now()
+
+    def _begin_sums(self):
+        self.before = measured.Sums(self.control, self.source.processes())
+
+    def _end_sums(self):
+        after = measured.Sums(self.control, self.source.processes(), is_end=True)
+        found = after.since(self.before)
+        if self.sums:
+            unknown = min(found[3], self.sums[3]) < 0
+            found = [a + b for a, b in zip(found, self.sums)]
+            found[3] = -1 if unknown else found[3]
+        self.sums = found
+
+    def _now(self):
+        return _clock() - self.paused_ns
+
+    def pause(self):
+        if self.stopped is None:
+            self.stopped = _clock()
+            self._end_sums()
+
+    def resume(self):
+        if self.stopped is not None:
+            self._begin_sums()
+            self.paused_ns += _clock() - self.stopped
+            self.stopped = None
+
+    def asked(self):
+        """The job wants the next batch: its step is computed."""
+        self.resume()
+        self.asked_at = self._now()
+        self.peeked = self.source.peek()
+
+    def given(self, samples):
+        now = self._now()
+        wait = now - self.asked_at
+        take = wait if self.source.taken(self.peeked) else -1
+        self.steps.append((now - self.at, wait, take))
+        self.samples += samples
+        self.at = now
+
+    def end(self):
+        """The last step ends when devices are done."""
+        wall, wait, take = self.steps.pop()
+        self.source.sync()
+        self.steps.append((wall + self._now() - self.at, wait, take))
+        self._end_sums()
+
+    def wall_ns(self):
+        return sum(step[0] for step in self.steps)
+
+    def wait_ns(self):
+        return sum(step[1] for step in self.steps)
+
+
+class Phases:
+    """next() gives the job its batches. The last call ends the process."""
+
+    def __init__(self, source, control, file, ranks, rounds, steps):
+        self.source, self.control, self.file, self.ranks = source, control, file, ranks
+        self.rounds, self.steps = rounds, steps
+        self.loaded_steps = -(-steps // source.group) * source.group
+        self.window = None
+        self.held = []
+        self.batches = self._all()
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        return next(self.batches)
+
+    def pause(self):
+        """The job does something else."""
+        if self.window:
+            self.window.pause()
+
+    def _all(self):
+        n = self.source.run_up() + self.loaded_steps + 1 + self.source.ahead()
+        self.source.begin(n)
+        yield from self._hold()
+        for number in range(self.rounds):
+            if number:
+                self.source.begin(n)
+            yield from self._count(number, "place", self._in_place(), RUN_UP, self.steps)
+            yield from self._loaded(number, "cold", measured.ALL_PPM, reads_all=True)
+            yield from self._loaded(number, "cached", 0)
+            yield from self._loaded(number, "part", measured.ALL_PPM // 2)
+            if not number:
+                self.control.stop_listing()
+        yield from self._halves()
+        self._leave()
+
+    def _hold(self):
+        """Batches as large as they come; the job computes with them, too."""
+        found = []
+        with contextlib.closing(self._opened(self.source.first)) as batches:
+            for _ in range(HELD):
+                batch, samples = next(batches)
+                found.append((self.source.keep(batch), samples))
+                yield found[-1][0].give()
+        most = max(samples for _, samples in found)
+        self.held = [pair for pair in found if pair[1] == most]
+        source = self.source
+        self.file.header(
+            loader=source.loader,
+            unit=source.unit,
+            workers=source.workers,
+            depth=source.depth,
+            batch=most,
+            items=source.items,
+            cores=measured.cores(),
+            device=int(source.has_device()),
+        )
+
+    def _opened(self, begin):
+        """A fresh loader, and another where a stream was too short."""
+        source = self.source
+        try:
+            batches = begin()
+            while True:
+                n = 0
+                for pair in batches:
+                    n += 1
+                    yield pair
+                if not n:
+                    raise RuntimeError("taut stalls: the loader gave no batch")
+                self.pause()
+                source.close()
+                batches = source.open()
+        finally:
+            source.close()
+
+    def _loaded(self, number, name, ppm, reads_all=False):
+        """reads_all: also what later phases will have read ahead at their ends."""
+
+        def begin():
+            before = _clock()
+            batches = self.source.open()
+            self.file.start(number, name, _clock() - before)
+            return batches
+
+        self.control.cold(ppm)
+        with contextlib.closing(self._opened(begin)) as batches:
+            run_up, steps = self.source.run_up(), self.loaded_steps
+            yield from self._count(number, name, batches, run_up, steps)
+            if reads_all:
+                self.source.read_on(batches, self.source.ahead())
+        self.control.cold(0)
+
+    def _in_place(self):
+        while True:
+            for kept, samples in self.held:
+                if kept.is_written():
+                    self.pause()
+                    kept.restore()
+                    if self.window:
+                        self.window.resume()
+                yield kept.give(), samples
+
+    def _count(self, number, name, batches, run_up, steps):
+        for _ in range(run_up):
+            yield next(batches)[0]
+        batch, samples = next(batches)
+        self.source.sync()
+        window = self.window = Window(self.source, self.control)
+        for _ in range(steps):
+            yield batch
+            window.asked()
+            batch, following = next(batches)
+            window.resume()
+            window.given(samples)
+            samples = following
+        window.end()
+        self.window = None
+        self.file.phase(number, name, window, self.source)
+
+    def _halves(self):
+        """A job whose batches may have no other size ends here, in its own way."""
+        halves = []
+        for kept, samples in self.held:
+            if kept.is_written():
+                kept.restore()
+            half = self.source.half(kept.batch, samples) if samples > 1 else None
+            if half is not None:
+                halves.append((self.source.keep(half), samples // 2))
+        if not halves:
+            return
+        self.held = halves
+        for number in range(self.rounds):
+            yield from self._count(number, "half", self._in_place(), RUN_UP, self.steps)
+
+    # --- the end ------------------------------------------------------------------------
+
+    def _leave(self):
+        self.source.sync()
+        self.file.end()
+        for flush in (sys.stdout.flush, sys.stderr.flush, _flush_c):
+            with contextlib.suppress(Exception):
+                flush()
+        self._await_others()
+        _end_workers()
+        os._exit(0)
+
+    def _await_others(self):
+        """No rank goes while another may still need it for its last step."""
+        folder, (rank, world) = self.control.folder, self.ranks
+        own = os.environ.get("LOCAL_WORLD_SIZE", "")
+        here = min(world, int(own)) if own.isdecimal() else world
+        open(os.path.join(folder, "rank-%d.done" % rank), "w").close()
+        until = time.monotonic() + _PATIENCE_S
+        while time.monotonic() < until:
+            if sum(name.endswith(".done") for name in os.listdir(folder)) >= here:
+                return
+            time.sleep(0.02)
+
+
+def _flush_c():
+    ctypes.CDLL(None).fflush(None)
+
+
+def _end_workers():
+    """Of other loaders: nobody would end them."""
+    multiprocessing = sys.modules.get("multiprocessing")
+    for child in multiprocessing.active_children() if multiprocessing else ():
+        if child.daemon:
+            child.terminate()
+
+
+def again_and_again(sampler):
+    """What a sampler gives, epoch after epoch."""
+    while True:
+        n = 0
+        for index in sampler:
+            n += 1
+            yield index
+        if not n:
+            raise RuntimeError("taut stalls: the sampler gives nothing")
+
+
+def rebuilt(batch, leaf):
+    """The same containers, new, so that a job may change them; of what is in them,
+    leaf()."""
+    if isinstance(batch, tuple) and hasattr(batch, "_fields"):
+        return type(batch)(*(rebuilt(part, leaf) for part in batch))
+    if type(batch) in (list, tuple) and not is_row(batch):
+        return type(batch)(rebuilt(part, leaf) for part in batch)
+    if hasattr(batch, "keys") and hasattr(batch, "__setitem__"):
+        import copy
+
+        new = copy.copy(batch)
+        for key in list(batch.keys()):
+            new[key] = rebuilt(batch[key], leaf)
+        return new
+    return leaf(batch)
+
+
+def is_row(batch):
+    """A list with a word or a number for each sample."""
+    return type(batch) is list and batch and isinstance(batch[0], (str, bytes, int, float))
+
+
+def parts(batch):
+    """All that is in the containers, in one order."""
+    found = []
+
+    def note(part):
+        found.append(part)
+        return part
+
+    rebuilt(batch, note)
+    return found
+
+
+def samples_of(batch, otherwise=1):
+    """The length of its first array."""
+    return next(filter(None, map(_length, parts(batch))), otherwise)
+
+
+def _length(part):
+    shape = getattr(part, "shape", None)
+    return int(shape[0]) if shape else 0
+
+
+def half_of(batch, samples, is_array):
+    """What is as long as the batch, its first half; None: nothing is."""
+    n_cut = 0
+
+    def cut(part):
+        nonlocal n_cut
+        length = len(part) if is_row(part) else is_array(part) and _length(part)
+        if length == samples:
+            n_cut += 1
+            return part[: samples // 2]
+        return part
+
+    new = rebuilt(batch, cut)
+    return new if n_cut else None

@@ -1,0 +1,258 @@
+/* stalls_predict.c - epochs after changes, one at a time from what is there: by cache, by
+ * workers, by cores, by storage, by batch, by jobs, and those that were asked for. */
+#include <math.h>
+#include <string.h>
+
+#include "cli/stalls.h"
+#include "cli/term.h"
+
+enum { MOST_OF_A_KIND = 16 };
+
+static const double shares[] = { 0, 0.25, 0.5, 0.75, 1 };
+static const double rates[] = { 0.5, 2, 4, 8 };
+
+struct making {
+	const struct stalls_asked *asked;
+	struct taut_arena *arena;
+	struct tauti_stalls_view *view;
+	TAUT_VEC(struct tauti_stalls_row) rows;
+	struct taut_error *errors; /* of each row */
+	taut_status *status;
+};
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory");
+}
+
+static bool add(struct making *m, enum tauti_stalls_table table,
+	const struct taut_stalls_change *change, double cache_share, const char *what)
+{
+	struct tauti_stalls_row row = { .table = table, .what = what, .change = *change,
+		.cache_share = cache_share };
+
+	row.change.size = sizeof row.change;
+	return taut_vec_push(&m->rows, row);
+}
+
+/* --- which --------------------------------------------------------------------------------*/
+
+/* Rooms of what is kept are a little larger than items. */
+static bool add_caches(struct making *m)
+{
+	static const enum taut_feed_cache caches[] = { TAUT_FEED_LINUX, TAUT_FEED_KEEP };
+	double all = (double)m->view->set_bytes + 64 * (double)m->view->model.set.n_items;
+	bool done = true;
+
+	for (size_t i = 0; i < sizeof shares / sizeof shares[0]; i++)
+		for (size_t k = 0; k < sizeof caches / sizeof caches[0]; k++) {
+			struct taut_stalls_change change = { .has_cache = true,
+				.cache = caches[k],
+				.cache_bytes = (uint64_t)ceil(all * shares[i]) };
+
+			if (!change.cache_bytes) /* one row says both */
+				change.cache = TAUT_FEED_NONE;
+			if (change.cache_bytes || !k)
+				done &= add(m, TAUTI_STALLS_CACHE, &change, shares[i], NULL);
+		}
+	return done;
+}
+
+/* As asked for, or halves and doubles of what there is. */
+static size_t numbers(const struct opt_ranks *asked, uint32_t now, uint32_t most,
+	uint32_t ret_numbers[MOST_OF_A_KIND])
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < asked->n && n < MOST_OF_A_KIND; i++)
+		if (asked->data[i] > 0)
+			ret_numbers[n++] = (uint32_t)asked->data[i];
+	if (asked->n)
+		return n;
+	if (now > 1)
+		ret_numbers[n++] = now / 2;
+	ret_numbers[n++] = now ? now : 1;
+	for (uint32_t k = 2; k <= most && n < MOST_OF_A_KIND; k *= 2)
+		ret_numbers[n++] = (now ? now : 1) * k;
+	return n;
+}
+
+static bool add_workers(struct making *m)
+{
+	uint32_t list[MOST_OF_A_KIND], now = m->view->model.job.n_workers;
+	size_t n = numbers(&m->asked->workers, now, 4, list);
+	bool done = true;
+
+	for (size_t i = 0; i < n; i++) {
+		struct taut_stalls_change change = { .workers = list[i] };
+
+		done &= add(m, TAUTI_STALLS_WORKERS, &change, 0, NULL);
+	}
+	return done;
+}
+
+/* More of them are of no use without workers that use them. */
+static bool add_cores(struct making *m)
+{
+	const struct taut_stalls_model *model = &m->view->model;
+	uint32_t list[MOST_OF_A_KIND], now = (uint32_t)llround(model->host.cores);
+	size_t n = now || m->asked->cores.n ? numbers(&m->asked->cores, now, 4, list) : 0;
+	bool done = true;
+
+	for (size_t i = 0; i < n; i++) {
+		struct taut_stalls_change change = { .cores = list[i] };
+		uint32_t of_rank = (list[i] + model->n_ranks_host - 1) / model->n_ranks_host;
+
+		if (list[i] > now && model->job.n_workers && of_rank > model->job.n_workers)
+			change.workers = of_rank;
+		done &= add(m, TAUTI_STALLS_CORES, &change, 0, NULL);
+	}
+	return done;
+}
+
+static bool add_rates(struct making *m)
+{
+	bool done = true;
+
+	for (size_t i = 0; i < sizeof rates / sizeof rates[0]; i++) {
+		struct taut_stalls_change change = { .rate = rates[i] };
+
+		done &= add(m, TAUTI_STALLS_RATE, &change, 0, NULL);
+	}
+	return done;
+}
+
+static bool add_batches(struct making *m)
+{
+	uint32_t list[MOST_OF_A_KIND];
+	size_t n = m->view->model.half_step_ns || m->asked->batches.n ?
+		numbers(&m->asked->batches, m->view->model.job.batch, 2, list) : 0;
+	bool done = true;
+
+	for (size_t i = 0; i < n; i++) {
+		struct taut_stalls_change change = { .batch = list[i] };
+
+		done &= add(m, TAUTI_STALLS_BATCH, &change, 0, NULL);
+	}
+	return done;
+}
+
+static bool add_jobs(struct making *m)
+{
+	const struct taut_stalls_change two = { .jobs = 2 }, four = { .jobs = 4 };
+	const struct taut_stalls_change shared = { .jobs = 4, .share = true, .taut = true };
+
+	return add(m, TAUTI_STALLS_JOBS, &two, 0, NULL) &&
+		add(m, TAUTI_STALLS_JOBS, &four, 0, NULL) &&
+		add(m, TAUTI_STALLS_JOBS, &shared, 0, NULL);
+}
+
+static taut_status add_asked(struct making *m, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; !status && i < m->asked->changes.n; i++) {
+		const char *words = m->asked->changes.data[i];
+		struct taut_stalls_change change;
+
+		status = stalls_change_read(
+			words, (double)m->view->set_bytes, &change, err);
+		if (!status && !add(m, TAUTI_STALLS_ASKED, &change, 0, words))
+			status = no_memory(err);
+	}
+	return status;
+}
+
+/* --- what they give -----------------------------------------------------------------------*/
+
+static taut_status predict_one(void *context, size_t i, struct taut_error *err)
+{
+	struct making *m = context;
+	struct tauti_stalls_row *row = &m->rows.data[i];
+
+	m->status[i] = taut_stalls_predict(
+		&m->view->model, &row->change, &row->epoch, &m->errors[i]);
+	if (m->status[i] == TAUT_OK || m->status[i] == TAUT_EINVAL)
+		return TAUT_OK;
+	*err = m->errors[i];
+	return m->status[i];
+}
+
+static taut_status predict_rows(struct making *m, struct taut_error *err)
+{
+	size_t n = m->rows.count;
+	taut_status status;
+
+	m->errors = TAUT_ARENA_ARRAY(m->arena, struct taut_error, n);
+	m->status = TAUT_ARENA_ARRAY(m->arena, taut_status, n);
+	if (!m->errors || !m->status)
+		return no_memory(err);
+	status = taut_parallel_for(n, 0, predict_one, m, err);
+	for (size_t i = 0; !status && i < n; i++)
+		if (m->status[i])
+			m->rows.data[i].why_not = m->errors[i].message;
+	return status;
+}
+
+/* The rows go to the arena; the errors that they name lie there already. */
+static taut_status keep_rows(struct making *m, struct taut_error *err)
+{
+	struct tauti_stalls_row *rows = taut_arena_alloc(
+		m->arena, (m->rows.count + 1) * sizeof *rows);
+
+	if (!rows)
+		return no_memory(err);
+	memcpy(rows, m->rows.data, m->rows.count * sizeof *rows);
+	m->view->rows = rows;
+	m->view->n_rows = m->rows.count;
+	return TAUT_OK;
+}
+
+static taut_status advise(struct making *m, struct taut_error *err)
+{
+	struct taut_stalls_advice *advice = TAUT_ARENA_ARRAY(
+		m->arena, struct taut_stalls_advice, TAUT_STALLS_ADVICE);
+
+	if (!advice)
+		return no_memory(err);
+	m->view->advice = advice;
+	return taut_stalls_advise(&m->view->model, advice, &m->view->n_advice,
+		&m->view->needs, err);
+}
+
+static uint64_t set_bytes(const struct taut_feed_set *set)
+{
+	double sum = set->bytes ? 0 : set->mean_bytes * (double)set->n_items;
+
+	for (uint64_t i = 0; set->bytes && i < set->n_items; i++)
+		sum += (double)set->bytes[i];
+	return (uint64_t)sum;
+}
+
+taut_status stalls_predict_all(const struct stalls_asked *asked,
+	struct taut_arena *arena, struct tauti_stalls_view *view, struct taut_error *err)
+{
+	struct making m = { .asked = asked, .arena = arena, .view = view };
+	const struct taut_stalls_change none = { .size = sizeof none };
+	struct taut_progress progress = term_progress();
+	taut_status status;
+
+	view->set_bytes = set_bytes(&view->model.set);
+	if (progress.update)
+		progress.update(progress.state, "predicting", 0, 0);
+	status = add_asked(&m, err);
+	if (!status && !(add_caches(&m) && add_workers(&m) && add_cores(&m) &&
+		add_rates(&m) && add_batches(&m) && add_jobs(&m)))
+		status = no_memory(err);
+	if (!status)
+		status = taut_stalls_predict(&view->model, &none, &view->now, err);
+	if (!status)
+		status = predict_rows(&m, err);
+	if (!status)
+		status = keep_rows(&m, err);
+	if (!status)
+		status = advise(&m, err);
+	taut_vec_free(&m.rows);
+	term_progress_end();
+	return status;
+}

@@ -1,0 +1,71 @@
+/* stalls.h - what the files of this room share; see taut/stalls.h.
+ *
+ *     measured.c  a rank's file         listed.c  what the job opened
+ *     stalls.c    ranks together: sums of phases, rates and stalls of rounds
+ *     interval.c  a median and its interval
+ *     model.c     what taut/feed.h needs; calibrate.c what of it is found by playing
+ *     play.c      a model on the virtual clock, the set scaled down
+ *     predict.c   after a change; advise.c, needs.c which change */
+#ifndef TAUT_STALLS_STALLS_H
+#define TAUT_STALLS_STALLS_H
+
+#include <taut/stalls.h>
+
+#include "stalls/listed.h"
+#include "stalls/measured.h"
+
+struct taut_stalls {
+	struct tauti_measured *ranks; /* n_ranks, by number */
+	uint32_t n_ranks, n_hosts, n_rounds;
+	struct tauti_listed listed;
+	uint64_t *sizes; /* of what is listed and not empty; n_sizes */
+	size_t n_sizes;
+	double spread;   /* of sizes: coefficient of variation */
+};
+
+/* Takes over what it is given, also if it fails: n ranks, from malloc, and what they
+ * listed. Checks that they belong together. */
+TAUT_NODISCARD taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n,
+	struct tauti_listed *listed, struct taut_stalls **ret_stalls,
+	struct taut_error *reterr);
+void tauti_stalls_end_ranks(struct tauti_measured *ranks, uint32_t n);
+
+/* --- one phase of one round, all ranks together ---------------------------------------*/
+struct tauti_stalls_sum {
+	double steps;      /* of each rank */
+	double samples;    /* of all, and so are all below but */
+	double step_ns;    /* wall time of a step of the slowest rank */
+	double wait_ns;    /* of a step: the mean of the ranks */
+	double cpu_ns, rchar;
+	double own_cpu_ns; /* below 0: a rank does not tell; and so are the next two */
+	double read_bytes;
+	double own_ns;     /* of a step, without waiting: of the rank that waited longest */
+	double opened, opened_bytes;
+};
+/* False: not all ranks have that phase. */
+bool tauti_stalls_sum(const struct taut_stalls *stalls, uint32_t round,
+	enum taut_stalls_phase phase, struct tauti_stalls_sum *ret_sum);
+
+/* The median over the rounds of what of() makes of their sums (by phase), where each of
+ * `phases`, a set of bits, is there; or `otherwise`. of() gives no number (NAN) where it
+ * cannot be told. */
+typedef double (*tauti_stalls_figure)(
+	const struct tauti_stalls_sum *sums, const void *context);
+double tauti_stalls_median(const struct taut_stalls *stalls, unsigned phases,
+	tauti_stalls_figure of, const void *context, double otherwise);
+/* A file an item, as far as opens of files tell. */
+bool tauti_stalls_by_file(const struct taut_stalls *stalls);
+/* Read for an item. */
+double tauti_stalls_item_bytes(const struct taut_stalls *stalls);
+/* Below 0: the system does not tell. */
+double tauti_stalls_from_storage(
+	const struct taut_stalls *stalls, enum taut_stalls_phase phase);
+
+/* --- intervals ------------------------------------------------------------------------
+ * The median of n >= 1 values, and where their mean lies with 95 %: Student's t, on
+ * logarithms if they are rates (all above 0). It is widened to hold the median; of one
+ * value it is that value. Sorts the values. */
+struct taut_stalls_value tauti_stalls_interval(double *values, uint32_t n, bool are_rates);
+double tauti_stalls_middle(double *values, size_t n); /* n >= 1; sorts them */
+
+#endif /* TAUT_STALLS_STALLS_H */

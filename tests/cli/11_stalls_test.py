@@ -1,0 +1,304 @@
+# SPDX-License-Identifier: Apache-2.0
+"""taut stalls: what ranks that are made up here have measured, jobs that only pretend to be
+measured, and what is wrong input."""
+
+import json
+import os
+import re
+import signal
+import sys
+import unittest
+
+import command
+from command import ROOT, taut
+
+# Of a made-up job: time of a step, and bytes of it that come from storage.
+STEP_MS = {"place": 10, "half": 6, "cold": 40, "part": 30, "cached": 20}
+BATCH, STEPS, ITEMS, ITEM_BYTES = 10, 20, 1000, 100_000
+
+
+def phase_lines(index, name, slower=1.0):
+    wall = int(STEP_MS[name] * 1e6 * slower)
+    loads = name not in ("place", "half")
+    read = STEPS * BATCH * ITEM_BYTES * loads
+    storage = read * {"cold": 2, "part": 1}.get(name, 0) // 2
+    samples = STEPS * BATCH // (2 if name == "half" else 1)
+    cpu = STEPS * int((STEP_MS["half" if name == "half" else "place"] + 18 * loads) * 1e6)
+    wait = max(wall - 10_000_000, 0) if loads else 0
+    files = STEPS * BATCH * loads
+    head = [index, name, STEPS, samples, STEPS * wall, STEPS * wait, cpu, read, storage]
+    head += [files, files * ITEM_BYTES]
+    lines = ["phase " + " ".join(map(str, head))]
+    return lines + [f"step {index} {name} {wall} {wait} -1"] * STEPS
+
+
+def rank_text(rank=0, ranks=1, rounds=4, phases=("place", "cold", "cached", "part"), items=ITEMS):
+    lines = ["taut-stalls 1", f"rank {rank} of {ranks}", "host here", "loader torch"]
+    lines += ["unit batch", "workers 2", "depth 4", f"batch {BATCH}", f"items {items}"]
+    lines += ["cores 4", "device 0"]
+    for index in range(rounds):
+        for name in phases:  # rounds differ, phases of one do not
+            lines += phase_lines(index, name, 1 + 0.01 * index)
+    lines += phase_lines(0, "half") if "half" not in phases else []
+    return "\n".join([*lines, "end"]) + "\n"
+
+
+def keys_of(value):
+    if isinstance(value, dict):
+        return set(value).union(*map(keys_of, value.values()))
+    return set().union(*map(keys_of, value)) if isinstance(value, list) else set()
+
+
+class Read(command.Case):
+    """Folders that a job has left."""
+
+    def kept(self, name="kept", ranks=1, **options):
+        folder = self.folder / name
+        folder.mkdir()
+        for rank in range(ranks):
+            text = rank_text(rank, ranks, **options)
+            (folder / f"rank-{rank}.stalls").write_text(text)
+        return folder
+
+    def json(self, folder, *options):
+        return json.loads(self.done("stalls", "--read", folder, "--json", *options))
+
+    def test_rates_and_stalls(self):
+        result = self.json(self.kept())
+        rates = result["samples_a_second"]
+        for name, rate in (("place", 1000), ("cached", 500), ("part", 333.3), ("cold", 250)):
+            self.assertAlmostEqual(rates[name]["value"], rate, delta=rate * 0.03)
+            self.assertEqual(rates[name]["rounds"], 4)
+            self.assertTrue(rates[name]["low"] <= rates[name]["value"] <= rates[name]["high"])
+        for name, share in (("fetch", 0.5), ("prepare", 0.25), ("cached", 0.5)):
+            self.assertAlmostEqual(result["stalls"][name]["value"], share, delta=0.002)
+        self.assertEqual(result["cold"]["cold_share"], 1)
+        self.assertEqual(result["cold"]["cached_share"], 0)
+        self.assertEqual(result["job"]["mean_bytes"], ITEM_BYTES)
+        self.assertIsNone(result["storage"])
+
+    def test_two_ranks_are_one_job(self):
+        result = self.json(self.kept(ranks=2))
+        self.assertEqual((result["job"]["ranks"], result["job"]["hosts"]), (2, 1))
+        value = result["samples_a_second"]["place"]["value"]
+        self.assertAlmostEqual(value, 2000, delta=60)
+
+    def test_predictions(self):
+        """What is cached costs what cached items cost, and no storage is read."""
+        folder = self.kept()
+        result = self.json(folder, "--memory", "64G", "--rate", "25M")
+        self.assertEqual(result["model"]["page_cache_bytes"], 64 << 30)
+        self.assertEqual(result["now"]["read_bytes"], 0)
+        self.assertAlmostEqual(result["now"]["later_ms"], ITEMS / 500 * 1e3, delta=200)
+        full = [row for row in result["by_cache"] if row["change"]["cache"] != "none"][-1]
+        self.assertEqual(full["epoch"]["read_bytes"], 0)
+        none = result["by_cache"][0]["epoch"]
+        self.assertAlmostEqual(none["read_bytes"], ITEMS * ITEM_BYTES, delta=ITEMS * 100)
+        # 100 MB at 26.2 MB/s, and times at which no worker reads.
+        self.assertTrue(3_814 < none["later_ms"] < 4_500, none)
+        self.assertGreater(len(result["advice"]), 0)
+        gains = [row["gain"] for row in result["advice"] if not row["change"]["share"]]
+        self.assertEqual(gains, sorted(gains, reverse=True))
+
+    def test_what_is_asked_for(self):
+        asked = ["rate=2,workers=4", "cache=keep:50%", "cache=lru:1G,jobs=2", "batch=20", "share,jobs=3"]
+        words = [word for change in asked for word in ("--change", change)]
+        lists = ["--workers", "1,3", "--cores", "2-4", "--batches", "5,20"]
+        result = self.json(self.kept(), "--rate", "25M", *words, *lists)
+        self.assertEqual([row["what"] for row in result["asked"]], asked)
+        change = result["asked"][1]["change"]
+        self.assertEqual((change["cache"], change["cache_bytes"]), ("keep", ITEMS * ITEM_BYTES // 2))
+        self.assertTrue(result["asked"][4]["change"]["taut"])
+        self.assertEqual([row["change"]["workers"] for row in result["by_workers"]], [1, 3])
+        self.assertEqual([row["change"]["cores"] for row in result["by_cores"]], [2, 3, 4])
+        self.assertEqual([row["change"]["batch"] for row in result["by_batch"]], [5, 20])
+        one, three = (row["epoch"]["later_ms"] for row in result["by_workers"])
+        self.assertGreater(one, three)
+
+    def test_the_same_twice(self):
+        folder = self.kept()
+        self.assertEqual(*(self.done("stalls", "--read", folder, "--json") for _ in range(2)))
+
+    def test_text(self):
+        said = self.done("stalls", "--read", self.kept(), "--rate", "25M", "--change", "rate=2")
+        said = " ".join(said.split())
+        for part in (
+            "1 rank; loader: torch, 2 workers and 4 batches ahead in each rank; batches of 10",
+            "How fast the job is",
+            "items in storage",
+            "50.0 50.0 50.0 4 storage, first epoch",
+            "25.0 25.0 25.0 4 preparation, first epoch",
+            "Storage as you have said 26.2 MB a second.",
+            "which it was not made from",
+            "50 % of the items, kept for good",
+            "rate=2",
+            "What helps next",
+        ):
+            self.assertIn(part, said)
+
+    def test_what_is_missing_is_said(self):
+        result = self.json(self.kept(phases=("place", "cached")))
+        self.assertIn("The job did not come to a phase 'cold'.", result["notes"])
+        self.assertNotIn("cold", result["samples_a_second"])
+        self.assertIn("phase 'part'", self.done("stalls", "--read", self.folder / "kept"))
+        result = self.json(self.kept("alone", phases=("place",)))
+        self.assertIsNone(result["model"])
+        self.assertRegex(result["notes"][-1], "Nothing is predicted: ")
+
+    def test_what_was_not_cold_is_said(self):
+        folder = self.kept()
+        path = folder / "rank-0.stalls"
+        path.write_text(re.sub(r"(phase \d cold .*) 20000000 200 ", r"\1 900 200 ", path.read_text()))
+        self.assertLess(self.json(folder)["cold"]["cold_share"], 0.001)
+        self.assertIn("What was to be cold was not", self.done("stalls", "--read", folder))
+
+    def test_wrong_folders(self):
+        self.refused(1, "stalls", "--read", self.folder, says="taut stalls --out")
+        self.refused(1, "stalls", "--read", "/nowhere", says="/nowhere")
+        folder = self.kept()
+        (folder / "job").write_text("something else\n")
+        self.refused(1, "stalls", "--read", folder, says="job:1: expected 'taut-stalls-job 1'")
+        (folder / "job").unlink()
+        (folder / "rank-0.stalls").write_text("taut-stalls 1\nrank nobody\n")
+        self.refused(1, "stalls", "--read", folder, says=r"rank-0.stalls:2: ")
+
+    def test_ranks_that_disagree(self):
+        folder = self.kept(ranks=2)
+        path = folder / "rank-1.stalls"
+        path.write_text(path.read_text().replace("of 2", "of 3"))
+        self.refused(1, "stalls", "--read", folder, says="rank")
+
+    def test_wrong_words(self):
+        for words, says in (
+            ((), "expected a COMMAND"),
+            (("--read", "x", "true"), "expected a COMMAND"),
+            (("--read", "x", "--out", "y"), "--read has no --out"),
+            (("--rate", "5M", "--no-probe", "true"), "--rate or --no-probe"),
+            (("--rate", "much", "true"), "--rate: expected bytes"),
+            (("--memory", "0", "true"), "--memory: expected bytes"),
+            (("--change", "speed=2", "true"), "--change speed=2: speed: expected rate, "),
+            (("--change", "rate=-1", "true"), "--change rate=-1: rate: expected"),
+            (("--change", "cache=all", "true"), "cache=all: all: expected none, or keep:"),
+            (("--change", "rate=2,", "true"), "expected NAME=VALUE"),
+            (("--change", "cores=nan", "true"), "cores=nan: cores: expected"),
+            (("--rounds", "0", "true"), "--rounds"),
+        ):
+            with self.subTest(words=words):
+                self.refused(2, "stalls", *words, says=says)
+
+    def test_every_key_is_explained(self):
+        section = (ROOT / "docs" / "stalls.md").read_text().split("## JSON")[1]
+        words = set(re.findall(r"\w+", section))
+        folder = self.kept()
+        (folder / "job").write_text(
+            "taut-stalls-job 1\ncommand train\npage_cache 9\nstorage 5e6 7 1 0.1\npoint 1 5e6 50\n"
+        )
+        result = self.json(folder, "--change", "cache=keep:5%,cores=3,device=2,batch=5")
+        self.assertEqual(result["command"], "train")
+        self.assertEqual(result["storage"]["points"][0]["reads_s"], 50)
+        self.assertEqual(keys_of(result) - words, set())
+
+
+@unittest.skipUnless(os.environ.get("TAUT_STALLS_LIB"), "this build cannot be preloaded")
+class Run(command.Case):
+    """Jobs that write what a rank would have measured."""
+
+    def setUp(self):
+        super().setUp()
+        (self.folder / "tmp").mkdir()
+        (self.folder / "rank").write_text(rank_text())
+        self.environment = {**os.environ, "TMPDIR": str(self.folder / "tmp")}
+
+    def job(self, end="sys.exit(0)", pretends=True):
+        code = "import os, shutil, signal, struct, sys\nprint('the job was here', flush=True)\n"
+        if pretends:
+            code += f"shutil.copy({str(self.folder / 'rank')!r}, os.environ['TAUT_STALLS'] + '/rank-0.stalls')\n"
+        return [sys.executable, "-S", "-c", code + end]
+
+    def run_job(self, *words, **options):
+        return taut("stalls", "--no-probe", *words, env=self.environment, **options)
+
+    def left(self):
+        return os.listdir(self.folder / "tmp")
+
+    def test_a_job(self):
+        result = self.run_job("--", *self.job())
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        self.assertTrue(result.stdout.startswith("the job was here\n"))
+        self.assertIn("How fast the job is", result.stdout)
+        self.assertEqual(self.left(), [])
+
+    def test_json_is_alone(self):
+        result = self.run_job("--json", "--", *self.job())
+        self.assertEqual((result.returncode, result.stderr), (0, "the job was here\n"))
+        self.assertTrue(json.loads(result.stdout)["command"].startswith(sys.executable))
+
+    def test_what_the_job_sees(self):
+        check = (
+            "page = open(os.environ['TAUT_STALLS'] + '/control', 'rb').read()\n"
+            "assert len(page) == 4096 and page[:8] == b'tautcold'\n"
+            "assert struct.unpack_from('II', page, 48) == (1, 1)\n"
+            "assert os.environ['TAUT_STALLS_ROUNDS'] == '7'\n"
+            "assert os.environ['TAUT_STALLS_STEPS'] == '9'\n"
+            "assert os.path.exists(os.environ['TAUT_LIB'])\n"
+            "assert any(p.endswith('inject') for p in os.environ['PYTHONPATH'].split(':'))\n"
+        )
+        result = self.run_job("--rounds", "7", "--steps", "9", "--", *self.job(check))
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+
+    def test_kept_and_read_again(self):
+        out = self.folder / "kept"
+        first = self.run_job("--json", "--out", out, "--", *self.job())
+        self.assertEqual(first.returncode, 0, first.stderr)
+        self.assertEqual(set(os.listdir(out)), {"control", "files", "job", "rank-0.stalls"})
+        self.assertEqual(self.done("stalls", "--json", "--read", out), first.stdout)
+        again = self.run_job("--out", out, "--", *self.job())
+        self.assertEqual((again.returncode, again.stdout), (1, ""))
+        self.assertIn("expected a new or an empty folder", again.stderr)
+
+    def test_a_job_that_fails_later(self):
+        for end, says in (
+            ("sys.exit(3)", "The job ended with status 3; what it had measured"),
+            ("os.kill(os.getpid(), signal.SIGKILL)", "The job was ended by signal 9; "),
+        ):
+            result = self.run_job("--", *self.job(end))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(says, " ".join(result.stdout.split()))
+
+    def test_a_job_without_a_loader(self):
+        result = self.run_job("--", *self.job(pretends=False))
+        self.assertEqual((result.returncode, result.stdout), (1, "the job was here\n"))
+        self.assertRegex(result.stderr, r"no loader was found .* DataLoader, tf\.data, MXNet")
+        result = self.run_job("--", *self.job("sys.exit(3)", pretends=False))
+        self.assertEqual(result.returncode, 3)
+        result = self.run_job("--", *self.job("os.kill(0, signal.SIGTERM)", pretends=False),
+            start_new_session=True)
+        self.assertEqual(result.returncode, -signal.SIGTERM)
+        self.assertEqual(self.left(), [])
+
+    def test_a_program_that_cannot_be_measured(self):
+        result = self.run_job("--", "env", "-u", "LD_PRELOAD", "-i", *self.job(pretends=False))
+        self.assertEqual(result.returncode, 1)
+        self.assertIn("no loader was found", result.stderr)  # env itself had it
+        result = self.run_job("--", self.folder / "nothing")
+        self.assertEqual(result.returncode, 127)
+        self.assertRegex(result.stderr, "nothing: cannot be run")
+        self.assertEqual(self.left(), [])
+
+    def test_files_are_read_again(self):
+        """The storage is measured with what the job has opened."""
+        for i in range(60):
+            (self.folder / f"f{i}").write_bytes(os.urandom(30_000 + 500 * i))
+        reads = f"for i in range(60):\n    open({str(self.folder)!r} + '/f%d' % i, 'rb').read()\n"
+        result = taut("stalls", "--json", "--", *self.job(reads), env=self.environment)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        result = json.loads(result.stdout)
+        if result["storage"] is None:
+            self.assertRegex(result["notes"][-1], "The storage was not measured: .* storage")
+            self.skipTest("the temporary folder lies in memory")
+        for point in result["storage"]["points"]:
+            self.assertTrue(30_000 < point["bytes_s"] / point["reads_s"] < 60_000)
+
+
+if __name__ == "__main__":
+    command.main()

@@ -1,0 +1,62 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""What phases ask of a loader, without a framework: one that reads as far ahead as it may
+when items are cached, and not at all when they come from storage."""
+
+import os
+import pathlib
+import sys
+import tempfile
+import unittest
+from unittest import mock
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
+
+from taut import _stalls_measured as measured
+from taut import _stalls_phases as phases
+
+
+class Control:
+    ppm = 0
+
+    def cold(self, ppm):
+        self.ppm = ppm
+
+    def opened(self):
+        return 0, 0
+
+    def stop_listing(self):
+        pass
+
+
+class Source(phases.Source):
+    depth = 3
+
+    def __init__(self, control):
+        self.control, self.read = control, {}
+
+    def open(self):
+        read = self.read.setdefault(self.control.ppm, set())
+        ahead = 0 if self.control.ppm == measured.ALL_PPM else self.ahead()
+        for n in range(1000):
+            read.update(range(n + ahead + 1))
+            yield n, 1
+
+
+class PhasesTest(unittest.TestCase):
+    def test_all_that_is_cached_was_read(self):
+        control = Control()
+        source = Source(control)
+        with tempfile.TemporaryDirectory() as folder:
+            file = measured.RankFile(folder, (0, 1))
+            turns = phases.Phases(source, control, file, (0, 1), 1, 8)
+            with mock.patch.object(turns, "_leave", file.end):
+                self.assertGreater(sum(1 for _ in turns), 4 * 8)
+            self.assertTrue(os.path.getsize(file.path))
+        cold, part = source.read[measured.ALL_PPM], source.read[measured.ALL_PPM // 2]
+        self.assertGreater(len(part), 8 + source.depth)
+        self.assertLessEqual(part, cold)
+
+
+if __name__ == "__main__":
+    unittest.main()
