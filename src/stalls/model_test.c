@@ -115,6 +115,34 @@ static void test_a_fresh_batch_costs(void **state)
 	world_near(1 + model.error[0], 1, 0.006, "error[0]");
 }
 
+/* Rounds that differ by a third say little: what counters told is not changed to fit them. */
+static void test_doubt_is_no_measure(void **state)
+{
+	static const double slower[] = { 1, 1.3, 0.97, 1.25, 1.1 };
+	struct world world = plain();
+	struct taut_stalls_storage storage = world_storage(&world);
+	struct taut_stalls *stalls;
+	struct taut_stalls_model model;
+	struct tauti_measured *rank;
+
+	(void)state;
+	world.rounds = 5;
+	stalls = world_open(&world);
+	rank = &stalls->ranks[0];
+	for (size_t i = 0; i < rank->phases.count; i++) {
+		struct tauti_measured_phase *row = &rank->phases.data[i];
+
+		if (row->phase == TAUT_STALLS_CACHED)
+			row->wall_ns = (int64_t)(slower[row->round] * (double)row->wall_ns);
+	}
+	assert_int_equal(taut_stalls_model(stalls, &storage, 0, &model, NULL), TAUT_OK);
+	taut_stalls_close(stalls);
+	world_near(model.job.prepare_ns, 1e6, 0.02, "prepare_ns");
+	assert_int_equal(model.job.idle_ns, 0);
+	assert_true(model.host.crowd == 0);
+	assert_true(model.error[0] < -0.05);
+}
+
 /* What a fresh batch costs the job's own process is no crowd, however much that is. */
 static void test_fresh_memory_costs(void **state)
 {
@@ -253,6 +281,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_come_back),
 		cmocka_unit_test(test_storage_is_found),
 		cmocka_unit_test(test_a_fresh_batch_costs),
+		cmocka_unit_test(test_doubt_is_no_measure),
 		cmocka_unit_test(test_fresh_memory_costs),
 		cmocka_unit_test(test_a_crowd_is_found),
 		cmocka_unit_test(test_idle_workers_are_found),
