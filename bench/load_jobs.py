@@ -34,6 +34,7 @@ import load_compare
 import measure
 
 sys.path.insert(0, os.path.join(common.ROOT, "python"))
+os.environ.setdefault("TAUT_LIB", os.path.join(common.ROOT, "build", "libtaut.so.0"))
 
 RAW = 182  # a side of the raw items
 GROUPS = "/sys/fs/cgroup"

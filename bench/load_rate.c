@@ -37,7 +37,7 @@
 #include "load/image/crop.h"
 #include "load/prepare.h"
 
-enum { MOST_TURNS = 1001, MOST_THREADS = 256, SEED = 1, SIDE = 224, DEPTH = 4 };
+enum { MOST_TURNS = 1001, MOST_THREADS = 256, SEED = 1, SIDE = 224, DEPTH = 3 };
 enum { SLOT_BYTES = SIDE * SIDE * 3 };
 
 struct job;

@@ -132,6 +132,8 @@ def job(arm, folder, epochs, seed, is_plain):
         train, test = of_pytorch(folder, is_plain)
     model = network(len(os.listdir(folder / "train")))
     optimizer = torch.optim.SGD(model.parameters(), 0.05, momentum=0.9)
+    steps = epochs * len(train)  # the rate falls as half a cosine
+    rate = torch.optim.lr_scheduler.CosineAnnealingLR(optimizer, steps)
     losses = []
     for _ in range(epochs):
         for images, labels in train:
@@ -139,6 +141,7 @@ def job(arm, folder, epochs, seed, is_plain):
             optimizer.zero_grad()
             loss.backward()
             optimizer.step()
+            rate.step()
             losses.append(loss.item())
     with torch.no_grad():
         hits = [(model(x).argmax(1) == y).float() for x, y in test]
@@ -175,12 +178,20 @@ def show(found):
         spread = statistics.stdev(hits) if len(hits) > 1 else 0.0
         print("%-16s %10.2f %8.2f   %s"
               % (arm, statistics.mean(hits), spread, " ".join("%.2f" % hit for hit in hits)))  # fmt: skip
+    base = found.get(ARMS[0])
+    for arm in found if base and len(base) > 1 else ():
+        if arm == ARMS[0]:
+            continue
+        apart = [100 * (a["accuracy"] - b["accuracy"]) for a, b in zip(found[arm], base)]
+        error = statistics.stdev(apart) / len(apart) ** 0.5
+        print("%s less %s: %+.2f, standard error %.2f"
+              % (arm, ARMS[0], statistics.mean(apart), error))  # fmt: skip
 
 
 def arguments():
     parser = argparse.ArgumentParser(description=__doc__)
-    parser.add_argument("--seeds", type=int, default=5)
-    parser.add_argument("--epochs", type=int, default=8)
+    parser.add_argument("--seeds", type=int, default=12)
+    parser.add_argument("--epochs", type=int, default=12)
     parser.add_argument("--made", action="store_true", help="shapes in place of digits")
     parser.add_argument("--plain", action="store_true", help="nothing is drawn for an image")
     parser.add_argument("--arms", nargs="+", default=ARMS, choices=ARMS, metavar="ARM")

@@ -72,10 +72,11 @@ struct taut_load_options { /* zero is every field's default */
 	uint32_t n_workers; /* threads that prepare; 0: one for each core; at most
 	                       1024 */
 	uint32_t depth;     /* batches that are made ahead or held by the job; at
-	                       least 2, at most 1024; 0: 4 */
+	                       least 2, at most 1024; 0: 3 */
 	uint32_t n_reads;   /* under way at most; 0: 64; at most 4096 */
 	uint64_t read_bytes; /* read and not prepared yet, at most; one item always
-	                        fits; 0: 64 MiB */
+	                        fits; 0: what n_reads and n_workers items of the mean size have,
+	                        1 to 64 MiB */
 	uint64_t cache_bytes; /* raw items kept in memory that the host's processes
 	                         share, found by the set's fingerprint; all of them
 	                         give the same number; 0: none */

@@ -16,7 +16,8 @@ _READS = 64  # items at a time, where the job does not say
 
 
 def install(_):
-    _imports.when_imported("taut.load", _install)
+    for name in _imports.LOADERS:
+        _imports.when_imported(name, _install)
 
 
 def _install(module):

@@ -18,7 +18,7 @@ import time
 import weakref
 from collections import deque
 
-from . import _log, _spent
+from . import _imports, _log, _spent
 from ._process import host_name
 
 _WINDOW = struct.Struct("<qqiii")  # from, to (0: not yet), rank, world, local
@@ -86,6 +86,11 @@ class Loader:
             cls = getattr(module, name, None)
             if hasattr(cls, "_next_data"):
                 cls._next_data = _noted_next(cls._next_data, self)
+        for name in _imports.LOADERS:
+            _imports.when_imported(name, self._watch_ours)
+
+    def _watch_ours(self, module):
+        module.Loader._take = _noted_next(module.Loader._take, self)
 
     # --- the window -------------------------------------------------------
 
@@ -135,7 +140,11 @@ class Loader:
         for name, way in zip(_ITERATORS, (self.wait, self.make)):
             cls = getattr(module, name, None)
             if hasattr(cls, "_next_data"):
-                self.undo.append((cls, "_next_data") + _timed_next(cls, way, log))
+                self.undo.append((cls, "_next_data") + _timed(cls, "_next_data", way, log))
+        for name in _imports.LOADERS:
+            ours = getattr(sys.modules.get(name), "Loader", None)
+            if ours:
+                self.undo.append((ours, "_take") + _timed(ours, "_take", self.wait_ours, log))
 
     def wait(self, log, original, iterator):
         """The batch that workers make."""
@@ -162,6 +171,16 @@ class Loader:
         self.count(iterator)
         return data
 
+    def wait_ours(self, log, original, loader):
+        """The batch that threads of Taut's loader make."""
+        start_ns = time.time_ns()
+        batch = original(loader)
+        end_ns = time.time_ns()
+        if batch is not None:  # the end of an epoch is none
+            lane = threading.get_native_id()
+            log.span("wait for batch", _log.KIND_LOAD_WAIT, lane, start_ns, end_ns, 0)
+        return batch
+
     def count(self, iterator):
         self.taken[iterator] = self.taken.get(iterator, 0) + 1
 
@@ -170,23 +189,23 @@ def _noted_next(original, loader):
     clock, thread = time.perf_counter, threading.get_ident
 
     @functools.wraps(original)
-    def _next_data(self):
+    def noted(self):
         data = original(self)
         loader.batch = clock(), thread()
         return data
 
-    return _next_data
+    return noted
 
 
-def _timed_next(cls, way, log):
-    original = cls._next_data
+def _timed(cls, name, way, log):
+    original = getattr(cls, name)
 
     @functools.wraps(original)
-    def _next_data(self):
+    def timed(self):
         return way(log, original, self)
 
-    cls._next_data = _next_data
-    return original, _next_data
+    setattr(cls, name, timed)
+    return original, timed
 
 
 def _samples_of(iterator):

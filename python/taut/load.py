@@ -200,8 +200,8 @@ class Loader:
     data: a path, paths, or a Set. transform: Image, Tensor, Text, Audio or Custom; of Text
     and Audio, and of Tensor and Custom that vary, batches are data, labels, lengths.
     num_workers: threads that prepare; 0: one for each core this process may use.
-    prefetch_factor: batches that are made ahead. cache_bytes: raw
-    items kept in memory that all processes of the host share, the same number in each.
+    prefetch_factor: batches that are made ahead, beside the one that the job has and the one
+    that it is about to have. cache_bytes: raw items kept in memory that all processes of the host share, the same number in each.
     share_bytes: memory for prepared samples that loaders of the host with the same data,
     transform, seed and shuffle share, the same number in each: one prepares an item, the
     others copy; share_patience: seconds that one waits for another that stands still.
@@ -238,7 +238,7 @@ class Loader:
         rank=None,
         transform=None,
         num_workers=0,
-        prefetch_factor=2,
+        prefetch_factor=1,
         cache_bytes=0,
         cache_name=0,
         share_bytes=0,
@@ -293,7 +293,7 @@ class Loader:
             max_skipped=_load.NONE if max_skipped is None else max_skipped,
             n_workers=num_workers,
             # One that the job has, and one to come; one that a device may be reading.
-            depth=(2 if prefetch_factor is None else prefetch_factor) + 2 + bool(self._cuda),
+            depth=(1 if prefetch_factor is None else prefetch_factor) + 2 + bool(self._cuda),
             n_reads=num_reads,
             read_bytes=read_bytes,
             cache_bytes=cache_bytes,
@@ -307,6 +307,10 @@ class Loader:
             share_patience_ns=max(1, int(1e9 * share_patience)),
             wait=sampler is not None,
         )
+        # As a loop holds them: the last one and the new one, and what a device may be
+        # reading. Who keeps more leaves the loader two slots to work with.
+        depth = self._options.depth
+        self._lend = min(max(2 + bool(self._cuda), depth - 2), depth - 1)
         self._is_resumed = False
         self._stage = None
         if stage is not None:
@@ -458,8 +462,7 @@ class Loader:
 
     def _array(self, batch, part):
         lent = self._arrays.lend(batch, part, self._shape)
-        is_last = batch.contents.n_held + 1 >= self._options.depth
-        return self._arrays.copy(lent) if is_last else lent
+        return self._arrays.copy(lent) if batch.contents.n_held > self._lend else lent
 
     # --- where it is ----------------------------------------------------------------
 

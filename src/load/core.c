@@ -2,7 +2,19 @@
 #include "load/core_state.h"
 
 #include <inttypes.h>
+#include <math.h>
 #include <stdlib.h>
+
+/* --- defaults ----------------------------------------------------------------------*/
+
+uint64_t tauti_supply_fetch_bytes(
+	double mean_bytes, uint32_t n_fetches, uint32_t n_workers)
+{
+	const double least = 1 << 20, most = 64 << 20;
+	double bytes = mean_bytes * ((double)n_fetches + n_workers);
+
+	return (uint64_t)fmin(fmax(bytes, least), most);
+}
 
 /* --- life --------------------------------------------------------------------------*/
 

@@ -105,6 +105,13 @@ struct tauti_supply_options { /* zero is an error unless said otherwise */
 	uint64_t max_skipped; /* faulty places left out before it is the end */
 };
 
+/* What is taken where a user says nothing, in both worlds. Slots: one with the user, one that
+ * is ready when he comes, one that is filled. Bytes: all fetches and workers have one item
+ * of the mean size each, as the bound above asks for; 64 MiB at most. */
+enum { TAUTI_SUPPLY_DEPTH = 3 };
+uint64_t tauti_supply_fetch_bytes(
+	double mean_bytes, uint32_t n_fetches, uint32_t n_workers);
+
 struct tauti_supply_batch {
 	uint64_t number;   /* from 0, since creation or seek */
 	uint64_t epoch;

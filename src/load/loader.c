@@ -17,16 +17,17 @@ enum {
 	SLOT_ALIGN = 64,
 };
 
-#define DEFAULT_READ_BYTES (UINT64_C(64) << 20)
-
 static uint64_t align_up(uint64_t bytes)
 {
 	return (bytes + SLOT_ALIGN - 1) / SLOT_ALIGN * SLOT_ALIGN;
 }
 
 /* --- options -----------------------------------------------------------------------------*/
-static void put_defaults(struct taut_load_options *o)
+static void put_defaults(
+	struct taut_load_options *o, const struct taut_set *set)
 {
+	double mean = (double)taut_set_bytes(set) / (double)taut_set_count(set);
+
 	if (!o->batch)
 		o->batch = 32;
 	if (!o->n_ranks)
@@ -34,13 +35,14 @@ static void put_defaults(struct taut_load_options *o)
 	if (!o->n_workers)
 		o->n_workers = taut_cores();
 	if (!o->depth)
-		o->depth = 4;
+		o->depth = TAUTI_SUPPLY_DEPTH;
 	if (!o->n_reads)
 		o->n_reads = 64;
 	if (!o->n_remote)
 		o->n_remote = 64;
 	if (!o->read_bytes)
-		o->read_bytes = DEFAULT_READ_BYTES;
+		o->read_bytes = tauti_supply_fetch_bytes(
+			mean, o->n_reads, o->n_workers);
 }
 
 static taut_status check_range(const char *what, uint64_t value, uint64_t least,
@@ -83,7 +85,7 @@ static void copy_options(struct taut_load *load, const struct taut_load_options 
 	if (bytes > sizeof load->options)
 		bytes = sizeof load->options;
 	memcpy(&load->options, given, bytes);
-	put_defaults(&load->options);
+	put_defaults(&load->options, load->set);
 	if (load->options.prepare)
 		load->prepare = *load->options.prepare;
 	load->options.prepare = &load->prepare;

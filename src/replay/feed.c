@@ -135,6 +135,17 @@ static uint32_t twice(uint32_t n)
 	return n < TAUT_NONE / 2 ? 2 * n : TAUT_NONE;
 }
 
+static double mean_bytes(const struct taut_feed_set *set)
+{
+	double sum = 0;
+
+	if (!set->bytes)
+		return set->mean_bytes;
+	for (uint64_t i = 0; i < set->n_items; i++)
+		sum += (double)set->bytes[i];
+	return sum / (double)set->n_items;
+}
+
 /* As in taut/load.h; of other loaders as theirs. */
 static void fill_in(struct taut_feed_job *job, const struct taut_feed_host *host)
 {
@@ -148,10 +159,11 @@ static void fill_in(struct taut_feed_job *job, const struct taut_feed_host *host
 		job->depth = 1;
 	if (job->form == TAUT_FEED_BY_BATCH)
 		job->depth = or_default(job->depth, twice(job->n_workers));
-	job->depth = or_default(job->depth, 4);
+	job->depth = or_default(job->depth, TAUTI_SUPPLY_DEPTH);
 	job->n_reads = or_default(job->n_reads, 64);
 	if (!job->read_bytes)
-		job->read_bytes = UINT64_C(64) << 20;
+		job->read_bytes = tauti_supply_fetch_bytes(
+			mean_bytes(job->set), job->n_reads, job->n_workers);
 }
 
 /* The first job with a set gives its items their numbers. */

@@ -348,6 +348,7 @@ static void test_a_storage_is_shared(void **state)
 
 	(void)state;
 	jobs[1].set = &other;
+	jobs[0].depth = jobs[1].depth = 4;
 	play(&host, jobs, 2);
 	/* The first asks for all 40 places that it has open before the other one does,
 	 * and stays as far ahead. */

@@ -347,6 +347,7 @@ class Loads(unittest.TestCase):
                 seed=5,
                 share_bytes=1 << 16,
                 share_patience=60,
+                prefetch_factor=2,  # four batches ahead, below
                 transform=Image(layout="HWC", flip=1.0, **RAW),
                 arrays="numpy" if numpy else "torch",
             )

@@ -7,7 +7,7 @@ import os
 import statistics
 import textwrap
 
-from torch_case import PYTHON, Case, main, record, recording_environment, run, taut
+from torch_case import PYTHON, ROOT, Case, main, record, recording_environment, run, taut
 
 KIND_LOAD, KIND_LOAD_WAIT = 14, 15
 MS = 1_000_000
@@ -52,6 +52,37 @@ for step in range(14):
     model(batch[:, 1:].float()).sum().backward()
     optimizer.step()
 print(*spent)
+"""
+
+# The same of Taut's loader: storage takes 10 ms for a sample, one after the other. The job
+# prints how long it waited for each batch.
+OURS = """
+import pathlib, sys, time
+import numpy, torch
+
+torch.set_num_threads(1)
+sys.path.insert(0, sys.argv[2])
+folder = pathlib.Path(sys.argv[1]) / "items" / "class"
+folder.mkdir(parents=True)
+for i in range(64):
+    numpy.save(folder / ("%02d.npy" % i), numpy.ones(3, "float32"))
+
+from taut.load import Loader, Set, Tensor
+
+loader = iter(Loader(
+    Set(str(folder.parent), "npy"), 4, transform=Tensor(), num_workers=1, num_reads=1,
+    store="slow", slow_ns=10_000_000,
+))
+model = torch.nn.Linear(3, 3)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+waited = []
+for step in range(14):
+    begin = time.perf_counter_ns()
+    batch, _ = next(loader)
+    waited.append(time.perf_counter_ns() - begin)
+    model(batch).sum().backward()
+    optimizer.step()
+print(*waited)
 """
 
 
@@ -148,6 +179,22 @@ class LoaderTest(Case):
         self.assertAlmostEqual(others, spent, delta=0.03 * spent)
         self.assertLess(self.sums(1)[0], 4)
         self.assertGreater(self.wait(1), 39)
+
+    def test_ours(self):
+        path = self.folder / "script.py"
+        path.write_text(OURS)
+        command = [PYTHON, str(path), str(self.folder), str(ROOT / "python")]
+        ended = record(command, self.run_folder, "6:12")
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        waited = [float(word) / MS for word in ended.stdout.splitlines()[0].split()]
+        found = [(s.end - s.start) / MS for s in self.batches(0)]
+        self.assertGreaterEqual(len(found), 6)
+        apart = min(
+            max(abs(a - b) for a, b in zip(waited[first:], found))
+            for first in range(14 - len(found) + 1)
+        )
+        self.assertLess(apart, 1)
+        self.assertGreater(statistics.median(found), 35)
 
     # --- what is read -----------------------------------------------------
 

@@ -3,7 +3,9 @@
 """Phases inside of PyTorch's DataLoader: jobs whose items and steps take a known time, read
 files of a known size, and know nothing of what they are run by."""
 
+import os
 import pathlib
+import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
@@ -108,6 +110,17 @@ class TorchTest(Case):
         self.check_sums(rank, 8)
         self.check_reads(rank)
         self.check_step(rank, "place", 10)
+
+    def test_swapped(self):
+        """The batches of a DataLoader that `taut run --load auto` has put ours in place of."""
+        if subprocess.run([PYTHON, "-c", "import PIL"], capture_output=True).returncode:
+            self.skipTest("no Pillow")
+        job = [PYTHON, str(JOBS / "folder_job.py"), str(self.folder / "pictures")]
+        self.run_job([os.environ["TAUT"], "run", "--load", "auto", "--", *job], rounds=2)
+        self.assertIn("is Taut's", self.err)
+        rank = self.rank()
+        self.check_told(rank, loader="taut", unit="item", workers="1", batch="4", items="40")
+        self.check_order(rank, 2)
 
     def test_end_of_the_job(self):
         """A job that fails does so in its own way; what was measured is there."""
