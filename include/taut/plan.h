@@ -159,8 +159,9 @@ TAUT_API void taut_planned_destroy(
 struct taut_plan_strategy_info {
 	const char *name, *summary, *source;
 };
-/* The ith; NULL behind the last one. */
-TAUT_API const struct taut_plan_strategy_info *taut_plan_strategy(size_t i);
+/* Fills in the ith; 0 behind the last one. */
+TAUT_API int taut_plan_strategy(
+	size_t i, struct taut_plan_strategy_info *ret_info);
 
 TAUT_END_DECLS
 #endif /* TAUT_PLAN_H */
