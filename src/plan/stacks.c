@@ -218,7 +218,8 @@ static taut_status replay(struct tauti_stacks *s,
 	s->n_replayed++;
 	*ret_cost = (struct tauti_cost){ TAUTI_NEVER, -1, -1 };
 	if (status == TAUT_EINVAL || status == TAUT_EMATCH) {
-		snprintf(s->why, sizeof s->why, "%.250s", why.message);
+		if (!s->why[0]) /* the first tells */
+			snprintf(s->why, sizeof s->why, "%.250s", why.message);
 		return TAUT_OK;
 	}
 	if (status)

@@ -244,8 +244,9 @@ static void put_seen(struct tauti_put *put, const struct taut_planned *planned)
 		const struct taut_plan_point *p = &planned->points[i];
 
 		tauti_field_row(put, i);
-		tauti_put_text(put, "{\"after_ms\":");
-		tauti_put_us(put, p->step_ns / 1000);
+		tauti_put_key(put, "point");
+		tauti_put_int(put, i);
+		tauti_field_ms(put, "after_ms", p->step_ns);
 		tauti_field_known(put, "memory_bytes", p->memory_bytes);
 		tauti_field_known(put, "network_bytes", p->network_bytes);
 		tauti_field_texts(put, "changes", p->changes, p->n_changes);
