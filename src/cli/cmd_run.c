@@ -14,7 +14,7 @@
 
 struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
-	const char *load, *load_cache;
+	const char *load, *load_cache, *compress;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_plan plan;
 	struct run_tune tune;
@@ -48,6 +48,9 @@ static const struct opt options[] = {
 	{ "backend", 0, OPT_TEXT, offsetof(struct values, backend), "NAME",
 		"taut: process groups that the job wants of Gloo are Taut's; "
 		"job: as it wants them (the default)", 0, 0 },
+	{ "compress", 0, OPT_TEXT, offsetof(struct values, compress), "TYPE",
+		"fp16 or bf16: gradients of float32 are summed as these, which "
+		"halves what is sent; none: as they are (the default)", 0, 0 },
 	{ "load", 0, OPT_TEXT, offsetof(struct values, load), "WHEN",
 		"auto: batches of DataLoaders over an ImageFolder are made by "
 		"Taut's loader, where it has all that is done to an image; off "
@@ -89,6 +92,8 @@ static const struct words texts[] = {
 		{ "job", "taut" } },
 	{ "load", "TAUT_RUN_LOAD", offsetof(struct values, load),
 		{ "off", "auto" } },
+	{ "compress", "TAUT_RUN_COMPRESS", offsetof(struct values, compress),
+		{ "none", "fp16", "bf16" } },
 };
 static const struct words sizes[] = {
 	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },

@@ -37,12 +37,14 @@ class Run(command.Case):
     def test_options(self):
         words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
         found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule",
-                          "--backend", "taut", "--load", "auto", "--load-cache", "3K")
+                          "--backend", "taut", "--load", "auto", "--load-cache", "3K",
+                          "--compress", "bf16")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
             "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
             "SCHEDULE": "off", "BACKEND": "taut", "LOAD": "auto", "LOAD_CACHE": "3072",
+            "COMPRESS": "bf16",
         })
 
     def test_servers(self):
@@ -124,6 +126,7 @@ class Run(command.Case):
     def test_wrong_values(self):
         for words, says in (
             (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
+            (["--compress", "int8"], "--compress: expected none, fp16 or bf16, found 'int8'"),
             (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
             (["--engine", "x"], "--engine: expected auto, coll, process-group or server, found 'x'"),
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),

@@ -2,7 +2,7 @@
 """A small job that knows nothing of Taut.
 
     simple.py [--steps N] [--width N] [--times F,B,C,E[,S]] [--status N] [--end exit|kill|raise|early] [--catches]
-              [--lacks library|engine|gate|reason|eyes|listener|taut]
+              [--lacks library|engine|gate|compress|reason|eyes|listener|taut]
 
 --end: what rank 1 does after its last step but one; early: it is killed before its
 last backward(), and nobody reads what was trained. --catches: the others then leave
@@ -52,6 +52,8 @@ def lack(what):
         os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
     if what == "gate":
         os.environ["TAUT_RUN_GATE"] = "on"
+    if what == "compress":
+        os.environ["TAUT_RUN_COMPRESS"] = "bf16"
     if what == "reason":
         sys.modules["_taut._ddp"].why_not = lambda *arguments: "a reason of its own"
     if what == "eyes":
