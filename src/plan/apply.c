@@ -78,6 +78,14 @@ static size_t place_of(const struct tauti_change *change, const char *name)
 	return i;
 }
 
+/* A parameter that was left out has its preset. */
+static bool is_preset(const struct tauti_change *change, size_t i)
+{
+	const char *preset = change->is->info.parameters[i].preset;
+
+	return preset && !strcmp(change->values[i], preset);
+}
+
 static bool is_given(const struct tauti_change *change, const char *name)
 {
 	size_t i = place_of(change, name);
@@ -99,7 +107,7 @@ static taut_status allow(const struct teller *t,
 		const char *name = change->is->info.parameters[i].name;
 		size_t k = 0;
 
-		if (!tauti_param_given(change, i))
+		if (is_preset(change, i))
 			continue;
 		while (names[k] && strcmp(names[k], name))
 			k++;
