@@ -148,6 +148,12 @@ static taut_status tell_bytes(struct teller *t, const char *variable,
 
 /* --- Taut's exchange ------------------------------------------------------------------ */
 
+/* Predictions count a gradient's bytes, the exchange those that it sends. */
+static double sent(const struct teller *t)
+{
+	return decided(t, "compress") ? 0.5 : 1;
+}
+
 static taut_status tell_schedule(
 	struct teller *t, const struct tauti_change *schedule)
 {
@@ -176,9 +182,10 @@ static taut_status tell_schedule(
 		status = tell(t, "TAUT_RUN_GATE", "off");
 	if (!status)
 		status = tell_bytes(
-			t, "TAUT_RUN_PIECE", schedule, "partition", 1);
+			t, "TAUT_RUN_PIECE", schedule, "partition",
+			sent(t));
 	return status ? status : tell_bytes(
-		t, "TAUT_RUN_CREDIT", schedule, "credit", 1);
+		t, "TAUT_RUN_CREDIT", schedule, "credit", sent(t));
 }
 
 /* Names of whatif's algorithms, and those of Taut's ways. */
@@ -210,7 +217,8 @@ static taut_status tell_ours(struct teller *t)
 	if (!status && bucket)
 		status = allow(t, bucket, names);
 	if (!status && bucket)
-		status = tell_bytes(t, "TAUT_RUN_FUSE", bucket, "", 1);
+		status = tell_bytes(
+			t, "TAUT_RUN_FUSE", bucket, "", sent(t));
 	if (!status && algorithm)
 		status = tell_way(t, algorithm);
 	return status;
