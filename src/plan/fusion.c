@@ -435,7 +435,7 @@ taut_status tauti_fusion_create(const struct tauti_fusion_in *in,
 	}
 	f->arena = arena;
 	f->space.ops = &ops;
-	f->engine = in->engine ? in->engine : &tauti_fusion_full;
+	f->engine = in->engine ? in->engine : &tauti_fusion_again;
 	f->cost = in->cost;
 	f->link = in->link;
 	f->n_ops = in->n_ops;

@@ -180,10 +180,12 @@ struct tauti_fusion_engine {
 	int64_t (*start_ns)(const void *self, uint32_t op);
 	int64_t (*end_ns)(const void *self, uint32_t op);
 	uint32_t (*decided_by)(const void *self, uint32_t op);
-	uint32_t (*last)(const void *self); /* an op that ends last; TAUT_NONE */
+	uint32_t (*last)(void *self); /* an op that ends last; TAUT_NONE */
 };
 /* Builds a graph of the edit and replays all of it. */
 extern const struct tauti_fusion_engine tauti_fusion_full;
+/* Plays what changed of the state before (taut/again.h). */
+extern const struct tauti_fusion_engine tauti_fusion_again;
 
 /* --- rules -----------------------------------------------------------------------------
  * A state's times are the earliest that keep all of its waits. So

@@ -137,9 +137,9 @@ static uint32_t full_decided(const void *self, uint32_t op)
 	return by == TAUT_NONE ? TAUT_NONE : full->id_of[by];
 }
 
-static uint32_t full_last(const void *self)
+static uint32_t full_last(void *self)
 {
-	return ((const struct full *)self)->last;
+	return ((struct full *)self)->last;
 }
 
 const struct tauti_fusion_engine tauti_fusion_full = {

@@ -262,7 +262,8 @@ static void copy_state(struct tauti_fusion *to, const uint8_t *options)
 		set(to, i, options[i]);
 }
 
-/* Every so often a fresh space with the same options must cost the same. */
+/* Every so often a fresh space with the same options, which is played as a whole, must
+ * cost the same. */
 static void walk(uint64_t seed, uint32_t n_ops, uint32_t n_moves)
 {
 	struct made_step *s = made_step_random(seed, n_ops);
@@ -281,6 +282,7 @@ static void walk(uint64_t seed, uint32_t n_ops, uint32_t n_moves)
 		set(f, site, options[site]);
 		if (made_step_pick(&seed, 3))
 			continue;
+		s->in.engine = &tauti_fusion_full;
 		assert_int_equal(tauti_fusion_create(&s->in, &fresh, &err), 0);
 		copy_state(fresh, options);
 		a = cost(f);
