@@ -269,6 +269,7 @@ static int run_job(
 
 	if (!status && !job.fault)
 		run_plan_tell(planned, s->arena);
+	run_plan_end(planned, s->arena);
 	if (status)
 		return job_status(status, s->err);
 	if (job.fault)
@@ -302,8 +303,10 @@ static int run(const struct verb_call *call)
 			&values->server, values->engine, &s, &is_wrong);
 	if (!status && !is_wrong)
 		status = set_sizes(values, &s, &is_wrong);
-	if (is_wrong)
+	if (is_wrong) {
+		run_plan_end(&planned, call->arena);
 		return EXIT_USAGE;
+	}
 	if (!status)
 		status = set_texts(values, &s);
 	if (!status)
@@ -312,8 +315,10 @@ static int run(const struct verb_call *call)
 	for (size_t i = 0; i < lines.count; i++)
 		term_complain("%s", lines.data[i]);
 	taut_vec_free(&lines);
-	return status ? job_status(status, &err) :
-		run_job(&s, &planned);
+	if (!status)
+		return run_job(&s, &planned);
+	run_plan_end(&planned, call->arena);
+	return job_status(status, &err);
 }
 
 const struct verb verb_run = {

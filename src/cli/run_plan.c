@@ -159,7 +159,7 @@ static void remove_folder(const char *path, struct taut_arena *arena)
 	rmdir(path);
 }
 
-void run_plan_tell(struct run_planned *planned, struct taut_arena *arena)
+void run_plan_tell(const struct run_planned *planned, struct taut_arena *arena)
 {
 	struct taut_error err = { .message = "" };
 	struct measured m = { 0 };
@@ -172,8 +172,12 @@ void run_plan_tell(struct run_planned *planned, struct taut_arena *arena)
 		tell_measured(planned, &m);
 	for (uint32_t i = 0; i < m.n_missed; i++)
 		term_complain("not made: %s", m.missed[i]);
+}
+
+void run_plan_end(struct run_planned *planned, struct taut_arena *arena)
+{
 	if (planned->is_ours)
 		remove_folder(planned->folder, arena);
 	taut_plan_destroy(planned->plan);
-	planned->plan = NULL;
+	*planned = (struct run_planned){ 0 };
 }

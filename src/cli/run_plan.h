@@ -32,6 +32,8 @@ struct run_planned { /* from before the job until behind it */
 taut_status run_plan_set(const struct run_plan *values,
 	const struct env_setting *s, struct run_planned *ret_planned);
 /* Behind the job: one line of what was predicted and measured, on standard error. */
-void run_plan_tell(struct run_planned *planned, struct taut_arena *arena);
+void run_plan_tell(const struct run_planned *planned, struct taut_arena *arena);
+/* Leaves nothing behind that was not asked for; whether or not there was a job. */
+void run_plan_end(struct run_planned *planned, struct taut_arena *arena);
 
 #endif /* TAUT_CLI_RUN_PLAN_H */

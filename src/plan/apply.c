@@ -2,12 +2,15 @@
  * which a part cannot be made is refused: what runs must be what was predicted. */
 #include <inttypes.h>
 #include <math.h>
+#include <stdio.h>
 #include <string.h>
 
 #include <taut/coll.h>
 
 #include "base/vec.h"
 #include "plan/plan.h"
+
+enum { JOB_BYTES = 100000 }; /* a variable has at most 128 KiB */
 
 struct teller {
 	const struct taut_plan *plan;
@@ -78,6 +81,14 @@ static size_t place_of(const struct tauti_change *change, const char *name)
 	return i;
 }
 
+/* A parameter that was left out has its preset. */
+static bool is_preset(const struct tauti_change *change, size_t i)
+{
+	const char *preset = change->is->info.parameters[i].preset;
+
+	return preset && !strcmp(change->values[i], preset);
+}
+
 static bool is_given(const struct tauti_change *change, const char *name)
 {
 	size_t i = place_of(change, name);
@@ -99,7 +110,7 @@ static taut_status allow(const struct teller *t,
 		const char *name = change->is->info.parameters[i].name;
 		size_t k = 0;
 
-		if (!tauti_param_given(change, i))
+		if (is_preset(change, i))
 			continue;
 		while (names[k] && strcmp(names[k], name))
 			k++;
@@ -243,7 +254,6 @@ static const struct { /* words that a job can be given */
 	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
 	{ "amp", "TAUT_RUN_AMP", { "bf16", "fp16" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
-	{ "workers", "TAUT_RUN_WORKERS", { NULL } },
 };
 
 static taut_status tell_plain(struct teller *t, size_t i)
@@ -270,22 +280,46 @@ static taut_status tell_plain(struct teller *t, size_t i)
 	return tell(t, plain[i].variable, word);
 }
 
-/* "ranks=2 gradients=4194304x2,1024x7" */
+static taut_status tell_workers(struct teller *t)
+{
+	static const char *const names[] = { "", NULL };
+	const struct tauti_change *change = decided(t, "workers");
+	uint32_t n;
+	taut_status status;
+
+	if (!change)
+		return TAUT_OK;
+	status = allow(t, change, names);
+	if (!status)
+		status = tauti_param_count(change, place_of(change, ""), 0,
+			1024, &n, t->err);
+	return status ? status : tell(t, "TAUT_RUN_WORKERS",
+		taut_arena_printf(t->arena, "%" PRIu32, n));
+}
+
+/* "ranks=2 gradients=4194304x2,1024x7", of so many bytes as a variable may have. */
 static taut_status tell_job(struct teller *t)
 {
 	const struct taut_plan_job *job = &t->plan->job;
-	char *text = taut_arena_printf(
-		t->arena, "ranks=%" PRIu32, job->n_ranks);
+	char *text = taut_arena_calloc(t->arena, JOB_BYTES, 1);
+	FILE *out = text ? fmemopen(text, JOB_BYTES, "w") : NULL;
+	bool fits;
 
-	for (uint32_t i = 0, n; text && i < job->n_gradients; i += n) {
+	if (!out)
+		return no_memory(t->err);
+	fprintf(out, "ranks=%" PRIu32, job->n_ranks);
+	for (uint32_t i = 0, n; i < job->n_gradients; i += n) {
 		for (n = 1; i + n < job->n_gradients &&
 			job->gradient_bytes[i + n] == job->gradient_bytes[i];)
 			n++;
-		text = taut_arena_printf(t->arena, "%s%s%" PRId64 "x%" PRIu32,
-			text, i ? "," : " gradients=", job->gradient_bytes[i],
-			n);
+		fprintf(out, "%s%" PRId64 "x%" PRIu32, i ? "," : " gradients=",
+			job->gradient_bytes[i], n);
 	}
-	return tell(t, "TAUT_RUN_JOB", text);
+	fits = !fflush(out) && ftell(out) < JOB_BYTES - 1;
+	fclose(out);
+	return fits ? tell(t, "TAUT_RUN_JOB", text) : taut_error_set(t->err,
+		TAUT_EINVAL, -1, "a plan whose gradients have so many sizes "
+		"cannot be told to a job");
 }
 
 static taut_status tell_all(struct teller *t)
@@ -298,6 +332,8 @@ static taut_status tell_all(struct teller *t)
 		status = decided(t, "schedule") ? tell_ours(t) : tell_theirs(t);
 	for (size_t i = 0; !status && i < sizeof plain / sizeof *plain; i++)
 		status = tell_plain(t, i);
+	if (!status)
+		status = tell_workers(t);
 	return status ? status : tell_job(t);
 }
 

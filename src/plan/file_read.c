@@ -113,8 +113,8 @@ static const struct tauti_value *pair_at(
 	const struct tauti_value *bytes = tauti_tree_item(pair, 0);
 	const struct tauti_value *n = tauti_tree_item(pair, 1);
 
-	return pair && pair->count == 2 && bytes->kind == TAUTI_VALUE_INT &&
-		n->kind == TAUTI_VALUE_INT && bytes->integer >= 0 &&
+	return bytes && n && pair->count == 2 &&
+		bytes->kind == TAUTI_VALUE_INT && n->kind == TAUTI_VALUE_INT && bytes->integer >= 0 &&
 		n->integer > 0 && n->integer <= MOST_GRADIENTS ? pair : NULL;
 }
 
