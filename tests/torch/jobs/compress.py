@@ -8,6 +8,7 @@ Each says whether parameters and losses of both are the same bits, how far gradi
 from the means in float64, and how many bytes were summed."""
 
 import os
+import sys
 
 import torch
 import torch.distributed as dist
@@ -39,10 +40,10 @@ def gathered(tensor):
     return parts
 
 
-def mean_by_hand(grad):
-    """As it is summed."""
+def mean_by_hand(grad, short):
+    """As it is summed. short: for float32."""
     n = dist.get_world_size()
-    short = TYPE if grad.dtype == torch.float32 else None
+    short = short if grad.dtype == torch.float32 else None
     parts = [part * (1 / n) for part in gathered(grad)]
     parts = [part.to(short) for part in parts] if short else parts
     total = parts[0]
@@ -70,7 +71,7 @@ def is_near(grads, own):
     return True
 
 
-def by_hand(job, backward):
+def by_hand(job, backward, short=TYPE):
     """Of a model that nobody wraps: its own gradients, and their means."""
     job.optimizer.zero_grad()
     for b in job.net.buffers():
@@ -79,7 +80,7 @@ def by_hand(job, backward):
     own = [p.grad.clone() for p in job.net.parameters() if p.grad is not None]
     for p in job.net.parameters():
         if p.grad is not None:
-            p.grad = mean_by_hand(p.grad)
+            p.grad = mean_by_hand(p.grad, short)
     return loss, own
 
 
@@ -95,9 +96,9 @@ def control_of(job):
 class Hand(Job):
     """The same model, optimizer and seed."""
 
-    def __init__(self, model):
+    def __init__(self, model, momentum=0.9):
         self.net = model
-        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=0.9)
+        self.optimizer = torch.optim.SGD(model.parameters(), lr=0.05, momentum=momentum)
 
 
 def compare(make, step_of, reads=False):
@@ -201,19 +202,42 @@ def overflows():
 
 @program
 def learns():
-    """A longer training, of which the losses are told."""
+    """A longer training, with 16 bits and, by hand, with 32."""
+    own, plain = [], []
     torch.manual_seed(2)
     job = Job(model=Net(32))
-    losses = []
+    torch.manual_seed(2)
+    hand = Hand(Net(32), momentum=0)
     for i in range(40):
         job.optimizer.zero_grad()
-        x, y = batch(i)
-        y = (x[:, 0] > 0).long() + 2 * (x[:, 1] > 0).long()
-        loss = nn.functional.cross_entropy(job.model(x), y)
-        loss.backward()
+        own.append(one_lesson(job.model, i))
         job.step()
-        losses.append(loss.item())
-    return {"losses": losses, "seen": digest(job.net.parameters()), "late": job.most_late}
+        plain.append(by_hand(hand, lambda net: one_lesson(net, i), short=None)[0])
+        hand.optimizer.step()
+    pairs = zip(job.net.parameters(), hand.net.parameters())
+    same = all(torch.equal(a, b) for a, b in pairs)
+    return {"losses": own, "plain": plain, "same": same, "late": job.most_late}
+
+
+def one_lesson(model, i):
+    x, _ = batch(i)
+    loss = nn.functional.cross_entropy(model(x), (x[:, 0] > 0).long() + 2 * (x[:, 1] > 0).long())
+    loss.backward()
+    return loss.item()
+
+
+@program
+def refusals():
+    """Why an engine does not do it."""
+    control = sys.modules["_taut._control"]
+    whys = []
+    for name, value in (("ENGINE", "process-group"), ("SERVERS", "2")):
+        options = {"TAUT_RUN_COMPRESS": "bf16", "TAUT_RUN_" + name: value}
+        try:
+            control.engine_class(control._options.Options(options))
+        except ValueError as why:
+            whys.append(str(why))
+    return {"whys": whys, "late": 0}
 
 
 if __name__ == "__main__":
