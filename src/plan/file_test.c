@@ -273,7 +273,7 @@ static void test_no_plan(void **state)
 
 	(void)state;
 	refuse("", "f:1: expected a plan, which is one JSON object");
-	refuse("\n\nhello", no_version);
+	refuse("\n\nhello", "f:3: expected a plan, which is one JSON object");
 	refuse("[]", "f:1: expected a plan, which is one JSON object");
 	refuse("{}", no_version);
 	refuse("{\"taut_plan\":2}", no_version);

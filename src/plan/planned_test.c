@@ -357,6 +357,49 @@ static void test_strategies(void **state)
 
 /* --- memory -------------------------------------------------------------------------------- */
 
+/* Without the blocks of its layers a job takes less memory and more time; what keeps
+ * a limit is found, and is the fastest that does. */
+static void test_memory(void **state)
+{
+	enum { WHOLE = 4 * 6600000, LEAST = 6600000 + 4 * 600000 };
+	struct taut_plan_options options = lossy;
+	struct ddp_job job = usual;
+	struct taut_planned *planned;
+	struct taut_error err;
+	int64_t before_ns;
+	struct told t;
+
+	(void)state;
+	job.block_bytes = 6000000;
+	t = tell(&job);
+	planned = search(t.graph, &options);
+	check(t.graph, &options, planned);
+	assert_int_equal(planned->plan->memory_before, WHOLE);
+	assert_false(decides(planned->plan, "recompute="));
+	before_ns = planned->plan->before_ns;
+	taut_planned_destroy(planned);
+	options.memory_most = WHOLE - 1;
+	planned = search(t.graph, &options);
+	check_decisions(planned->plan);
+	check_frontier(t.graph, &options, planned);
+	assert_true(decides(planned->plan, "recompute="));
+	assert_true(decides(planned->plan, "compress="));
+	assert_int_equal(planned->plan->memory_after, LEAST);
+	assert_int_equal(planned->plan->memory_before, WHOLE);
+	assert_int_equal(planned->plan->before_ns, before_ns);
+	for (uint32_t i = 0; i < planned->n_points; i++)
+		assert_true(planned->points[i].memory_bytes < WHOLE);
+	taut_planned_destroy(planned);
+	options.memory_most = LEAST - 1;
+	planned = NULL;
+	assert_int_equal(taut_plan_search(t.graph, &options, &planned, &err),
+		TAUT_EINVAL);
+	assert_string_equal(err.message, "no plan that was tried keeps a rank's "
+		"memory below what is given");
+	assert_null(planned);
+	forget(&t);
+}
+
 static void test_memory_is_not_known(void **state)
 {
 	struct taut_plan_options options = lossy;
@@ -516,6 +559,7 @@ int main(void)
 		cmocka_unit_test(test_given),
 		cmocka_unit_test(test_not_these),
 		cmocka_unit_test(test_strategies),
+		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_memory_is_not_known),
 		cmocka_unit_test(test_same_seed_same_plan),
 		cmocka_unit_test(test_progress),

@@ -163,7 +163,7 @@ static void test_charts(void **state)
 	assert_int_equal(count(page, "</title>"), 1 + 2 * 5);
 	assert_non_null(strstr(page, "<title>171.500 ms, 1.9 GB: compress=fp16"
 		"</title>"));
-	assert_non_null(strstr(page, "<title>212.340 ms, 74 MB: the job as it "
+	assert_non_null(strstr(page, "<title>212.340 ms, 74.0 MB: the job as it "
 		"is</title>"));
 	assert_non_null(strstr(page, "peak memory of a rank, GB</text>"));
 	free(page);
@@ -201,7 +201,7 @@ static void test_table(void **state)
 	assert_int_equal(count(page, "<tr"), 1 + 3);
 	assert_int_equal(count(page, "<tr class=\"plan\">"), 1);
 	assert_non_null(strstr(page, "<tr class=\"plan\"><td>140.250</td>"
-		"<td>1.51</td><td>2 GB</td><td>37 MB</td><td class=\"words\">"
+		"<td>1.51</td><td>2.0 GB</td><td>37.0 MB</td><td class=\"words\">"
 		"<code>bucket=1MiB compress=fp16 algorithm=ring " OURS
 		"</code>"));
 	free(page);
