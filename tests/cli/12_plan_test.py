@@ -173,6 +173,29 @@ class Wrong(command.Case):
             with self.subTest(words=words[1:]):
                 self.refused(2, "plan", *words, says=says)
 
+    def test_options_of_tune(self):
+        """Before the job is run for the first time."""
+        for words, says in (
+            (["--budget", "soon"], "tune: --budget: expected a time, like 30s, found 'soon'"),
+            (["--allow", "all"], "tune: --allow: expected exact, reordered or lossy, found 'all'"),
+            (["--memory", "lots"], "tune: --memory: expected bytes, like 16G, found 'lots'"),
+            (["--without", "link"], "tune: --without: 'link' is not decided on"),
+        ):
+            with self.subTest(words=words):
+                out = self.folder / "tuned"
+                self.refused(2, "tune", *words, "-o", out, "--", "touch", self.folder / "x", says=says)
+                self.assertEqual(self.files(), [])
+
+    def test_tune_of_what_fails(self):
+        """A job that cannot be recorded: one line more than its own, and the folder stays."""
+        out = self.folder / "tuned"
+        result = command.taut("tune", "-o", out, "--", "sh", "-c", "exit 3")
+        self.assertEqual((result.returncode, result.stdout), (1, ""))
+        self.assertRegex(result.stderr, r"taut: tune: recording the job ended with exit status 3; ")
+        result = command.taut("tune", "-o", out, "--", "true")
+        self.assertEqual(result.returncode, 1)
+        self.assertRegex(result.stderr, "cannot be made: File exists")
+
     def test_runs_and_changes(self):
         self.refused(1, "plan", "/no/such", says="/no/such")
         self.refused(1, "plan", EXAMPLE, "lnik=2x", says="unknown change 'lnik'; did you mean")
