@@ -6,6 +6,7 @@
 #include "cli/env.h"
 #include "cli/job.h"
 #include "cli/record.h"
+#include "cli/run_decide.h"
 #include "cli/run_server.h"
 #include "cli/run_tune.h"
 #include "cli/term.h"
@@ -17,6 +18,7 @@ struct values {
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_tune tune;
 	struct run_server server;
+	struct run_decide decide;
 };
 
 static const struct opt options[] = {
@@ -64,6 +66,7 @@ static const struct opt options[] = {
 		"that is faster; nothing else is changed", 0, 0 },
 	RUN_TUNE_OPTIONS(struct values, tune),
 	RUN_SERVER_OPTIONS(struct values, server),
+	RUN_DECIDE_OPTIONS(struct values, decide),
 };
 
 /* --- options ------------------------------------------------------------------------*/
@@ -286,6 +289,8 @@ static int run(const struct verb_call *call)
 	if (!status && !is_wrong)
 		status = run_server_set(
 			&values->server, values->engine, &s, &is_wrong);
+	if (!status && !is_wrong)
+		status = run_decide_set(&values->decide, &s, &is_wrong);
 	if (!status && !is_wrong)
 		status = set_sizes(values, &s, &is_wrong);
 	if (is_wrong)
