@@ -1,38 +1,36 @@
 /* cmd_plan.c - taut plan: searches for the best stack of changes. */
-#include <math.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
-#include <time.h>
 
 #include "cli/job.h"
 #include "cli/out.h"
+#include "cli/plan_words.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "report/plan_out.h"
 
 struct values {
 	struct job_options job;
-	const char *budget, *allow, *memory, *strategy, *out, *html;
-	struct opt_texts without;
+	struct plan_words words;
+	const char *strategy, *out, *html;
 	bool json, list;
 	unsigned seed, width;
 };
 
 static const struct opt options[] = {
-	{ "budget", 0, OPT_TEXT, offsetof(struct values, budget), "TIME",
+	{ "budget", 0, OPT_TEXT, offsetof(struct values, words.budget), "TIME",
 		"search for so long at most: 500ms, 30s, 5m (default: 30s)", 0,
 		0 },
 	{ "out", 'o', OPT_TEXT, offsetof(struct values, out), "FILE",
 		"write the plan to this file, for taut run --plan", 0, 0 },
-	{ "allow", 0, OPT_TEXT, offsetof(struct values, allow), "CLASS",
+	{ "allow", 0, OPT_TEXT, offsetof(struct values, words.allow), "CLASS",
 		"what may become of results: exact (the same bits), reordered "
 		"(sums in another order; the default) or lossy (fewer bits "
 		"somewhere)", 0, 0 },
-	{ "memory", 0, OPT_TEXT, offsetof(struct values, memory), "BYTES",
+	{ "memory", 0, OPT_TEXT, offsetof(struct values, words.memory), "BYTES",
 		"a rank has no more memory than this: 16G. Needs a recording "
 		"with --memory", 0, 0 },
-	{ "without", 0, OPT_TEXTS, offsetof(struct values, without), "NAME",
+	{ "without", 0, OPT_TEXTS, offsetof(struct values, words.without), "NAME",
 		"do not decide on this change; may be given again", 0, 0 },
 	{ "strategy", 0, OPT_TEXT, offsetof(struct values, strategy), "NAME",
 		"how it is searched (default: joint); --list shows all", 0, 0 },
@@ -60,29 +58,6 @@ struct output {
 
 /* --- options ------------------------------------------------------------------------ */
 
-/* 500ms, 30s, 5m; a bare number is seconds. */
-static bool take_time(const char *text, double *ret_s)
-{
-	static const struct {
-		const char *unit;
-		double s;
-	} units[] = { { "ms", 1e-3 }, { "s", 1 }, { "", 1 }, { "m", 60 },
-		{ "h", 3600 } };
-	char *end;
-	double value = strtod(text, &end);
-
-	if (end == text || *text == '-' || *text == '+' || !(value > 0) ||
-		!(value < 1e6))
-		return false;
-	for (size_t i = 0; i < sizeof units / sizeof *units; i++) {
-		if (strcmp(units[i].unit, end))
-			continue;
-		*ret_s = value * units[i].s;
-		return true;
-	}
-	return false;
-}
-
 static bool is_strategy(const char *name)
 {
 	struct taut_plan_strategy_info info;
@@ -93,52 +68,19 @@ static bool is_strategy(const char *name)
 	return false;
 }
 
-static bool is_kind(const char *name)
-{
-	const struct taut_plan_kind *kind;
-
-	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++)
-		if (!strcmp(kind->change, name))
-			return true;
-	return false;
-}
-
 /* EXIT_DONE, or EXIT_USAGE after a complaint. */
 static int take_options(
 	const struct values *v, struct taut_plan_options *ret)
 {
-	uint64_t bytes = 0;
-
-	ret->allow = TAUT_NUMERICS_REORDERED;
 	ret->threads = v->job.threads;
 	ret->seed = v->seed;
 	ret->strategy = v->strategy;
-	ret->not_these = v->without.data;
-	ret->n_not_these = v->without.n;
-	if (v->budget && !take_time(v->budget, &ret->budget_s))
-		term_complain("plan: --budget: expected a time, like 30s, "
-			"found '%s'", v->budget);
-	else if (v->allow && !taut_numerics_find(v->allow, &ret->allow))
-		term_complain("plan: --allow: expected exact, reordered or "
-			"lossy, found '%s'", v->allow);
-	else if (v->memory && !opt_bytes(&(const char *){ v->memory },
-		UINT64_C(1) << 50, &bytes))
-		term_complain("plan: --memory: expected bytes, like 16G, "
-			"found '%s'", v->memory);
-	else if (v->strategy && !is_strategy(v->strategy))
-		term_complain("plan: --strategy: no strategy '%s'; 'taut plan "
-			"--list' shows all", v->strategy);
-	else {
-		ret->memory_most = (int64_t)bytes;
-		for (size_t i = 0; i < v->without.n; i++)
-			if (!is_kind(v->without.data[i])) {
-				term_complain("plan: --without: '%s' is not "
-					"decided on; 'taut plan --list' shows "
-					"what is", v->without.data[i]);
-				return EXIT_USAGE;
-			}
+	if (!plan_words_take("plan", &v->words, ret))
+		return EXIT_USAGE;
+	if (!v->strategy || is_strategy(v->strategy))
 		return EXIT_DONE;
-	}
+	term_complain("plan: --strategy: no strategy '%s'; 'taut plan --list' "
+		"shows all", v->strategy);
 	return EXIT_USAGE;
 }
 

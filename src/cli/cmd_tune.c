@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/measured.h"
 #include "cli/out.h"
+#include "cli/plan_words.h"
 #include "cli/record.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
@@ -20,8 +21,8 @@
 static const double least_gain = 0.01, least_part = 0.003;
 
 struct values {
-	const char *budget, *allow, *out, *steps, *memory;
-	struct opt_texts without;
+	struct plan_words words;
+	const char *out, *steps;
 	bool whole, json;
 };
 
@@ -30,15 +31,15 @@ static const struct opt options[] = {
 		"write the recording, the plan and what was measured to this "
 		"folder, which must be new (default: taut-tune-DATE-TIME)", 0,
 		0 },
-	{ "budget", 0, OPT_TEXT, offsetof(struct values, budget), "TIME",
+	{ "budget", 0, OPT_TEXT, offsetof(struct values, words.budget), "TIME",
 		"search for so long at most (default: 30s)", 0, 0 },
-	{ "allow", 0, OPT_TEXT, offsetof(struct values, allow), "CLASS",
+	{ "allow", 0, OPT_TEXT, offsetof(struct values, words.allow), "CLASS",
 		"what may become of results: exact, reordered (the default) or "
 		"lossy", 0, 0 },
-	{ "memory", 0, OPT_TEXT, offsetof(struct values, memory), "BYTES",
+	{ "memory", 0, OPT_TEXT, offsetof(struct values, words.memory), "BYTES",
 		"a rank has no more memory than this: 16G; allocations are "
 		"then recorded", 0, 0 },
-	{ "without", 0, OPT_TEXTS, offsetof(struct values, without), "NAME",
+	{ "without", 0, OPT_TEXTS, offsetof(struct values, words.without), "NAME",
 		"do not decide on this change; may be given again", 0, 0 },
 	{ "steps", 0, OPT_TEXT, offsetof(struct values, steps), "RANGE",
 		"record the steps A:B (default: 10:14)", 0, 0 },
@@ -84,7 +85,7 @@ static taut_status run_verb(const struct tuner *t, const char *const *words,
 	bool with_job, int *ret_status)
 {
 	const char **all = taut_arena_calloc(t->arena,
-		MOST_WORDS + 2 * t->v->without.n + t->call->n_operands + 4,
+		MOST_WORDS + 2 * t->v->words.without.n + t->call->n_operands + 4,
 		sizeof *all);
 	struct record_job job;
 	size_t n = 0;
@@ -129,7 +130,7 @@ static taut_status record(const struct tuner *t)
 		words[n++] = "--steps";
 		words[n++] = t->v->steps;
 	}
-	if (t->v->memory)
+	if (t->v->words.memory)
 		words[n++] = "--memory";
 	term_complain("tune: the job is recorded");
 	status = run_verb(t, words, true, &exit_status);
@@ -140,9 +141,9 @@ static taut_status record(const struct tuner *t)
 static taut_status search(const struct tuner *t)
 {
 	const char **words = taut_arena_calloc(t->arena,
-		MOST_WORDS + 2 * t->v->without.n, sizeof *words);
-	const char *const pairs[][2] = { { "--budget", t->v->budget },
-		{ "--allow", t->v->allow }, { "--memory", t->v->memory } };
+		MOST_WORDS + 2 * t->v->words.without.n, sizeof *words);
+	const char *const pairs[][2] = { { "--budget", t->v->words.budget },
+		{ "--allow", t->v->words.allow }, { "--memory", t->v->words.memory } };
 	size_t n = 0;
 	int exit_status;
 	taut_status status;
@@ -158,9 +159,9 @@ static taut_status search(const struct tuner *t)
 			words[n++] = pairs[i][0];
 			words[n++] = pairs[i][1];
 		}
-	for (size_t i = 0; i < t->v->without.n; i++) {
+	for (size_t i = 0; i < t->v->words.without.n; i++) {
 		words[n++] = "--without";
-		words[n++] = t->v->without.data[i];
+		words[n++] = t->v->words.without.data[i];
 	}
 	status = run_verb(t, words, false, &exit_status);
 	return status ? status : must_end_well(t, "the search", exit_status);
@@ -420,16 +421,13 @@ static int run(const struct verb_call *call)
 	struct tuner t = { .v = v, .call = call, .arena = call->arena,
 		.err = &err };
 	const char *of = env_folder_of_command(call->arena);
-	enum taut_numerics allow;
+	struct taut_plan_options how = { 0 };
 	struct taut_plan *plan = NULL;
 	int out_fd = -1;
 	taut_status status;
 
-	if (v->allow && !taut_numerics_find(v->allow, &allow)) {
-		term_complain("tune: --allow: expected exact, reordered or "
-			"lossy, found '%s'", v->allow);
+	if (!plan_words_take("tune", &v->words, &how))
 		return EXIT_USAGE;
-	}
 	t.self = of ? taut_arena_printf(call->arena, "%staut", of) : NULL;
 	status = t.self ? make_folder(&t) : no_memory(&t);
 	if (!status && v->json) {

@@ -17,6 +17,9 @@ static const int64_t gradients[] = { 4096, 512, 512, 4 };
 #define SAYS_JOB "TAUT_RUN_JOB=ranks=2 gradients=4096x1,512x2,4x1\n"
 #define SAYS_OURS "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n" \
 	"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=1048576\nTAUT_RUN_CREDIT=4194304\n"
+/* Of gradients that are narrowed, half the bytes are sent. */
+#define SAYS_OURS_NARROW "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n" \
+	"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=524288\nTAUT_RUN_CREDIT=2097152\n"
 #define SAYS_THEIRS "TAUT_RUN_SCHEDULE=off\n"
 
 /* A plan of these changes, in order, NULL behind the last. */
@@ -120,7 +123,7 @@ static void test_ours(void **state)
 	TOLD(SAYS_OURS SAYS_JOB, OURS ",order=agreed");
 	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288\n" SAYS_JOB,
 		"bucket=512KiB", OURS);
-	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
+	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_WORKERS=2\n" SAYS_JOB,
 		"workers=2", "bucket=512KiB", "compress=fp16",
 		"algorithm=ring", OURS);
@@ -170,7 +173,7 @@ static void test_every_kind(void **state)
 		}
 	changes[n++] = OURS;
 	assert_null(taut_plan_kind(n));
-	told(changes, SAYS_OURS "TAUT_RUN_FUSE=1048576\nTAUT_RUN_WAY=ring\n"
+	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_RECOMPUTE=a*\n"
 		"TAUT_RUN_WORKERS=1\n" SAYS_JOB);

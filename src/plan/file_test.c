@@ -31,7 +31,7 @@ static const struct taut_plan full = {
 	.measured_before_ns = 201000003, .measured_after_ns = 125000000,
 };
 
-static char *write(const struct taut_plan *plan)
+static char *printed(const struct taut_plan *plan)
 {
 	char *text = NULL;
 	size_t len;
@@ -43,7 +43,7 @@ static char *write(const struct taut_plan *plan)
 	return text;
 }
 
-static struct taut_plan *read(const char *text)
+static struct taut_plan *parsed(const char *text)
 {
 	struct taut_plan *plan = NULL;
 	struct taut_error err;
@@ -112,11 +112,11 @@ static void same(const struct taut_plan *a, const struct taut_plan *b)
 
 static void check_round_trip(const struct taut_plan *plan)
 {
-	char *text = write(plan), *again;
-	struct taut_plan *found = read(text);
+	char *text = printed(plan), *again;
+	struct taut_plan *found = parsed(text);
 
 	same(plan, found);
-	again = write(found);
+	again = printed(found);
 	assert_string_equal(text, again);
 	free(again);
 	free(text);
@@ -192,7 +192,7 @@ static const char golden[] =
 
 static void test_text(void **state)
 {
-	char *text = write(&full);
+	char *text = printed(&full);
 
 	(void)state;
 	assert_string_equal(text, golden);
@@ -203,7 +203,7 @@ static void test_text(void **state)
 
 static void test_least(void **state)
 {
-	struct taut_plan *p = read(
+	struct taut_plan *p = parsed(
 		"{\"taut_plan\":1,\"job\":{\"ranks\":2},\"decisions\":[]}");
 
 	(void)state;
@@ -224,7 +224,7 @@ static void test_least(void **state)
  * times without a fraction, room and line ends of any kind. */
 static void test_edits(void **state)
 {
-	struct taut_plan *p = read(" \r\n{ \"decisions\" : [ "
+	struct taut_plan *p = parsed(" \r\n{ \"decisions\" : [ "
 		"{\"change\":\"compress=bf16\"},\r\n"
 		"{\"without_ms\": 5, \"change\":\"bucket=1MiB\"}\t] ,\n"
 		"\"allow\":\"lossy\", \"job\": {\"gradients\":[[8,1],[4,2]],"
@@ -249,7 +249,7 @@ static void test_edits(void **state)
  * sums have one order. */
 static void test_class_is_not_believed(void **state)
 {
-	struct taut_plan *p = read("{\"taut_plan\":1,\"job\":{\"ranks\":2},"
+	struct taut_plan *p = parsed("{\"taut_plan\":1,\"job\":{\"ranks\":2},"
 		"\"allow\":\"exact\",\"decisions\":[{\"change\":\"bucket=1MiB\","
 		"\"numerics\":\"lossy\"}]}");
 
@@ -273,7 +273,7 @@ static void test_no_plan(void **state)
 
 	(void)state;
 	refuse("", "f:1: expected a plan, which is one JSON object");
-	refuse("\n\nhello", no_version);
+	refuse("\n\nhello", "f:3: expected a plan, which is one JSON object");
 	refuse("[]", "f:1: expected a plan, which is one JSON object");
 	refuse("{}", no_version);
 	refuse("{\"taut_plan\":2}", no_version);

@@ -43,14 +43,21 @@ static bool is_exchange(const char *change)
 
 /* --- the search ----------------------------------------------------------------------- */
 
+/* 0: none yet, or none that may be. */
+static int64_t step_of(const struct tauti_found *found)
+{
+	return found && found->cost.step_ns != TAUTI_NEVER ?
+		found->cost.step_ns : 0;
+}
+
 static bool see(void *context, const struct tauti_search *search)
 {
 	const struct work *k = context;
 	const struct tauti_found *best = tauti_search_best(search);
 	const struct tauti_found *start = tauti_search_start(search);
 	struct taut_plan_progress p = {
-		.before_ns = start ? start->cost.step_ns : 0,
-		.best_ns = best ? best->cost.step_ns : 0,
+		.before_ns = step_of(start),
+		.best_ns = step_of(best),
 		.n_predicted = tauti_stacks_replayed(k->stacks),
 		.seconds = tauti_search_seconds(search),
 	};
@@ -223,6 +230,22 @@ static taut_status predict(struct work *k)
 	return TAUT_OK;
 }
 
+/* The job as it is may need more memory than a plan may have. */
+static taut_status predict_before(struct work *k, const struct tauti_stack *start)
+{
+	const struct taut_whatif_options options = {
+		.threads = k->options->threads, .no_graph = 1 };
+	struct taut_prediction *p;
+	taut_status status = taut_predict(k->graph, start->changes, start->n,
+		&options, &p, k->err);
+
+	if (status)
+		return status;
+	k->out->plan.before_ns = p->after_ns;
+	taut_prediction_destroy(p);
+	return TAUT_OK;
+}
+
 static taut_status compare(struct work *k)
 {
 	struct taut_plan *plan = &k->out->plan;
@@ -238,11 +261,12 @@ static taut_status compare(struct work *k)
 			k->stacks, &k->best, &after, k->err);
 	if (status)
 		return status;
-	plan->before_ns = before.step_ns == TAUTI_NEVER ? 0 : before.step_ns;
+	plan->before_ns = before.step_ns;
 	plan->memory_before = before.memory_bytes;
 	plan->network_before = before.network_bytes;
 	plan->network_after = after.network_bytes;
-	return TAUT_OK;
+	return before.step_ns == TAUTI_NEVER ?
+		predict_before(k, &start) : TAUT_OK;
 }
 
 static taut_status make_plan(struct work *k)

@@ -467,6 +467,10 @@ static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
 
 	if (!status && c.step_ns == TAUTI_NEVER && c.memory_bytes < 0)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "%s", s->why);
+	if (!status && s->memory_most && c.memory_bytes < 0)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "memory cannot be "
+			"kept below a limit: the recording tells nothing of "
+			"it; 'taut record --memory' does");
 	for (int site = 0; !status && site < SITES; site++)
 		status = try_site(s, (enum site)site, err);
 	if (!status && s->n_options[WHO] == 1)

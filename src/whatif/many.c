@@ -218,6 +218,8 @@ taut_status taut_predictor_predict(struct taut_predictor *p,
 		if (!status)
 			status = tauti_predictor_remember(
 				&p->turn, &p->ready, reterr);
+		if (status)
+			end_turn(p);
 	} else if (!status) {
 		p->n_turn++;
 	}

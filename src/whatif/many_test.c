@@ -16,57 +16,13 @@ static const struct ddp_job usual = {
 	.forward_us = 10000, .compute_us = 5000, .optimizer_us = 2000,
 	.bucket_floats = 500000, .us_by_float = 0.04, .layers = 1,
 };
+static const struct ddp_job with_memory = {
+	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
+	.forward_us = 10000, .compute_us = 5000, .optimizer_us = 2000,
+	.bucket_floats = 500000, .us_by_float = 0.04, .layers = 1,
+	.block_bytes = 6000000,
+};
 enum { SMALL_FLOATS = 12500 * 7 }; /* of a step, summed in the forward pass */
-
-/* --- a job that knows its memory ------------------------------------------------------ */
-
-static void put_memory(struct wt *w, double at, long bytes, int address)
-{
-	fprintf(w->out, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\","
-		"\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":%d,"
-		"\"ts\":%.3f,\"args\":{\"Total Allocated\":1000000,"
-		"\"Addr\":%d,\"Bytes\":%ld,\"Device Id\":-1,"
-		"\"Device Type\":0}}", DDP_MAIN, at, address, bytes);
-}
-
-/* Each layer of the forward pass makes a block, which its backward pass frees. */
-static void put_step_memory(struct wt *w, double begin, const struct ddp_job *job)
-{
-	double each = job->forward_us / job->n_gradients;
-
-	for (int i = 0; i < job->n_gradients; i++) {
-		double back = begin + job->forward_us +
-			(job->n_gradients - 1 - i) * job->compute_us;
-
-		put_memory(w, begin + (i + 0.5) * each, 6000000, 100 + i);
-		put_memory(w, back + job->compute_us / 2, -6000000, 100 + i);
-	}
-}
-
-static struct told tell_with_memory(const struct ddp_job *job)
-{
-	struct told t = { .w = wt_begin() };
-	struct taut_error err = { 0 };
-
-	for (int r = 0; r < job->ranks; r++) {
-		struct ddp_writer d = { .job = job, .w = &t.w, .at = 1000 };
-		char host[16];
-
-		wt_rank(&t.w, r);
-		snprintf(host, sizeof host, "host%d", r);
-		wt_host(&t.w, host);
-		for (int k = 0; k < job->steps; k++) {
-			double begin = d.at;
-
-			ddp_step(&d, k);
-			put_step_memory(&t.w, begin, job);
-		}
-	}
-	t.run = wt_open(&t.w);
-	if (taut_graph_build(t.run, NULL, &t.graph, &err))
-		fail_msg("%s", err.message);
-	return t;
-}
 
 /* --- the same as alone ------------------------------------------------------------------ */
 
@@ -91,6 +47,8 @@ static const struct stack {
 	{ { NULL } },
 	{ { "world=4" } },
 	{ { "link=0.5x", "compress=bf16" } },
+	{ { "recompute=nn.Module: blocks.*" } }, /* refused without modules */
+	{ { "recompute=nn.Module: blocks.1", "compress=fp16" } },
 	{ { "batch=0.5x", "bucket=1MB" } },
 	{ { "algorithm=tree" } },
 	{ { "bucket=1MB", "bukket=1MB" } },      /* refused: unknown */
@@ -165,9 +123,10 @@ static void test_as_alone(void **state)
 
 static void test_memory_as_alone(void **state)
 {
-	struct told t = tell_with_memory(&usual);
+	struct told t = tell(&with_memory);
+	static const char *const again[] = { "recompute=nn.Module: blocks.*" };
 	static const char *const twice[] = { "batch=2x" };
-	struct taut_predicted plain, wide;
+	struct taut_predicted plain, wide, narrow;
 	struct taut_predictor *p;
 	struct taut_error err;
 
@@ -176,10 +135,16 @@ static void test_memory_as_alone(void **state)
 		fail_msg("%s", err.message);
 	assert_int_equal(taut_predictor_predict(p, NULL, 0, &plain, &err),
 		TAUT_OK);
-	assert_true(plain.memory_bytes >= 4 * 6000000);
+	/* all four layers' blocks are there when the last one has made its own */
+	assert_int_equal(plain.memory_bytes, 4 * (6000000 + 600000));
 	assert_int_equal(taut_predictor_predict(p, twice, 1, &wide, &err),
 		TAUT_OK);
-	assert_true(wide.memory_bytes > plain.memory_bytes);
+	assert_int_equal(wide.memory_bytes, 2 * plain.memory_bytes);
+	assert_int_equal(taut_predictor_predict(p, again, 1, &narrow, &err),
+		TAUT_OK);
+	/* what four hand on, and the last layer's once more */
+	assert_int_equal(narrow.memory_bytes, 4 * 600000 + 6600000);
+	assert_true(narrow.step_ns > plain.step_ns);
 	taut_predictor_destroy(p);
 	check_all(&t);
 	forget(&t);
@@ -248,26 +213,6 @@ static void test_network(void **state)
 
 /* --- what cannot be ----------------------------------------------------------------------- */
 
-static void test_no_steps(void **state)
-{
-	struct told t = { .w = wt_begin() };
-	struct taut_predictor *p = NULL;
-	struct taut_error err;
-
-	(void)state;
-	wt_rank(&t.w, 0);
-	wt_event(&t.w, "gpu_memcpy", "Memcpy HtoD", 0, 7, 10, 5, "");
-	t.run = wt_open(&t.w);
-	assert_int_equal(taut_graph_build(t.run, NULL, &t.graph, &err),
-		TAUT_OK);
-	if (taut_predictor_create(t.graph, &p, &err) == TAUT_OK)
-		skip(); /* one operation is one step here */
-	assert_int_equal(err.code, TAUT_EINVAL);
-	assert_null(p);
-	forget(&t);
-	taut_predictor_destroy(NULL);
-}
-
 static void test_too_many_changes(void **state)
 {
 	const char *changes[65];
@@ -287,12 +232,13 @@ static void test_too_many_changes(void **state)
 	assert_int_equal(taut_predictor_predict(p, changes, 64, &found, &err),
 		TAUT_OK);
 	taut_predictor_destroy(p);
+	taut_predictor_destroy(NULL);
 	forget(&t);
 }
 
 static void test_creating_without_memory(void **state)
 {
-	struct told t = tell_with_memory(&usual);
+	struct told t = tell(&with_memory);
 	taut_status status = TAUT_ENOMEM;
 	struct taut_predictor *p = NULL;
 	long n = 0;
@@ -316,7 +262,7 @@ static void test_creating_without_memory(void **state)
 static void test_predicting_without_memory(void **state)
 {
 	static const char *const changes[] = { "bucket=1MB", "batch=2x" };
-	struct told t = tell_with_memory(&usual);
+	struct told t = tell(&with_memory);
 	struct taut_predicted right, found;
 	taut_status status = TAUT_ENOMEM;
 	struct taut_predictor *p;
@@ -351,7 +297,6 @@ int main(void)
 		cmocka_unit_test(test_memory_as_alone),
 		cmocka_unit_test(test_memory_is_not_known),
 		cmocka_unit_test(test_network),
-		cmocka_unit_test(test_no_steps),
 		cmocka_unit_test(test_too_many_changes),
 		cmocka_unit_test(test_creating_without_memory),
 		cmocka_unit_test(test_predicting_without_memory),
