@@ -7,6 +7,7 @@ import re
 import signal
 import subprocess
 import tempfile
+import tempfile
 
 import command
 
@@ -50,16 +51,23 @@ class Run(command.Case):
     def test_decisions(self):
         found = variables("--workers", "4", "--recompute", "nn.Module: block*", "--amp", "bf16",
                           "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
-                          "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3",
-                          "--measure", "steps")
+                          "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "WORKERS": "4", "RECOMPUTE": "nn.Module: block*", "AMP": "bf16",
             "OPTIMIZER": "fused", "COMPRESS": "fp16", "BUCKET": "4194304",
             "BUCKET_FIRST": "1000", "JOB": "ranks=2 gradients=8x3",
-            "MEASURE": os.path.join(os.getcwd(), "steps"),
         })
-        self.assertEqual(variables("--measure", "/a")["TAUT_RUN_MEASURE"], "/a")
+
+    def test_measure(self):
+        """The folder is made before the job, which may go to another one."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "steps")
+            self.assertEqual(variables("--measure", path)["TAUT_RUN_MEASURE"], path)
+            self.assertEqual(os.listdir(path), [])
+            beside = os.path.relpath(path)
+            self.assertTrue(os.path.samefile(
+                variables("--measure", beside)["TAUT_RUN_MEASURE"], path))
 
     def test_servers(self):
         told = variables("--servers", "2", "--update", "sgd:lr=0.1", "--async",
