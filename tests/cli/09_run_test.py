@@ -7,7 +7,6 @@ import re
 import signal
 import subprocess
 import tempfile
-import tempfile
 
 import command
 
