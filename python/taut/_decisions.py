@@ -114,6 +114,7 @@ def stock():
 def decide(torch, environment):
     for row in ROWS:
         values = {name: environment.get(PREFIX + name) or "" for name in row.variables}
+        values = {name: "" if value == "none" else value for name, value in values.items()}
         if any(values.values()):
             _install(torch, row, values)
     if _made and _stock:

@@ -7,6 +7,7 @@
 #include "cli/job.h"
 #include "cli/record.h"
 #include "cli/run_plan.h"
+#include "cli/run_decide.h"
 #include "cli/run_server.h"
 #include "cli/run_tune.h"
 #include "cli/term.h"
@@ -14,11 +15,12 @@
 
 struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
-	const char *load, *load_cache, *compress;
+	const char *load, *load_cache;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_plan plan;
 	struct run_tune tune;
 	struct run_server server;
+	struct run_decide decide;
 };
 
 static const struct opt options[] = {
@@ -48,9 +50,6 @@ static const struct opt options[] = {
 	{ "backend", 0, OPT_TEXT, offsetof(struct values, backend), "NAME",
 		"taut: process groups that the job wants of Gloo are Taut's; "
 		"job: as it wants them (the default)", 0, 0 },
-	{ "compress", 0, OPT_TEXT, offsetof(struct values, compress), "TYPE",
-		"fp16 or bf16: gradients of float32 are summed as these, which "
-		"halves what is sent; none: as they are (the default)", 0, 0 },
 	{ "load", 0, OPT_TEXT, offsetof(struct values, load), "WHEN",
 		"auto: batches of DataLoaders over an ImageFolder are made by "
 		"Taut's loader, where it has all that is done to an image; off "
@@ -70,6 +69,7 @@ static const struct opt options[] = {
 	RUN_PLAN_OPTIONS(struct values, plan),
 	RUN_TUNE_OPTIONS(struct values, tune),
 	RUN_SERVER_OPTIONS(struct values, server),
+	RUN_DECIDE_OPTIONS(struct values, decide),
 };
 
 /* --- options ------------------------------------------------------------------------*/
@@ -92,8 +92,6 @@ static const struct words texts[] = {
 		{ "job", "taut" } },
 	{ "load", "TAUT_RUN_LOAD", offsetof(struct values, load),
 		{ "off", "auto" } },
-	{ "compress", "TAUT_RUN_COMPRESS", offsetof(struct values, compress),
-		{ "none", "fp16", "bf16" } },
 };
 static const struct words sizes[] = {
 	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },
@@ -301,6 +299,8 @@ static int run(const struct verb_call *call)
 	if (!status && !is_wrong)
 		status = run_server_set(
 			&values->server, values->engine, &s, &is_wrong);
+	if (!status && !is_wrong)
+		status = run_decide_set(&values->decide, &s, &is_wrong);
 	if (!status && !is_wrong)
 		status = set_sizes(values, &s, &is_wrong);
 	if (is_wrong) {

@@ -28,16 +28,17 @@
 enum {
 	TAUTI_HERE = 1,     /* it has times */
 	TAUTI_PLAIN = 2,    /* its waits are those of the graph below */
-	TAUTI_BEHIND = 4,  /* plain, and op - 1 stands before it */
-	TAUTI_HAS_GAP = 8, /* its gap is not 0 */
+	TAUTI_BEHIND = 4,   /* plain, and op - 1 stands before it */
+	TAUTI_SOLE = 8,     /* that is all that it waits for */
+	TAUTI_HAS_GAP = 16, /* its gap is not 0 */
 	/* not in the log: */
-	TAUTI_TOUCHED = 16, /* queued, and the edit has changed at it */
-	TAUTI_IN_HEAP = 32,
-	TAUTI_OPEN = 64,    /* of again_circle.c */
-	TAUTI_DONE = 128,
-	TAUTI_KEPT_FLAGS = 15,
-	TAUTI_FLAGS = 255,
-	TAUTI_FLAG_BITS = 8,
+	TAUTI_TOUCHED = 32, /* queued, and the edit has changed at it */
+	TAUTI_IN_HEAP = 64,
+	TAUTI_OPEN = 128,   /* of again_circle.c */
+	TAUTI_DONE = 256,
+	TAUTI_KEPT_FLAGS = 31,
+	TAUTI_FLAGS = 511,
+	TAUTI_FLAG_BITS = 9,
 };
 
 struct again_op {
@@ -111,8 +112,6 @@ static inline uint32_t again_next(const struct taut_again *a, uint32_t op)
 }
 
 /* --- again_log.c -------------------------------------------------------------------- */
-/* A copy of what op has, once a follow; false: no memory. */
-bool tauti_again_copy(struct taut_again *a, uint32_t op);
 /* Puts back all copies from `log` on, newest first. */
 void tauti_again_put_back(struct taut_again *a, size_t log);
 /* Back to a follow of which the journal still has all records: false, none of
@@ -126,6 +125,21 @@ void tauti_again_number(struct taut_again *a);
 static inline bool again_copied(const struct taut_again *a, uint32_t op)
 {
 	return a->ops[op].word >> TAUTI_FLAG_BITS == a->number;
+}
+
+/* A copy of what op has, once a follow; false: no memory. */
+static inline bool again_copy(struct taut_again *a, uint32_t op)
+{
+	struct again_op *is = &a->ops[op];
+	struct again_copy copy = { *is, op };
+
+	if (again_copied(a, op))
+		return true;
+	copy.was.word &= ~(uint32_t)(TAUTI_FLAGS & ~TAUTI_KEPT_FLAGS);
+	if (!taut_vec_push(&a->log, copy))
+		return false;
+	is->word = a->number << TAUTI_FLAG_BITS | (is->word & TAUTI_FLAGS);
+	return true;
 }
 
 /* --- again_run.c -------------------------------------------------------------------- */

@@ -7,20 +7,6 @@
 /* So many copies an op are kept, and these besides. */
 enum { COPIES = 4, COPIES_MORE = 1 << 16 };
 
-bool tauti_again_copy(struct taut_again *a, uint32_t op)
-{
-	struct again_op *is = &a->ops[op];
-	struct again_copy copy = { *is, op };
-
-	if (again_copied(a, op))
-		return true;
-	copy.was.word &= ~(uint32_t)(TAUTI_FLAGS & ~TAUTI_KEPT_FLAGS);
-	if (!taut_vec_push(&a->log, copy))
-		return false;
-	is->word = a->number << TAUTI_FLAG_BITS | (is->word & TAUTI_FLAGS);
-	return true;
-}
-
 void tauti_again_put_back(struct taut_again *a, size_t log)
 {
 	while (a->log.count > log) {

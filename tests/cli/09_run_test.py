@@ -47,6 +47,27 @@ class Run(command.Case):
             "COMPRESS": "bf16",
         })
 
+    def test_decisions(self):
+        found = variables("--workers", "4", "--recompute", "nn.Module: block*", "--amp", "bf16",
+                          "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
+                          "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3")
+        told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
+        self.assertEqual(told, {
+            "WORKERS": "4", "RECOMPUTE": "nn.Module: block*", "AMP": "bf16",
+            "OPTIMIZER": "fused", "COMPRESS": "fp16", "BUCKET": "4194304",
+            "BUCKET_FIRST": "1000", "JOB": "ranks=2 gradients=8x3",
+        })
+
+    def test_measure(self):
+        """The folder is made before the job, which may go to another one."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "steps")
+            self.assertEqual(variables("--measure", path)["TAUT_RUN_MEASURE"], path)
+            self.assertEqual(os.listdir(path), [])
+            beside = os.path.relpath(path)
+            self.assertTrue(os.path.samefile(
+                variables("--measure", beside)["TAUT_RUN_MEASURE"], path))
+
     def test_servers(self):
         told = variables("--servers", "2", "--update", "sgd:lr=0.1", "--async",
                          "--staleness", "3", "--on-loss", "continue")
@@ -145,6 +166,11 @@ class Run(command.Case):
             (["--servers", "2", "--on-loss", "x"], "--on-loss: expected end, continue"),
             (["--servers", "2", "--update", "x"], "update 'x': expected sum"),
             (["--servers", "0"], "--servers"),
+            (["--workers", "-1"], "--workers: expected a number from 0 to 9999, found '-1'"),
+            (["--amp", "x"], "--amp: expected bf16 or fp16, found 'x'"),
+            (["--optimizer", "x"], "--optimizer: expected fused, found 'x'"),
+            (["--bucket", "0"], "--bucket: expected bytes, like 4096 or 25M, found '0'"),
+            (["--recompute", ""], "--recompute wants PATTERN"),
         ):
             result = run(*words, "--", "true")
             self.assertEqual(result.returncode, 2, words)
