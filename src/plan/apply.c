@@ -252,7 +252,7 @@ static const struct { /* words that a job can be given */
 } plain[] = {
 	{ "compress", "TAUT_RUN_COMPRESS", { "fp16", "bf16" } },
 	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
-	{ "amp", "TAUT_RUN_AMP", { "bf16", "fp16" } },
+	{ "amp", "TAUT_RUN_AMP", { "bf16" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
 };
 

@@ -109,7 +109,7 @@ static void test_what_any_exchange_has(void **state)
 	TOLD(SAYS_THEIRS "TAUT_RUN_OPTIMIZER=fused\n" SAYS_JOB,
 		"optimizer=fused");
 	TOLD(SAYS_THEIRS "TAUT_RUN_AMP=bf16\n" SAYS_JOB, "amp");
-	TOLD(SAYS_THEIRS "TAUT_RUN_AMP=fp16\n" SAYS_JOB, "amp=fp16");
+	TOLD(SAYS_THEIRS "TAUT_RUN_AMP=bf16\n" SAYS_JOB, "amp=bf16");
 	TOLD(SAYS_THEIRS "TAUT_RUN_RECOMPUTE=nn.Module: block.*\n" SAYS_JOB,
 		"recompute=nn.Module: block.*");
 	TOLD(SAYS_THEIRS "TAUT_RUN_WORKERS=4\n" SAYS_JOB, "workers=4");
@@ -220,6 +220,7 @@ static void test_words(void **state)
 	REFUSED(NOT("optimizer=free", "expected optimizer=fused"),
 		"optimizer=free");
 	REFUSED(NOT("amp=int8", "expected amp=bf16"), "amp=int8");
+	REFUSED(NOT("amp=fp16", "expected amp=bf16"), "amp=fp16");
 	REFUSED("workers: value: expected a whole number from 0 to 1024, found "
 		"'many'", "workers=many");
 	REFUSED("workers: value: expected a whole number from 0 to 1024, found "

@@ -24,7 +24,7 @@ struct work {
 	struct tauti_stacks *stacks;
 	struct tauti_search *search;
 	struct tauti_stack best;
-	int64_t best_ns;
+	int64_t best_ns, start_ns; /* start: with nothing decided */
 	struct taut_error *err;
 };
 
@@ -117,7 +117,8 @@ static bool stands_alone(const struct tauti_stack *stack, size_t which)
 		(strcmp(name, "bucket") || !ours));
 }
 
-/* Takes the decision with the least gain out, if that is next to nothing. */
+/* Takes the decision with the least gain out, if that is next to nothing, and what
+ * stays is no slower than no change at all. */
 static taut_status prune_one(struct work *k, bool *ret_pruned)
 {
 	size_t given = tauti_stacks_given(k->stacks);
@@ -139,7 +140,7 @@ static taut_status prune_one(struct work *k, bool *ret_pruned)
 		}
 	}
 	*ret_pruned = !status && least_ns != TAUTI_NEVER &&
-		(double)(least_ns - k->best_ns) <
+		least_ns <= k->start_ns && (double)(least_ns - k->best_ns) <
 		least_gain * (double)k->best_ns;
 	if (*ret_pruned) {
 		k->best = least;
@@ -159,6 +160,7 @@ static taut_status take_best(struct work *k)
 			"was tried keeps a rank's memory below what is given");
 	tauti_stacks_at(k->stacks, found->options, &k->best);
 	k->best_ns = found->cost.step_ns;
+	k->start_ns = tauti_search_start(k->search)->cost.step_ns;
 	while (!status && pruned)
 		status = prune_one(k, &pruned);
 	return status;

@@ -313,23 +313,35 @@ static const char *pattern_of(
 		s->arena, "%.*s*", (int)(n - digits), name);
 }
 
+struct patterns { /* the first is none */
+	const char *texts[1 + MOST_PATTERNS];
+	uint32_t n;
+};
+
+static void find_patterns(const struct tauti_stacks *s,
+	const struct taut_names *names, struct patterns *found)
+{
+	for (uint32_t i = 0; i < taut_names_count(names); i++) {
+		const char *pattern = pattern_of(s, taut_names_text(names, i));
+		uint32_t k = 1;
+
+		while (pattern && k < found->n &&
+			strcmp(found->texts[k], pattern))
+			k++;
+		if (pattern && k == found->n && k <= MOST_PATTERNS)
+			found->texts[found->n++] = pattern;
+	}
+}
+
+/* A call of a module is no operation of the graph, but an event of its trace. */
 static bool add_patterns(
 	struct tauti_stacks *s, const struct taut_graph *graph)
 {
-	const char *found[1 + MOST_PATTERNS] = { NULL };
-	uint32_t n = 1;
+	struct patterns found = { { NULL }, 1 };
 
-	for (uint32_t i = 0; i < taut_names_count(graph->names); i++) {
-		const char *pattern = pattern_of(
-			s, taut_names_text(graph->names, i));
-		uint32_t k = 1;
-
-		while (pattern && k < n && strcmp(found[k], pattern))
-			k++;
-		if (pattern && k == n && n <= MOST_PATTERNS)
-			found[n++] = pattern;
-	}
-	return make_texts(s, RECOMPUTE, "recompute", found, n);
+	for (uint32_t r = 0; r < graph->run->n_traces; r++)
+		find_patterns(s, graph->run->traces[r].names, &found);
+	return make_texts(s, RECOMPUTE, "recompute", found.texts, found.n);
 }
 
 #define N(values) (uint32_t)(sizeof values / sizeof *values)
