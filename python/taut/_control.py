@@ -107,7 +107,7 @@ class Control:
     def __init__(self, module, named, process_group, options, engine, careful, static):
         self.options, self.process_group = options, process_group
         self.engine = engine(process_group)
-        self.engine.compress = options.compress
+        self.engine.compress = self.compresses = options.compress
         self.sums = _sums.Sums(self.engine, named, careful, static)
         self.order, self.waiters = [], []
         self.why_not = None  # cross, on any rank

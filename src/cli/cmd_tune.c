@@ -58,6 +58,9 @@ struct tuner {
 	const struct verb_call *call;
 	struct taut_arena *arena;
 	const char *folder, *self;
+	struct taut_run *run; /* the recording, which predicts what is left */
+	struct taut_graph *graph;
+	struct taut_predictor *predictor;
 	uint32_t n_runs;
 	struct tauti_tuned_run runs[MOST_RUNS];
 	struct taut_error *err;
@@ -167,6 +170,49 @@ static taut_status search(const struct tuner *t)
 	return status ? status : must_end_well(t, "the search", exit_status);
 }
 
+/* --- the recording, once more ----------------------------------------------------------- */
+
+static taut_status open_recording(struct tuner *t)
+{
+	const struct taut_run_options open = { 0 };
+	const struct taut_graph_options build = { 0 };
+	const char *path = in_folder(t, "recording");
+	taut_status status = path ? taut_run_open(
+		&path, 1, &open, &t->run, t->err) : no_memory(t);
+
+	if (!status)
+		status = taut_graph_build(t->run, &build, &t->graph, t->err);
+	return status ? status : taut_predictor_create(
+		t->graph, &t->predictor, t->err);
+}
+
+static void close_recording(struct tuner *t)
+{
+	taut_predictor_destroy(t->predictor);
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+}
+
+/* What is predicted of the decisions that a state has. */
+static taut_status predict(const struct tuner *t, struct state *s)
+{
+	const char **changes = taut_arena_calloc(
+		t->arena, s->plan.n_decisions + 1, sizeof *changes);
+	struct taut_predicted told;
+	taut_status status;
+
+	if (!changes)
+		return no_memory(t);
+	for (uint32_t i = 0; i < s->plan.n_decisions; i++)
+		changes[i] = s->plan.decisions[i].change;
+	status = taut_predictor_predict(t->predictor, changes,
+		s->plan.n_decisions, &told, t->err);
+	if (!status)
+		s->plan.after_ns = s->plan.low_ns = s->plan.high_ns =
+			told.step_ns;
+	return status;
+}
+
 /* --- one plan, measured -------------------------------------------------------------------- */
 
 static taut_status write_plan(
@@ -242,18 +288,14 @@ static taut_status leave_out(const struct tuner *t, const struct state *from,
 	*ret = (struct state){ .plan = from->plan };
 	ret->plan.decisions = left;
 	ret->plan.n_decisions = 0;
-	ret->plan.after_ns = from->plan.decisions[which].without_ns;
-	ret->plan.low_ns = ret->plan.high_ns = ret->plan.after_ns;
 	for (uint32_t i = 0; i < from->plan.n_decisions; i++) {
 		const struct taut_decision *d = &from->plan.decisions[i];
 
 		if (i == which || (exchange && d->without_ns < 0))
 			continue;
-		left[ret->plan.n_decisions] = *d;
-		left[ret->plan.n_decisions++].without_ns = d->without_ns < 0 ?
-			-1 : 0;
+		left[ret->plan.n_decisions++] = *d;
 	}
-	return TAUT_OK;
+	return predict(t, ret);
 }
 
 /* The decision with the least predicted gain that was not tried yet, and can be
@@ -372,6 +414,8 @@ static taut_status tune(struct tuner *t, struct taut_plan **ret_plan,
 	if (!status)
 		status = taut_plan_read(path, ret_plan, t->err);
 	if (!status)
+		status = open_recording(t);
+	if (!status)
 		status = tune_plan(t, *ret_plan, &kept, &base);
 	if (!status)
 		status = out_write(
@@ -437,6 +481,7 @@ static int run(const struct verb_call *call)
 	if (!status)
 		status = tune(&t, &plan, out_fd);
 	taut_plan_destroy(plan);
+	close_recording(&t);
 	return job_status(status, &err);
 }
 

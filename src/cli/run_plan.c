@@ -115,8 +115,21 @@ taut_status run_plan_set(const struct run_plan *values,
 
 /* --- behind it --------------------------------------------------------------------------- */
 
-static void tell_measured(
-	const struct run_planned *planned, const struct measured *m)
+/* " (290.1 to 334.0)"; "" where the plan has no interval. */
+static const char *interval_of(const struct taut_plan *plan,
+	struct taut_arena *arena)
+{
+	const char *text = "";
+
+	if (plan->low_ns < plan->high_ns)
+		text = taut_arena_printf(arena, " (%.1f to %.1f)",
+			(double)plan->low_ns / 1e6,
+			(double)plan->high_ns / 1e6);
+	return text ? text : "";
+}
+
+static void tell_measured(const struct run_planned *planned,
+	const struct measured *m, struct taut_arena *arena)
 {
 	const struct taut_plan *plan = planned->plan;
 	double measured = (double)m->step_ns / 1e6, predicted;
@@ -133,12 +146,11 @@ static void tell_measured(
 		return;
 	}
 	predicted = (double)plan->after_ns / 1e6;
-	term_complain("predicted: %.1f ms a step (%.1f to %.1f), before %.1f; "
-		"measured: %.1f ms, the median of %u of %u ranks: %+.1f %%",
-		predicted, (double)plan->low_ns / 1e6,
-		(double)plan->high_ns / 1e6, (double)plan->before_ns / 1e6,
-		measured, m->n_steps, m->n_ranks,
-		100 * (measured / predicted - 1));
+	term_complain("predicted: %.1f ms a step%s, before %.1f; measured: "
+		"%.1f ms, the median of %u of %u ranks: %+.1f %%",
+		predicted, interval_of(plan, arena),
+		(double)plan->before_ns / 1e6, measured, m->n_steps,
+		m->n_ranks, 100 * (measured / predicted - 1));
 }
 
 static void remove_folder(const char *path, struct taut_arena *arena)
@@ -169,7 +181,7 @@ void run_plan_tell(const struct run_planned *planned, struct taut_arena *arena)
 	if (measured_read(planned->folder, arena, &m, &err))
 		term_complain("%s", err.message);
 	else
-		tell_measured(planned, &m);
+		tell_measured(planned, &m, arena);
 	for (uint32_t i = 0; i < m.n_missed; i++)
 		term_complain("not made: %s", m.missed[i]);
 }
