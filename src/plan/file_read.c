@@ -343,7 +343,8 @@ static taut_status read_tree(const struct reader *r, const char *text,
 {
 	struct tauti_stream *stream;
 	struct tauti_values values;
-	struct tauti_value *next;
+	struct tauti_value *next = NULL;
+	uint64_t behind = 0; /* where what is too much begins */
 	taut_status status = tauti_stream_open_memory(
 		r->name, text, bytes, &stream, err);
 
@@ -355,14 +356,17 @@ static taut_status read_tree(const struct reader *r, const char *text,
 		return status;
 	}
 	status = tauti_values_next(&values, r->arena, ret, err);
+	if (!status && values.i < values.window.n)
+		behind = values.window.offset + values.window.at[values.i];
 	if (!status && *ret)
 		status = tauti_values_next(&values, r->arena, &next, err);
+	if (values.cut || values.broken)
+		behind = values.offset;
 	if (!status && (!*ret || values.cut || values.broken || values.array ||
 		next))
-		status = taut_error_set(err, TAUT_EFORMAT,
-			(int64_t)values.offset, "%.300s:%" PRIu32
-			": expected a plan, which is one JSON object", r->name,
-			line_of(text, bytes, values.offset));
+		status = taut_error_set(err, TAUT_EFORMAT, (int64_t)behind,
+			"%.300s:%" PRIu32 ": expected a plan, which is one "
+			"JSON object", r->name, line_of(text, bytes, behind));
 	tauti_values_fini(&values);
 	tauti_stream_close(stream);
 	return status;

@@ -29,8 +29,8 @@ static const struct taut_plan_kind kinds[] = {
 	{ "algorithm", "all-reduces are carried out in this way",
 		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's "
 		"collectives" },
-	{ "schedule", "gradients are summed by Taut, in pieces by priority, "
-		"across the end of the step", TAUT_NUMERICS_REORDERED,
+	{ "schedule", "gradients are summed by Taut in pieces by priority, "
+		"across the step's end", TAUT_NUMERICS_REORDERED,
 		"DistributedDataParallel, gradients in the host's memory" },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
