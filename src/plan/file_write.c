@@ -5,7 +5,7 @@
 
 #include "plan/plan.h"
 
-/* ASCII alone: all else is escaped. */
+/* Quotes, backslashes and what is no character are escaped. */
 static void put_text(FILE *out, const char *text)
 {
 	fputc('"', out);

@@ -199,7 +199,7 @@ class Wrong(command.Case):
     def test_runs_and_changes(self):
         self.refused(1, "plan", "/no/such", says="/no/such")
         self.refused(1, "plan", EXAMPLE, "lnik=2x", says="unknown change 'lnik'; did you mean")
-        self.refused(1, "plan", EXAMPLE, "workers=2", says="workers: ")
+        self.refused(1, "plan", EXAMPLE, "workers=2", says="workers=2: ")
 
     def test_memory_that_is_not_known(self):
         """No recording of memory: no plan could be said to keep a limit."""
