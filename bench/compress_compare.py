@@ -6,8 +6,7 @@ link has a rate at which communication C of float32 gradients is a given multipl
 computation f + b. With 16 bits C is half, and the bound max(f + b, C / 2).
 
 All columns take turns. Needs root and PyTorch (TAUT_TORCH_PYTHON, or
-build-python/torch), and a machine with nothing else on it. --write puts the table into
-docs/performance.md."""
+build-python/torch), and a machine with nothing else on it."""
 
 import argparse
 import os
@@ -24,7 +23,6 @@ from train_compare import say
 import cluster  # bench/lab, where train_compare.py finds it
 import runner
 
-BEGIN, END = "<!-- compress: begin -->", "<!-- compress: end -->"
 # Of each column: words for taut run, or None, and what the job does itself.
 COLUMNS = {
     "DDP": (None, {}),
@@ -50,7 +48,6 @@ def arguments():
     p.add_argument("--minutes", type=float, default=15, help="then no turn begins any more")
     p.add_argument("--options", default="", help="more words for taut run")
     p.add_argument("--json", metavar="FILE", help="all that was measured, after each run")
-    p.add_argument("--write", action="store_true", help="into docs/performance.md")
     a = p.parse_args()
     a.models = a.models.split(",")
     a.times = [float(t) for t in a.times.split(",")]
@@ -134,13 +131,11 @@ def main():
         sys.exit(f"compress_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-compress-") as folder:
         rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
-    text = page(a, rows)
-    print(text + "\n")
+    print(page(a, rows) + "\n")
     for row in rows:
         for name, lines in row.said.items():
-            print("\n".join(f"{row.model}, {row.times:g}, {name}: {line}" for line in lines))
-    if a.write and rows:
-        common.write_between(train_compare.DOC, BEGIN, END, text)
+            for line in lines:
+                print(f"{row.model}, {row.times:g}, {name}: {line}")
 
 
 if __name__ == "__main__":

@@ -202,16 +202,18 @@ class _Chosen:
         ]
 
     def after(self, buffers):
-        """The first time it is seen which ones do."""
+        """The first time it is seen which ones do. Some kernels, as batch norm's, write
+        into them unseen by their versions; of a part of which one moves all count."""
         if not self.__dict__.pop("is_new", False):
             return
-        self.moving = [
-            (where, name)
-            for where, name, b, version, _ in buffers
-            if where[name] is not b or b._version != version
-        ]
-        moving = {(id(where), name) for where, name in self.moving}
-        buffers[:] = [row for row in buffers if (id(row[0]), row[1]) in moving]
+        parts = {id(where) for where, *row in buffers if _has_moved(where, *row)}
+        buffers[:] = [row for row in buffers if id(row[0]) in parts]
+        self.moving = [(where, name) for where, name, *_ in buffers]
+
+
+def _has_moved(where, name, buffer, version, copy):
+    now = where[name]
+    return now is not buffer or now._version != version or not now.equal(copy)
 
 
 class _AsBefore:

@@ -11,12 +11,13 @@ void tauti_again_put_back(struct taut_again *a, size_t log)
 {
 	while (a->log.count > log) {
 		const struct again_copy *copy = &a->log.data[--a->log.count];
-		struct again_op *is = &a->ops[copy->op];
 
-		again_most_put(&a->most, copy->op, again_end(is),
-			again_end(&copy->was));
-		*is = copy->was;
-		a->last.put_back++;
+		if (copy->was.word & TAUTI_OF_BLOCK) {
+			tauti_most_put_back(&a->most, copy);
+		} else {
+			a->ops[copy->op] = copy->was;
+			a->last.put_back++;
+		}
 	}
 }
 
@@ -76,5 +77,7 @@ void tauti_again_number(struct taut_again *a)
 		a->ops[op].word &= flags;
 	for (size_t i = 0; i < a->log.count; i++)
 		a->log.data[i].was.word &= flags;
+	for (uint32_t b = 0; b <= a->room / 64; b++)
+		a->most.block[b].number = 0;
 	a->number = 1;
 }

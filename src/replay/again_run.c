@@ -65,18 +65,12 @@ void tauti_again_touch(struct taut_again *a, uint32_t op)
 
 static inline int64_t gap_above(const struct taut_again *a, uint32_t op)
 {
-	int64_t gap_ns = a->ops[op].word & TAUTI_HAS_GAP ?
-		tauti_gap(a->edit, op) : 0;
-
-	return gap_ns > 0 ? gap_ns : 0;
+	return a->ops[op].word & TAUTI_LATE ? tauti_gap(a->edit, op) : 0;
 }
 
 static inline int64_t gap_below(const struct taut_again *a, uint32_t op)
 {
-	int64_t gap_ns = a->ops[op].word & TAUTI_HAS_GAP ?
-		tauti_gap(a->edit, op) : 0;
-
-	return gap_ns < 0 ? gap_ns : 0;
+	return a->ops[op].word & TAUTI_EARLY ? tauti_gap(a->edit, op) : 0;
 }
 
 enum about { ABOUT_TIMES, ABOUT_LABEL };
@@ -230,9 +224,9 @@ static bool read_shape(struct taut_again *a, uint32_t op)
 			(before == TAUT_NONE ? 0 : TAUTI_BEHIND |
 			(n ? 0 : TAUTI_SOLE));
 	if (gap_ns)
-		flags |= TAUTI_HAS_GAP;
+		flags |= gap_ns > 0 ? TAUTI_LATE : TAUTI_EARLY;
 	a->ops[op].word = (a->ops[op].word & ~(uint32_t)(TAUTI_PLAIN |
-		TAUTI_BEHIND | TAUTI_SOLE | TAUTI_HAS_GAP)) | flags;
+		TAUTI_BEHIND | TAUTI_SOLE | TAUTI_LATE | TAUTI_EARLY)) | flags;
 	return ok;
 }
 
@@ -258,9 +252,9 @@ static taut_status go(struct taut_again *a, uint32_t op, struct taut_error *err)
 		is->word &= ~(uint32_t)TAUTI_TOUCHED;
 		return TAUT_OK;
 	}
-	if (!again_copy(a, op))
+	if (!again_copy(a, op) ||
+		!again_most_put(a, op, again_end(is), INT64_MIN))
 		return no_memory(err);
-	again_most_put(&a->most, op, again_end(is), INT64_MIN);
 	*is = (struct again_op) { .word = a->number << TAUTI_FLAG_BITS };
 	return TAUT_OK;
 }
@@ -286,9 +280,9 @@ static inline bool move(struct taut_again *a, uint32_t op, int64_t start_ns,
 {
 	struct again_op *is = &a->ops[op];
 
-	if (!again_copy(a, op))
+	if (!again_copy(a, op) ||
+		!again_most_put(a, op, again_end(is), end_ns))
 		return false;
-	again_most_put(&a->most, op, again_end(is), end_ns);
 	is->start_ns = start_ns;
 	is->end_ns = end_ns;
 	is->decided_by = by;
@@ -318,7 +312,7 @@ static inline taut_status go_on(
 			return TAUT_OK;
 		}
 		a->last.looked++;
-		start_ns = is->end_ns + (then->word & TAUTI_HAS_GAP ?
+		start_ns = is->end_ns + (then->word & (TAUTI_LATE | TAUTI_EARLY) ?
 			tauti_gap(a->edit, next) : 0);
 		end_ns = start_ns + (then->end_ns - then->start_ns);
 		if (start_ns == then->start_ns)
