@@ -102,6 +102,8 @@ struct taut_again {
 	TAUT_VEC(struct again_frame) frames; /* none: the times are of no use */
 	uint32_t number;        /* of this follow */
 	size_t begin;           /* of its copies in the log */
+	uint32_t soon;          /* is taken before all that is queued; or
+	                           TAUT_NONE */
 	uint64_t patience;      /* so many placed: a circle is looked for */
 	uint64_t n_astray;      /* taken from the heap, but not moved there now */
 	struct taut_again_counts last, all;

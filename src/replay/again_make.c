@@ -218,6 +218,7 @@ taut_status taut_again_create(struct taut_edit *edit,
 			"the edit is followed already");
 	}
 	a->edit = edit;
+	a->soon = TAUT_NONE;
 	status = lay_edges(a) && lay_shape(a) ? first_order(a, reterr) :
 		no_memory(reterr);
 	if (!status)

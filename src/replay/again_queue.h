@@ -105,6 +105,13 @@ static inline uint32_t again_first_place(struct again_queue *q)
 		(uint32_t)__builtin_ctzll(q->words[0][q->at]);
 }
 
+/* Would it be, and is it easy to tell? */
+static inline bool again_is_first(const struct again_queue *q, uint32_t place)
+{
+	return place >> 6 == q->at && !(q->words[0][q->at] &
+		(((uint64_t)2 << (place & 63)) - 1));
+}
+
 /* Of the first one. */
 static inline void again_drop_first(struct again_queue *q)
 {

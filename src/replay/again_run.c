@@ -31,8 +31,12 @@ static inline void put(struct taut_again *a, uint32_t op)
 static inline uint32_t take(struct taut_again *a)
 {
 	struct again_queue *q = &a->queue;
-	uint32_t place = again_first_place(q), op;
+	uint32_t place, op = a->soon;
 
+	a->soon = TAUT_NONE;
+	if (op != TAUT_NONE)
+		return op;
+	place = again_first_place(q);
 	if (q->n_heap && ready_first_ns(&q->heap) < label_of(place)) {
 		op = ready_take(&q->heap).op;
 		q->n_heap--;
@@ -44,6 +48,21 @@ static inline uint32_t take(struct taut_again *a)
 		return TAUT_NONE;
 	again_drop_first(q);
 	return q->op_at[place];
+}
+
+/* As put(), of the last one before the next take(): one that would come first need
+ * not be queued. */
+static inline void put_last(struct taut_again *a, uint32_t op)
+{
+	struct again_queue *q = &a->queue;
+	int64_t label = a->ops[op].label;
+
+	if (again_has_place(label) &&
+		again_is_first(q, (uint32_t)(label / TAUTI_STRIDE)) &&
+		(!q->n_heap || label < ready_first_ns(&q->heap)))
+		a->soon = op;
+	else
+		put(a, op);
 }
 
 /* One that was touched is queued, and what is known of its gap and waits is old. */
@@ -77,14 +96,20 @@ enum about { ABOUT_TIMES, ABOUT_LABEL };
 
 /* A wait for op lets `to` start at at_ns. That is nothing to it as long as
  * something else decides, later. */
-static inline void tell(struct taut_again *a, uint32_t op, uint32_t to,
-	int64_t at_ns, enum about about)
+static inline bool concerns(const struct taut_again *a, uint32_t op,
+	uint32_t to, int64_t at_ns, enum about about)
 {
 	const struct again_op *is = &a->ops[to];
 
-	if (about == ABOUT_LABEL ? is->label <= a->ops[op].label :
+	return about == ABOUT_LABEL ? is->label <= a->ops[op].label :
 		is->decided_by == op ||
-		at_ns >= is->start_ns - gap_above(a, to))
+		at_ns >= is->start_ns - gap_above(a, to);
+}
+
+static inline void tell(struct taut_again *a, uint32_t op, uint32_t to,
+	int64_t at_ns, enum about about)
+{
+	if (concerns(a, op, to, at_ns, about))
 		put(a, to);
 }
 
@@ -134,9 +159,9 @@ static inline uint32_t tell_others(struct taut_again *a, uint32_t op,
 static inline void tell_next(struct taut_again *a, uint32_t op, uint32_t next,
 	enum about about)
 {
-	if (next != TAUT_NONE && !is_told(a, next))
-		tell(a, op, next, a->ops[op].end_ns + gap_below(a, next),
-			about);
+	if (next != TAUT_NONE && !is_told(a, next) && concerns(a, op, next,
+		a->ops[op].end_ns + gap_below(a, next), about))
+		put_last(a, next);
 }
 
 /* --- one op ------------------------------------------------------------------------- */
