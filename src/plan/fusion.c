@@ -128,7 +128,8 @@ static bool make_rows(struct tauti_fusion *f, uint32_t n_updates)
 		ROWS(f, updates, n_updates) && ROWS(f, out, n) &&
 		ROWS(f, in, n) && ROWS(f, out_flow, m) && ROWS(f, in_flow, m) &&
 		ROWS(f, made, n) && ROWS(f, slot_op, g) && ROWS(f, dur_ns, n) &&
-		ROWS(f, flow_site, m) && ROWS(f, site_flow, m) &&
+		ROWS(f, flow_site, m) && ROWS(f, is_bad, m) &&
+		 ROWS(f, site_flow, m) &&
 		ROWS(f, last, n) && ROWS(f, want_ns, n) && ROWS(f, joined, g) &&
 		ROWS(f, want, g) && ROWS(f, sent, g) && ROWS(f, laid_ns, n) &&
 		ROWS(f, laid, g) && ROWS(f, changed, n) &&
@@ -314,13 +315,15 @@ taut_status tauti_fusion_set(void *self, uint32_t site, uint8_t option,
 {
 	struct tauti_fusion *f = self;
 	uint32_t gradient;
+	uint8_t was = f->option[site];
 
 	(void)err;
-	if (f->option[site] == option)
+	if (was == option)
 		return TAUT_OK;
 	f->option[site] = option;
 	switch (f->space.pass[site]) {
 	case TAUTI_FUSION_OPERATORS:
+		f->n_duplicates += (uint32_t)(option == 2) - (was == 2);
 		tauti_fusion_regroup(f, f->site_flow[site]);
 		break;
 	case TAUTI_FUSION_TENSORS:
@@ -354,7 +357,7 @@ static taut_status cost(void *self, struct tauti_cost *ret_cost,
 	struct tauti_cost c = { TAUTI_NEVER, -1, -1 };
 	taut_status status = TAUT_OK;
 
-	if (!tauti_fusion_possible(f)) {
+	if (f->n_bad) {
 		*ret_cost = c;
 		return TAUT_OK;
 	}

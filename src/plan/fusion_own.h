@@ -88,8 +88,9 @@ struct tauti_fusion {
 	uint32_t *changed, n_changed; /* operators */
 	uint8_t *is_changed;
 	struct tauti_span32 slots;  /* gradients; end 0: none */
-	bool is_checked;            /* is_possible is of the present state */
-	bool is_possible;
+	/* What cannot be: operators before what they read, by flow. */
+	uint8_t *is_bad;
+	uint32_t n_bad, n_duplicates; /* of flows; of options 2 */
 
 	/* Scratch; stamps in place of clearing. */
 	uint32_t *mark, stamp;
@@ -130,8 +131,6 @@ static inline uint8_t tauti_fusion_tie(const struct tauti_fusion *f, uint32_t fl
 /* --- fusion_ops.c: what is fused, and what it takes then ---------------------------- */
 /* After the option of a flow's site changed. */
 void tauti_fusion_regroup(struct tauti_fusion *f, uint32_t flow);
-/* Does every operator come after what it reads? */
-bool tauti_fusion_possible(struct tauti_fusion *f);
 
 /* --- fusion_net.c: groups and their slots -------------------------------------------- */
 /* After something changed of the groups that hold these gradients. */
