@@ -31,10 +31,9 @@
  * every 262,144th part of the ops; no memory is asked for but where more is needed
  * than ever before. What was before is kept: the follow after an undo puts it back,
  * a copy an op that had moved, and looks at none anew. That holds for the last
- * 4 moves an op of the edit; an undo that leads further back looks at all ops.
- * So does one that leads to before a change of all durations at once
- * (taut_edit_set_durs()) only where that was followed too; the follow of such a
- * change compares all durations.
+ * 4 moves an op of the edit; an undo that leads further back looks at all ops. The
+ * follow of a change of all durations at once (taut_edit_set_durs()) compares them
+ * all, and looks at the ops whose duration is another.
  *
  * Owner:   borrows the edit, which must outlive it. An edit has one follower.
  * Threads: one at a time, with the edit.
@@ -54,7 +53,8 @@ TAUT_BEGIN_DECLS
 struct taut_again;
 
 /* Takes some 150 bytes an op and 32 an edge. TAUT_EINVAL: the edit has a follower,
- * or its times add up to 2^60 ns or more. */
+ * or its times add up to 2^60 ns or more. The line of TAUT_EMATCH is here that of a
+ * replay, with the ids of a built graph. */
 TAUT_API TAUT_NODISCARD taut_status taut_again_create(struct taut_edit *edit,
 	struct taut_again **ret_again, struct taut_error *reterr);
 TAUT_API void taut_again_destroy(struct taut_again *again); /* NULL is fine */
@@ -72,7 +72,8 @@ TAUT_API int taut_again_times(const struct taut_again *again, uint32_t op,
  * be the lowest there.) TAUT_NONE: it waits for nothing, or is not there. */
 TAUT_API uint32_t taut_again_decided_by(
 	const struct taut_again *again, uint32_t op);
-/* The latest end; 0 where no op ends later than that. */
+/* The latest end; 0 where no op ends later than that. One look at every 4,096th part
+ * of the ops, and at 64 around each that ended last of these and no longer does. */
 TAUT_API int64_t taut_again_makespan(struct taut_again *again);
 /* The op with the latest end, of equal ones the lowest id; TAUT_NONE: no ops. */
 TAUT_API uint32_t taut_again_last(struct taut_again *again);

@@ -28,16 +28,19 @@
 enum {
 	TAUTI_HERE = 1,     /* it has times */
 	TAUTI_PLAIN = 2,    /* its waits are those of the graph below */
-	TAUTI_BEHIND = 4,  /* plain, and op - 1 stands before it */
-	TAUTI_HAS_GAP = 8, /* its gap is not 0 */
+	TAUTI_BEHIND = 4,   /* plain, and op - 1 stands before it */
+	TAUTI_SOLE = 8,     /* that is all that it waits for */
+	TAUTI_LATE = 16,    /* its gap is above 0 */
+	TAUTI_EARLY = 32,   /* its gap is below 0 */
+	TAUTI_OF_BLOCK = 64, /* in the log alone: a block of again_most.c */
 	/* not in the log: */
-	TAUTI_TOUCHED = 16, /* queued, and the edit has changed at it */
-	TAUTI_IN_HEAP = 32,
-	TAUTI_OPEN = 64,    /* of again_circle.c */
-	TAUTI_DONE = 128,
-	TAUTI_KEPT_FLAGS = 15,
-	TAUTI_FLAGS = 255,
-	TAUTI_FLAG_BITS = 8,
+	TAUTI_TOUCHED = 128, /* queued, and the edit has changed at it */
+	TAUTI_IN_HEAP = 256,
+	TAUTI_OPEN = 512,   /* of again_circle.c */
+	TAUTI_DONE = 1024,
+	TAUTI_KEPT_FLAGS = 127,
+	TAUTI_FLAGS = 2047,
+	TAUTI_FLAG_BITS = 11,
 };
 
 struct again_op {
@@ -64,12 +67,22 @@ struct again_edge { /* by either end */
 	uint32_t from_start;
 };
 
-/* The latest end in every 64 ops, and in every 64 of these. */
+/* The latest end in every 64 ops, and in every 64 of these. An old one may be
+ * less than it says. */
+struct again_block {
+	int64_t most_ns;
+	uint32_t number; /* of the follow in which it was last copied */
+	uint32_t is_old;
+};
+
+struct again_super {
+	int64_t most_ns;
+	bool is_old;     /* it, or a block of it */
+};
+
 struct again_most {
-	int64_t *block, *super; /* no less than it is: those in stale may be less */
-	uint8_t *is_stale;      /* by block */
-	uint32_t *stale;
-	uint32_t n_stale;
+	struct again_block *block;
+	struct again_super *super;
 };
 
 struct taut_again {
@@ -111,8 +124,6 @@ static inline uint32_t again_next(const struct taut_again *a, uint32_t op)
 }
 
 /* --- again_log.c -------------------------------------------------------------------- */
-/* A copy of what op has, once a follow; false: no memory. */
-bool tauti_again_copy(struct taut_again *a, uint32_t op);
 /* Puts back all copies from `log` on, newest first. */
 void tauti_again_put_back(struct taut_again *a, size_t log);
 /* Back to a follow of which the journal still has all records: false, none of
@@ -126,6 +137,21 @@ void tauti_again_number(struct taut_again *a);
 static inline bool again_copied(const struct taut_again *a, uint32_t op)
 {
 	return a->ops[op].word >> TAUTI_FLAG_BITS == a->number;
+}
+
+/* A copy of what op has, once a follow; false: no memory. */
+static inline bool again_copy(struct taut_again *a, uint32_t op)
+{
+	struct again_op *is = &a->ops[op];
+	struct again_copy copy = { *is, op };
+
+	if (again_copied(a, op))
+		return true;
+	copy.was.word &= ~(uint32_t)(TAUTI_FLAGS & ~TAUTI_KEPT_FLAGS);
+	if (!taut_vec_push(&a->log, copy))
+		return false;
+	is->word = a->number << TAUTI_FLAG_BITS | (is->word & TAUTI_FLAGS);
+	return true;
 }
 
 /* --- again_run.c -------------------------------------------------------------------- */
@@ -156,19 +182,21 @@ void tauti_most_fini(struct again_most *m);
 int64_t tauti_most(struct taut_again *a);
 /* The op that it is of, of equal ones the lowest; TAUT_NONE. */
 uint32_t tauti_most_op(struct taut_again *a);
-void tauti_most_rise(struct again_most *m, uint32_t op, int64_t end_ns);
-void tauti_most_fall(struct again_most *m, uint32_t op);
+void tauti_most_put_back(struct again_most *m, const struct again_copy *copy);
+/* false: no memory. */
+bool tauti_most_rise(struct taut_again *a, uint32_t op, int64_t end_ns);
+bool tauti_most_fall(struct taut_again *a, uint32_t op);
 
-/* op's end was `was` and is `is`; INT64_MIN: it was, or is, not here. */
-static inline void again_most_put(
-	struct again_most *m, uint32_t op, int64_t was_ns, int64_t is_ns)
+/* op's end was `was` and is `is`; INT64_MIN: it was, or is, not here. false: no
+ * memory. */
+static inline bool again_most_put(
+	struct taut_again *a, uint32_t op, int64_t was_ns, int64_t is_ns)
 {
-	int64_t most_ns = m->block[op >> 6];
+	int64_t most_ns = a->most.block[op >> 6].most_ns;
 
 	if (is_ns > most_ns)
-		tauti_most_rise(m, op, is_ns);
-	else if (was_ns == most_ns && is_ns < was_ns)
-		tauti_most_fall(m, op);
+		return tauti_most_rise(a, op, is_ns);
+	return was_ns != most_ns || is_ns == was_ns || tauti_most_fall(a, op);
 }
 
 static inline int64_t again_end(const struct again_op *op)

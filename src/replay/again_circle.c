@@ -118,13 +118,15 @@ taut_status tauti_again_circle(struct taut_again *a, struct taut_error *err)
 	for (size_t i = a->begin; i < a->log.count && !status; i++) {
 		uint32_t op = a->log.data[i].op;
 
-		if (!(a->ops[op].word & TAUTI_DONE) &&
+		if (!(a->log.data[i].was.word & TAUTI_OF_BLOCK) &&
+			!(a->ops[op].word & TAUTI_DONE) &&
 			tauti_has_op(a->edit, op))
 			status = walk_from(a, op, err);
 	}
 	a->steps.count = 0;
 	for (size_t i = a->begin; i < a->log.count; i++)
-		a->ops[a->log.data[i].op].word &=
-			~(uint32_t)(TAUTI_OPEN | TAUTI_DONE);
+		if (!(a->log.data[i].was.word & TAUTI_OF_BLOCK))
+			a->ops[a->log.data[i].op].word &=
+				~(uint32_t)(TAUTI_OPEN | TAUTI_DONE);
 	return status;
 }

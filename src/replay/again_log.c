@@ -7,30 +7,17 @@
 /* So many copies an op are kept, and these besides. */
 enum { COPIES = 4, COPIES_MORE = 1 << 16 };
 
-bool tauti_again_copy(struct taut_again *a, uint32_t op)
-{
-	struct again_op *is = &a->ops[op];
-	struct again_copy copy = { *is, op };
-
-	if (again_copied(a, op))
-		return true;
-	copy.was.word &= ~(uint32_t)(TAUTI_FLAGS & ~TAUTI_KEPT_FLAGS);
-	if (!taut_vec_push(&a->log, copy))
-		return false;
-	is->word = a->number << TAUTI_FLAG_BITS | (is->word & TAUTI_FLAGS);
-	return true;
-}
-
 void tauti_again_put_back(struct taut_again *a, size_t log)
 {
 	while (a->log.count > log) {
 		const struct again_copy *copy = &a->log.data[--a->log.count];
-		struct again_op *is = &a->ops[copy->op];
 
-		again_most_put(&a->most, copy->op, again_end(is),
-			again_end(&copy->was));
-		*is = copy->was;
-		a->last.put_back++;
+		if (copy->was.word & TAUTI_OF_BLOCK) {
+			tauti_most_put_back(&a->most, copy);
+		} else {
+			a->ops[copy->op] = copy->was;
+			a->last.put_back++;
+		}
 	}
 }
 
@@ -90,5 +77,7 @@ void tauti_again_number(struct taut_again *a)
 		a->ops[op].word &= flags;
 	for (size_t i = 0; i < a->log.count; i++)
 		a->log.data[i].was.word &= flags;
+	for (uint32_t b = 0; b <= a->room / 64; b++)
+		a->most.block[b].number = 0;
 	a->number = 1;
 }

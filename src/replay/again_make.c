@@ -62,10 +62,11 @@ static bool make_places(struct again_queue *q, uint32_t n)
 	ok = q->op_at != NULL;
 	for (int l = 0; l < TAUTI_LEVELS; l++) {
 		words = words / 64 + 1;
+		q->n_words[l] = words;
 		q->words[l] = calloc(words, sizeof *q->words[l]);
 		ok = ok && q->words[l];
 	}
-	q->from = q->n_top = words;
+	q->at = q->n_words[0];
 	return ok;
 }
 

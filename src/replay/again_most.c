@@ -1,7 +1,9 @@
 /* again_most.c - the latest end of all operations, kept.
  *
- * The most of a block is put right at once when an end rises above it, and is
- * found anew, when somebody asks, where the end that it was has fallen. */
+ * The most of a block is put right at once when an end rises above it; where the
+ * end that it was has fallen, it is found anew when somebody asks. Before a follow
+ * writes a block for the first time, that is copied to the log like an op, so that
+ * an undo leaves nothing to be found anew. */
 #include <stdlib.h>
 
 #include "again.h"
@@ -28,16 +30,12 @@ bool tauti_most_room(struct again_most *m, uint32_t from, uint32_t room)
 	uint32_t s = b ? blocks_of(b) : 0, n_super = blocks_of(n);
 
 	if (!grow(&m->block, sizeof *m->block, n) ||
-		!grow(&m->is_stale, sizeof *m->is_stale, n) ||
-		!grow(&m->stale, sizeof *m->stale, n) ||
 		!grow(&m->super, sizeof *m->super, n_super))
 		return false;
-	for (; b < n; b++) {
-		m->block[b] = INT64_MIN;
-		m->is_stale[b] = 0;
-	}
+	for (; b < n; b++)
+		m->block[b] = (struct again_block) { INT64_MIN, 0, 0 };
 	for (; s < n_super; s++)
-		m->super[s] = INT64_MIN;
+		m->super[s] = (struct again_super) { INT64_MIN, true };
 	return true;
 }
 
@@ -45,72 +43,97 @@ void tauti_most_fini(struct again_most *m)
 {
 	free(m->block);
 	free(m->super);
-	free(m->is_stale);
-	free(m->stale);
 }
 
-void tauti_most_rise(struct again_most *m, uint32_t op, int64_t end_ns)
+static bool copy_block(struct taut_again *a, uint32_t b)
+{
+	struct again_block *block = &a->most.block[b];
+	struct again_copy copy = { { .end_ns = block->most_ns,
+		.word = TAUTI_OF_BLOCK, .decided_by = block->is_old }, b };
+
+	if (block->number == a->number)
+		return true;
+	if (!taut_vec_push(&a->log, copy))
+		return false;
+	block->number = a->number;
+	return true;
+}
+
+void tauti_most_put_back(struct again_most *m, const struct again_copy *copy)
+{
+	m->block[copy->op] = (struct again_block) { copy->was.end_ns, 0,
+		copy->was.decided_by };
+	m->super[copy->op / FAN].is_old = true;
+}
+
+bool tauti_most_rise(struct taut_again *a, uint32_t op, int64_t end_ns)
+{
+	uint32_t b = op / FAN;
+	struct again_super *super = &a->most.super[b / FAN];
+
+	if (!copy_block(a, b))
+		return false;
+	a->most.block[b].most_ns = end_ns;
+	a->most.block[b].is_old = 0;
+	if (end_ns > super->most_ns)
+		super->most_ns = end_ns;
+	return true;
+}
+
+bool tauti_most_fall(struct taut_again *a, uint32_t op)
 {
 	uint32_t b = op / FAN;
 
-	m->block[b] = end_ns;
-	if (end_ns > m->super[b / FAN])
-		m->super[b / FAN] = end_ns;
+	if (!copy_block(a, b))
+		return false;
+	a->most.block[b].is_old = 1;
+	a->most.super[b / FAN].is_old = true;
+	return true;
 }
 
-void tauti_most_fall(struct again_most *m, uint32_t op)
+/* --- when somebody asks ------------------------------------------------------------ */
+
+static void find_block(struct taut_again *a, uint32_t b)
 {
-	uint32_t b = op / FAN;
+	uint32_t end = (b + 1) * FAN < a->room ? (b + 1) * FAN : a->room;
+	struct again_block *block = &a->most.block[b];
 
-	if (m->is_stale[b])
-		return;
-	m->is_stale[b] = 1;
-	m->stale[m->n_stale++] = b;
-}
-
-static int64_t most_of_ops(const struct taut_again *a, uint32_t block)
-{
-	uint32_t end = (block + 1) * FAN < a->room ? (block + 1) * FAN : a->room;
-	int64_t most_ns = INT64_MIN;
-
-	for (uint32_t op = block * FAN; op < end; op++) {
+	block->most_ns = INT64_MIN;
+	block->is_old = 0;
+	for (uint32_t op = b * FAN; op < end; op++) {
 		int64_t end_ns = again_end(&a->ops[op]);
 
-		most_ns = end_ns > most_ns ? end_ns : most_ns;
+		if (end_ns > block->most_ns)
+			block->most_ns = end_ns;
 	}
-	return most_ns;
 }
 
-static int64_t most_of_blocks(const struct taut_again *a, uint32_t super)
+static void find_super(struct taut_again *a, uint32_t s)
 {
 	uint32_t n = blocks_of(a->room);
-	uint32_t end = (super + 1) * FAN < n ? (super + 1) * FAN : n;
-	int64_t most_ns = INT64_MIN;
+	uint32_t end = (s + 1) * FAN < n ? (s + 1) * FAN : n;
+	struct again_super *super = &a->most.super[s];
 
-	for (uint32_t b = super * FAN; b < end; b++)
-		most_ns = a->most.block[b] > most_ns ? a->most.block[b] :
-			most_ns;
-	return most_ns;
+	*super = (struct again_super) { INT64_MIN, false };
+	for (uint32_t b = s * FAN; b < end; b++) {
+		if (a->most.block[b].is_old)
+			find_block(a, b);
+		if (a->most.block[b].most_ns > super->most_ns)
+			super->most_ns = a->most.block[b].most_ns;
+	}
 }
 
 int64_t tauti_most(struct taut_again *a)
 {
-	struct again_most *m = &a->most;
-	uint32_t n_super = blocks_of(blocks_of(a->room));
+	uint32_t n = blocks_of(blocks_of(a->room));
 	int64_t most_ns = INT64_MIN;
 
-	for (uint32_t i = 0; i < m->n_stale; i++)
-		m->block[m->stale[i]] = most_of_ops(a, m->stale[i]);
-	for (uint32_t i = 0; i < m->n_stale; i++) {
-		uint32_t s = m->stale[i] / FAN;
-
-		m->is_stale[m->stale[i]] = 0;
-		if (!i || s != m->stale[i - 1] / FAN)
-			m->super[s] = most_of_blocks(a, s);
+	for (uint32_t s = 0; s < n; s++) {
+		if (a->most.super[s].is_old)
+			find_super(a, s);
+		if (a->most.super[s].most_ns > most_ns)
+			most_ns = a->most.super[s].most_ns;
 	}
-	m->n_stale = 0;
-	for (uint32_t s = 0; s < n_super; s++)
-		most_ns = m->super[s] > most_ns ? m->super[s] : most_ns;
 	return most_ns;
 }
 
@@ -121,10 +144,10 @@ uint32_t tauti_most_op(struct taut_again *a)
 
 	if (most_ns == INT64_MIN)
 		return TAUT_NONE;
-	while (a->most.super[at] < most_ns)
+	while (a->most.super[at].most_ns < most_ns)
 		at++;
 	at *= FAN;
-	while (a->most.block[at] < most_ns)
+	while (a->most.block[at].most_ns < most_ns)
 		at++;
 	at *= FAN;
 	while (again_end(&a->ops[at]) < most_ns)

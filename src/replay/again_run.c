@@ -21,6 +21,7 @@ static inline void put(struct taut_again *a, uint32_t op)
 			(uint32_t)(is->label / TAUTI_STRIDE));
 	} else if (!(is->word & TAUTI_IN_HEAP)) {
 		is->word |= TAUTI_IN_HEAP;
+		a->queue.n_heap++;
 		ready_put(&a->queue.heap,
 			(struct ready_op){ is->label, op });
 	}
@@ -30,18 +31,18 @@ static inline void put(struct taut_again *a, uint32_t op)
 static inline uint32_t take(struct taut_again *a)
 {
 	struct again_queue *q = &a->queue;
-	uint32_t place = again_first_place(q);
+	uint32_t place = again_first_place(q), op;
 
-	if (ready_first_ns(&q->heap) < label_of(place)) {
-		uint32_t op = ready_take(&q->heap).op;
-
+	if (q->n_heap && ready_first_ns(&q->heap) < label_of(place)) {
+		op = ready_take(&q->heap).op;
+		q->n_heap--;
 		a->ops[op].word &= ~(uint32_t)TAUTI_IN_HEAP;
 		a->n_astray += a->ops[op].label && !again_copied(a, op);
 		return op;
 	}
 	if (place == TAUT_NONE)
 		return TAUT_NONE;
-	again_drop_place(q, place);
+	again_drop_first(q);
 	return q->op_at[place];
 }
 
@@ -64,18 +65,12 @@ void tauti_again_touch(struct taut_again *a, uint32_t op)
 
 static inline int64_t gap_above(const struct taut_again *a, uint32_t op)
 {
-	int64_t gap_ns = a->ops[op].word & TAUTI_HAS_GAP ?
-		tauti_gap(a->edit, op) : 0;
-
-	return gap_ns > 0 ? gap_ns : 0;
+	return a->ops[op].word & TAUTI_LATE ? tauti_gap(a->edit, op) : 0;
 }
 
 static inline int64_t gap_below(const struct taut_again *a, uint32_t op)
 {
-	int64_t gap_ns = a->ops[op].word & TAUTI_HAS_GAP ?
-		tauti_gap(a->edit, op) : 0;
-
-	return gap_ns < 0 ? gap_ns : 0;
+	return a->ops[op].word & TAUTI_EARLY ? tauti_gap(a->edit, op) : 0;
 }
 
 enum about { ABOUT_TIMES, ABOUT_LABEL };
@@ -93,7 +88,8 @@ static inline void tell(struct taut_again *a, uint32_t op, uint32_t to,
 		put(a, to);
 }
 
-/* Where op has no cell, its neighbours are those of the graph below. */
+/* Where op has no cell, its neighbours are those of the graph below. The next on
+ * the lane is left out. */
 static inline void tell_below(struct taut_again *a, uint32_t op,
 	enum about about)
 {
@@ -101,10 +97,6 @@ static inline void tell_below(struct taut_again *a, uint32_t op,
 	const uint32_t *begin = a->edit->below->edge_begin;
 	const uint8_t *dead = tauti_dead(a->edit);
 
-	if (!(a->shape[op] & TAUTI_TAIL) && !is_told(a, op + 1))
-		tell(a, op, op + 1, is.end_ns + gap_below(a, op + 1), about);
-	if (!(a->shape[op] & TAUTI_HAS_OUT))
-		return;
 	for (uint32_t e = begin[op]; e < begin[op + 1]; e++) {
 		const struct again_edge *edge = &a->out[e];
 
@@ -118,24 +110,33 @@ static void tell_any(struct taut_again *a, uint32_t op, enum about about)
 {
 	const struct again_op is = a->ops[op];
 	struct tauti_walk out = tauti_walk_out(a->edit, op);
-	uint32_t next = again_next(a, op);
 	struct tauti_seen seen;
 
-	if (next != TAUT_NONE && !is_told(a, next))
-		tell(a, op, next, is.end_ns + gap_below(a, next), about);
 	while (tauti_walk_on(&out, &seen))
 		if (!is_told(a, seen.to))
 			tell(a, op, seen.to, (seen.kind & TAUT_EDGE_FROM_START ?
 				is.start_ns : is.end_ns) + seen.lag, about);
 }
 
-static inline void tell_all(struct taut_again *a, uint32_t op,
+/* All but the next on the lane, which is returned; or TAUT_NONE. */
+static inline uint32_t tell_others(struct taut_again *a, uint32_t op,
 	enum about about)
 {
-	if (tauti_at(a->edit)[op])
+	if (tauti_at(a->edit)[op]) {
 		tell_any(a, op, about);
-	else
+		return again_next(a, op);
+	}
+	if (a->shape[op] & TAUTI_HAS_OUT)
 		tell_below(a, op, about);
+	return a->shape[op] & TAUTI_TAIL ? TAUT_NONE : op + 1;
+}
+
+static inline void tell_next(struct taut_again *a, uint32_t op, uint32_t next,
+	enum about about)
+{
+	if (next != TAUT_NONE && !is_told(a, next))
+		tell(a, op, next, a->ops[op].end_ns + gap_below(a, next),
+			about);
 }
 
 /* --- one op ------------------------------------------------------------------------- */
@@ -220,11 +221,12 @@ static bool read_shape(struct taut_again *a, uint32_t op)
 		n == begin[op + 1] - begin[op] &&
 		(before == TAUT_NONE || before + 1 == op))
 		flags = TAUTI_PLAIN |
-			(before == TAUT_NONE ? 0 : TAUTI_BEHIND);
+			(before == TAUT_NONE ? 0 : TAUTI_BEHIND |
+			(n ? 0 : TAUTI_SOLE));
 	if (gap_ns)
-		flags |= TAUTI_HAS_GAP;
+		flags |= gap_ns > 0 ? TAUTI_LATE : TAUTI_EARLY;
 	a->ops[op].word = (a->ops[op].word & ~(uint32_t)(TAUTI_PLAIN |
-		TAUTI_BEHIND | TAUTI_HAS_GAP)) | flags;
+		TAUTI_BEHIND | TAUTI_SOLE | TAUTI_LATE | TAUTI_EARLY)) | flags;
 	return ok;
 }
 
@@ -250,9 +252,9 @@ static taut_status go(struct taut_again *a, uint32_t op, struct taut_error *err)
 		is->word &= ~(uint32_t)TAUTI_TOUCHED;
 		return TAUT_OK;
 	}
-	if (!tauti_again_copy(a, op))
+	if (!again_copy(a, op) ||
+		!again_most_put(a, op, again_end(is), INT64_MIN))
 		return no_memory(err);
-	again_most_put(&a->most, op, again_end(is), INT64_MIN);
 	*is = (struct again_op) { .word = a->number << TAUTI_FLAG_BITS };
 	return TAUT_OK;
 }
@@ -261,15 +263,66 @@ static taut_status go(struct taut_again *a, uint32_t op, struct taut_error *err)
 static taut_status place(struct taut_again *a, uint32_t op, int64_t above,
 	struct taut_error *err)
 {
-	if (!tauti_again_copy(a, op))
+	if (!again_copy(a, op))
 		return no_memory(err);
 	a->ops[op].label = above + 1 + !((above + 1) & (TAUTI_STRIDE - 1));
 	put(a, op);
-	tell_all(a, op, ABOUT_LABEL);
+	tell_next(a, op, tell_others(a, op, ABOUT_LABEL), ABOUT_LABEL);
 	if (++a->last.placed < a->patience)
 		return TAUT_OK;
 	a->patience *= 2;
 	return tauti_again_circle(a, err);
+}
+
+/* op's new times; false: no memory. */
+static inline bool move(struct taut_again *a, uint32_t op, int64_t start_ns,
+	int64_t end_ns, uint32_t by)
+{
+	struct again_op *is = &a->ops[op];
+
+	if (!again_copy(a, op) ||
+		!again_most_put(a, op, again_end(is), end_ns))
+		return false;
+	is->start_ns = start_ns;
+	is->end_ns = end_ns;
+	is->decided_by = by;
+	is->word |= TAUTI_HERE;
+	return true;
+}
+
+/* op has moved: who waits for it is told. As long as the next on the lane waits for
+ * nothing else, there is nothing to wait for before it moves, too. */
+static inline taut_status go_on(
+	struct taut_again *a, uint32_t op, struct taut_error *err)
+{
+	uint32_t next;
+
+	for (;; op = next) {
+		const struct again_op *is = &a->ops[op], *then;
+		int64_t start_ns, end_ns;
+
+		a->last.moved++;
+		next = tell_others(a, op, ABOUT_TIMES);
+		if (next == TAUT_NONE)
+			return TAUT_OK;
+		then = &a->ops[next];
+		if ((then->word & (TAUTI_SOLE | TAUTI_TOUCHED)) !=
+			TAUTI_SOLE || then->label <= is->label) {
+			tell_next(a, op, next, ABOUT_TIMES);
+			return TAUT_OK;
+		}
+		a->last.looked++;
+		start_ns = is->end_ns + (then->word & (TAUTI_LATE | TAUTI_EARLY) ?
+			tauti_gap(a->edit, next) : 0);
+		end_ns = start_ns + (then->end_ns - then->start_ns);
+		if (start_ns == then->start_ns)
+			return TAUT_OK;
+		if (!fits(start_ns, 3 * LIMIT_NS) ||
+			!fits(end_ns, 3 * LIMIT_NS))
+			return too_long(next, err);
+		if (!move(a, next, start_ns, end_ns, op))
+			return no_memory(err);
+	}
 }
 
 static taut_status settle(struct taut_again *a, uint32_t op,
@@ -286,17 +339,9 @@ static taut_status settle(struct taut_again *a, uint32_t op,
 	is->word &= ~(uint32_t)TAUTI_TOUCHED;
 	if (!moves && is->decided_by == look->by && is->word & TAUTI_HERE)
 		return TAUT_OK;
-	if (!tauti_again_copy(a, op))
+	if (!move(a, op, start_ns, end_ns, look->by))
 		return no_memory(err);
-	again_most_put(&a->most, op, again_end(is), end_ns);
-	is->start_ns = start_ns;
-	is->end_ns = end_ns;
-	is->decided_by = look->by;
-	is->word |= TAUTI_HERE;
-	a->last.moved += moves;
-	if (moves)
-		tell_all(a, op, ABOUT_TIMES);
-	return TAUT_OK;
+	return moves ? go_on(a, op, err) : TAUT_OK;
 }
 
 static inline taut_status look_at(
@@ -310,7 +355,7 @@ static inline taut_status look_at(
 	if (is->word & TAUTI_TOUCHED) {
 		if (!tauti_has_op(a->edit, op))
 			return go(a, op, err);
-		if (!tauti_again_copy(a, op))
+		if (!again_copy(a, op))
 			return no_memory(err);
 		if (!read_shape(a, op))
 			return too_long(op, err);

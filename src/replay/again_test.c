@@ -446,6 +446,32 @@ static void test_new_places(void **state)
 	end(&b);
 }
 
+/* Follows are numbered in what is left of a word beside flags, and begin anew. */
+static void test_numbers_begin_anew(void **state)
+{
+	struct bench b;
+
+	(void)state;
+	make_chain(&b, 200);
+	OK(taut_edit_set_dur(b.edit, 197, 20, NULL));
+	follow(&b);
+	for (uint32_t i = 0; i < (1u << 21) + 3; i++) {
+		uint32_t mark = taut_edit_mark(b.edit);
+
+		OK(taut_edit_set_dur(b.edit, 198, i, NULL));
+		OK(taut_again_follow(b.again, NULL));
+		taut_edit_undo(b.edit, mark);
+	}
+	follow(&b);
+	assert_int_equal(taut_again_makespan(b.again), 2010);
+	OK(taut_edit_set_dur(b.edit, 196, 0, NULL));
+	follow(&b);
+	taut_edit_undo(b.edit, 0);
+	follow(&b);
+	assert_int_equal(taut_again_makespan(b.again), 2000);
+	end(&b);
+}
+
 /* The first op of a lane goes to its end, and all others overtake it, again and
  * again; what was undone costs nothing in the long run. */
 static void test_moves_far(void **state)
@@ -485,6 +511,7 @@ int main(void)
 		cmocka_unit_test(test_asks_for_no_memory),
 		cmocka_unit_test(test_forgets),
 		cmocka_unit_test(test_new_places),
+		cmocka_unit_test(test_numbers_begin_anew),
 		cmocka_unit_test(test_moves_far),
 	};
 
