@@ -131,13 +131,14 @@ static bool make_rows(struct tauti_fusion *f, uint32_t n_updates)
 		ROWS(f, flow_site, m) && ROWS(f, is_bad, m) &&
 		 ROWS(f, site_flow, m) &&
 		ROWS(f, last, n) && ROWS(f, want_ns, n) && ROWS(f, joined, g) &&
-		ROWS(f, want, g) && ROWS(f, sent, g) && ROWS(f, laid_ns, n) &&
+		ROWS(f, want, g) && ROWS(f, laid_ns, n) &&
 		ROWS(f, laid, g) && ROWS(f, changed, n) &&
 		ROWS(f, is_changed, n) && ROWS(f, mark, n) &&
 		ROWS(f, place_in, n) && ROWS(f, inside, n) &&
 		ROWS(f, reached, n) && ROWS(f, component, n) &&
 		ROWS(f, parts, n) && ROWS(f, ties, m) &&
 		ROWS(f, wanted_order, g) && ROWS(f, group_ready, g) &&
+		ROWS(f, furthest, n) &&
 		ROWS(f, is_waited, n) && ROWS(f, slot_on_path, g) &&
 		 ROWS(f, by_ready, g);
 }
@@ -367,7 +368,7 @@ static taut_status cost(void *self, struct tauti_cost *ret_cost,
 		return status;
 	if (!status)
 		c.step_ns = f->end_ns;
-	c.network_bytes = tauti_fusion_sent(f);
+	c.network_bytes = f->sent_bytes;
 	*ret_cost = c;
 	return TAUT_OK;
 }
@@ -418,6 +419,7 @@ static taut_status make_edit(struct tauti_fusion *f, struct taut_error *err)
 	f->is_in_order = true;
 	if (f->n_gradients)
 		tauti_fusion_regather(f, 0, f->n_gradients);
+	f->sent_bytes = tauti_fusion_sent(f);
 	return f->engine->create(f->edit, &f->played, err);
 }
 
