@@ -128,15 +128,17 @@ static bool make_rows(struct tauti_fusion *f, uint32_t n_updates)
 		ROWS(f, updates, n_updates) && ROWS(f, out, n) &&
 		ROWS(f, in, n) && ROWS(f, out_flow, m) && ROWS(f, in_flow, m) &&
 		ROWS(f, made, n) && ROWS(f, slot_op, g) && ROWS(f, dur_ns, n) &&
-		ROWS(f, flow_site, m) && ROWS(f, site_flow, m) &&
+		ROWS(f, flow_site, m) && ROWS(f, is_bad, m) &&
+		 ROWS(f, site_flow, m) &&
 		ROWS(f, last, n) && ROWS(f, want_ns, n) && ROWS(f, joined, g) &&
-		ROWS(f, want, g) && ROWS(f, sent, g) && ROWS(f, laid_ns, n) &&
+		ROWS(f, want, g) && ROWS(f, laid_ns, n) &&
 		ROWS(f, laid, g) && ROWS(f, changed, n) &&
 		ROWS(f, is_changed, n) && ROWS(f, mark, n) &&
 		ROWS(f, place_in, n) && ROWS(f, inside, n) &&
 		ROWS(f, reached, n) && ROWS(f, component, n) &&
 		ROWS(f, parts, n) && ROWS(f, ties, m) &&
 		ROWS(f, wanted_order, g) && ROWS(f, group_ready, g) &&
+		ROWS(f, furthest, n) &&
 		ROWS(f, is_waited, n) && ROWS(f, slot_on_path, g) &&
 		 ROWS(f, by_ready, g);
 }
@@ -314,13 +316,15 @@ taut_status tauti_fusion_set(void *self, uint32_t site, uint8_t option,
 {
 	struct tauti_fusion *f = self;
 	uint32_t gradient;
+	uint8_t was = f->option[site];
 
 	(void)err;
-	if (f->option[site] == option)
+	if (was == option)
 		return TAUT_OK;
 	f->option[site] = option;
 	switch (f->space.pass[site]) {
 	case TAUTI_FUSION_OPERATORS:
+		f->n_duplicates += (uint32_t)(option == 2) - (was == 2);
 		tauti_fusion_regroup(f, f->site_flow[site]);
 		break;
 	case TAUTI_FUSION_TENSORS:
@@ -354,7 +358,7 @@ static taut_status cost(void *self, struct tauti_cost *ret_cost,
 	struct tauti_cost c = { TAUTI_NEVER, -1, -1 };
 	taut_status status = TAUT_OK;
 
-	if (!tauti_fusion_possible(f)) {
+	if (f->n_bad) {
 		*ret_cost = c;
 		return TAUT_OK;
 	}
@@ -364,7 +368,7 @@ static taut_status cost(void *self, struct tauti_cost *ret_cost,
 		return status;
 	if (!status)
 		c.step_ns = f->end_ns;
-	c.network_bytes = tauti_fusion_sent(f);
+	c.network_bytes = f->sent_bytes;
 	*ret_cost = c;
 	return TAUT_OK;
 }
@@ -415,6 +419,7 @@ static taut_status make_edit(struct tauti_fusion *f, struct taut_error *err)
 	f->is_in_order = true;
 	if (f->n_gradients)
 		tauti_fusion_regather(f, 0, f->n_gradients);
+	f->sent_bytes = tauti_fusion_sent(f);
 	return f->engine->create(f->edit, &f->played, err);
 }
 

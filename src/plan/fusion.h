@@ -31,8 +31,8 @@
  *     pieces      by gradient: 1, 2, 4, 8; of a group its first one's counts
  * and within a pass in the order of the input.
  *
- * step_ns is the end of the graph. network_bytes is what the law sends out of all hosts
- * (of one host: out of all ranks). memory_bytes is -1.
+ * step_ns is the end of the graph. network_bytes is what the law sends out of all hosts,
+ * or, of one host, out of all ranks: the same in all states. memory_bytes is -1.
  *
  * Owner:   a fusion owns all but the graph, the laws' `counted` and the cost's
  *          context, which it borrows; its space dies with it.

@@ -64,19 +64,16 @@ static int64_t before(const struct tauti_fusion *f, const uint32_t *furthest,
 
 int64_t tauti_fusion_least_ns(const struct tauti_fusion *f)
 {
-	uint32_t *furthest = TAUT_ARENA_ARRAY(f->arena, uint32_t, f->n_ops);
 	int64_t least = 0, bytes = 0;
 
 	for (uint32_t p = 0; p < f->n_places; p++)
 		least += least_of(f, p) + f->graph->gap_ns[f->first_op + p];
-	if (!furthest)
-		return least;
-	find_furthest(f, furthest);
+	find_furthest(f, f->furthest);
 	for (uint32_t i = f->n_gradients; i-- > 0;) {
 		int64_t ns;
 
 		bytes += f->gradients[i].bytes;
-		ns = before(f, furthest, f->gradients[i].producer) +
+		ns = before(f, f->furthest, f->gradients[i].producer) +
 			tauti_fusion_transfer_ns(&f->link, (double)bytes);
 		least = ns > least ? ns : least;
 	}

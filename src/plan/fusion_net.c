@@ -21,18 +21,18 @@ int64_t tauti_fusion_transfer_ns(
 		law.local_bytes * link->local_byte_ns);
 }
 
-/* Out of all hosts; of one host, out of all ranks. */
-static double sent_bytes(const struct tauti_fusion_link *link, double bytes)
+/* Laws are so much a byte, whatever the groups. */
+int64_t tauti_fusion_sent(const struct tauti_fusion *f)
 {
-	struct taut_law law = law_of(link, bytes);
+	struct taut_law law;
+	double all = 0;
 
-	return link->law.hosts > 1 ? law.network_bytes * link->law.hosts :
-		law.local_bytes * link->law.ranks;
-}
-
-bool tauti_fusion_first_of_group(const struct tauti_fusion *f, uint32_t gradient)
-{
-	return !f->joined[gradient];
+	for (uint32_t i = 0; i < f->n_gradients; i++)
+		all += (double)f->gradients[i].bytes;
+	law = law_of(&f->link, all);
+	return llround(f->link.law.hosts > 1 ?
+		law.network_bytes * f->link.law.hosts :
+		law.local_bytes * f->link.law.ranks);
 }
 
 /* The piece that holds the last byte of so many is the last that they need. */
@@ -54,8 +54,6 @@ static void gather(struct tauti_fusion *f, uint32_t first, uint32_t end)
 		ready = last > ready ? last : ready;
 	}
 	each = tauti_fusion_transfer_ns(&f->link, (double)all / pieces);
-	f->sent[first] = pieces * llround(
-		sent_bytes(&f->link, (double)all / pieces));
 	for (uint32_t i = first; i < end; i++) {
 		int64_t has;
 
@@ -85,14 +83,4 @@ void tauti_fusion_regather(struct tauti_fusion *f, uint32_t first, uint32_t end)
 		gather(f, first, next);
 		first = next;
 	}
-}
-
-int64_t tauti_fusion_sent(const struct tauti_fusion *f)
-{
-	int64_t sum = 0;
-
-	for (uint32_t i = 0; i < f->n_gradients; i++)
-		if (!f->joined[i])
-			sum += f->sent[i];
-	return sum;
 }

@@ -155,62 +155,6 @@ static int64_t fused_ns(struct tauti_fusion *f, uint32_t n_members,
 		f->n_parts, f->ties, f->n_ties });
 }
 
-/* --- after a change ------------------------------------------------------------------ */
-
-static void want(struct tauti_fusion *f, uint32_t operator_, int64_t ns)
-{
-	f->want_ns[operator_] = ns;
-	if (ns == f->laid_ns[operator_] || f->is_changed[operator_])
-		return;
-	f->is_changed[operator_] = 1;
-	f->changed[f->n_changed++] = operator_;
-}
-
-/* Of those reached, component by component: see() for each. */
-static void each_component(struct tauti_fusion *f, uint32_t n,
-	void (*see)(struct tauti_fusion *f, uint32_t n_members))
-{
-	f->stamp++;
-	for (uint32_t i = 0; i < n; i++)
-		if (f->mark[f->reached[i]] != f->stamp)
-			see(f, find_component(f, f->reached[i]));
-}
-
-static void take_last(struct tauti_fusion *f, uint32_t n)
-{
-	for (uint32_t i = 0; i < n; i++)
-		f->last[f->component[i]] = f->component[n - 1];
-}
-
-static void take_time(struct tauti_fusion *f, uint32_t n)
-{
-	uint32_t last = f->component[n - 1];
-
-	want(f, last, fused_ns(f, n, last));
-	for (uint32_t i = 0; i + 1 < n; i++)
-		want(f, f->component[i], 0);
-}
-
-void tauti_fusion_regroup(struct tauti_fusion *f, uint32_t flow)
-{
-	uint32_t n = 0;
-
-	f->stamp++;
-	f->is_checked = false;
-	reach(f, f->reached, &n, f->flows[flow].from);
-	reach(f, f->reached, &n, f->flows[flow].to);
-	for (uint32_t i = 0; i < n; i++)
-		reach_from(f, f->reached, &n, f->reached[i], true);
-	each_component(f, n, take_last);
-	each_component(f, n, take_time);
-	for (uint32_t i = 0; i < n; i++) {
-		struct tauti_span32 made = f->made[f->reached[i]];
-
-		if (made.first < made.end)
-			tauti_fusion_regather(f, made.first, made.end);
-	}
-}
-
 /* --- what cannot be -------------------------------------------------------------------- */
 
 static bool comes_late(const struct tauti_fusion *f, uint32_t flow,
@@ -254,13 +198,84 @@ static bool flow_possible(struct tauti_fusion *f, uint32_t flow)
 		from < to;
 }
 
-bool tauti_fusion_possible(struct tauti_fusion *f)
+static void look_at(struct tauti_fusion *f, uint32_t flow)
 {
-	if (f->is_checked)
-		return f->is_possible;
-	f->is_checked = true;
-	f->is_possible = true;
-	for (uint32_t i = 0; f->is_possible && i < f->n_flows; i++)
-		f->is_possible = flow_possible(f, i);
-	return f->is_possible;
+	bool is_bad = !flow_possible(f, flow);
+
+	f->n_bad += (uint32_t)is_bad - f->is_bad[flow];
+	f->is_bad[flow] = is_bad;
+}
+
+/* Flows from and to what was reached. What duplicates read may have moved without
+ * their being reached, so all of them are looked at. */
+static void look_around(struct tauti_fusion *f, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		struct tauti_span32 out = f->out[f->reached[i]];
+		struct tauti_span32 in = f->in[f->reached[i]];
+
+		for (uint32_t k = out.first; k < out.end; k++)
+			look_at(f, f->out_flow[k]);
+		for (uint32_t k = in.first; k < in.end; k++)
+			look_at(f, f->in_flow[k]);
+	}
+	for (uint32_t i = 0; f->n_duplicates && i < f->n_pairs; i++)
+		if (f->option[i] == 2)
+			look_at(f, f->site_flow[i]);
+}
+
+/* --- after a change ------------------------------------------------------------------ */
+
+static void want(struct tauti_fusion *f, uint32_t operator_, int64_t ns)
+{
+	f->want_ns[operator_] = ns;
+	if (ns == f->laid_ns[operator_] || f->is_changed[operator_])
+		return;
+	f->is_changed[operator_] = 1;
+	f->changed[f->n_changed++] = operator_;
+}
+
+/* Of those reached, component by component: see() for each. */
+static void each_component(struct tauti_fusion *f, uint32_t n,
+	void (*see)(struct tauti_fusion *f, uint32_t n_members))
+{
+	f->stamp++;
+	for (uint32_t i = 0; i < n; i++)
+		if (f->mark[f->reached[i]] != f->stamp)
+			see(f, find_component(f, f->reached[i]));
+}
+
+static void take_last(struct tauti_fusion *f, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		f->last[f->component[i]] = f->component[n - 1];
+}
+
+static void take_time(struct tauti_fusion *f, uint32_t n)
+{
+	uint32_t last = f->component[n - 1];
+
+	want(f, last, fused_ns(f, n, last));
+	for (uint32_t i = 0; i + 1 < n; i++)
+		want(f, f->component[i], 0);
+}
+
+void tauti_fusion_regroup(struct tauti_fusion *f, uint32_t flow)
+{
+	uint32_t n = 0;
+
+	f->stamp++;
+	reach(f, f->reached, &n, f->flows[flow].from);
+	reach(f, f->reached, &n, f->flows[flow].to);
+	for (uint32_t i = 0; i < n; i++)
+		reach_from(f, f->reached, &n, f->reached[i], true);
+	each_component(f, n, take_last);
+	each_component(f, n, take_time);
+	look_around(f, n);
+	for (uint32_t i = 0; i < n; i++) {
+		struct tauti_span32 made = f->made[f->reached[i]];
+
+		if (made.first < made.end)
+			tauti_fusion_regather(f, made.first, made.end);
+	}
 }

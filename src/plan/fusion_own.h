@@ -49,6 +49,7 @@ struct tauti_fusion {
 	void *played;
 	struct tauti_fused_cost cost;
 	struct tauti_fusion_link link;
+	int64_t sent_bytes;
 
 	/* The input, in ids of the graph. */
 	uint32_t n_ops, n_flows, n_gradients;
@@ -79,7 +80,6 @@ struct tauti_fusion {
 	int64_t *want_ns;   /* by operator */
 	uint8_t *joined;    /* by gradient: with the one before */
 	struct tauti_slot *want; /* by gradient */
-	int64_t *sent;      /* by gradient: network bytes of its group, of a first */
 	/* Laid. */
 	int64_t *laid_ns;
 	struct tauti_slot *laid;
@@ -88,8 +88,9 @@ struct tauti_fusion {
 	uint32_t *changed, n_changed; /* operators */
 	uint8_t *is_changed;
 	struct tauti_span32 slots;  /* gradients; end 0: none */
-	bool is_checked;            /* is_possible is of the present state */
-	bool is_possible;
+	/* What cannot be: operators before what they read, by flow. */
+	uint8_t *is_bad;
+	uint32_t n_bad, n_duplicates; /* of flows; of options 2 */
 
 	/* Scratch; stamps in place of clearing. */
 	uint32_t *mark, stamp;
@@ -99,6 +100,7 @@ struct tauti_fusion {
 	struct tauti_fused_tie *ties;
 	uint32_t n_parts, n_ties;
 	uint32_t *wanted_order, *group_ready; /* gradients; by gradient */
+	uint32_t *furthest;         /* by operator */
 
 	/* Of the state that was played last. */
 	bool is_played;     /* what is laid is */
@@ -130,13 +132,11 @@ static inline uint8_t tauti_fusion_tie(const struct tauti_fusion *f, uint32_t fl
 /* --- fusion_ops.c: what is fused, and what it takes then ---------------------------- */
 /* After the option of a flow's site changed. */
 void tauti_fusion_regroup(struct tauti_fusion *f, uint32_t flow);
-/* Does every operator come after what it reads? */
-bool tauti_fusion_possible(struct tauti_fusion *f);
 
 /* --- fusion_net.c: groups and their slots -------------------------------------------- */
 /* After something changed of the groups that hold these gradients. */
 void tauti_fusion_regather(struct tauti_fusion *f, uint32_t first, uint32_t end);
-bool tauti_fusion_first_of_group(const struct tauti_fusion *f, uint32_t gradient);
+/* Out of all hosts, in any state; of one host, out of all ranks. */
 int64_t tauti_fusion_sent(const struct tauti_fusion *f);
 
 /* --- fusion_lay.c: the edit ----------------------------------------------------------- */

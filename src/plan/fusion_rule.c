@@ -253,12 +253,11 @@ static enum tauti_rule judge(struct tauti_fusion *f)
 {
 	struct change c;
 
-	if (!tauti_fusion_possible(f))
+	if (f->n_bad)
 		return TAUTI_RULE_WORSE;
 	if (!f->is_in_order || !tauti_fusion_in_order(f, f->want))
 		return TAUTI_RULE_NONE;
 	c = find_change(f);
-	tauti_fusion_find_path(f);
 	if (!touches_path(f, &c) || keeps_path(f, &c))
 		return TAUTI_RULE_WORSE;
 	return bound_lane(f, &c) && bound_slots(f, &c) ? TAUTI_RULE_BETTER :
@@ -278,16 +277,39 @@ static bool is_as_laid(struct tauti_fusion *f)
 	return true;
 }
 
+/* Gradients no slot of whose groups is on the path: that much is seen before any
+ * change is made. Other groups may then change places with these, which makes no way
+ * through the slots shorter. */
+static bool is_off_path(const struct tauti_fusion *f, uint32_t site)
+{
+	uint32_t i, end;
+
+	if (site < f->n_pairs)
+		return false;
+	i = end = site - f->n_pairs + 1;
+	if (f->space.pass[site] == TAUTI_FUSION_TENSORS)
+		i--;
+	else
+		i = end -= f->n_gradients;
+	while (f->joined[i])
+		i--;
+	while (i <= end || (i < f->n_gradients && f->joined[i]))
+		if (f->slot_on_path[i++])
+			return false;
+	return true;
+}
+
 enum tauti_rule tauti_fusion_rule(void *self, uint32_t site, uint8_t option)
 {
 	struct tauti_fusion *f = self;
 	uint8_t was = f->option[site];
 	enum tauti_rule rule;
 
-	if (!f->is_played || !tauti_fusion_possible(f) || !is_as_laid(f))
+	if (!f->is_played || f->n_bad || !is_as_laid(f))
 		return TAUTI_RULE_NONE;
-	if (option == was)
-		return TAUTI_RULE_WORSE; /* it is the present state */
+	tauti_fusion_find_path(f);
+	if (option == was || is_off_path(f, site))
+		return TAUTI_RULE_WORSE; /* the present state, or its path stays */
 	(void)tauti_fusion_set(f, site, option, NULL);
 	rule = judge(f);
 	(void)tauti_fusion_set(f, site, was, NULL);

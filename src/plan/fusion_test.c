@@ -3,7 +3,6 @@
 #include <string.h>
 
 #include "plan/made_step.h"
-#include "tests/support/alloc_fail.h"
 
 static struct taut_error err;
 
@@ -272,6 +271,9 @@ static void walk(uint64_t seed, uint32_t n_ops, uint32_t n_moves)
 	uint8_t *options = calloc(space->n_sites, 1);
 
 	by_hand_must(options != NULL);
+	for (uint32_t i = 0; i < space->n_sites; i++)
+		assert_int_equal(space->n_options[i],
+			space->n_options[space->mirror[i]]);
 	for (uint32_t i = 0; i < n_moves; i++) {
 		uint32_t site = made_step_pick(&seed, space->n_sites);
 		struct tauti_fusion *fresh;
@@ -328,7 +330,7 @@ static void many_sets_are_as_few(void **state)
 	made_step_destroy(s);
 }
 
-/* --- ranks, images, faults ------------------------------------------------------------------ */
+/* --- ranks, images, views ------------------------------------------------------------------ */
 
 static struct by_hand *two_ranks(int64_t other_ns)
 {
@@ -413,79 +415,27 @@ static void critical_sites_are_on_the_path(void **state)
 	made_step_destroy(s);
 }
 
-static void input_is_checked(void **state)
+/* a0 -> a1 -> a2 and b0 -> b1, of which a2 and b1 make gradients: of each group the
+ * flow that carries most, one join, and the pieces of each. */
+static void a_coarse_view_keeps_one_of_a_kind(void **state)
 {
-	struct made_step *s = two_gradients();
-	struct tauti_fusion_in *in = made_step_in(s);
+	static const uint8_t kept[] = { 0, 1, 0, 1,  0, 1,  1, 0, 1 };
+	struct made_step *s = made_step_create();
 	struct tauti_fusion *f;
 
 	(void)state;
-	s->gradients.data[1].bytes = 0;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	s->gradients.data[1].bytes = 1;
-	s->gradients.data[0].is_joined = true;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	s->gradients.data[0].is_joined = false;
-	s->ops.data[1].op = s->ops.data[0].op;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	s->ops.data[1].op = 99;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	s->ops.data[1].op = 1;
-	s->ops.data[1].compute_ns = 101;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	s->ops.data[1].compute_ns = 1;
-	in->network_lane = 1;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	in->network_lane = 0;
-	in->cost.ns = NULL;
-	assert_int_equal(tauti_fusion_create(in, &f, &err), TAUT_EINVAL);
-	made_step_destroy(s);
-}
-
-/* Whatever request fails, what comes after is as if it had not been tried. */
-static void memory_may_fail(void **state)
-{
-	struct made_step *s = made_step_random(3, 14);
-	struct tauti_fusion *f = make(s);
-	const struct tauti_space *space = tauti_fusion_space(f);
-	struct tauti_cost c;
-	uint64_t seed = 9;
-	taut_status status = TAUT_ENOMEM;
-
-	(void)state;
-	for (long n = 0; status; n++) {
-		struct tauti_fusion *other;
-
-		alloc_fail_after(n);
-		status = tauti_fusion_create(&s->in, &other, &err);
-		alloc_fail_never();
-		if (!status)
-			tauti_fusion_destroy(other);
-		else
-			assert_int_equal(status, TAUT_ENOMEM);
-	}
-	for (uint32_t round = 0; round < 30; round++) {
-		uint8_t options[64];
-		struct tauti_fusion *fresh;
-
-		assert_true(space->n_sites <= 64);
-		for (uint32_t i = 0; i < space->n_sites; i++) {
-			options[i] = (uint8_t)made_step_pick(
-				&seed, space->n_options[i]);
-			set(f, i, options[i]);
-		}
-		status = TAUT_ENOMEM;
-		for (long n = 0; status; n++) {
-			alloc_fail_after(n);
-			status = space->ops->cost(space->self, &c, &err);
-			alloc_fail_never();
-			assert_true(!status || status == TAUT_ENOMEM);
-		}
-		assert_int_equal(tauti_fusion_create(&s->in, &fresh, &err), 0);
-		copy_state(fresh, options);
-		assert_int_equal(c.step_ns, step(fresh));
-		tauti_fusion_destroy(fresh);
-	}
+	for (uint32_t i = 0; i < 5; i++)
+		made_step_op(s, i, 100, 10, 1000);
+	made_step_flow(s, 0, 1, 1000, true);
+	made_step_flow(s, 1, 2, 2000, true);
+	made_step_flow(s, 0, 2, 1000, true);
+	made_step_flow(s, 3, 4, 1000, true);
+	made_step_gradient(s, 2, 1000, 1);
+	made_step_gradient(s, 2, 1000, 1);
+	made_step_gradient(s, 4, 1000, 1);
+	f = make(s);
+	assert_int_equal(tauti_fusion_space(f)->n_sites, sizeof kept);
+	assert_memory_equal(tauti_fusion_space(f)->coarse, kept, sizeof kept);
 	tauti_fusion_destroy(f);
 	made_step_destroy(s);
 }
@@ -507,8 +457,7 @@ int main(void)
 		cmocka_unit_test(one_rank_stands_for_all),
 		cmocka_unit_test(blocks_are_images),
 		cmocka_unit_test(critical_sites_are_on_the_path),
-		cmocka_unit_test(input_is_checked),
-		cmocka_unit_test(memory_may_fail),
+		cmocka_unit_test(a_coarse_view_keeps_one_of_a_kind),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
