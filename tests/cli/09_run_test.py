@@ -62,11 +62,15 @@ class Run(command.Case):
         """The folder is made before the job, which may go to another one."""
         with tempfile.TemporaryDirectory() as folder:
             path = os.path.join(folder, "steps")
-            self.assertEqual(variables("--measure", path)["TAUT_RUN_MEASURE"], path)
-            self.assertEqual(os.listdir(path), [])
-            beside = os.path.relpath(path)
-            self.assertTrue(os.path.samefile(
-                variables("--measure", beside)["TAUT_RUN_MEASURE"], path))
+            for words in (path, os.path.relpath(path)):
+                told = run("--measure", words, "--", "sh", "-c", "ls -d $TAUT_RUN_MEASURE")
+                self.assertEqual(told.returncode, 0, told.stderr)
+                self.assertTrue(os.path.samefile(told.stdout.strip(), path))
+                self.assertIn("no step was measured", told.stderr)
+            os.mkdir(os.path.join(path, "of-before"))
+            told = run("--measure", path, "--", "true")
+            self.assertEqual(told.returncode, 1)
+            self.assertIn("expected a folder that is new or empty", told.stderr)
 
     def test_servers(self):
         told = variables("--servers", "2", "--update", "sgd:lr=0.1", "--async",
@@ -147,7 +151,7 @@ class Run(command.Case):
     def test_wrong_values(self):
         for words, says in (
             (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
-            (["--compress", "int8"], "--compress: expected none, fp16 or bf16, found 'int8'"),
+            (["--compress", "int8"], "--compress: expected fp16 or bf16, found 'int8'"),
             (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
             (["--engine", "x"], "--engine: expected auto, coll, process-group or server, found 'x'"),
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),
