@@ -17,182 +17,9 @@
 
 #include <replay/share_by_hand.h>
 
-enum {
-	RUNS = 15,
-	STEPS = 6,
-	LAYERS = 240,
-	KERNELS = 4,  /* of a layer, forward; as many backward */
-	SLICES = 3,   /* of the host before each launch */
-	BUCKET = 8,   /* layers whose gradients travel together */
-	BUCKETS = LAYERS / BUCKET,
-	LAUNCHES = LAYERS * KERNELS,
-	LANES = 4,    /* of a rank; the last is that of all-reduces */
-	HOST_RANKS = 8,
-};
+#include "made_job.h"
 
-struct ids { /* of one rank and one step */
-	uint32_t begin, forked, joined;
-	uint32_t forward[LAUNCHES], backward[LAUNCHES], update, sync, resumed;
-	uint32_t kernel[2 * LAUNCHES + 1];
-	uint32_t backward_begin, backward_end;
-	uint32_t reduce[BUCKETS], arrive[BUCKETS], transfer[BUCKETS];
-};
-
-struct job {
-	struct by_hand *hand;
-	uint64_t seed;
-	struct ids *ids; /* by (rank, step) */
-};
-
-/* Uniform in [low, high]: splitmix64, and a remainder. */
-static int64_t pick(struct job *job, int64_t low, int64_t high)
-{
-	uint64_t x = job->seed += 0x9e3779b97f4a7c15u;
-	x = (x ^ (x >> 30)) * 0xbf58476d1ce4e5b9u;
-	x = (x ^ (x >> 27)) * 0x94d049bb133111ebu;
-	x ^= x >> 31;
-	return low + (int64_t)(x % (uint64_t)(high - low + 1));
-}
-
-static uint32_t host(struct job *job, enum taut_op_kind kind, const char *name)
-{
-	return by_hand_op(job->hand, kind, name, pick(job, 500, 9000), 0);
-}
-
-static uint32_t launch(struct job *job, const char *name)
-{
-	for (int i = 0; i < SLICES; i++)
-		host(job, TAUT_OP_HOST, "aten::op");
-	return host(job, TAUT_OP_LAUNCH, name);
-}
-
-static uint32_t mark(struct job *job)
-{
-	return by_hand_op(job->hand, TAUT_OP_MARK, "step", 0, 0);
-}
-
-static void add_main_thread(struct job *job, struct ids *ids, int rank)
-{
-	by_hand_lane(job->hand, rank);
-	for (int step = 0; step < STEPS; step++, ids++) {
-		ids->begin = mark(job);
-		for (int i = 0; i < LAUNCHES; i++)
-			ids->forward[i] = launch(job, "cudaLaunchKernel");
-		ids->forked = host(job, TAUT_OP_HOST, "backward");
-		ids->joined = host(job, TAUT_OP_RETURN, "backward");
-		ids->update = launch(job, "cudaLaunchKernel");
-		ids->sync = host(job, TAUT_OP_HOST, "cudaDeviceSynchronize");
-		ids->resumed = host(job, TAUT_OP_RETURN, "cudaDeviceSync");
-		mark(job);
-	}
-}
-
-static void add_autograd_thread(struct job *job, struct ids *ids, int rank)
-{
-	by_hand_lane(job->hand, rank);
-	for (int step = 0; step < STEPS; step++, ids++) {
-		ids->backward_begin = host(job, TAUT_OP_HOST, "backward");
-		for (int i = 0; i < LAUNCHES; i++) {
-			ids->backward[i] = launch(job, "cudaLaunchKernel");
-			if ((i + 1) % (BUCKET * KERNELS) == 0)
-				ids->reduce[i / (BUCKET * KERNELS)] =
-					launch(job, "allreduce");
-		}
-		ids->backward_end = host(job, TAUT_OP_HOST, "backward");
-	}
-}
-
-static void add_streams(struct job *job, struct ids *ids, int rank)
-{
-	by_hand_lane(job->hand, rank);
-	for (int step = 0; step < STEPS; step++) {
-		for (int i = 0; i <= 2 * LAUNCHES; i++) {
-			int64_t dur_ns = pick(job, 4000, 60000);
-			int64_t gap_ns = pick(job, 0, 900);
-			ids[step].kernel[i] = by_hand_op(job->hand,
-				TAUT_OP_KERNEL, "gemm", dur_ns, gap_ns);
-		}
-	}
-	by_hand_lane(job->hand, rank);
-	for (int step = 0; step < STEPS; step++) {
-		for (int i = 0; i < BUCKETS; i++) {
-			ids[step].arrive[i] = by_hand_op(job->hand,
-				TAUT_OP_ARRIVE, "allreduce", 0, 0);
-			ids[step].transfer[i] = by_hand_op(job->hand,
-				TAUT_OP_TRANSFER, "allreduce",
-				pick(job, 300000, 900000), 0);
-		}
-	}
-}
-
-static void wait_launch(struct job *job, uint32_t from, uint32_t to)
-{
-	by_hand_edge(job->hand, from, to,
-		TAUT_EDGE_LAUNCH | TAUT_EDGE_FROM_START, 4000);
-}
-
-static void add_waits(struct job *job, const struct ids *ids)
-{
-	struct by_hand *hand = job->hand;
-	uint32_t last = ids->kernel[2 * LAUNCHES];
-	for (int i = 0; i < LAUNCHES; i++) {
-		wait_launch(job, ids->forward[i], ids->kernel[i]);
-		wait_launch(job, ids->backward[i], ids->kernel[LAUNCHES + i]);
-	}
-	wait_launch(job, ids->update, last);
-	for (int i = 0; i < BUCKETS; i++) {
-		uint32_t ready = ids->kernel[
-			LAUNCHES + (i + 1) * BUCKET * KERNELS - 1];
-		wait_launch(job, ids->reduce[i], ids->arrive[i]);
-		by_hand_edge(hand, ready, ids->arrive[i], TAUT_EDGE_STREAM, 0);
-	}
-	by_hand_edge(hand, ids->transfer[BUCKETS - 1], last,
-		TAUT_EDGE_STREAM, 0);
-	by_hand_edge(hand, ids->forked, ids->backward_begin,
-		TAUT_EDGE_THREAD, 2000);
-	by_hand_edge(hand, ids->backward_end, ids->joined,
-		TAUT_EDGE_THREAD, 2000);
-	by_hand_edge(hand, last, ids->resumed, TAUT_EDGE_SYNC, 1000);
-}
-
-static void add_joins(struct job *job, int n_ranks)
-{
-	by_hand_lane(job->hand, -1);
-	for (int at = 0; at < STEPS * BUCKETS; at++) {
-		uint32_t join = by_hand_op(
-			job->hand, TAUT_OP_JOIN, "allreduce", 0, 0);
-		for (int rank = 0; rank < n_ranks; rank++) {
-			const struct ids *ids =
-				&job->ids[rank * STEPS + at / BUCKETS];
-			by_hand_edge(job->hand, ids->arrive[at % BUCKETS],
-				join, TAUT_EDGE_COMM, 0);
-			by_hand_edge(job->hand, join,
-				ids->transfer[at % BUCKETS], TAUT_EDGE_COMM, 0);
-		}
-	}
-}
-
-static struct by_hand *make_job(int n_ranks)
-{
-	struct job job = { .hand = by_hand_create(), .seed = 20 };
-	job.ids = calloc((size_t)n_ranks * STEPS, sizeof *job.ids);
-	by_hand_must(job.ids != NULL);
-	for (int rank = 0; rank < n_ranks; rank++) {
-		struct ids *ids = &job.ids[rank * STEPS];
-		add_main_thread(&job, ids, rank);
-		add_autograd_thread(&job, ids, rank);
-		add_streams(&job, ids, rank);
-		if (rank)
-			by_hand_edge(job.hand, job.ids[0].begin, ids->begin,
-				TAUT_EDGE_START | TAUT_EDGE_FROM_START,
-				pick(&job, -400000, 400000));
-		for (int step = 0; step < STEPS; step++)
-			add_waits(&job, &ids[step]);
-	}
-	add_joins(&job, n_ranks);
-	free(job.ids);
-	return job.hand;
-}
+enum { RUNS = 15, STEPS = 6, HOST_RANKS = 8 };
 
 static int by_time(const void *a, const void *b)
 {
@@ -241,14 +68,14 @@ static void share_all_reduces(struct share_by_hand *share,
 	for (uint32_t rank = 0; rank < n_ranks; rank++) {
 		uint32_t core = share_resource(share, 1);
 		for (uint32_t i = 0; with_cores && i < 2; i++)
-			share_core(share, rank * LANES + i, core);
+			share_core(share, rank * MADE_LANES + i, core);
 	}
-	for (uint32_t i = 0; i < STEPS * BUCKETS; i++) {
+	for (uint32_t i = 0; i < STEPS * MADE_BUCKETS; i++) {
 		uint32_t flow = share_flow(share, 500000, 20000);
 		for (uint32_t host = 0; host < n_hosts; host++)
 			share_use(share, host, 1);
 		for (uint32_t rank = 0; rank < n_ranks; rank++) {
-			uint32_t lane = rank * LANES + LANES - 1;
+			uint32_t lane = rank * MADE_LANES + MADE_LANES - 1;
 			if (with_cores)
 				share_use(share, n_hosts + rank, 0.1);
 			share_op(share, graph->lane_begin[lane] + 2 * i + 1,
@@ -289,7 +116,7 @@ static taut_status measure_made(
 		return taut_error_set(err, TAUT_EINVAL, -1,
 			"%s: expected a number of ranks, 1 to 1024", ranks);
 	snprintf(name, sizeof name, "%ld ranks", n);
-	struct by_hand *hand = make_job((int)n);
+	struct by_hand *hand = made_job((int)n, STEPS);
 	const struct taut_graph *graph = by_hand_graph(hand);
 	taut_status status = measure(graph, name, NULL, err);
 	if (!status)

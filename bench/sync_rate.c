@@ -14,7 +14,8 @@
  *                a call of the system
  *
  * agreed: by rounds. fused: the same, with 1 MB together. declared: fused, in the
- * order of declaration, without rounds. halves: fused, in two halves. */
+ * order of declaration, without rounds. halves: fused, in two halves. fp16: fused, and
+ * narrowed to 16 bits. */
 #include <pthread.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -35,6 +36,7 @@ static const struct form FORMS[] = {
 	{ "declared", { .order = TAUT_SCHED_DECLARED,
 			      .fuse_bytes = 1 << 20 } },
 	{ "halves", { .fuse_bytes = 1 << 20, .halves = true } },
+	{ "fp16", { .fuse_bytes = 1 << 20, .wire = TAUT_FLOAT16 } },
 };
 
 struct job {

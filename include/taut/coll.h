@@ -51,6 +51,15 @@ TAUT_API bool taut_reduces(enum taut_type type, enum taut_reduction reduction);
  * its instructions. Any alignment. taut_reduces() must hold. */
 TAUT_API void taut_reduce(enum taut_type type, enum taut_reduction reduction,
 	void *out, const void *a, const void *b, size_t count);
+/* Floats of 32 bits to FLOAT16 or BFLOAT16, and back. Narrowing multiplies by factor
+ * first, in 32 bits, and then rounds once, to the nearest, ties to even: what is
+ * small to denormals and zero, what is beyond the largest to infinity. What is not a
+ * number becomes the quiet NaN that sums have. Widening is exact. The same bits on
+ * every processor. Any alignment; no overlap. */
+TAUT_API void taut_narrow(enum taut_type type, void *out, const void *in,
+	size_t count, float factor);
+TAUT_API void taut_widen(
+	enum taut_type type, void *out, const void *in, size_t count);
 
 /* --- schedules ----------------------------------------------------------------------
  * Buffers: INPUT is only read, OUTPUT ends as the result, and both may be the

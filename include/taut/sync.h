@@ -36,12 +36,19 @@ struct taut_sync_options { /* zero is every field's default */
 	                 the task's priority: what the next forward pass needs first
 	                 overtakes either (after DeAR, ICDCS'23) */
 	bool ordered; /* taut_coll_call */
+	/* As what tasks of FLOAT32 are summed: FLOAT16 or BFLOAT16, which halves
+	 * what is sent; FLOAT32: as they are. Each element is multiplied by its
+	 * factor in 32 bits, narrowed once (taut_narrow()), and added to others in
+	 * 16 bits, rounded each time (taut_reduce()); the sum is widened, on all
+	 * ranks alike. Beyond the largest of 16 bits it is infinity. piece, credit
+	 * and fuse are bytes as they are sent. */
+	enum taut_type wire;
 };
 
 /* Of a communicator that owns its engine (not of taut_comm_create_over(), where
  * nobody here knows when that lets memory go). Waits for no other rank.
- * TAUT_EINVAL: there is no such order; or what taut_comm_twin() gives, of which
- * four are made. */
+ * TAUT_EINVAL: there is no such order, no such type on the wire; or what
+ * taut_comm_twin() gives, of which four are made. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_create(struct taut_comm *comm,
 	const struct taut_sync_options *options, struct taut_sync **ret_sync,
 	struct taut_error *reterr);
@@ -54,6 +61,7 @@ TAUT_API void taut_sync_destroy(struct taut_sync *sync);
  * does not match ends with TAUT_EMATCH, before anything is summed. Each element of
  * the sum is multiplied by `factor` (1/n: the mean) on each rank before it is
  * added; 1 and 0: as it is. Of floats of 32 bits and less it is rounded to 32.
+ * With options.wire tasks of FLOAT32 go as that says.
  * TAUT_EINVAL: too late, no elements, a factor of integers. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_declare(struct taut_sync *sync,
 	enum taut_type type, uint64_t count, int64_t priority, double factor,
@@ -113,12 +121,14 @@ struct taut_sync_counts { /* since it was made */
 	struct taut_sched_counts sched;
 	int64_t busy_ns;   /* in which a piece was under way */
 	int64_t waited_ns; /* that callers spent in taut_sync_wait(), added up */
-	uint64_t bytes;    /* that were summed */
+	uint64_t bytes;    /* that were summed, as they were sent */
 	uint64_t messages; /* collectives of pieces: fused tasks of one type count
 	                      once, halves twice */
 	uint64_t copied_bytes; /* into a message of several tasks and out of it */
 	uint64_t sleeps;   /* of the thread */
 	uint64_t wakes;    /* of the thread, by callers */
+	uint64_t cast_bytes; /* narrowed into a message and widened out of it; of
+	                        the message's */
 };
 TAUT_API void taut_sync_counts(
 	struct taut_sync *sync, struct taut_sync_counts *ret_counts);

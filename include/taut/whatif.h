@@ -101,5 +101,24 @@ TAUT_API TAUT_NODISCARD taut_status taut_predict_steps(
 	int64_t *ret_before_ns, int64_t *ret_after_ns,
 	struct taut_error *reterr);
 
+/* The same for stacks that are not known beforehand, as of a search. A predictor
+ * borrows from the graph; one thread at a time. */
+struct taut_predictor;
+struct taut_predicted {
+	int64_t step_ns;
+	int64_t memory_bytes;  /* peak of the rank that needs most; -1: not known */
+	int64_t network_bytes; /* moved between ranks in a step, all of them; -1 */
+};
+TAUT_API TAUT_NODISCARD taut_status taut_predictor_create(
+	const struct taut_graph *graph, struct taut_predictor **ret_predictor,
+	struct taut_error *reterr);
+TAUT_API void taut_predictor_destroy(
+	struct taut_predictor *predictor); /* NULL is fine */
+/* TAUT_EINVAL as of taut_predict(). No changes: the job as it is. */
+TAUT_API TAUT_NODISCARD taut_status taut_predictor_predict(
+	struct taut_predictor *predictor, const char *const *changes,
+	size_t n_changes, struct taut_predicted *ret_predicted,
+	struct taut_error *reterr);
+
 TAUT_END_DECLS
 #endif /* TAUT_WHATIF_H */

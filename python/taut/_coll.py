@@ -24,6 +24,8 @@ TYPES = {  # enum taut_type, by what NumPy calls them
     "int64": 7,
     "uint64": 8,
 }
+# As what float32 is summed, by the words of TAUT_RUN_COMPRESS.
+WIRES = {"none": TYPES["float32"], "fp16": TYPES["float16"], "bf16": TYPES["bfloat16"]}
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 _pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
@@ -55,6 +57,7 @@ class SyncOptions(ctypes.Structure):
         ("fuse_bytes", _u64),
         ("halves", ctypes.c_bool),
         ("ordered", ctypes.c_bool),
+        ("wire", ctypes.c_int),
     ]
 
 
@@ -88,6 +91,7 @@ class Counts(ctypes.Structure):
         ("copied_bytes", _u64),
         ("sleeps", _u64),
         ("wakes", _u64),
+        ("cast_bytes", _u64),
     ]
 
 
@@ -174,8 +178,9 @@ def library():
     return _lib.declare(TABLE)
 
 
-def sync_options(limits):
-    """limits: _options.Limits, whose way is given by taut_sync_carry()."""
+def sync_options(limits, compress="none"):
+    """limits: _options.Limits, whose way is given by taut_sync_carry(). compress: a word
+    of WIRES."""
     return SyncOptions(
         order=_lib.ORDERS[limits.order],
         piece_bytes=limits.piece,
@@ -183,6 +188,7 @@ def sync_options(limits):
         fuse_bytes=limits.fuse,
         halves=limits.halves,
         ordered=limits.ordered,
+        wire=WIRES[compress],
     )
 
 

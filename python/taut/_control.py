@@ -25,9 +25,11 @@ def engine_class(options):
     """ValueError: there is none."""
     from . import _lib, _sync
 
+    has_coll = _lib.has(*_sync.NEEDS)
+    if options.compress != "none":
+        _check_compress(options, has_coll)
     if options.engine == "server":
         return _server_engine(options)
-    has_coll = _lib.has(*_sync.NEEDS)
     if options.engine == "coll" and not has_coll:
         raise ValueError("libtaut has no collectives")
     if has_coll and options.engine != "process-group":
@@ -35,6 +37,14 @@ def engine_class(options):
     if not _lib.has(*_group.NEEDS):
         raise ValueError("there is no libtaut: TAUT_LIB names it")
     return _group.Engine
+
+
+def _check_compress(options, has_coll):
+    """ValueError: what sums gradients does not narrow them."""
+    if options.engine == "server":
+        raise ValueError("--compress: servers sum gradients as they are")
+    if options.engine == "process-group" or not has_coll:
+        raise ValueError("--compress: engine process-group sums gradients as they are")
 
 
 def _server_engine(options):
@@ -97,6 +107,7 @@ class Control:
     def __init__(self, module, named, process_group, options, engine, careful, static):
         self.options, self.process_group = options, process_group
         self.engine = engine(process_group)
+        self.engine.compress = self.compresses = options.compress
         self.sums = _sums.Sums(self.engine, named, careful, static)
         self.order, self.waiters = [], []
         self.why_not = None  # cross, on any rank

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 from torch.nn.parallel import distributed as stock
 
-from . import _control, _options, _pending
+from . import _control, _decisions, _options, _pending
 
 Stock = stock.DistributedDataParallel
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -76,14 +76,17 @@ class _Sink(Function):
 class DistributedDataParallel(Stock):
     def __init__(self, module, *args, **kwargs):
         super().__init__(module, *args, **kwargs)
-        if self.process_group.size() == 1:
-            return  # nothing to sum
+        if self.process_group.size() > 1:  # else there is nothing to sum
+            self._taut_choose(module, args, kwargs)
+        _decisions.wrapped(self)
+
+    # --- ours or PyTorch's ------------------------------------------------------------
+
+    def _taut_choose(self, module, args, kwargs):
         why = why_not(module, dict(zip(_PARAMETERS, args), **kwargs))
         if getattr(self, "_use_python_reducer", False):
             why = why or "torch._dynamo has a reducer of its own"
         self._taut_begin(why)
-
-    # --- ours or PyTorch's ------------------------------------------------------------
 
     def _taut_begin(self, why):
         """On all ranks, or on none: why says why this one would not."""
@@ -134,6 +137,7 @@ class DistributedDataParallel(Stock):
         if self.static_graph:
             self.reducer._set_static_graph()
             self.logger._set_static_graph()
+        _decisions.given_back(self)
 
     @property
     def reducer(self):
@@ -214,7 +218,7 @@ def _given_back(name):
     @functools.wraps(own)
     def method(self, *args, **kwargs):
         self._taut_give_back(name + "() is called")
-        return own(self, *args, **kwargs)
+        return getattr(Stock, name)(self, *args, **kwargs)
 
     return method
 

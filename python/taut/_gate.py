@@ -36,10 +36,6 @@ def _of_all(process_group, worst):
     return worst.tolist()
 
 
-def _bytes(record):
-    return record.parameter.numel() * record.parameter.element_size()
-
-
 def _medians(steps, forward_ns, backward_ns):
     """Of what is in all of these, by task, in passes that take so long."""
     found = {}
@@ -145,10 +141,10 @@ class Gate:
         return Bound(forward, backward, update, -c, -e, window, crossed, gain)
 
     def demands(self, communication_ns):
-        """As in struct taut_sync_demand: each gradient takes the link by its bytes."""
+        """As in struct taut_sync_demand: each gradient takes the link by its bytes there."""
         whole = self.sums.gradient_bytes()
         return [
-            (communication_ns * _bytes(self.sums.records[task]) / (whole or 1), *asks)
+            (communication_ns * self.sums.bytes_of(self.sums.records[task]) / (whole or 1), *asks)
             for task, asks in self.asks.items()
         ]
 
@@ -173,7 +169,7 @@ class Gate:
         ]
         if not inside:
             return "some gradients are there"
-        name = max(inside, key=_bytes).name
+        name = max(inside, key=self.sums.bytes_of).name
         if len(inside) == 1:
             return "the gradient of %s is there" % name
         return "the gradients of %s and %d more are there" % (name, len(inside) - 1)
@@ -188,7 +184,7 @@ class Gate:
         for task, asks in self.asks.items():
             record = self.sums.records[task]
             row = {name + "_ns": ns for name, ns in asks._asdict().items()}
-            tasks.append(dict(row, name=record.name, bytes=_bytes(record)))
+            tasks.append(dict(row, name=record.name, bytes=self.sums.bytes_of(record)))
         told = dict(times, step_ns=self.step_ns, most_gain=bound.gain)
         told["gradient_bytes"] = self.sums.gradient_bytes()
         try:

@@ -26,6 +26,8 @@ class Job:
         if not _lib.has(*_coll.NEEDS):
             raise RuntimeError("there is no libtaut: TAUT_LIB names it")
         options = _options.Options()
+        if options.compress != "none":
+            raise ValueError("TAUT_RUN_COMPRESS: gradients of PyTorch alone are compressed")
         _job_server.check(options)
         self.options = options
         self.limits = options.limits(options.order)

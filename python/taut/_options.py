@@ -20,6 +20,7 @@ NAMES = {
     "LOAD": ("off", "auto"),
     "ON_LOSS": ("end", "continue", "rescale"),
     "ASYNC": ("off", "on"),
+    "COMPRESS": ("none", "fp16", "bf16"),
 }
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}
 NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults

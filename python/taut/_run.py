@@ -1,7 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """What `taut run` does in a process of its job."""
 
+import os
+
 from . import _options
+
+# Variables of a plan: its decisions, and the job that it is for.
+_PLANNED = tuple(
+    "TAUT_RUN_" + name
+    for name in ("JOB", "BUCKET", "COMPRESS", "WORKERS", "OPTIMIZER", "RECOMPUTE", "AMP")
+)
 
 
 def framework_imported(name, module):
@@ -12,6 +20,7 @@ def framework_imported(name, module):
         _have_loader(module)
     except Exception as why:
         _options.say("DataLoaders stay as they are: %s" % why)
+    _have_decisions(module)
     try:
         if not module.distributed.is_available():
             return
@@ -30,6 +39,22 @@ def _have_loader(torch):
         from . import _load_torch
 
         _load_torch.install(torch.utils.data, options.load_cache)
+
+
+def _have_decisions(torch):
+    """After the loader's, which reads what a DataLoader is changed to, and before the
+    schedule's, which takes functions of PyTorch's as they are then. Ends the job where
+    a decision cannot be made."""
+    folder = os.environ.get("TAUT_RUN_MEASURE")
+    if not folder and not any(name.startswith(_PLANNED) for name in os.environ):
+        return
+    from . import _decisions
+
+    _decisions.install(torch)
+    if folder:
+        from . import _torch_measure
+
+        _torch_measure.install(torch, folder)
 
 
 def _have_backend():

@@ -110,8 +110,14 @@ class Sums:
     def busy_ns(self):
         return self.exchange.busy_ns() if self.exchange else self.last_busy_ns
 
+    def bytes_of(self, record):
+        """Of its gradient, as it goes on the wire."""
+        parameter = record.parameter
+        is_short = self.engine.compress != "none" and parameter.dtype == torch.float32
+        return parameter.numel() * (2 if is_short else parameter.element_size())
+
     def gradient_bytes(self):
-        return sum(r.parameter.numel() * r.parameter.element_size() for r in self.records)
+        return sum(map(self.bytes_of, self.records))
 
     # --- of an iteration -------------------------------------------------------------
 

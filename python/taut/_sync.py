@@ -26,6 +26,7 @@ class Engine:
     """A communicator of the ranks of a process group."""
 
     lingers = False  # what leaves in peace takes nothing from the others
+    compress = "none"  # as what float32 is summed, of TAUT_RUN_COMPRESS
 
     def __init__(self, process_group):
         self.lib = _coll.library()
@@ -66,7 +67,7 @@ class Engine:
 class Exchange:
     def __init__(self, engine, limits):
         self.lib, self.sync = engine.lib, _pointer()
-        options = _coll.sync_options(limits)
+        options = _coll.sync_options(limits, engine.compress)
         self._call(
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )

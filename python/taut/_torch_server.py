@@ -58,6 +58,8 @@ def join_alike(process_group, mode):
     options = why = None
     try:
         options = _options.Options()
+        if options.compress != "none":
+            raise ValueError("--compress: servers take gradients as they are")
     except ValueError as error:
         why = str(error)
     _agree.check(gather((why, options and vars(options))))
@@ -86,6 +88,7 @@ class Engine:
     """The servers of one model."""
 
     lingers = False  # what leaves in peace takes nothing from the others
+    compress = "none"
 
     def __init__(self, process_group):
         options = _options.Options()

@@ -6,6 +6,8 @@
 #include "cli/env.h"
 #include "cli/job.h"
 #include "cli/record.h"
+#include "cli/run_plan.h"
+#include "cli/run_decide.h"
 #include "cli/run_server.h"
 #include "cli/run_tune.h"
 #include "cli/term.h"
@@ -15,8 +17,10 @@ struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
 	const char *load, *load_cache;
 	bool schedule, no_schedule, halves, ordered, mpi;
+	struct run_plan plan;
 	struct run_tune tune;
 	struct run_server server;
+	struct run_decide decide;
 };
 
 static const struct opt options[] = {
@@ -62,8 +66,10 @@ static const struct opt options[] = {
 	{ "mpi", 0, OPT_FLAG, offsetof(struct values, mpi), NULL,
 		"COMMAND is an MPI program: its all-reduces are Taut's where "
 		"that is faster; nothing else is changed", 0, 0 },
+	RUN_PLAN_OPTIONS(struct values, plan),
 	RUN_TUNE_OPTIONS(struct values, tune),
 	RUN_SERVER_OPTIONS(struct values, server),
+	RUN_DECIDE_OPTIONS(struct values, decide),
 };
 
 /* --- options ------------------------------------------------------------------------*/
@@ -252,12 +258,16 @@ static taut_status set_environment_mpi(const struct env_setting *s)
 
 /* --- the job ----------------------------------------------------------------------------*/
 
-static int run_job(const struct env_setting *s)
+static int run_job(
+	const struct env_setting *s, struct run_planned *planned)
 {
 	struct record_job job;
 	taut_status status = record_run_job(
 		s->command, s->n_command, s->arena, &job, s->err);
 
+	if (!status && !job.fault)
+		run_plan_tell(planned, s->arena);
+	run_plan_end(planned, s->arena);
 	if (status)
 		return job_status(status, s->err);
 	if (job.fault)
@@ -273,6 +283,7 @@ static int run(const struct verb_call *call)
 	env_lines lines = { 0 };
 	const struct env_setting s = { call->operands, call->n_operands,
 		call->arena, &lines, &err };
+	struct run_planned planned = { 0 };
 	bool is_wrong = false;
 	taut_status status;
 
@@ -282,14 +293,20 @@ static int run(const struct verb_call *call)
 	}
 	if (!take_words(values, call->arena))
 		return EXIT_USAGE;
-	status = run_tune_set(&values->tune, &s, &is_wrong);
+	status = run_plan_set(&values->plan, &s, &planned);
+	if (!status)
+		status = run_tune_set(&values->tune, &s, &is_wrong);
 	if (!status && !is_wrong)
 		status = run_server_set(
 			&values->server, values->engine, &s, &is_wrong);
 	if (!status && !is_wrong)
+		status = run_decide_set(&values->decide, &s, &is_wrong);
+	if (!status && !is_wrong)
 		status = set_sizes(values, &s, &is_wrong);
-	if (is_wrong)
+	if (is_wrong) {
+		run_plan_end(&planned, call->arena);
 		return EXIT_USAGE;
+	}
 	if (!status)
 		status = set_texts(values, &s);
 	if (!status)
@@ -298,7 +315,10 @@ static int run(const struct verb_call *call)
 	for (size_t i = 0; i < lines.count; i++)
 		term_complain("%s", lines.data[i]);
 	taut_vec_free(&lines);
-	return status ? job_status(status, &err) : run_job(&s);
+	if (!status)
+		return run_job(&s, &planned);
+	run_plan_end(&planned, call->arena);
+	return job_status(status, &err);
 }
 
 const struct verb verb_run = {

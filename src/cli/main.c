@@ -15,6 +15,8 @@ static const struct verb *const verbs[] = {
 	&verb_report,
 	&verb_replay,
 	&verb_whatif,
+	&verb_plan,
+	&verb_tune,
 	&verb_diff,
 	&verb_stalls,
 	&verb_stragglers,

@@ -15,6 +15,8 @@ extern const struct verb verb_convert;
 extern const struct verb verb_bench;
 extern const struct verb verb_server;
 extern const struct verb verb_stalls;
+extern const struct verb verb_plan;
+extern const struct verb verb_tune;
 
 #define ABOUT_RUN \
 	"A RUN is what taut record wrote, or a trace file or a folder of them, " \

@@ -110,3 +110,14 @@ void taut_reduce(enum taut_type type, enum taut_reduction reduction, void *out,
 {
 	sets[level() - PLAIN]->of[type][reduction](out, a, b, count);
 }
+
+void taut_narrow(enum taut_type type, void *out, const void *in, size_t count,
+	float factor)
+{
+	sets[level() - PLAIN]->narrow[type](out, in, count, factor);
+}
+
+void taut_widen(enum taut_type type, void *out, const void *in, size_t count)
+{
+	sets[level() - PLAIN]->widen[type](out, in, count);
+}

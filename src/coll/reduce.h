@@ -13,8 +13,9 @@
  *               payload: 0x7fc00000, 0x7ff8000000000000, 0x7e00, 0x7fc0.
  *               Processors differ in what they make of payloads.
  *     zeros     the minimum of zeros is -0 if either is; the maximum +0
- *     16 bits   each operation is one in float32, then one rounding. bfloat16 is
- *               rounded as an integer: AVX512_BF16 would drop denormals. */
+ *     16 bits   each operation is one in float32, then one rounding; so is a cast.
+ *               bfloat16 is rounded as an integer: AVX512_BF16 would drop
+ *               denormals. */
 #ifndef TAUT_COLL_REDUCE_H
 #define TAUT_COLL_REDUCE_H
 
@@ -24,10 +25,18 @@
 typedef void tauti_reduce_kernel(
 	void *out, const void *a, const void *b, size_t count);
 
+/* As taut_narrow() and taut_widen(). */
+typedef void tauti_narrow_kernel(
+	void *out, const void *in, size_t count, float factor);
+typedef void tauti_widen_kernel(void *out, const void *in, size_t count);
+
 struct tauti_reduce_kernels {
 	const char *name;
 	/* NULL: there is no such reduction. */
 	tauti_reduce_kernel *of[TAUT_TYPES][TAUT_REDUCTIONS];
+	/* Of floats of 16 bits; NULL: of any other. */
+	tauti_narrow_kernel *narrow[TAUT_TYPES];
+	tauti_widen_kernel *widen[TAUT_TYPES];
 };
 
 extern const struct tauti_reduce_kernels tauti_reduce_plain;

@@ -59,6 +59,31 @@ static inline void put_halves(loose_u16 *to, __m512 x)
 WIDE_HALF_LOOP(sum)
 WIDE_HALF_LOOP(product)
 
+static void wide_half_narrow(
+	void *out, const void *in, size_t count, float factor)
+{
+	const loose_u32 *from = in;
+	loose_u16 *to = out;
+	size_t i = 0;
+
+	for (; i + 16 <= count; i += 16)
+		put_halves(to + i, wide_product(
+			_mm512_loadu_ps((const void *)(from + i)),
+			_mm512_set1_ps(factor)));
+	half_narrow(to + i, from + i, count - i, factor);
+}
+
+static void wide_half_widen(void *out, const void *in, size_t count)
+{
+	const loose_u16 *from = in;
+	loose_u32 *to = out;
+	size_t i = 0;
+
+	for (; i + 16 <= count; i += 16)
+		_mm512_storeu_ps((void *)(to + i), settled(get_halves(from + i)));
+	half_widen(to + i, from + i, count - i);
+}
+
 TAUTI_REDUCE_SET(tauti_reduce_avx512, "avx512", wide_half);
 
 #if defined __clang__

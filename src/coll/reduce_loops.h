@@ -171,13 +171,48 @@ static inline uint16_t unless_nan(uint16_t x, uint16_t y, uint16_t chosen,
 SHORT_LOOPS(half, 0x7c00, 0x7e00)
 SHORT_LOOPS(bfloat, 0x7f80, 0x7fc0)
 
+/* --- casts ---------------------------------------------------------------------------*/
+
+#define NARROW_LOOP(name, result) \
+	static void name##_narrow( \
+		void *out, const void *in, size_t count, float factor) \
+	{ \
+		const loose_u32 *from = in; \
+		loose_u16 *to = out; \
+\
+		NO_DEPENDENCE \
+		for (size_t i = 0; i < count; i++) { \
+			float x = real_32(from[i]) * factor; \
+\
+			to[i] = result; \
+		} \
+	}
+
+NARROW_LOOP(half, tauti_to_half(x, 0x7e00))
+NARROW_LOOP(bfloat, tauti_to_bfloat(settled_32(x)))
+
+#define WIDEN_LOOP(name) \
+	static void name##_widen(void *out, const void *in, size_t count) \
+	{ \
+		const loose_u16 *from = in; \
+		loose_u32 *to = out; \
+\
+		NO_DEPENDENCE \
+		for (size_t i = 0; i < count; i++) \
+			to[i] = settled_32( \
+				tauti_float_of(tauti_of_##name(from[i]))); \
+	}
+
+WIDEN_LOOP(half)
+WIDEN_LOOP(bfloat)
+
 /* --- the set --------------------------------------------------------------------------*/
 
 #define INTEGER_ROW(bits, sign) \
 	{ sum_##bits, product_##bits, min_##sign##bits, max_##sign##bits, \
 		and_##bits, or_##bits, xor_##bits }
 
-/* half: how the names of the sum and product of these begin. */
+/* half: how the names of all of these but their least and most begin. */
 #define TAUTI_REDUCE_SET(set, set_name, half) \
 	const struct tauti_reduce_kernels set = { set_name, { \
 		[TAUT_FLOAT32] = { float_sum_32, float_product_32, \
@@ -193,6 +228,10 @@ SHORT_LOOPS(bfloat, 0x7f80, 0x7fc0)
 		[TAUT_INT32] = INTEGER_ROW(32, i), \
 		[TAUT_INT64] = INTEGER_ROW(64, i), \
 		[TAUT_UINT64] = INTEGER_ROW(64, u), \
+	}, { [TAUT_FLOAT16] = half##_narrow, \
+		[TAUT_BFLOAT16] = bfloat_narrow, \
+	}, { [TAUT_FLOAT16] = half##_widen, \
+		[TAUT_BFLOAT16] = bfloat_widen, \
 	} }
 
 #endif /* TAUT_COLL_REDUCE_LOOPS_H */

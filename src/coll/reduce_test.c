@@ -445,6 +445,159 @@ static void test_places(void **state)
 	for_all(places);
 }
 
+/* --- casts ---------------------------------------------------------------------------*/
+
+static const enum taut_type SHORT[] = { TAUT_FLOAT16, TAUT_BFLOAT16 };
+static const float FACTORS[] = { 1, 0.5f, 1.0f / 3, 1e-6f, -3e4f };
+
+enum { N_FACTORS = sizeof FACTORS / sizeof *FACTORS };
+
+/* What lies halfway between two of the type, and beside that; the rest as any. */
+static void fill_between(enum taut_type type, uint32_t *to, size_t count,
+	uint64_t *state)
+{
+	struct layout l = layout_of(type);
+
+	fill(TAUT_FLOAT32, to, count, state);
+	for (size_t i = 0; i < count; i += 2) {
+		uint16_t h = (uint16_t)(any_element(type, state) & 0x7fff);
+		double low = value_16(h, l);
+		double high = value_16((uint16_t)(h + 1), l);
+		float middle = (float)((low + high) / 2);
+		uint32_t x;
+
+		if (!isfinite(low) || !isfinite(high))
+			continue;
+		memcpy(&x, &middle, 4);
+		to[i] = x + (uint32_t)(random_bits(state) % 3) - 1;
+	}
+}
+
+static void check_narrow(enum taut_type type, const uint32_t *in,
+	const uint16_t *out, size_t count, float factor)
+{
+	for (size_t i = 0; i < count; i++) {
+		float value;
+
+		memcpy(&value, &in[i], 4);
+		value *= factor;
+		if (out[i] != nearest_16((double)value, layout_of(type)))
+			fail_msg("%#x times %g as %s: %#x", in[i],
+				(double)factor, taut_type_name(type), out[i]);
+	}
+}
+
+static void test_narrow(void **state)
+{
+	enum { COUNT = 20000 };
+	const struct tauti_reduce_kernels *set;
+	struct fields *f = malloc(sizeof *f);
+	uint64_t random = 5;
+
+	(void)state;
+	assert_non_null(f);
+	for (int t = 0; t < 2; t++)
+		for (int k = 0; k < N_FACTORS; k++) {
+			fill_between(SHORT[t], (uint32_t *)f->a, COUNT, &random);
+			tauti_reduce_plain.narrow[SHORT[t]](
+				f->plain, f->a, COUNT, FACTORS[k]);
+			check_narrow(SHORT[t], (uint32_t *)f->a,
+				(uint16_t *)f->plain, COUNT, FACTORS[k]);
+			for (size_t i = 0; (set = tauti_reduce_set(i)); i++) {
+				set->narrow[SHORT[t]](
+					f->out, f->a, COUNT, FACTORS[k]);
+				assert_memory_equal(f->out, f->plain, 2 * COUNT);
+			}
+			taut_narrow(SHORT[t], f->out, f->a, COUNT, FACTORS[k]);
+			assert_memory_equal(f->out, f->plain, 2 * COUNT);
+		}
+	free(f);
+}
+
+/* Each there is. */
+static void check_widened(
+	enum taut_type type, const uint16_t *in, const uint32_t *out)
+{
+	for (uint32_t i = 0; i < MOST; i++) {
+		float value = (float)value_16(in[i], layout_of(type));
+		uint32_t right;
+
+		memcpy(&right, &value, 4);
+		if (isnan(value))
+			right = 0x7fc00000;
+		if (out[i] != right)
+			fail_msg("%#x of %s: %#x", i, taut_type_name(type),
+				out[i]);
+	}
+}
+
+static void test_widen(void **state)
+{
+	const struct tauti_reduce_kernels *set;
+	struct fields *f = malloc(sizeof *f);
+
+	(void)state;
+	assert_non_null(f);
+	for (uint32_t i = 0; i < MOST; i++)
+		((uint16_t *)f->a)[i] = (uint16_t)i;
+	for (int t = 0; t < 2; t++) {
+		for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++) {
+			set->widen[SHORT[t]](f->out, f->a, MOST);
+			check_widened(SHORT[t], (uint16_t *)f->a,
+				(uint32_t *)f->out);
+			/* There and back. */
+			set->narrow[SHORT[t]](f->b, f->out, MOST, 1);
+			set->widen[SHORT[t]](f->plain, f->b, MOST);
+			assert_memory_equal(f->plain, f->out, 4 * MOST);
+		}
+		taut_widen(SHORT[t], f->plain, f->a, MOST);
+		assert_memory_equal(f->plain, f->out, 4 * MOST);
+	}
+	free(f);
+}
+
+/* Of any count at any place, and nothing beside it. */
+static void cast_places(
+	const struct tauti_reduce_kernels *set, enum taut_type type, struct fields *f)
+{
+	enum { GUARD = 64 };
+	char *out = (char *)f->out;
+
+	for (size_t count = 0; count < 100; count++) {
+		size_t at = count % 7, to = GUARD + count % 5;
+
+		memset(out, 0x5a, 1024);
+		set->narrow[type](out + to, (char *)f->a + at, count, 0.5f);
+		memcpy(f->b, (char *)f->a + at, 4 * count);
+		tauti_reduce_plain.narrow[type](f->plain, f->b, count, 0.5f);
+		assert_memory_equal(out + to, f->plain, 2 * count);
+		assert_int_equal(out[to - 1], 0x5a);
+		assert_int_equal(out[to + 2 * count], 0x5a);
+		memset(out, 0x5a, 1024);
+		memcpy((char *)f->b + at, f->plain, 2 * count);
+		set->widen[type](out + to, (char *)f->b + at, count);
+		tauti_reduce_plain.widen[type](f->plain + 512, f->plain, count);
+		assert_memory_equal(out + to, f->plain + 512, 4 * count);
+		assert_int_equal(out[to - 1], 0x5a);
+		assert_int_equal(out[to + 4 * count], 0x5a);
+	}
+}
+
+static void test_cast_places(void **state)
+{
+	const struct tauti_reduce_kernels *set;
+	struct fields *f = malloc(sizeof *f);
+	uint64_t random = 9;
+
+	(void)state;
+	assert_non_null(f);
+	fill(TAUT_FLOAT32, f->a, 200, &random);
+	for (int t = 0; t < 2; t++)
+		for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
+			cast_places(set, SHORT[t], f);
+	free(f);
+}
+
 /* --- names ---------------------------------------------------------------------------*/
 
 static void test_names(void **state)
@@ -479,6 +632,13 @@ static void test_sets(void **state)
 				assert_int_equal(set->of[t][r] != NULL,
 					taut_reduces((enum taut_type)t,
 						(enum taut_reduction)r));
+	for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
+		for (int t = 0; t < TAUT_TYPES; t++) {
+			bool is_short = t == TAUT_FLOAT16 || t == TAUT_BFLOAT16;
+
+			assert_int_equal(set->narrow[t] != NULL, is_short);
+			assert_int_equal(set->widen[t] != NULL, is_short);
+		}
 }
 
 int main(void)
@@ -490,6 +650,9 @@ int main(void)
 		cmocka_unit_test(test_random),
 		cmocka_unit_test(test_all_halves),
 		cmocka_unit_test(test_places),
+		cmocka_unit_test(test_narrow),
+		cmocka_unit_test(test_widen),
+		cmocka_unit_test(test_cast_places),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -53,6 +53,8 @@ struct tauti_cell {
 	uint32_t next, before;           /* on the lane */
 	uint32_t out_first, out_last;    /* WAITS; those of the graph below */
 	uint32_t in_first, in_last;      /* come before them */
+	uint32_t op;                     /* whose cell it is: the journal
+	                                    names cells */
 	uint8_t kind, gone;
 };
 
@@ -103,12 +105,14 @@ struct tauti_table {
 	size_t count, capacity;
 };
 
+enum { TAUTI_IS_COUNT = 0, TAUTI_IS_COLUMN = 255 };
+
 struct tauti_undo {
 	int64_t old;     /* value; or count; or the column that was there */
 	uint32_t index;
 	uint16_t offset; /* bytes into the element */
 	uint8_t table;
-	uint8_t width;   /* bytes of the value; 0: count; 255: column */
+	uint8_t width;   /* bytes of the value; or one of those above */
 };
 
 struct taut_edit {
@@ -128,6 +132,9 @@ struct taut_edit {
 	uint32_t *copy_of;        /* copy_rank: by op, its copy + 1; all 0
 	                             between calls */
 	size_t n_copy_of;
+	bool followed;            /* see edit_touched.c */
+	size_t low;               /* the shortest that the journal has been
+	                             since the follower looked last */
 };
 
 /* --- tables and journal (edit_undo.c) ------------------------------------------ */
@@ -454,6 +461,24 @@ taut_status tauti_edit_check_lane(const struct taut_edit *edit, uint32_t lane,
 
 taut_status tauti_edit_check_name(const struct taut_edit *edit, uint32_t name,
 	struct taut_error *err);
+
+/* --- who follows (edit_touched.c) ----------------------------------------------------------
+ * The journal tells a follower what was touched, so that changes do nothing for
+ * it, and undo keeps one number. A follower knows the edit as it was when the
+ * journal had n records: as long as `low` is not below n, those are as they were,
+ * and what came behind them is all that has changed since.
+ *
+ * false: there is a follower, and one is all that there can be. */
+bool tauti_edit_follow(struct taut_edit *edit);
+void tauti_edit_unfollow(struct taut_edit *edit);
+/* The follower has seen all that there is now. */
+void tauti_edit_seen(struct taut_edit *edit);
+/* Calls see() for every op whose duration, gap, place or waits into it may be
+ * others than when the journal had `since` records, some more than once, and ops
+ * that have gone or come. false: all durations were put at once, which is not
+ * told op by op. */
+bool tauti_edit_touched(const struct taut_edit *edit, size_t since,
+	void (*see)(void *context, uint32_t op), void *context);
 
 /* --- waits (edit_waits.c) ------------------------------------------------------------ */
 struct tauti_walk { /* the one that was seen last may be dropped on the way */

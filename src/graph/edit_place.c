@@ -34,11 +34,12 @@ bool tauti_op_add(struct taut_edit *edit, const struct tauti_cell *cell,
 	int64_t dur_ns, int64_t gap_ns, uint32_t *ret_op)
 {
 	uint32_t at = tauti_count(edit, TAUTI_CELLS) + 1;
+	struct tauti_cell own = *cell;
 
-	*ret_op = tauti_count(edit, TAUTI_AT);
+	*ret_op = own.op = tauti_count(edit, TAUTI_AT);
 	return at < TAUTI_IN_SPAN - 1 && tauti_edit_own(edit, TAUTI_DUR) &&
 		tauti_edit_own(edit, TAUTI_GAP) &&
-		tauti_edit_push(edit, TAUTI_CELLS, cell) &&
+		tauti_edit_push(edit, TAUTI_CELLS, &own) &&
 		tauti_edit_push(edit, TAUTI_DUR, &dur_ns) &&
 		tauti_edit_push(edit, TAUTI_GAP, &gap_ns) &&
 		tauti_edit_push(edit, TAUTI_AT, &at);

@@ -4,8 +4,6 @@
 
 #include "graph/edit.h"
 
-enum { IS_COUNT = 0, IS_COLUMN = 255 };
-
 taut_status tauti_edit_no_memory(struct taut_error *err)
 {
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for an edit");
@@ -35,7 +33,7 @@ bool tauti_edit_room(struct taut_edit *edit, enum tauti_table_id table)
 	if (edit->grew & 1u << table)
 		return true;
 	if (!tauti_edit_note(edit, (struct tauti_undo) { (int64_t)t->count, 0,
-		0, (uint8_t)table, IS_COUNT }))
+		0, (uint8_t)table, TAUTI_IS_COUNT }))
 		return false;
 	edit->grew |= 1u << table;
 	return true;
@@ -70,7 +68,7 @@ bool tauti_edit_swap(struct taut_edit *edit, enum tauti_table_id table,
 	struct tauti_table *t = &edit->tables[table];
 
 	if (!tauti_edit_note(edit, (struct tauti_undo) { (int64_t)(intptr_t)t->data, 0, 0,
-		(uint8_t)table, IS_COLUMN }))
+		(uint8_t)table, TAUTI_IS_COLUMN }))
 		return false;
 	t->data = data;
 	t->capacity = t->count;
@@ -82,10 +80,10 @@ static void take_back(struct taut_edit *edit, const struct tauti_undo *undo)
 	struct tauti_table *t = &edit->tables[undo->table];
 
 	switch (undo->width) {
-	case IS_COUNT:
+	case TAUTI_IS_COUNT:
 		t->count = (size_t)undo->old;
 		break;
-	case IS_COLUMN:
+	case TAUTI_IS_COLUMN:
 		free(t->data);
 		t->data = (void *)(intptr_t)undo->old;
 		t->capacity = t->count;
@@ -99,6 +97,8 @@ static void take_back(struct taut_edit *edit, const struct tauti_undo *undo)
 
 static void undo_to(struct taut_edit *edit, size_t mark)
 {
+	if (mark < edit->low)
+		edit->low = mark;
 	while (edit->journal.count > mark)
 		take_back(edit, &edit->journal.data[--edit->journal.count]);
 }
@@ -141,6 +141,7 @@ struct tauti_cell tauti_cell_of(const struct taut_edit *edit, uint32_t op)
 		.before = tauti_before(edit, op),
 		.out_first = TAUT_NONE, .out_last = TAUT_NONE,
 		.in_first = TAUT_NONE, .in_last = TAUT_NONE,
+		.op = op,
 		.kind = g->kind[like],
 	};
 }
@@ -286,7 +287,7 @@ void taut_edit_destroy(struct taut_edit *edit)
 	if (!edit)
 		return;
 	for (size_t i = 0; i < edit->journal.count; i++)
-		if (edit->journal.data[i].width == IS_COLUMN)
+		if (edit->journal.data[i].width == TAUTI_IS_COLUMN)
 			free((void *)(intptr_t)edit->journal.data[i].old);
 	for (int i = 0; i < TAUTI_TABLES; i++)
 		free(edit->tables[i].data);

@@ -7,194 +7,14 @@
 #include <taut/edit.h>
 #include <taut/replay.h>
 
-#include "small_job.h"
+#include "small_change.h"
 #include "tests/support/alloc_fail.h"
 #include "tests/support/graph_text.h"
 #include "tests/support/unit.h"
 
 #define OK(call) assert_int_equal((call), TAUT_OK)
 
-enum { MAX_IDS = 4096, MAX_MARKS = 16 };
-
-/* --- random changes --------------------------------------------------------------------- */
-
-static uint32_t any_op(const struct taut_edit *edit, uint64_t *seed)
-{
-	return small_pick(seed, taut_edit_ops(edit));
-}
-
-static uint32_t any_place(const struct taut_edit *edit, uint64_t *seed)
-{
-	return small_pick(seed, 4) ? any_op(edit, seed) : TAUT_NONE;
-}
-
-static uint32_t any_lane(const struct taut_edit *edit, uint64_t *seed)
-{
-	return small_pick(seed, taut_edit_lanes(edit));
-}
-
-static taut_status try_insert(struct taut_edit *edit, uint64_t *seed)
-{
-	static const char *const names[] = { "new", "gemm", "newer", NULL };
-	struct taut_op op = {
-		.dur_ns = small_pick(seed, 9), .gap_ns = small_gap(seed),
-		.lane = any_lane(edit, seed), .name = 1,
-		.event = small_pick(seed, 2) ? TAUT_NONE : small_pick(seed, 9),
-		.kind = small_pick(seed, 5),
-		.like = small_pick(seed, 2) ? TAUT_NONE :
-			small_pick(seed, taut_edit_below(edit)->n_ops),
-	};
-	uint32_t id;
-
-	return taut_edit_insert(edit, any_place(edit, seed), &op,
-		names[small_pick(seed, 4)], &id, NULL);
-}
-
-static taut_status try_connect(struct taut_edit *edit, uint64_t *seed)
-{
-	uint32_t from = any_op(edit, seed), to = any_op(edit, seed);
-
-	return taut_edit_connect(edit, from, to, small_pick(seed, 6) |
-		(small_pick(seed, 2) ? TAUT_EDGE_FROM_START : 0),
-		small_signed(seed, 9), NULL);
-}
-
-static void keep_first(void *context, struct taut_wait wait)
-{
-	uint32_t *first = context;
-
-	if (*first == TAUT_NONE)
-		*first = wait.op;
-}
-
-static taut_status try_disconnect(struct taut_edit *edit, uint64_t *seed)
-{
-	uint32_t op = any_op(edit, seed), other = TAUT_NONE;
-
-	if (small_pick(seed, 2)) {
-		taut_edit_each_out(edit, op, keep_first, &other);
-		return taut_edit_disconnect(edit, op, other, NULL);
-	}
-	taut_edit_each_in(edit, op, keep_first, &other);
-	return taut_edit_disconnect(edit, other, op, NULL);
-}
-
-static taut_status try_scale(struct taut_edit *edit, uint64_t *seed)
-{
-	struct taut_select select = { .name = small_pick(seed, 2) ? "*e*" :
-		NULL, .kinds = small_pick(seed, 256) };
-	uint32_t *ops;
-	size_t n;
-	taut_status status = taut_edit_select(edit, &select, &ops, &n, NULL);
-
-	if (status)
-		return status;
-	status = taut_edit_scale(edit, ops, n, small_pick(seed, 4), NULL);
-	free(ops);
-	return status;
-}
-
-static taut_status try_durs(struct taut_edit *edit, uint64_t *seed)
-{
-	static int64_t durs[MAX_IDS];
-
-	for (uint32_t i = 0; i < taut_edit_ops(edit); i++)
-		durs[i] = small_pick(seed, 9);
-	return taut_edit_set_durs(edit, durs, NULL);
-}
-
-static taut_status try_add_collective(struct taut_edit *edit, uint64_t *seed)
-{
-	struct taut_member members[3];
-	struct taut_collective coll = { .kind = small_pick(seed, 4), .name = 1,
-		.group_size = 2, .bytes = small_pick(seed, 99) };
-	uint32_t n = 1 + small_pick(seed, 3), id, arrive[3];
-	struct taut_op op;
-
-	for (uint32_t i = 0; i < n; i++) {
-		members[i] = (struct taut_member) { any_lane(edit, seed),
-			any_place(edit, seed), small_pick(seed, 9), 0 };
-		if (members[i].after != TAUT_NONE &&
-			taut_edit_op(edit, members[i].after, &op))
-			members[i].lane = op.lane;
-	}
-	return taut_edit_add_collective(edit, &coll, members, n, &id, arrive,
-		NULL);
-}
-
-static taut_status try_set_collective(struct taut_edit *edit, uint64_t *seed)
-{
-	struct taut_collective values = { .kind = small_pick(seed, 4),
-		.group = 1, .group_size = -1, .bytes = small_pick(seed, 99) };
-	uint32_t n = taut_edit_collectives(edit);
-
-	return taut_edit_set_collective(edit, small_pick(seed, n + 1), &values,
-		NULL);
-}
-
-static taut_status try_copy_rank(struct taut_edit *edit, uint64_t *seed)
-{
-	uint8_t join[MAX_IDS];
-	static uint32_t op_of[MAX_IDS];
-	uint32_t rank = small_pick(seed, taut_edit_ranks(edit)), copy;
-
-	for (int i = 0; i < MAX_IDS; i++)
-		join[i] = small_pick(seed, 2);
-	if (taut_edit_ops(edit) > MAX_IDS / 2)
-		return TAUT_EINVAL;
-	return taut_edit_copy_rank(edit, rank, small_pick(seed, 2) ? join :
-		NULL, &copy, small_pick(seed, 2) ? op_of : NULL, NULL);
-}
-
-static taut_status try_add_lane(struct taut_edit *edit, uint64_t *seed)
-{
-	struct taut_graph_lane lane = {
-		.trace = small_pick(seed, taut_edit_ranks(edit)),
-		.trace_lane = small_pick(seed, 4) };
-	uint32_t id;
-
-	return taut_edit_add_lane(edit, &lane, &id, NULL);
-}
-
-/* Of kind `what`; EINVAL as often as it is nonsense. */
-static taut_status change(
-	struct taut_edit *edit, uint32_t what, uint64_t *seed)
-{
-	uint32_t op = any_op(edit, seed);
-	uint32_t coll = small_pick(seed, taut_edit_collectives(edit) + 1);
-
-	switch (what) {
-	case 0: return taut_edit_set_dur(edit, op, small_pick(seed, 9), NULL);
-	case 1: return taut_edit_set_gap(edit, op, small_signed(seed, 5), NULL);
-	case 2: return try_insert(edit, seed);
-	case 3: return taut_edit_cut(edit, op, NULL);
-	case 4: return try_connect(edit, seed);
-	case 5: return try_disconnect(edit, seed);
-	case 6: return taut_edit_move(edit, op, any_place(edit, seed),
-		any_lane(edit, seed), NULL);
-	case 7: return taut_edit_remove(edit, op, NULL);
-	case 8: return try_scale(edit, seed);
-	case 9: return try_durs(edit, seed);
-	case 10: return try_add_collective(edit, seed);
-	case 11: return try_set_collective(edit, seed);
-	case 12: return taut_edit_remove_collective(edit, coll, NULL);
-	case 13: return taut_edit_set_like(edit, coll, 0, NULL);
-	case 14: return try_copy_rank(edit, seed);
-	case 15: return taut_edit_remove_rank(edit,
-		small_pick(seed, taut_edit_ranks(edit)), NULL);
-	default: return try_add_lane(edit, seed);
-	}
-}
-
-enum { KINDS = 17, TAME = 7 }; /* those below TAME: see the model */
-
-/* Copies of ranks are large, and rare therefore. */
-static uint32_t any_kind(uint64_t *seed)
-{
-	uint32_t what = small_pick(seed, KINDS);
-
-	return (what == 14 || what == 15) && small_pick(seed, 3) ? 2 : what;
-}
+enum { MAX_MARKS = 16 };
 
 static char *built_text(const struct taut_edit *edit)
 {
@@ -235,7 +55,7 @@ static void undo(struct marks *marks, struct taut_edit *edit, uint32_t to)
 		free(marks->text[--marks->n]);
 }
 
-static void try_undo(uint64_t seed, uint32_t done[KINDS])
+static void try_undo(uint64_t seed, uint32_t done[SMALL_KINDS])
 {
 	struct small_job *job = small_job_create(seed);
 	struct marks marks = { .n = 0 };
@@ -245,9 +65,9 @@ static void try_undo(uint64_t seed, uint32_t done[KINDS])
 	marks.at[0] = taut_edit_mark(edit);
 	marks.text[marks.n++] = graph_text(&job->graph);
 	for (uint32_t i = 0; i < 40; i++) {
-		uint32_t what = any_kind(&seed);
+		uint32_t what = small_kind(&seed);
 
-		done[what] += !change(edit, what, &seed);
+		done[what] += !small_change(edit, what, &seed);
 		if (!small_pick(&seed, 6))
 			mark(&marks, edit);
 		if (!small_pick(&seed, 8))
@@ -263,12 +83,12 @@ static void try_undo(uint64_t seed, uint32_t done[KINDS])
 
 static void test_undo(void **state)
 {
-	uint32_t done[KINDS] = { 0 };
+	uint32_t done[SMALL_KINDS] = { 0 };
 
 	(void)state;
 	for (uint64_t seed = 1; seed <= 4000; seed++)
 		try_undo(seed * 1000003, done);
-	for (int i = 0; i < KINDS; i++)
+	for (int i = 0; i < SMALL_KINDS; i++)
 		assert_true(done[i] > 1000);
 }
 
@@ -304,7 +124,7 @@ static void try_change(struct taut_edit *edit, uint32_t what, uint64_t *seed)
 
 		same = *seed;
 		alloc_fail_after(n);
-		status = change(edit, what, &same);
+		status = small_change(edit, what, &same);
 		alloc_fail_never();
 		if (!status || status == TAUT_EINVAL)
 			break;
@@ -332,7 +152,7 @@ static void test_no_memory(void **state)
 			alloc_fail_never();
 		}
 		for (uint32_t k = 0; k < 12; k++)
-			try_change(edit, any_kind(&seed), &seed);
+			try_change(edit, small_kind(&seed), &seed);
 		text = build_without_memory(edit);
 		taut_edit_undo(edit, 0);
 		again = built_text(edit);
@@ -397,7 +217,7 @@ static void unbuild(struct built *built)
 static uint32_t compare_removed(const struct taut_edit *edit, uint32_t op,
 	const struct built *before, const struct built *after)
 {
-	static int64_t dur[MAX_IDS], gap[MAX_IDS];
+	static int64_t dur[SMALL_IDS], gap[SMALL_IDS];
 	struct taut_replay_edit zeroed = { .dur_ns = dur, .gap_ns = gap };
 	uint32_t n = taut_edit_ops(edit), compared = 0;
 	struct taut_timeline want, got;
@@ -431,10 +251,10 @@ static uint32_t try_removal(uint64_t seed)
 
 	OK(taut_edit_create(&job->graph, &edit, NULL));
 	for (uint32_t i = small_pick(&seed, 8); i--;)
-		(void)!change(edit, any_kind(&seed), &seed);
+		(void)!small_change(edit, small_kind(&seed), &seed);
 	before = build(edit);
 	for (uint32_t i = 1 + small_pick(&seed, 12); i--;) {
-		uint32_t op = any_op(edit, &seed);
+		uint32_t op = small_op(edit, &seed);
 
 		if (!is_plain(edit, op) || taut_edit_remove(edit, op, NULL))
 			continue;
@@ -505,7 +325,7 @@ static void change_within(struct taut_edit *edit, uint64_t *seed)
 	static const uint32_t kinds[] = { 0, 1, 2, 3, 7, 8, 10, 12, 15, 16 };
 
 	for (uint32_t i = small_pick(seed, 12); i--;)
-		(void)!change(edit, kinds[small_pick(seed, 10)], seed);
+		(void)!small_change(edit, kinds[small_pick(seed, 10)], seed);
 }
 
 static void test_copied_rank_does_alike(void **state)
@@ -517,12 +337,12 @@ static void test_copied_rank_does_alike(void **state)
 		uint64_t seed = i * 5000011;
 		struct small_job *job = small_job_create(seed);
 		struct taut_edit *edit;
-		uint8_t join[MAX_IDS];
+		uint8_t join[SMALL_IDS];
 		uint32_t rank;
 
 		OK(taut_edit_create(&job->graph, &edit, NULL));
 		change_within(edit, &seed);
-		for (int k = 0; k < MAX_IDS; k++)
+		for (int k = 0; k < SMALL_IDS; k++)
 			join[k] = small_pick(&seed, 2);
 		do
 			rank = small_pick(&seed, taut_edit_ranks(edit));

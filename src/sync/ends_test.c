@@ -168,12 +168,17 @@ static void test_cable(void **state)
 
 /* A request for memory that fails may do no harm where something smaller is done
  * instead; but who fails says so. */
+struct shortage {
+	struct taut_sync_options options;
+	atomic_uint n_failed;
+};
+
 static void run_short(struct rank *rank)
 {
-	atomic_uint *n_failed = rank->all->context;
+	struct shortage *of = rank->all->context;
 	struct taut_error err = { .message = "" };
 	taut_status status = taut_sync_create(
-		rank->comm, &OPTIONS, &rank->sync, &err);
+		rank->comm, &of->options, &rank->sync, &err);
 
 	if (!status) {
 		status = iterate(rank->sync, 2, &err);
@@ -184,24 +189,23 @@ static void run_short(struct rank *rank)
 		alloc_fail_never();
 		RANK_CHECK(rank, status == TAUT_ENOMEM || status == TAUT_EIO);
 		RANK_CHECK(rank, err.message[0]);
-		atomic_fetch_add(n_failed, 1);
+		atomic_fetch_add(&of->n_failed, 1);
 	}
 	taut_comm_destroy(rank->comm);
 }
 
-static void test_memory(void **state)
+static void run_out_of_memory(const struct taut_sync_options *options)
 {
+	struct shortage of = { .options = *options };
 	struct taut_comm *comms[2];
-	atomic_uint n_failed;
 	struct ranks ranks;
 	long n = 0;
 
-	(void)state;
 	do {
 		memset(&ranks, 0, sizeof ranks);
-		atomic_init(&n_failed, 0);
+		atomic_init(&of.n_failed, 0);
 		ranks.n = 2;
-		ranks.context = &n_failed;
+		ranks.context = &of;
 		assert_int_equal(
 			taut_comm_create_inproc(2, comms, NULL), TAUT_OK);
 		for (uint32_t i = 0; i < 2; i++)
@@ -210,8 +214,18 @@ static void test_memory(void **state)
 		alloc_fail_after(n++);
 		ranks_each(&ranks, run_short);
 		alloc_fail_never();
-	} while (atomic_load(&n_failed));
+	} while (atomic_load(&of.n_failed));
 	assert_true(n > 20);
+}
+
+static void test_memory(void **state)
+{
+	struct taut_sync_options options = OPTIONS;
+
+	(void)state;
+	run_out_of_memory(&options);
+	options.wire = TAUT_FLOAT16;
+	run_out_of_memory(&options);
 }
 
 /* --- destroy -----------------------------------------------------------------------*/
@@ -253,6 +267,7 @@ static void test_destroy(void **state)
 		options.order = seed % 3 ? TAUT_SCHED_AGREED
 					 : TAUT_SCHED_DECLARED;
 		options.halves = seed % 4 == 0;
+		options.wire = seed % 5 ? TAUT_FLOAT32 : TAUT_BFLOAT16;
 		ranks_create(&ranks, 2 + (uint32_t)seed % 3, &options);
 		ranks.context = &random;
 		ranks_each(&ranks, declare_all);

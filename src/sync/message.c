@@ -1,8 +1,7 @@
-/* message.c - pieces to collectives: gathered, multiplied, scattered. */
+/* message.c - pieces to collectives, and what is finished by them. */
 #include "sync/sync.h"
 
 #include <stdlib.h>
-#include <string.h>
 
 /* --- what there is of them ---------------------------------------------------------*/
 
@@ -24,6 +23,7 @@ static struct tauti_message *take(struct taut_sync *sync)
 
 static void give_back(struct taut_sync *sync, struct tauti_message *message)
 {
+	tauti_staging_give_back(sync, message);
 	message->next = sync->free;
 	sync->free = message;
 }
@@ -47,6 +47,7 @@ void tauti_message_free_all(struct taut_sync *sync)
 		sync->oldest = message->newer;
 		free_message(message);
 	}
+	tauti_staging_free_all(sync);
 }
 
 /* To those under way, as the newest. */
@@ -85,6 +86,13 @@ static void count_begun(struct taut_sync *sync)
 	pthread_mutex_unlock(&sync->lock);
 }
 
+/* All of both sides; of half an all-reduce all of one and a block of the other. */
+static uint64_t staged_bytes(const struct tauti_message *message, uint64_t bytes)
+{
+	return message->verb == TAUT_ALLREDUCE ? 2 * bytes :
+		bytes + bytes / message->sync->n_ranks;
+}
+
 static void count_ended(
 	struct taut_sync *sync, const struct tauti_message *message)
 {
@@ -98,14 +106,14 @@ static void count_ended(
 			tauti_now_ns() - sync->busy_since_ns;
 	if (message->verb != TAUT_ALLGATHER)
 		sync->counts.bytes += bytes;
-	if (message->copied && message->verb == TAUT_ALLREDUCE)
-		sync->counts.copied_bytes += 2 * bytes;
-	else if (message->copied) /* all of one side, a block of the other */
-		sync->counts.copied_bytes += bytes + bytes / sync->n_ranks;
+	if (message->wire != message->type)
+		sync->counts.cast_bytes += staged_bytes(message, bytes);
+	else if (message->staging)
+		sync->counts.copied_bytes += staged_bytes(message, bytes);
 	pthread_mutex_unlock(&sync->lock);
 }
 
-/* --- several tasks as one ----------------------------------------------------------*/
+/* --- its parts -----------------------------------------------------------------------*/
 
 static const struct tauti_task_of_sync *task_of(
 	const struct tauti_message *message, size_t i)
@@ -116,104 +124,30 @@ static const struct tauti_task_of_sync *task_of(
 		tauti_sync_task(sync, message->pieces[i].task)];
 }
 
-static uint64_t slot_of(
-	const struct tauti_message *message, const struct tauti_task_of_sync *task)
+/* Pieces are of bytes on the wire. */
+uint64_t tauti_message_count(const struct tauti_message *message, size_t i)
 {
-	return (task->count + message->n_blocks - 1) / message->n_blocks;
+	return message->pieces[i].bytes / taut_type_bytes(message->wire);
+}
+
+char *tauti_message_data(const struct tauti_message *message, size_t i)
+{
+	return (char *)task_of(message, i)->data +
+		message->pieces[i].first_byte / taut_type_bytes(message->wire) *
+		taut_type_bytes(message->type);
 }
 
 /* An all-gather brings sums, which have been multiplied. */
-static double factor_of(const struct tauti_message *message, size_t i)
+double tauti_message_factor(const struct tauti_message *message, size_t i)
 {
 	return message->verb == TAUT_ALLGATHER ? 1 : task_of(message, i)->factor;
 }
 
-static void gather_block(const struct tauti_message *message, uint32_t block)
-{
-	size_t size = taut_type_bytes(message->type);
-	char *at = (char *)message->staging +
-		block * message->block_count * size;
-
-	for (size_t i = 0; i < message->n; i++) {
-		const struct tauti_task_of_sync *task = task_of(message, i);
-		uint64_t slot = slot_of(message, task), length;
-		uint64_t first = taut_coll_block(
-			task->count, message->n_blocks, block, &length);
-
-		tauti_sync_scale(message->type, at,
-			(const char *)task->data + first * size, length,
-			factor_of(message, i));
-		memset(at + length * size, 0, (slot - length) * size);
-		at += slot * size;
-	}
-}
-
-static void scatter_block(const struct tauti_message *message, uint32_t block)
-{
-	size_t size = taut_type_bytes(message->type);
-	const char *at = (const char *)message->staging +
-		block * message->block_count * size;
-
-	for (size_t i = 0; i < message->n; i++) {
-		const struct tauti_task_of_sync *task = task_of(message, i);
-		uint64_t length, first = taut_coll_block(
-			task->count, message->n_blocks, block, &length);
-
-		memcpy((char *)task->data + first * size, at, length * size);
-		at += slot_of(message, task) * size;
-	}
-}
-
-/* A reduce-scatter reads all blocks and leaves this rank's; an all-gather the other
- * way round. */
-static void gather(const struct tauti_message *message)
-{
-	uint32_t rank = message->sync->rank;
-
-	if (message->verb == TAUT_ALLGATHER)
-		gather_block(message, rank);
-	else
-		for (uint32_t i = 0; i < message->n_blocks; i++)
-			gather_block(message, i);
-}
-
-static void scatter(const struct tauti_message *message)
-{
-	uint32_t rank = message->sync->rank;
-
-	if (message->verb == TAUT_REDUCE_SCATTER)
-		scatter_block(message, rank);
-	else
-		for (uint32_t i = 0; i < message->n_blocks; i++)
-			if (message->verb != TAUT_ALLGATHER || i != rank)
-				scatter_block(message, i);
-}
-
-static bool reserve_staging(struct tauti_message *message)
-{
-	size_t bytes = 0;
-	void *staging;
-
-	message->block_count = 0;
-	for (size_t i = 0; i < message->n; i++)
-		message->block_count +=
-			slot_of(message, task_of(message, i));
-	bytes = message->n_blocks * message->block_count *
-		taut_type_bytes(message->type);
-	if (bytes <= message->staging_bytes)
-		return true;
-	staging = malloc(bytes);
-	if (!staging)
-		return false;
-	free(message->staging);
-	message->staging = staging;
-	message->staging_bytes = bytes;
-	return true;
-}
-
-/* Do they lie one behind the other? Then they are one in memory already. */
+/* Do they lie one behind the other, as they go? Then they are one in memory already. */
 static bool is_contiguous(const struct tauti_message *message)
 {
+	if (message->wire != message->type)
+		return false;
 	for (size_t i = 1; i < message->n; i++) {
 		const char *end = (const char *)task_of(message, i - 1)->data +
 			message->pieces[i - 1].bytes;
@@ -264,6 +198,7 @@ static bool add_pieces(struct tauti_message *message,
 			message->pieces[message->n++] = pieces[i];
 	message->verb = verb_of(sync, &pieces[0]);
 	message->type = (enum taut_type)(kind % TAUT_TYPES);
+	message->wire = task_of(message, 0)->wire;
 	message->n_blocks =
 		message->verb == TAUT_ALLREDUCE ? 1 : sync->n_ranks;
 	return true;
@@ -286,15 +221,12 @@ static void over(void *context, taut_status status)
 /* Each piece is multiplied where it lies. */
 static void scale_in_place(const struct tauti_message *message)
 {
-	size_t size = taut_type_bytes(message->type);
-
 	for (size_t i = 0; i < message->n; i++) {
-		const struct taut_sched_piece *piece = &message->pieces[i];
-		char *data = (char *)task_of(message, i)->data +
-			piece->first_byte;
+		char *data = tauti_message_data(message, i);
 
 		tauti_sync_scale(message->type, data, data,
-			piece->bytes / size, factor_of(message, i));
+			tauti_message_count(message, i),
+			tauti_message_factor(message, i));
 	}
 }
 
@@ -302,7 +234,7 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 {
 	struct taut_sync *sync = message->sync;
 	struct taut_coll_call call = { .verb = message->verb,
-		.type = message->type, .reduction = TAUT_SUM,
+		.type = message->wire, .reduction = TAUT_SUM,
 		.ordered = sync->options.ordered };
 
 	if (sync->way == TAUT_WAY_AUTO ||
@@ -311,17 +243,15 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 		call.pass_bytes = sync->pass_bytes;
 		call.passes_at_once = sync->passes_at_once;
 	}
-	if (message->copied) {
-		gather(message);
-		call.output = message->staging;
+	if (message->staging) {
+		tauti_staging_gather(message);
+		call.output = tauti_staging_data(message);
 		call.count = message->n_blocks * message->block_count;
 	} else {
 		scale_in_place(message);
-		call.output = (char *)task_of(message, 0)->data +
-			message->pieces[0].first_byte;
+		call.output = tauti_message_data(message, 0);
 		for (size_t i = 0; i < message->n; i++)
-			call.count += message->pieces[i].bytes;
-		call.count /= taut_type_bytes(message->type);
+			call.count += tauti_message_count(message, i);
 	}
 	message->number = sync->n_messages;
 	return taut_comm_start(sync->pieces, &call, over, message, err);
@@ -340,8 +270,7 @@ static taut_status send_together(struct taut_sync *sync,
 	message = take(sync);
 	if (!message || !add_pieces(message, pieces, n))
 		goto no_memory;
-	message->copied = !is_contiguous(message);
-	if (message->copied && !reserve_staging(message))
+	if (!is_contiguous(message) && !tauti_staging_reserve(message))
 		goto no_memory;
 	add_under_way(sync, message);
 	status = send(message, err);
@@ -386,8 +315,8 @@ static taut_status end(struct tauti_message *message, struct taut_error *err)
 
 	if (status)
 		return tauti_sync_comm_failed(sync, status, err);
-	if (message->copied)
-		scatter(message);
+	if (message->staging)
+		tauti_staging_scatter(message);
 	remove_under_way(sync, message);
 	count_ended(sync, message);
 	for (size_t i = 0; i < message->n && !status; i++)

@@ -326,6 +326,30 @@ static inline uint64_t ranks_sum(
 	}
 }
 
+/* A float32 times the factor, rounded to 16 bits; NaN: the quiet one that sums have. */
+static inline uint64_t ranks_narrow(
+	enum taut_type wire, uint64_t bits, double factor)
+{
+	float x;
+
+	memcpy(&x, &bits, sizeof x);
+	x *= factor == 0 ? 1 : (float)factor;
+	if (isnan(x))
+		return wire == TAUT_FLOAT16 ? 0x7e00 : 0x7fc0;
+	return wire == TAUT_FLOAT16 ? ranks_half_bits(ranks_round_half(x)) :
+		ranks_brain_bits(ranks_round_brain(x));
+}
+
+static inline uint64_t ranks_widen(enum taut_type wire, uint64_t bits)
+{
+	float x = (float)(wire == TAUT_FLOAT16 ? ranks_half(bits) :
+		ranks_brain(bits));
+	uint64_t wide = 0;
+
+	memcpy(&wide, &x, sizeof x);
+	return isnan(x) ? 0x7fc00000 : wide;
+}
+
 /* Bits of the type alone: integers wrap. */
 static inline uint64_t ranks_bits(enum taut_type type, uint64_t value)
 {

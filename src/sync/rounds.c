@@ -21,7 +21,7 @@
 
 #include "base/hash.h"
 
-enum { COMPARED = 6 };
+enum { COMPARED = 7 };
 
 static taut_status reserve(
 	struct tauti_round *round, size_t n, struct taut_error *err)
@@ -153,6 +153,7 @@ taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err)
 	put_pair(round->words, 3, options->piece_bytes);
 	put_pair(round->words, 4, options->credit_bytes);
 	put_pair(round->words, 5, options->fuse_bytes);
+	put_pair(round->words, 6, (uint64_t)options->wire);
 	return begin_match(sync, err);
 }
 
@@ -173,7 +174,8 @@ static taut_status compare(struct taut_sync *sync, struct taut_error *err)
 {
 	static const char *const names[COMPARED] = { "tasks", NULL,
 		"order (times 4), halves (2) and ordered (1)", "piece_bytes",
-		"credit_bytes", "fuse_bytes" };
+		"credit_bytes", "fuse_bytes",
+		"type on the wire (float32 0, float16 2, bfloat16 3)" };
 	const struct tauti_round *round = &sync->round;
 
 	for (size_t i = 0; i < COMPARED; i++)

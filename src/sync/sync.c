@@ -143,6 +143,11 @@ taut_status taut_sync_create(struct taut_comm *comm,
 		options->order != TAUT_SCHED_DECLARED)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: order "
 			"%d is none for collectives", (int)options->order);
+	if (options->wire != TAUT_FLOAT32 && options->wire != TAUT_FLOAT16 &&
+		options->wire != TAUT_BFLOAT16)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: nothing "
+			"is summed as %s: float16, bfloat16 or, as it is, "
+			"float32", taut_type_name(options->wire));
 	sync = calloc(1, sizeof *sync);
 	if (!sync)
 		return no_memory(reterr);
@@ -209,7 +214,7 @@ static taut_status check_task(const struct taut_sync *sync,
 static taut_status declare(struct taut_sync *sync,
 	const struct tauti_task_of_sync *task, struct taut_error *reterr)
 {
-	uint64_t bytes = task->count * taut_type_bytes(task->type);
+	uint64_t bytes = task->count * taut_type_bytes(task->wire);
 	uint32_t first, second;
 	taut_status status;
 
@@ -230,6 +235,7 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 	struct taut_error *reterr)
 {
 	struct tauti_task_of_sync task = { .type = type, .count = count,
+		.wire = type == TAUT_FLOAT32 ? sync->options.wire : type,
 		.priority = priority, .factor = factor,
 		.next_ready = TAUT_NONE, .next_done = TAUT_NONE };
 	taut_status status = tauti_sync_check_origin(sync, reterr);

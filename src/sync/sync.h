@@ -4,7 +4,8 @@
  *     wait.c      callers: what they hand over, and what they wait for
  *     runs.c      callers: collectives besides, several at a time
  *     loop.c      the thread: everything that moves
- *     message.c   pieces to collectives: gathered, multiplied, scattered
+ *     message.c   pieces to collectives
+ *     staging.c   those that are copied together or narrowed: gathered, scattered
  *     rounds.c    what ranks agree on, and whether they declared the same
  *     farewell.c  a rank that ends says so
  *     scale.c     the factor
@@ -35,7 +36,7 @@
 #include "base/vec.h"
 
 struct tauti_task_of_sync {
-	enum taut_type type;
+	enum taut_type type, wire; /* as it is summed */
 	uint64_t count;
 	int64_t priority;
 	double factor;
@@ -75,18 +76,17 @@ struct tauti_message {
 	uint64_t number; /* from 0, the same on all ranks */
 	taut_status status;
 	enum taut_coll_verb verb;
-	enum taut_type type;
+	enum taut_type type, wire;
 	size_t n, capacity;
 	struct taut_sched_piece *pieces;
-	/* Where several tasks are copied together: n_blocks of block_count
-	 * elements, in each of which every task has its block of that number,
-	 * and room for one element more where another block has one more. So a
-	 * task's blocks are the same whichever tasks go with it. */
-	bool copied;
+	/* Where several tasks are copied together, or narrowed: n_blocks of
+	 * block_count elements, in each of which every task has its block of that
+	 * number, and room for one element more where another block has one more.
+	 * So a task's blocks are the same whichever tasks go with it. NULL: what is
+	 * summed is the gradients' own memory. */
+	struct tauti_staging *staging;
 	uint32_t n_blocks;
 	uint64_t block_count;
-	void *staging;
-	size_t staging_bytes; /* that are there */
 };
 
 enum tauti_match { /* do all ranks have the same tasks? */
@@ -167,6 +167,7 @@ struct taut_sync {
 	/* The thread's. */
 	bool quitting;
 	struct tauti_message *free, *oldest, *newest_message;
+	struct tauti_staging *staging; /* that no message has */
 	struct tauti_message *first_ended, *last_ended;
 	struct tauti_request *ended_runs;
 	uint64_t n_messages, n_runs; /* begun */
@@ -223,6 +224,24 @@ taut_status tauti_message_end_all(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
 /* No communicator uses any of them. */
 void tauti_message_free_all(struct taut_sync *sync);
+/* Of its ith piece: elements, where they lie, what they are multiplied by. */
+uint64_t tauti_message_count(const struct tauti_message *message, size_t i);
+char *tauti_message_data(const struct tauti_message *message, size_t i);
+double tauti_message_factor(const struct tauti_message *message, size_t i);
+
+/* --- staging.c ----------------------------------------------------------------------
+ * Memory of a message beside the gradients; the thread's. */
+/* False: there is none. The message is complete but for it. */
+bool tauti_staging_reserve(struct tauti_message *message);
+void *tauti_staging_data(const struct tauti_message *message);
+/* From the gradients and to them, by the message's verb and blocks. */
+void tauti_staging_gather(const struct tauti_message *message);
+void tauti_staging_scatter(const struct tauti_message *message);
+/* For other messages. Where the message has none nothing happens. */
+void tauti_staging_give_back(
+	struct taut_sync *sync, struct tauti_message *message);
+/* That no message has. */
+void tauti_staging_free_all(struct taut_sync *sync);
 
 /* --- rounds.c -----------------------------------------------------------------------*/
 /* The scheduler's agree(). */

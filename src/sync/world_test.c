@@ -2,7 +2,7 @@
  * priority, made ready in an order that no other rank has, not all of them in every
  * iteration, waited for in one of three ways. Every element is compared with the
  * sum in the order of the ranks, so results do not depend on pieces, credit, what is
- * fused, or halves. In some of them a rank ends at any moment: then each other one
+ * fused, or halves. Two in three narrow what is of float32. In some of them a rank ends at any moment: then each other one
  * is told, or was done.
  *
  * TAUT_WORLDS=N runs more, TAUT_WORLD_SEED=N one. */
@@ -74,8 +74,17 @@ static uint64_t sum_of(const struct world *world, uint32_t task,
 	uint32_t iteration, uint64_t i)
 {
 	const struct task *it = &world->tasks[task];
+	enum taut_type wire = world->options.wire;
 	uint64_t sum = ranks_nothing(it->type);
 
+	if (it->type == TAUT_FLOAT32 && wire != TAUT_FLOAT32) {
+		sum = ranks_nothing(wire);
+		for (uint32_t r = 0; r < world->ranks.n; r++)
+			sum = ranks_sum(wire, sum, ranks_narrow(wire,
+				value_of(world, r, task, iteration, i),
+				it->factor), 1);
+		return ranks_widen(wire, sum);
+	}
 	for (uint32_t r = 0; r < world->ranks.n; r++)
 		sum = ranks_sum(it->type, sum,
 			value_of(world, r, task, iteration, i), it->factor);
@@ -364,12 +373,15 @@ static void make_tasks(struct world *world, uint64_t *random)
 
 static void make_world(struct world *world, uint64_t seed, bool dying)
 {
+	static const enum taut_type wires[] = { TAUT_FLOAT32, TAUT_FLOAT16,
+		TAUT_BFLOAT16 };
 	uint64_t random = seed;
 	struct taut_sync_options *options = &world->options;
 
 	memset(world, 0, sizeof *world);
 	world->seed = seed;
 	options->ordered = true;
+	options->wire = wires[seed % 3];
 	options->halves = ranks_below(&random, 3) == 0;
 	options->order = ranks_below(&random, 4) ? TAUT_SCHED_AGREED
 						 : TAUT_SCHED_DECLARED;

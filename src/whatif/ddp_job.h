@@ -31,6 +31,10 @@ struct ddp_job {
 	int layers;           /* 1: the forward pass is one operator for each
 	                         gradient, with autograd's numbers */
 	const char *update;   /* operators of the update; NULL: none is told */
+	long block_bytes;     /* with layers: each is a module, blocks.0 and so on,
+	                         and makes a block of so many bytes and one of a
+	                         tenth that it hands on, which its backward
+	                         pass frees; 0: memory is not told */
 };
 
 struct ddp_writer {
@@ -57,6 +61,45 @@ static inline void ddp_op(struct ddp_writer *d, const char *name, double dur,
 		snprintf(args, sizeof args, "\"Sequence number\":%d,"
 			"\"Fwd thread id\":%d", abs(backward), backward > 0);
 	wt_event(d->w, "cpu_op", name, 1, DDP_MAIN, d->at, dur, args);
+}
+
+static inline void ddp_memory(
+	struct ddp_writer *d, double at, long bytes, int address)
+{
+	fprintf(d->w->out, ",\n{\"ph\":\"i\",\"cat\":\"cpu_instant_event\","
+		"\"s\":\"t\",\"name\":\"[memory]\",\"pid\":1,\"tid\":%d,"
+		"\"ts\":%.3f,\"args\":{\"Total Allocated\":1000000,"
+		"\"Addr\":%d,\"Bytes\":%ld,\"Device Id\":-1,"
+		"\"Device Type\":0}}", DDP_MAIN, at, address, bytes);
+}
+
+/* Layer i, from d->at on. */
+static inline void ddp_layer(struct ddp_writer *d, int i, double dur)
+{
+	char module[40];
+
+	snprintf(module, sizeof module, "nn.Module: blocks.%d", i);
+	if (d->job->block_bytes)
+		wt_event(d->w, "user_annotation", module, 1, DDP_MAIN, d->at,
+			dur, "");
+	ddp_op(d, "aten::conv2d", dur, 0,
+		d->job->layers ? -(d->number + i + 1) : 0);
+	if (!d->job->block_bytes)
+		return;
+	ddp_memory(d, d->at + dur / 2, d->job->block_bytes, 1000 + i);
+	ddp_memory(d, d->at + dur * 0.9, d->job->block_bytes / 10, 2000 + i);
+}
+
+/* Of layer i, and its backward pass frees both. */
+static inline void ddp_layer_back(struct ddp_writer *d, int i, double dur)
+{
+	ddp_op(d, d->job->block_bytes ? "autograd::engine::evaluate_function: "
+		"ConvolutionBackward0" : "ConvolutionBackward0", dur, 0,
+		d->number + i + 1);
+	if (!d->job->block_bytes)
+		return;
+	ddp_memory(d, d->at + dur * 0.1, -(d->job->block_bytes / 10), 2000 + i);
+	ddp_memory(d, d->at + dur / 2, -d->job->block_bytes, 1000 + i);
 }
 
 static inline void ddp_launch(struct ddp_writer *d, long floats, int from, int to)
@@ -105,9 +148,8 @@ static inline void ddp_backward(struct ddp_writer *d, double compute_us)
 	for (int i = 0; i < job->n_gradients; i++) {
 		int full;
 
-		ddp_op(d, "ConvolutionBackward0", compute_us, 0,
-			d->number + (job->layers ? job->n_gradients - i :
-			i + 1));
+		ddp_layer_back(d, job->layers ? job->n_gradients - 1 - i : i,
+			compute_us);
 		d->at += compute_us;
 		filled += job->floats;
 		full = job->bucket_floats && (filled >= job->bucket_floats ||
@@ -151,8 +193,7 @@ static inline void ddp_step(struct ddp_writer *d, int k)
 			ddp_small(d, 1000 + 2500 * i, 12500L << i);
 	d->number = job->layers ? k * job->n_gradients : 0;
 	for (int i = 0, n = job->layers ? job->n_gradients : 1; i < n; i++) {
-		ddp_op(d, "aten::conv2d", job->forward_us / n, 0,
-			job->layers ? -(d->number + i + 1) : 0);
+		ddp_layer(d, i, job->forward_us / n);
 		d->at += job->forward_us / n;
 	}
 	ddp_backward(d, job->compute_us * factor);

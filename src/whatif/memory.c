@@ -15,22 +15,13 @@ static taut_status no_memory(struct taut_error *err)
 }
 
 taut_status tauti_memory_prepare(const struct taut_graph *graph,
-	struct taut_arena *arena, struct taut_memory **ret_memory,
-	double **ret_scale, struct taut_error *err)
+	struct taut_memory **ret_memory, struct taut_error *err)
 {
 	bool any = false;
-	taut_status status;
 
 	for (uint32_t i = 0; graph->run && i < graph->run->n_traces; i++)
 		any |= graph->run->traces[i].n_memory > 0;
-	if (!any)
-		return TAUT_OK;
-	status = taut_memory_create(graph, ret_memory, err);
-	if (status)
-		return status;
-	*ret_scale = TAUT_ARENA_ARRAY(
-		arena, double, (size_t)(*ret_memory)->n_blocks + 1);
-	return *ret_scale ? TAUT_OK : no_memory(err);
+	return any ? taut_memory_create(graph, ret_memory, err) : TAUT_OK;
 }
 
 static bool is_in(const struct tauti_job *job, uint32_t op, uint32_t phases)

@@ -6,10 +6,7 @@
 
 #include "whatif/predict.h"
 
-enum {
-	MOST_CHANGES = 64,
-	MOST_OPS = 4000000, /* of trials under way at a time */
-};
+enum { MOST_OPS = 4000000 }; /* of trials under way at a time */
 
 /* Another run's median step is within so much of this one's with 95 %: two
  * standard deviations of runs of one job on one quiet machine (bench/lab). */
@@ -33,12 +30,9 @@ struct work {
 	const struct taut_whatif_options *options;
 	struct owned *out;
 	struct tauti_predictor p;
-	struct tauti_job *job;
-	struct taut_costs *costs;
-	struct tauti_recorder recorder;
+	struct tauti_prepared ready;
 	struct tauti_change *changes;
 	size_t n_changes;
-	struct taut_memory *memory;
 	struct tauti_outcome central;
 	int64_t scatter_ns; /* half the width; -1: too few steps */
 	TAUT_VEC(struct trial) trials; /* in pairs: both ends */
@@ -55,84 +49,29 @@ static taut_status no_memory(struct taut_error *err)
 
 /* --- before --------------------------------------------------------------------- */
 
-static taut_status read_changes(struct work *k, const char *const *texts,
-	size_t n)
-{
-	struct tauti_change *changes = TAUT_ARENA_ARRAY(
-		k->out->arena, struct tauti_change, n + 1);
-	taut_status status = TAUT_OK;
-
-	if (n > MOST_CHANGES)
-		return taut_error_set(k->err, TAUT_EINVAL, -1,
-			"expected at most %d changes, found %zu", MOST_CHANGES,
-			n);
-	if (!changes)
-		return no_memory(k->err);
-	for (size_t i = 0; !status && i < n; i++)
-		status = tauti_change_read(
-			texts[i], k->out->arena, &changes[i], k->err);
-	if (!status)
-		tauti_stack_sort(changes, n);
-	k->changes = changes;
-	k->n_changes = n;
-	return status;
-}
-
-static taut_status measure_before(struct work *k)
-{
-	const struct taut_graph *g = k->graph;
-	int64_t *end_ns = malloc(((size_t)g->n_ops + 1) * sizeof *end_ns);
-	taut_status status;
-
-	if (!end_ns)
-		return no_memory(k->err);
-	for (uint32_t op = 0; op < g->n_ops; op++)
-		end_ns[op] = g->start_ns[op] + g->dur_ns[op];
-	status = taut_steady_step(g, g->start_ns, end_ns,
-		&k->out->prediction.before_ns, k->err);
-	free(end_ns);
-	if (!status && k->out->prediction.before_ns < 0)
-		status = taut_error_set(k->err, TAUT_EINVAL, -1, "%s: the "
-			"recording has no steps to predict",
-			g->run && g->run->path ? g->run->path : "recording");
-	return status;
-}
-
-/* What is predicted is a job that nobody records, before and after. */
-static taut_status take_recorder_off(struct work *k)
+static taut_status prepare(struct work *k, const char *const *changes,
+	size_t n_changes)
 {
 	struct taut_prediction *out = &k->out->prediction;
-	taut_status status = tauti_recorder_find(k->graph, k->costs,
-		out->before_ns, &k->recorder, k->err);
+	taut_status status = tauti_changes_read(changes, n_changes,
+		k->out->arena, &k->changes, k->err);
 
 	if (status)
 		return status;
-	out->recorded_ns = out->before_ns;
-	out->recorder_ns = k->recorder.event_ns;
-	if (k->recorder.event_ns > 0)
-		out->before_ns = k->recorder.step_ns;
+	k->n_changes = n_changes;
+	status = tauti_prepared_init(&k->ready, k->graph, k->err);
+	if (!status)
+		status = tauti_predictor_init(&k->p, k->graph, k->ready.job,
+			k->ready.costs, &k->ready.recorder, k->changes,
+			k->n_changes, k->err);
+	if (!status)
+		status = tauti_predictor_remember(&k->p, &k->ready, k->err);
+	if (status)
+		return status;
+	out->recorded_ns = k->ready.recorded_ns;
+	out->before_ns = k->ready.before_ns;
+	out->recorder_ns = k->ready.recorder.event_ns;
 	return TAUT_OK;
-}
-
-static taut_status prepare(struct work *k)
-{
-	taut_status status = measure_before(k);
-
-	if (!status)
-		status = tauti_job_create(k->graph, &k->job, k->err);
-	if (!status)
-		status = taut_costs_create(k->graph, &k->costs, k->err);
-	if (!status)
-		status = take_recorder_off(k);
-	if (!status)
-		status = tauti_predictor_init(&k->p, k->graph, k->job,
-			k->costs, &k->recorder, k->changes, k->n_changes,
-			k->err);
-	if (!status)
-		status = tauti_memory_prepare(k->graph, k->p.w.arena,
-			&k->memory, &k->p.w.block_scale, k->err);
-	k->p.w.memory = k->memory;
-	return status;
 }
 
 /* --- after ------------------------------------------------------------------------ */
@@ -153,7 +92,7 @@ static taut_status say_recorder(struct work *k)
 	return tauti_note(&k->p.w, k->err, "recording made the job slower, by "
 		"%.1f us for each event that the profiler wrote (%s); that is "
 		"taken off, before and after: the recorded step took %.1f ms",
-		out->recorder_ns / 1e3, by[k->recorder.told],
+		out->recorder_ns / 1e3, by[k->ready.recorder.told],
 		(double)out->recorded_ns / 1e6);
 }
 
@@ -234,8 +173,8 @@ static taut_status run_aside(void *context, size_t i, struct taut_error *err)
 {
 	struct work *k = context;
 	struct tauti_predictor p;
-	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
-		k->costs, &k->recorder, k->changes, k->n_changes, err);
+	taut_status status = tauti_predictor_init(&p, k->graph, k->ready.job,
+		k->ready.costs, &k->ready.recorder, k->changes, k->n_changes, err);
 
 	if (status)
 		return status;
@@ -353,13 +292,13 @@ static taut_status doubt_all(struct work *k)
 	bool network = k->central.network_changed;
 	taut_status status = TAUT_OK;
 
-	if (network && k->costs->n_classes)
+	if (network && k->ready.costs->n_classes)
 		status = try_both(k, TAUTI_DOUBT_LINE,
 			"latency and rate of the links");
-	if (!status && k->n_changes && k->costs->drag_error > 0)
+	if (!status && k->n_changes && k->ready.costs->drag_error > 0)
 		status = try_both(k, TAUTI_DOUBT_DRAG,
 			"computation slowed down by transfers");
-	if (!status && k->recorder.high_ns > 0)
+	if (!status && k->ready.recorder.high_ns > 0)
 		status = try_both(k, TAUTI_DOUBT_RECORDER,
 			"what recording cost");
 	if (!status)
@@ -442,10 +381,8 @@ static taut_status publish(struct work *k)
 static taut_status predict(struct work *k, const char *const *changes,
 	size_t n_changes)
 {
-	taut_status status = read_changes(k, changes, n_changes);
+	taut_status status = prepare(k, changes, n_changes);
 
-	if (!status)
-		status = prepare(k);
 	if (!status)
 		status = find_central(k);
 	if (!status)
@@ -456,9 +393,7 @@ static taut_status predict(struct work *k, const char *const *changes,
 	taut_vec_free(&k->uncertain);
 	taut_vec_free(&k->trials);
 	tauti_predictor_fini(&k->p);
-	taut_memory_destroy(k->memory);
-	taut_costs_destroy(k->costs);
-	tauti_job_destroy(k->job);
+	tauti_prepared_fini(&k->ready);
 	return status;
 }
 
@@ -484,117 +419,6 @@ taut_status taut_predict(const struct taut_graph *graph,
 		taut_prediction_destroy(&out->prediction);
 	else
 		*ret_prediction = &out->prediction;
-	return status;
-}
-
-/* --- many, their steps alone ---------------------------------------------------------- */
-
-enum { IN_TURN = 8 }; /* stacks that one edit is used for: its arena grows */
-
-struct many {
-	struct work k;
-	const struct taut_stack *stacks;
-	struct tauti_change **changes; /* by stack */
-	size_t n;
-	int64_t *after_ns;
-};
-
-static taut_status read_stacks(struct many *m)
-{
-	taut_status status = TAUT_OK;
-
-	m->changes = taut_arena_calloc(
-		m->k.out->arena, m->n + 1, sizeof *m->changes);
-	if (!m->changes)
-		return no_memory(m->k.err);
-	for (size_t i = 0; !status && i < m->n; i++) {
-		status = read_changes(
-			&m->k, m->stacks[i].changes, m->stacks[i].n);
-		m->changes[i] = m->k.changes;
-	}
-	m->k.n_changes = 0;
-	return status;
-}
-
-static taut_status step_of(struct tauti_predictor *p, int64_t *ret_ns,
-	struct taut_error *err)
-{
-	static const struct tauti_scenario as_believed = { TAUTI_DOUBT_NONE, 0,
-		0 };
-	struct tauti_outcome outcome;
-	taut_status status = tauti_scenario_run(
-		p, &as_believed, &outcome, err);
-
-	if (status)
-		return status;
-	*ret_ns = outcome.step_ns;
-	tauti_outcome_fini(&outcome);
-	return TAUT_OK;
-}
-
-/* The next few, with one edit. */
-static taut_status run_some(void *context, size_t some, struct taut_error *err)
-{
-	struct many *m = context;
-	size_t first = some * IN_TURN;
-	size_t end = first + IN_TURN < m->n ? first + IN_TURN : m->n;
-	const struct work *k = &m->k;
-	struct tauti_predictor p;
-	taut_status status = tauti_predictor_init(&p, k->graph, k->job,
-		k->costs, &k->recorder, NULL, MOST_CHANGES, err);
-
-	if (status)
-		return status;
-	p.no_graph = true;
-	for (size_t i = first; !status && i < end; i++) {
-		p.changes = m->changes[i];
-		p.n_changes = m->stacks[i].n;
-		status = step_of(&p, &m->after_ns[i], err);
-	}
-	tauti_predictor_fini(&p);
-	return status;
-}
-
-static taut_status find_steps(struct many *m, int64_t *ret_before_ns)
-{
-	struct work *k = &m->k;
-	int64_t *after_ns = m->after_ns;
-	taut_status status = read_stacks(m);
-
-	if (!status)
-		status = prepare(k);
-	m->after_ns = taut_arena_calloc(
-		k->out->arena, m->n + 1, sizeof *m->after_ns);
-	if (!status && !m->after_ns)
-		status = no_memory(k->err);
-	if (!status)
-		status = taut_parallel_for((m->n + IN_TURN - 1) / IN_TURN,
-			k->options ? k->options->threads : 0, run_some, m,
-			k->err);
-	if (!status) {
-		*ret_before_ns = k->out->prediction.before_ns;
-		memcpy(after_ns, m->after_ns, m->n * sizeof *after_ns);
-	}
-	tauti_predictor_fini(&k->p);
-	taut_memory_destroy(k->memory);
-	taut_costs_destroy(k->costs);
-	tauti_job_destroy(k->job);
-	return status;
-}
-
-taut_status taut_predict_steps(const struct taut_graph *graph,
-	const struct taut_stack *stacks, size_t n_stacks,
-	const struct taut_whatif_options *options, int64_t *ret_before_ns,
-	int64_t *ret_after_ns, struct taut_error *reterr)
-{
-	struct owned out = { .arena = taut_arena_create() };
-	struct many m = { .k = { .graph = graph, .options = options,
-		.out = &out, .err = reterr }, .stacks = stacks, .n = n_stacks,
-		.after_ns = ret_after_ns };
-	taut_status status = out.arena ?
-		find_steps(&m, ret_before_ns) : no_memory(reterr);
-
-	taut_arena_destroy(out.arena);
 	return status;
 }
 

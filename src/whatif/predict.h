@@ -1,4 +1,4 @@
-/* predict.h - what predict.c, scenario.c and doubt.c share. */
+/* predict.h - what predict.c, many.c, scenario.c and doubt.c share. */
 #ifndef TAUT_WHATIF_PREDICT_H
 #define TAUT_WHATIF_PREDICT_H
 
@@ -16,6 +16,26 @@ struct tauti_predictor {
 	                   ran it */
 };
 
+/* What only the recording says, found once for all that is predicted of it. */
+struct tauti_prepared {
+	const struct taut_graph *graph;
+	struct tauti_job *job;
+	struct taut_costs *costs;
+	struct tauti_recorder recorder;
+	struct taut_memory *memory; /* NULL: no allocations recorded */
+	int64_t recorded_ns; /* the median steady step */
+	int64_t before_ns;   /* the same of the job that nobody records */
+};
+/* On failure there is nothing to fini. TAUT_EINVAL: there are no steps. */
+taut_status tauti_prepared_init(struct tauti_prepared *ready,
+	const struct taut_graph *graph, struct taut_error *err);
+void tauti_prepared_fini(struct tauti_prepared *ready);
+
+/* Read, and sorted into the order in which they are laid; in arena. */
+taut_status tauti_changes_read(const char *const *texts, size_t n,
+	struct taut_arena *arena, struct tauti_change **ret_changes,
+	struct taut_error *err);
+
 /* One way in which it may turn out. */
 struct tauti_scenario {
 	enum tauti_doubt doubt;
@@ -26,6 +46,8 @@ struct tauti_scenario {
 struct tauti_outcome {
 	int64_t step_ns;
 	bool network_changed; /* any transfer is another than recorded */
+	double moved_bytes;   /* between ranks, by all transfers; -1: some do not
+	                         tell */
 	struct taut_graph *graph; /* the caller's */
 	uint32_t *op_of; /* by op of the edit: of graph; NULL where the
 	                    predictor has no memory */
@@ -40,6 +62,9 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 	const struct tauti_change *changes, size_t n_changes,
 	struct taut_error *err);
 void tauti_predictor_fini(struct tauti_predictor *p);
+/* It is to know of memory, too, where the recording does. */
+taut_status tauti_predictor_remember(struct tauti_predictor *p,
+	const struct tauti_prepared *ready, struct taut_error *err);
 
 /* Into the order in which they are laid (stack.c). */
 void tauti_stack_sort(struct tauti_change *changes, size_t n);
@@ -60,11 +85,9 @@ taut_status tauti_costs_vary(const struct taut_costs *costs, double drag_errors,
 	struct taut_error *err);
 void tauti_costs_unvary(struct taut_costs *costs);
 
-/* The recording's blocks and a scale for each, in arena; NULL, NULL where no
- * allocations were recorded. */
+/* The recording's blocks; NULL where no allocations were recorded. */
 taut_status tauti_memory_prepare(const struct taut_graph *graph,
-	struct taut_arena *arena, struct taut_memory **ret_memory,
-	double **ret_scale, struct taut_error *err);
+	struct taut_memory **ret_memory, struct taut_error *err);
 /* What out says of memory: as recorded, and of the outcome, whose changes the
  * edit still holds. Ranks by themselves are in arena. */
 taut_status tauti_memory_predict(const struct tauti_predictor *p,

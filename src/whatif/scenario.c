@@ -41,6 +41,17 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 	return status;
 }
 
+taut_status tauti_predictor_remember(struct tauti_predictor *p,
+	const struct tauti_prepared *ready, struct taut_error *err)
+{
+	if (!ready->memory)
+		return TAUT_OK;
+	p->w.block_scale = TAUT_ARENA_ARRAY(p->w.arena, double,
+		(size_t)ready->memory->n_blocks + 1);
+	p->w.memory = ready->memory;
+	return p->w.block_scale ? TAUT_OK : no_memory(err);
+}
+
 void tauti_predictor_fini(struct tauti_predictor *p)
 {
 	taut_vec_free(&p->w.notes);
@@ -92,6 +103,7 @@ struct transfers {
 	struct taut_transfer *of;     /* by collective of the built graph */
 	uint32_t *seen;               /* by host: the last collective + 1 */
 	TAUT_VEC(struct counted) counted;
+	double moved_bytes; /* -1: some do not tell */
 	bool changed;
 };
 
@@ -248,6 +260,19 @@ static struct taut_transfer made(
 	};
 }
 
+/* By the busiest host, and the busiest rank of one, for all of them. */
+static void add_moved(struct transfers *t, const struct taut_law_in *as)
+{
+	struct taut_law law = taut_law(as);
+
+	if (as->bytes <= 0 || t->moved_bytes < 0) {
+		t->moved_bytes = -1;
+		return;
+	}
+	t->moved_bytes += law.network_bytes * as->hosts +
+		law.local_bytes * as->ranks;
+}
+
 /* The collective of the edit that became c, as it will be carried out. */
 static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	struct taut_error *err)
@@ -265,6 +290,7 @@ static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 		status = count_law(t, &as, &counted, err);
 	if (status)
 		return status;
+	add_moved(t, &as);
 	if (way.like)
 		like = way.like - 1;
 	same = like != TAUT_NONE;
@@ -369,6 +395,7 @@ static taut_status replay_shared(struct tauti_predictor *p,
 	if (!status)
 		status = replay(out->graph, sharing, engine, out, err);
 	out->network_changed = t.changed;
+	out->moved_bytes = t.moved_bytes;
 	taut_sharing_destroy(sharing);
 	free(t.site.host_of);
 	free(t.site.core);

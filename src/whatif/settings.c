@@ -89,8 +89,7 @@ taut_status taut_settings_create(const struct taut_settings_options *options,
 	return TAUT_OK;
 }
 
-/* Hosts that ranks name; those that name none have one each. */
-static uint32_t count_hosts(const struct taut_run *run)
+uint32_t tauti_run_hosts(const struct taut_run *run)
 {
 	uint32_t n = 0;
 
@@ -111,7 +110,7 @@ taut_status taut_settings_of(const struct taut_graph *graph,
 {
 	const struct taut_settings_options options = {
 		.n_ranks = (uint32_t)graph->run->n_traces,
-		.n_hosts = count_hosts(graph->run) };
+		.n_hosts = tauti_run_hosts(graph->run) };
 
 	return taut_settings_create(&options, ret_settings, reterr);
 }

@@ -16,6 +16,7 @@
 #include "base/vec.h"
 
 enum { TAUTI_MOST_OPS = 20000000 }; /* of an edit; some 4 GB */
+enum { TAUTI_MOST_CHANGES = 64 };   /* of a stack */
 
 /* --- parameters, read (params.c) ----------------------------------------------- */
 struct tauti_change { /* one change, split into texts; see params.c */
@@ -51,6 +52,9 @@ bool tauti_param_share(const struct tauti_change *c, size_t i, double *ret);
 /* Index among the words of the form "a|b|c". */
 taut_status tauti_param_word(const struct tauti_change *c, size_t i,
 	uint32_t *ret, struct taut_error *err);
+
+/* Hosts that ranks name; those that name none have one each (settings.c). */
+uint32_t tauti_run_hosts(const struct taut_run *run);
 
 /* --- the job as a framework's user sees it (job.c) ------------------------------ */
 enum tauti_phase {

@@ -37,13 +37,40 @@ class Run(command.Case):
     def test_options(self):
         words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
         found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule",
-                          "--backend", "taut", "--load", "auto", "--load-cache", "3K")
+                          "--backend", "taut", "--load", "auto", "--load-cache", "3K",
+                          "--compress", "bf16")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
             "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
             "SCHEDULE": "off", "BACKEND": "taut", "LOAD": "auto", "LOAD_CACHE": "3072",
+            "COMPRESS": "bf16",
         })
+
+    def test_decisions(self):
+        found = variables("--workers", "4", "--recompute", "nn.Module: block*", "--amp", "bf16",
+                          "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
+                          "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3")
+        told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
+        self.assertEqual(told, {
+            "WORKERS": "4", "RECOMPUTE": "nn.Module: block*", "AMP": "bf16",
+            "OPTIMIZER": "fused", "COMPRESS": "fp16", "BUCKET": "4194304",
+            "BUCKET_FIRST": "1000", "JOB": "ranks=2 gradients=8x3",
+        })
+
+    def test_measure(self):
+        """The folder is made before the job, which may go to another one."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, "steps")
+            for words in (path, os.path.relpath(path)):
+                told = run("--measure", words, "--", "sh", "-c", "ls -d $TAUT_RUN_MEASURE")
+                self.assertEqual(told.returncode, 0, told.stderr)
+                self.assertTrue(os.path.samefile(told.stdout.strip(), path))
+                self.assertIn("no step was measured", told.stderr)
+            os.mkdir(os.path.join(path, "of-before"))
+            told = run("--measure", path, "--", "true")
+            self.assertEqual(told.returncode, 1)
+            self.assertIn("expected a folder that is new or empty", told.stderr)
 
     def test_servers(self):
         told = variables("--servers", "2", "--update", "sgd:lr=0.1", "--async",
@@ -124,6 +151,7 @@ class Run(command.Case):
     def test_wrong_values(self):
         for words, says in (
             (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
+            (["--compress", "int8"], "--compress: expected fp16 or bf16, found 'int8'"),
             (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
             (["--engine", "x"], "--engine: expected auto, coll, process-group or server, found 'x'"),
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),
@@ -142,6 +170,11 @@ class Run(command.Case):
             (["--servers", "2", "--on-loss", "x"], "--on-loss: expected end, continue"),
             (["--servers", "2", "--update", "x"], "update 'x': expected sum"),
             (["--servers", "0"], "--servers"),
+            (["--workers", "-1"], "--workers: expected a number from 0 to 9999, found '-1'"),
+            (["--amp", "x"], "--amp: expected bf16 or fp16, found 'x'"),
+            (["--optimizer", "x"], "--optimizer: expected fused, found 'x'"),
+            (["--bucket", "0"], "--bucket: expected bytes, like 4096 or 25M, found '0'"),
+            (["--recompute", ""], "--recompute wants PATTERN"),
         ):
             result = run(*words, "--", "true")
             self.assertEqual(result.returncode, 2, words)

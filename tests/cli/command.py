@@ -15,7 +15,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 EXAMPLE = ROOT / "examples" / "ddp-gloo-2host"
 VERBS = ["report", "replay", "stragglers", "convert"]  # that take a RUN
-ALL_VERBS = ["record", "run", *VERBS, "whatif", "diff", "stalls", "bench", "server"]
+ALL_VERBS = ["record", "run", *VERBS, "whatif", "plan", "tune", "diff", "stalls", "bench", "server"]
 
 
 def taut(*args, **options):

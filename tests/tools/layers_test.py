@@ -43,7 +43,7 @@ class Layers(ToolTest):
 
     def test_a_file_that_is_not_there_yet(self):
         self.write("src/base/vec.c", '#include "cli/opt.h"\n')
-        self.assert_fault("of cli (floor 6)")
+        self.assert_fault("of cli (floor 7)")
 
     def test_neighbours_on_one_floor(self):
         self.write("src/explain/a.c", '#include "whatif/b.h"\n')

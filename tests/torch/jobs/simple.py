@@ -2,13 +2,14 @@
 """A small job that knows nothing of Taut.
 
     simple.py [--steps N] [--width N] [--times F,B,C,E[,S]] [--status N] [--end exit|kill|raise|early] [--catches]
-              [--lacks library|engine|gate|reason|eyes|listener|taut]
+              [--lacks library|engine|gate|compress|reason|eyes|listener|taut|decision]
 
 --end: what rank 1 does after its last step but one; early: it is killed before its
 last backward(), and nobody reads what was trained. --catches: the others then leave
 the process group, and end well. Prints a line of JSON."""
 
 import argparse
+import importlib
 import json
 import os
 import signal
@@ -52,10 +53,14 @@ def lack(what):
         os.environ["TAUT_LIB"] = "/nowhere/libtaut.so"
     if what == "gate":
         os.environ["TAUT_RUN_GATE"] = "on"
+    if what == "compress":
+        os.environ["TAUT_RUN_COMPRESS"] = "bf16"
     if what == "reason":
         sys.modules["_taut._ddp"].why_not = lambda *arguments: "a reason of its own"
     if what == "eyes":
         sys.modules["_taut._control"].why_not_cross = lambda module: "it is not seen"
+    if what == "decision":
+        sys.modules["_taut._decisions"].undo()
     if what == "taut":
         global DDP
         DDP = sys.modules["_taut._ddp"].Stock
@@ -99,8 +104,8 @@ def train(o):
     dist.init_process_group("gloo")
     if o.times:
         pretend(o.times)
-    if o.lacks == "taut":
-        sys.modules["_taut._agree"].SECONDS = 5
+    if o.lacks in ("taut", "decision"):
+        importlib.import_module("_taut._agree").SECONDS = 5
     if o.lacks and dist.get_rank() == 1:
         lack(o.lacks)
     torch.manual_seed(dist.get_rank())  # the constructor makes them equal

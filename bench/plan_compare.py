@@ -1,0 +1,267 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: Apache-2.0
+"""Plans made real: an unchanged DDP job of the lab (bench/lab) is recorded once a model
+and link rate, `taut plan` searches that recording, `taut run --plan` makes what it
+decided, and what was predicted stands beside what is measured; beside it DDP at its
+defaults, and the best of a grid that a person would try by hand (bucket sizes, and with
+--allow lossy gradients in fp16).
+
+Rates are such that C, what the gradients take on the link at least, is a multiple of
+f + b, the step of the same ranks that exchange nothing. f + b is also the bound: no plan
+of these decisions takes less. The grid is run as a whole in the first turn; its best one
+goes on beside the others, and counts with the median of all turns but the first.
+
+Needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch), and a machine with
+nothing else on it. --write puts the table into docs/planning.md."""
+
+import argparse
+import itertools
+import json
+import math
+import os
+import shutil
+import statistics
+import subprocess
+import sys
+import tempfile
+import time
+
+import common
+import measure
+import train_compare
+
+sys.path.insert(0, os.path.join(common.HERE, "lab"))
+import cluster
+import matrix
+import runner
+
+DOC = os.path.join(common.ROOT, "docs", "planning.md")
+BEGIN, END = "<!-- plans: begin -->", "<!-- plans: end -->"
+RECORD_FROM, RECORDED_STEPS = 12, 10
+BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)
+
+
+def arguments():
+    p = argparse.ArgumentParser(
+        description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
+    )
+    p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
+    p.add_argument("--models", default="vgg,resnet,gpt,rnn")
+    p.add_argument("--times", default="0.5,1,2", help="C as multiples of f + b")
+    p.add_argument("--allow", default="lossy", help="exact, reordered or lossy")
+    p.add_argument("--budget", default="20s", help="of each search")
+    p.add_argument("--ranks", type=int, default=2)
+    p.add_argument("--steps", type=int, default=16, help="that count, of each run")
+    p.add_argument("--repeats", type=int, default=3)
+    p.add_argument("--cores-a-host", type=int, default=1)
+    p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
+    p.add_argument("--json", metavar="FILE", help="all that was measured and decided")
+    p.add_argument("--write", action="store_true", help="into docs/planning.md")
+    a = p.parse_args()
+    a.models = a.models.split(",")
+    a.times = [float(t) for t in a.times.split(",")]
+    a.taut = os.path.abspath(a.taut)
+    return a
+
+
+def say(text):
+    print(text, file=sys.stderr, flush=True)
+
+
+class Row:
+    """A model at one rate."""
+
+    def __init__(self, model, times):
+        self.model, self.times = model, times
+        self.mbit = self.plan = None
+        self.local, self.ddp, self.planned = [], [], []
+        self.grid = {}  # (bucket, compress): times
+        self.search_s = None
+
+    def job(self, **more):
+        base = {k: v for k, v in matrix.BASE[self.model].items() if k == "workers"}
+        return {"model": self.model, **base, **more}
+
+    def find_rate(self, a, jobs):
+        ms, gradient_bytes, _ = jobs.run(self.model, 10000, local=1)
+        self.local.append(ms)
+        self.mbit = round(train_compare.rate_of(a.ranks, gradient_bytes, ms * self.times))
+
+    def make_plan(self, a, jobs):
+        """Records, and searches what was recorded."""
+        run = os.path.join(jobs.folder, f"run-{self.model}-{self.times:g}")
+        plan = os.path.join(jobs.folder, f"plan-{self.model}-{self.times:g}.json")
+        shutil.rmtree(run, ignore_errors=True)
+        jobs.net.shape(self.mbit)
+        end = RECORD_FROM + RECORDED_STEPS
+        steps = f"{RECORD_FROM}:{end}"
+        runner.record(jobs.net, jobs.python, a.taut, run, self.job(steps=end + 2), a.ranks, steps)
+        words = [a.taut, "plan", run, "--budget", a.budget, "--allow", a.allow, "-o", plan, "--json"]
+        told = subprocess.run(words, capture_output=True, text=True, check=False)
+        if told.returncode:
+            raise runner.Failed(told.stderr.strip())
+        told = json.loads(told.stdout)
+        self.search_s, self.replayed = told["search_s"], told["replayed"]
+        with open(plan, encoding="ascii") as file:
+            self.plan = json.load(file)
+        self.path = plan
+        words = " ".join(d["change"] for d in self.plan["decisions"])
+        say(f"{self.model} x{self.times:g}: {told['after_ms']:.1f} ms predicted: {words}")
+
+    def run_grid(self, a, jobs, which):
+        for bucket, compress in which:
+            ms, _, _ = jobs.run(self.model, self.mbit, bucket_mb=bucket, compress=compress)
+            self.grid.setdefault((bucket, compress), []).append(ms)
+
+    def whole_grid(self, a):
+        narrow = ("none", "fp16") if a.allow == "lossy" else ("none",)
+        return list(itertools.product((0.0, *BUCKETS_MB), narrow))[1:]
+
+    @property
+    def best_of_grid(self):
+        """By the first turn, in which all were measured."""
+        return min(self.grid, key=lambda k: self.grid[k][0])
+
+    def turn(self, a, jobs, number):
+        if number:
+            self.local.append(jobs.run(self.model, 10000, local=1)[0])
+        else:
+            self.find_rate(a, jobs)
+            self.make_plan(a, jobs)
+        self.ddp.append(jobs.run(self.model, self.mbit)[0])
+        with_plan = [a.taut, "run", "--plan", self.path, "--"]
+        self.planned.append(jobs.run(self.model, self.mbit, with_plan)[0])
+        self.run_grid(a, jobs, [self.best_of_grid] if number else self.whole_grid(a))
+        say(
+            f"{number} {self.model} x{self.times:g}: f + b {self.local[-1]:.1f}, DDP "
+            f"{self.ddp[-1]:.1f}, best of grid {self.grid[self.best_of_grid][-1]:.1f}, "
+            f"plan {self.planned[-1]:.1f} ms"
+        )
+
+    # --- what came of it -------------------------------------------------------------
+
+    @property
+    def predicted_ms(self):
+        return self.plan["predicted"]["after_ms"]
+
+    @property
+    def by_hand_ms(self):
+        times = self.grid[self.best_of_grid]
+        return min(statistics.median(times[1:] or times), statistics.median(self.ddp))
+
+    def numbers(self):
+        planned, ddp = statistics.median(self.planned), statistics.median(self.ddp)
+        bound = statistics.median(self.local)
+        return {
+            "error": (self.predicted_ms / planned - 1) * 100,
+            "gain": ddp / planned,
+            "bound_gain": ddp / bound,
+            "over_hand": self.by_hand_ms / planned,
+        }
+
+    def cells(self):
+        n = self.numbers()
+        planned = statistics.median(self.planned)
+        spread = (max(self.planned) - min(self.planned)) / 2 / planned * 100
+        bucket, compress = self.best_of_grid
+        hand = f"{bucket:g} MB" if bucket else "25 MB"
+        hand += "" if compress == "none" else f", {compress}"
+        decided = ", ".join(f"`{d['change']}`" for d in self.plan["decisions"]) or "as it is"
+        return [
+            f"{self.model}, {self.times:g}", f"{self.mbit}",
+            f"{statistics.median(self.local):.1f}", f"{statistics.median(self.ddp):.1f}",
+            f"{self.by_hand_ms:.1f} ({hand})", f"{self.predicted_ms:.1f}",
+            f"{planned:.1f} ({spread:.1f} %)", f"{n['error']:+.1f} %", f"{n['gain']:.2f}",
+            f"{n['bound_gain']:.2f}", f"{n['over_hand']:.2f}", decided,
+        ]
+
+
+HEAD = (
+    "model, C / (f + b) | Mbit/s | f + b ms | DDP ms | best by hand ms | predicted ms | measured ms "
+    "(spread) | error | DDP / plan | bound | hand / plan | decided"
+)
+
+
+def measure_all(a, jobs):
+    rows = [Row(model, times) for model in a.models for times in a.times]
+    end = time.monotonic() + a.minutes * 60
+    done = []
+    for number in range(a.repeats):
+        for row in rows:
+            if time.monotonic() > end:
+                say("time is up")
+                return done
+            try:
+                row.turn(a, jobs, number)
+            except runner.Failed as fault:
+                say(f"{row.model} x{row.times:g}: {str(fault)[-300:]}")
+            if row.planned and row not in done:
+                done.append(row)
+    return done
+
+
+def geometric(values):
+    return math.exp(statistics.mean(math.log(v) for v in values))
+
+
+def summary(rows):
+    numbers = [row.numbers() for row in rows]
+    errors = [abs(n["error"]) for n in numbers]
+    gains = geometric([n["gain"] for n in numbers])
+    reached = geometric([n["gain"] / n["bound_gain"] for n in numbers])
+    over = [n["over_hand"] for n in numbers]
+    return (
+        f"{len(rows)} plans: predicted and measured differ by {statistics.mean(errors):.1f} % in the "
+        f"mean, {max(errors):.1f} % at most. Over DDP's defaults {gains:.2f} times as fast "
+        f"(geometric mean), {reached * 100:.0f} % of what computation alone allows; over the best "
+        f"by hand {geometric(over):.2f} times, {min(over):.2f} at least."
+    )
+
+
+def page(a, rows):
+    if not rows:
+        return "Not measured."
+    turns = sorted({len(row.planned) for row in rows})
+    return "\n".join(
+        [
+            f"`bench/plan_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
+            f"{a.allow} decisions, searches of {a.budget}, {turns[0]} to {turns[-1]} runs of each.",
+            "",
+            measure.machine_lines(),
+            "",
+            summary(rows),
+            "",
+            f"| {HEAD} |",
+            "|---" * 12 + "|",
+            *("| " + " | ".join(row.cells()) + " |" for row in rows),
+        ]
+    )
+
+
+def main():
+    a = arguments()
+    own = os.path.join(os.path.dirname(os.path.abspath(common.taut_of(a))), "libtaut.so.0")
+    if not os.environ.get("TAUT_LIB") and os.path.exists(own):
+        os.environ["TAUT_LIB"] = own
+    python = runner.find_python()
+    if not python:
+        sys.exit("plan_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
+    n = a.cores_a_host
+    try:
+        net = cluster.Cluster(tuple(range(r * n, r * n + n)) for r in range(a.ranks))
+    except cluster.Unavailable as fault:
+        sys.exit(f"plan_compare: {fault}")
+    a.json_of_jobs, a.json = a.json, None
+    with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
+        rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
+    text = page(a, rows)
+    print(text)
+    if a.json_of_jobs:
+        with open(a.json_of_jobs, "w", encoding="ascii") as file:
+            json.dump([{**vars(row), "grid": [[*k, v] for k, v in row.grid.items()]} for row in rows], file, indent=1)
+    if a.write and rows:
+        common.write_between(DOC, BEGIN, END, text)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,502 @@
+/* cmd_tune.c - taut tune: records a job, plans, runs the plan, and keeps of it what
+ * measurements bear out. Each of these is the verb that does it, run anew. */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "cli/env.h"
+#include "cli/job.h"
+#include "cli/measured.h"
+#include "cli/out.h"
+#include "cli/plan_words.h"
+#include "cli/record.h"
+#include "cli/term.h"
+#include "cli/verbs.h"
+#include "report/tuned_out.h"
+
+/* A gain below this share is none: another run of the same job differs by more. */
+static const double least_gain = 0.01, least_part = 0.003;
+
+struct values {
+	struct plan_words words;
+	const char *out, *steps;
+	bool whole, json;
+};
+
+static const struct opt options[] = {
+	{ "out", 'o', OPT_TEXT, offsetof(struct values, out), "FOLDER",
+		"write the recording, the plan and what was measured to this "
+		"folder, which must be new (default: taut-tune-DATE-TIME)", 0,
+		0 },
+	{ "budget", 0, OPT_TEXT, offsetof(struct values, words.budget), "TIME",
+		"search for so long at most (default: 30s)", 0, 0 },
+	{ "allow", 0, OPT_TEXT, offsetof(struct values, words.allow), "CLASS",
+		"what may become of results: exact, reordered (the default) or "
+		"lossy", 0, 0 },
+	{ "memory", 0, OPT_TEXT, offsetof(struct values, words.memory), "BYTES",
+		"a rank has no more memory than this: 16G; allocations are "
+		"then recorded", 0, 0 },
+	{ "without", 0, OPT_TEXTS, offsetof(struct values, words.without), "NAME",
+		"do not decide on this change; may be given again", 0, 0 },
+	{ "steps", 0, OPT_TEXT, offsetof(struct values, steps), "RANGE",
+		"record the steps A:B (default: 10:14)", 0, 0 },
+	{ "whole", 0, OPT_FLAG, offsetof(struct values, whole), NULL,
+		"measure the plan as a whole; else each decision is also left "
+		"out once, and stays out where that is no slower", 0, 0 },
+	{ "json", 0, OPT_FLAG, offsetof(struct values, json), NULL,
+		"print the result as JSON; what the job prints goes to "
+		"standard error", 0, 0 },
+};
+
+enum { MOST_RUNS = 2 + TAUTI_TUNED_MOST, MOST_WORDS = 16 };
+
+struct tuner {
+	const struct values *v;
+	const struct verb_call *call;
+	struct taut_arena *arena;
+	const char *folder, *self;
+	struct taut_run *run; /* the recording, which predicts what is left */
+	struct taut_graph *graph;
+	struct taut_predictor *predictor;
+	uint32_t n_runs;
+	struct tauti_tuned_run runs[MOST_RUNS];
+	struct taut_error *err;
+};
+
+struct state { /* a plan as it stands, and what it took */
+	struct taut_plan plan;
+	struct measured took;
+};
+
+static taut_status no_memory(const struct tuner *t)
+{
+	return taut_error_set(t->err, TAUT_ENOMEM, -1, "no memory");
+}
+
+static const char *in_folder(const struct tuner *t, const char *name)
+{
+	return taut_arena_printf(t->arena, "%s/%s", t->folder, name);
+}
+
+/* --- one verb, anew -------------------------------------------------------------------- */
+
+/* words: the verb and its options, to a NULL. *ret_status: the exit status. */
+static taut_status run_verb(const struct tuner *t, const char *const *words,
+	bool with_job, int *ret_status)
+{
+	const char **all = taut_arena_calloc(t->arena,
+		MOST_WORDS + 2 * t->v->words.without.n + t->call->n_operands + 4,
+		sizeof *all);
+	struct record_job job;
+	size_t n = 0;
+	taut_status status;
+
+	if (!all)
+		return no_memory(t);
+	all[n++] = t->self;
+	for (size_t i = 0; words[i]; i++)
+		all[n++] = words[i];
+	if (with_job)
+		all[n++] = "--";
+	for (size_t i = 0; with_job && i < t->call->n_operands; i++)
+		all[n++] = t->call->operands[i];
+	status = record_run_job(all, n, t->arena, &job, t->err);
+	if (status)
+		return status;
+	if (job.signal)
+		exit(record_job_status(&job));
+	*ret_status = job.fault ? EXIT_FAULT : job.exit_status;
+	return TAUT_OK;
+}
+
+/* The verb has said on standard error what was wrong. */
+static taut_status must_end_well(
+	const struct tuner *t, const char *what, int exit_status)
+{
+	return !exit_status ? TAUT_OK : taut_error_set(t->err, TAUT_EIO, -1,
+		"tune: %s ended with exit status %d; what there is lies in %s",
+		what, exit_status, t->folder);
+}
+
+static taut_status record(const struct tuner *t)
+{
+	const char *words[MOST_WORDS] = { "record", "--out",
+		in_folder(t, "recording") };
+	size_t n = 3;
+	int exit_status;
+	taut_status status;
+
+	if (t->v->steps) {
+		words[n++] = "--steps";
+		words[n++] = t->v->steps;
+	}
+	if (t->v->words.memory)
+		words[n++] = "--memory";
+	term_complain("tune: the job is recorded");
+	status = run_verb(t, words, true, &exit_status);
+	return status ? status :
+		must_end_well(t, "recording the job", exit_status);
+}
+
+static taut_status search(const struct tuner *t)
+{
+	const char **words = taut_arena_calloc(t->arena,
+		MOST_WORDS + 2 * t->v->words.without.n, sizeof *words);
+	const char *const pairs[][2] = { { "--budget", t->v->words.budget },
+		{ "--allow", t->v->words.allow }, { "--memory", t->v->words.memory } };
+	size_t n = 0;
+	int exit_status;
+	taut_status status;
+
+	if (!words)
+		return no_memory(t);
+	words[n++] = "plan";
+	words[n++] = in_folder(t, "recording");
+	words[n++] = "-o";
+	words[n++] = in_folder(t, "plan.json");
+	for (size_t i = 0; i < sizeof pairs / sizeof *pairs; i++)
+		if (pairs[i][1]) {
+			words[n++] = pairs[i][0];
+			words[n++] = pairs[i][1];
+		}
+	for (size_t i = 0; i < t->v->words.without.n; i++) {
+		words[n++] = "--without";
+		words[n++] = t->v->words.without.data[i];
+	}
+	status = run_verb(t, words, false, &exit_status);
+	return status ? status : must_end_well(t, "the search", exit_status);
+}
+
+/* --- the recording, once more ----------------------------------------------------------- */
+
+static taut_status open_recording(struct tuner *t)
+{
+	const struct taut_run_options open = { 0 };
+	const struct taut_graph_options build = { 0 };
+	const char *path = in_folder(t, "recording");
+	taut_status status = path ? taut_run_open(
+		&path, 1, &open, &t->run, t->err) : no_memory(t);
+
+	if (!status)
+		status = taut_graph_build(t->run, &build, &t->graph, t->err);
+	return status ? status : taut_predictor_create(
+		t->graph, &t->predictor, t->err);
+}
+
+static void close_recording(struct tuner *t)
+{
+	taut_predictor_destroy(t->predictor);
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+}
+
+/* What is predicted of the decisions that a state has. */
+static taut_status predict(const struct tuner *t, struct state *s)
+{
+	const char **changes = taut_arena_calloc(
+		t->arena, s->plan.n_decisions + 1, sizeof *changes);
+	struct taut_predicted told;
+	taut_status status;
+
+	if (!changes)
+		return no_memory(t);
+	for (uint32_t i = 0; i < s->plan.n_decisions; i++)
+		changes[i] = s->plan.decisions[i].change;
+	status = taut_predictor_predict(t->predictor, changes,
+		s->plan.n_decisions, &told, t->err);
+	if (!status)
+		s->plan.after_ns = s->plan.low_ns = s->plan.high_ns =
+			told.step_ns;
+	return status;
+}
+
+/* --- one plan, measured -------------------------------------------------------------------- */
+
+static taut_status write_plan(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	return taut_plan_write(context, out, err);
+}
+
+static taut_status note_run(struct tuner *t, const char *what,
+	const struct state *s)
+{
+	struct tauti_tuned_run *run = &t->runs[t->n_runs];
+	const char **changes = taut_arena_calloc(
+		t->arena, s->plan.n_decisions + 1, sizeof *changes);
+
+	if (!changes)
+		return no_memory(t);
+	for (uint32_t i = 0; i < s->plan.n_decisions; i++)
+		changes[i] = s->plan.decisions[i].change;
+	*run = (struct tauti_tuned_run){ what, changes, s->plan.n_decisions,
+		s->plan.after_ns, s->took.step_ns, s->took.error_ns };
+	t->n_runs++;
+	return TAUT_OK;
+}
+
+/* Runs the job with the state's plan, and fills in what it took. */
+static taut_status measure(
+	struct tuner *t, const char *what, struct state *s)
+{
+	const char *path = in_folder(t, taut_arena_printf(
+		t->arena, "run-%u.json", t->n_runs));
+	const char *folder = in_folder(t, taut_arena_printf(
+		t->arena, "measured-%u", t->n_runs));
+	const char *const words[] = { "run", "--plan", path, "--measure",
+		folder, NULL };
+	int exit_status;
+	taut_status status = t->n_runs < MOST_RUNS ? out_write(path, NULL,
+		write_plan, &s->plan, t->err) : no_memory(t);
+
+	if (status)
+		return status;
+	term_complain("tune: run %u: %s", t->n_runs + 1, what);
+	status = run_verb(t, words, true, &exit_status);
+	if (!status)
+		status = must_end_well(t, what, exit_status);
+	if (!status)
+		status = measured_read(folder, t->arena, &s->took, t->err);
+	if (!status && !s->took.n_steps)
+		status = taut_error_set(t->err, TAUT_EIO, -1, "tune: no step "
+			"was measured: the job makes too few, or no rank of it "
+			"is on this host");
+	return status ? status : note_run(t, what, s);
+}
+
+/* --- which decisions stay -------------------------------------------------------------------- */
+
+static bool is_exchange(const struct taut_decision *d)
+{
+	return !strncmp(d->change, "schedule", 8) ||
+		!strncmp(d->change, "algorithm", 9);
+}
+
+/* One that has no time of its own is a part of the exchange, and goes with it. */
+static taut_status leave_out(const struct tuner *t, const struct state *from,
+	uint32_t which, struct state *ret)
+{
+	struct taut_decision *left = TAUT_ARENA_ARRAY(t->arena,
+		struct taut_decision, from->plan.n_decisions + 1);
+	bool exchange = is_exchange(&from->plan.decisions[which]);
+
+	if (!left)
+		return no_memory(t);
+	*ret = (struct state){ .plan = from->plan };
+	ret->plan.decisions = left;
+	ret->plan.n_decisions = 0;
+	for (uint32_t i = 0; i < from->plan.n_decisions; i++) {
+		const struct taut_decision *d = &from->plan.decisions[i];
+
+		if (i == which || (exchange && d->without_ns < 0))
+			continue;
+		left[ret->plan.n_decisions++] = *d;
+	}
+	return predict(t, ret);
+}
+
+/* The decision with the least predicted gain that was not tried yet, and can be
+ * left out by itself; n_decisions: there is none. */
+static uint32_t next_part(const struct state *s, const char *const *tried,
+	uint32_t n_tried)
+{
+	uint32_t best = s->plan.n_decisions;
+
+	for (uint32_t i = 0; i < s->plan.n_decisions; i++) {
+		const struct taut_decision *d = &s->plan.decisions[i];
+		uint32_t k = 0;
+
+		while (k < n_tried && strcmp(tried[k], d->change))
+			k++;
+		if (d->without_ns >= 0 && k == n_tried &&
+			(best == s->plan.n_decisions || d->without_ns <
+			s->plan.decisions[best].without_ns))
+			best = i;
+	}
+	return best;
+}
+
+static uint32_t count_parts(const struct taut_plan *plan)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < plan->n_decisions; i++)
+		n += plan->decisions[i].without_ns >= 0;
+	return n;
+}
+
+/* Each part is left out once, the one of the least gain first. A plan of one part
+ * without it is the job as it is, which was measured. */
+static taut_status try_parts(struct tuner *t, struct state *s)
+{
+	const char *tried[TAUTI_TUNED_MOST];
+	uint32_t n_tried = 0, which;
+	taut_status status = TAUT_OK;
+
+	while (!status && n_tried < TAUTI_TUNED_MOST &&
+		count_parts(&s->plan) > 1) {
+		struct state shorter;
+		const char *change;
+
+		which = next_part(s, tried, n_tried);
+		if (which == s->plan.n_decisions)
+			break;
+		change = s->plan.decisions[which].change;
+		tried[n_tried++] = change;
+		status = leave_out(t, s, which, &shorter);
+		if (!status)
+			status = measure(t, taut_arena_printf(t->arena,
+				"without %s", change), &shorter);
+		if (!status && !measured_is_better(
+			&s->took, &shorter.took, least_part))
+			*s = shorter;
+	}
+	return status;
+}
+
+/* --- the whole ------------------------------------------------------------------------------------ */
+
+struct result {
+	const struct values *v;
+	struct tauti_tuned_view view;
+	int width;
+};
+
+static taut_status write_result(
+	const void *context, FILE *out, struct taut_error *err)
+{
+	const struct result *r = context;
+	const struct taut_text_options text = { .width = r->width,
+		.colour = term_colour() };
+
+	return r->v->json ? tauti_tuned_json(&r->view, out, err) :
+		tauti_tuned_text(&r->view, &text, out, err);
+}
+
+static taut_status tune_plan(
+	struct tuner *t, const struct taut_plan *plan, struct state *ret_kept,
+	struct state *ret_base)
+{
+	struct state base = { .plan = *plan }, best = { .plan = *plan };
+	taut_status status;
+
+	base.plan.n_decisions = 0;
+	base.plan.after_ns = base.plan.low_ns = base.plan.high_ns =
+		plan->before_ns;
+	status = measure(t, "the job as it is", &base);
+	if (!status && plan->n_decisions)
+		status = measure(t, "with the plan", &best);
+	if (!status && plan->n_decisions && !t->v->whole)
+		status = try_parts(t, &best);
+	if (status)
+		return status;
+	*ret_base = base;
+	*ret_kept = plan->n_decisions && measured_is_better(
+		&best.took, &base.took, least_gain) ? best : base;
+	ret_kept->plan.measured_before_ns = base.took.step_ns;
+	ret_kept->plan.measured_after_ns = ret_kept->took.step_ns;
+	return TAUT_OK;
+}
+
+static taut_status tune(struct tuner *t, struct taut_plan **ret_plan,
+	int out_fd)
+{
+	struct state kept, base;
+	const char *path = in_folder(t, "plan.json");
+	const char *tuned = in_folder(t, "tuned.json");
+	taut_status status = path && tuned ? record(t) : no_memory(t);
+
+	if (!status)
+		status = search(t);
+	if (!status)
+		status = taut_plan_read(path, ret_plan, t->err);
+	if (!status)
+		status = open_recording(t);
+	if (!status)
+		status = tune_plan(t, *ret_plan, &kept, &base);
+	if (!status)
+		status = out_write(
+			tuned, NULL, write_plan, &kept.plan, t->err);
+	if (out_fd >= 0) {
+		fflush(stdout);
+		(void)dup2(out_fd, STDOUT_FILENO);
+	}
+	if (!status) {
+		const struct result r = { t->v, { &kept.plan, tuned, t->runs,
+			t->n_runs, base.took.step_ns, kept.took.step_ns },
+			term_width() };
+
+		status = out_write(NULL, NULL, write_result, &r, t->err);
+	}
+	return status;
+}
+
+static taut_status make_folder(struct tuner *t)
+{
+	time_t now = time(NULL);
+	const char *out = t->v->out;
+	char name[64], here[4096];
+	struct tm parts;
+
+	if (!out) {
+		localtime_r(&now, &parts);
+		strftime(name, sizeof name, "taut-tune-%Y%m%d-%H%M%S", &parts);
+		out = name;
+	}
+	if (*out != '/' && !getcwd(here, sizeof here))
+		return taut_error_set(t->err, TAUT_EIO, -1,
+			"the working folder has no name");
+	t->folder = taut_arena_printf(t->arena, "%s%s%s", *out == '/' ? "" :
+		here, *out == '/' ? "" : "/", out);
+	if (!t->folder)
+		return no_memory(t);
+	return !mkdir(t->folder, 0777) ? TAUT_OK : taut_error_set(t->err,
+		TAUT_EIO, -1, "%.300s: cannot be made: %s", t->folder,
+		strerror(errno));
+}
+
+static int run(const struct verb_call *call)
+{
+	const struct values *v = call->values;
+	struct taut_error err = { .message = "" };
+	struct tuner t = { .v = v, .call = call, .arena = call->arena,
+		.err = &err };
+	const char *of = env_folder_of_command(call->arena);
+	struct taut_plan_options how = { 0 };
+	struct taut_plan *plan = NULL;
+	int out_fd = -1;
+	taut_status status;
+
+	if (!plan_words_take("tune", &v->words, &how))
+		return EXIT_USAGE;
+	t.self = of ? taut_arena_printf(call->arena, "%staut", of) : NULL;
+	status = t.self ? make_folder(&t) : no_memory(&t);
+	if (!status && v->json) {
+		out_fd = dup(STDOUT_FILENO);
+		(void)dup2(STDERR_FILENO, STDOUT_FILENO);
+	}
+	if (!status)
+		status = tune(&t, &plan, out_fd);
+	taut_plan_destroy(plan);
+	close_recording(&t);
+	return job_status(status, &err);
+}
+
+const struct verb verb_tune = {
+	.name = "tune",
+	.summary = "record a job, plan, run the plan, keep what proves true",
+	.operands = "COMMAND...",
+	.about = "Runs COMMAND several times: recorded, as it is, and with the "
+		"changes that were predicted to make it fastest; then without "
+		"each of them. What the measurements bear out is written to "
+		"tuned.json, for taut run --plan. COMMAND should end by itself "
+		"after some 100 steps.",
+	.options = options,
+	.n_options = sizeof options / sizeof options[0],
+	.values_bytes = sizeof(struct values),
+	.run = run,
+	.is_command = true,
+};

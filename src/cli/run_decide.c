@@ -1,0 +1,115 @@
+/* run_decide.c - see run_decide.h. */
+#include "cli/run_decide.h"
+
+#include <inttypes.h>
+#include <string.h>
+
+#include "cli/opt.h"
+#include "cli/term.h"
+
+enum kind { WORD, NUMBER, BYTES, TEXT };
+
+static const struct row {
+	const char *option, *variable;
+	size_t offset;
+	enum kind kind;
+	const char *words[3]; /* of a WORD */
+} rows[] = {
+	{ "workers", "TAUT_RUN_WORKERS",
+		offsetof(struct run_decide, workers), NUMBER, { 0 } },
+	{ "recompute", "TAUT_RUN_RECOMPUTE",
+		offsetof(struct run_decide, recompute), TEXT, { 0 } },
+	{ "amp", "TAUT_RUN_AMP", offsetof(struct run_decide, amp), WORD,
+		{ "bf16", "fp16" } },
+	{ "optimizer", "TAUT_RUN_OPTIMIZER",
+		offsetof(struct run_decide, optimizer), WORD, { "fused" } },
+	{ "compress", "TAUT_RUN_COMPRESS",
+		offsetof(struct run_decide, compress), WORD,
+		{ "fp16", "bf16" } },
+	{ "bucket", "TAUT_RUN_BUCKET", offsetof(struct run_decide, bucket),
+		BYTES, { 0 } },
+	{ "bucket-first", "TAUT_RUN_BUCKET_FIRST",
+		offsetof(struct run_decide, bucket_first), BYTES, { 0 } },
+	{ "job", "TAUT_RUN_JOB", offsetof(struct run_decide, job), TEXT,
+		{ 0 } },
+};
+
+static taut_status no_memory(const struct env_setting *s)
+{
+	return taut_error_set(s->err, TAUT_ENOMEM, -1, "no memory");
+}
+
+/* --- values: *ret_value is what the variable gets, NULL a wrong one ------------------*/
+
+static bool read_word(const struct row *row, const char *text)
+{
+	for (size_t i = 0; row->words[i]; i++)
+		if (!strcmp(text, row->words[i]))
+			return true;
+	term_complain("run: --%s: expected %s%s%s, found '%s'", row->option,
+		row->words[0], row->words[1] ? " or " : "",
+		row->words[1] ? row->words[1] : "", text);
+	return false;
+}
+
+static bool read_number(const struct row *row, const char *text)
+{
+	size_t n = strspn(text, "0123456789");
+
+	if (n && n < 5 && !text[n])
+		return true;
+	term_complain("run: --%s: expected a number from 0 to 9999, found '%s'",
+		row->option, text);
+	return false;
+}
+
+static taut_status read_bytes(const struct row *row, const char *text,
+	const struct env_setting *s, const char **ret_value)
+{
+	const char *at = text;
+	uint64_t bytes;
+
+	if (!opt_bytes(&at, UINT64_C(1) << 40, &bytes) || *at || !bytes) {
+		term_complain("run: --%s: expected bytes, like 4096 or 25M, "
+			"found '%s'", row->option, text);
+		return TAUT_OK;
+	}
+	*ret_value = taut_arena_printf(s->arena, "%" PRIu64, bytes);
+	return *ret_value ? TAUT_OK : no_memory(s);
+}
+
+static taut_status read_value(const struct row *row, const char *text,
+	const struct env_setting *s, const char **ret_value)
+{
+	*ret_value = NULL;
+	if (row->kind == BYTES)
+		return read_bytes(row, text, s, ret_value);
+	if (row->kind == TEXT ||
+		(row->kind == WORD && read_word(row, text)) ||
+		(row->kind == NUMBER && read_number(row, text)))
+		*ret_value = text;
+	return TAUT_OK;
+}
+
+taut_status run_decide_set(const struct run_decide *values,
+	const struct env_setting *s, bool *ret_wrong)
+{
+	taut_status status = TAUT_OK;
+
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !status; i++) {
+		const char *text = *(const char *const *)(
+			(const char *)values + rows[i].offset);
+		const char *value;
+
+		if (!text)
+			continue;
+		status = read_value(&rows[i], text, s, &value);
+		if (!status && !value) {
+			*ret_wrong = true;
+			return TAUT_OK;
+		}
+		if (!status)
+			status = env_set(s, rows[i].variable, value);
+	}
+	return status;
+}

@@ -1,0 +1,46 @@
+/* run_decide.h - the part of taut run that changes the job in other ways than its
+ * sums: decisions, as a plan has them, that python/taut/_decisions.py makes. */
+#ifndef TAUT_CLI_RUN_DECIDE_H
+#define TAUT_CLI_RUN_DECIDE_H
+
+#include <stdbool.h>
+
+#include "cli/env.h"
+
+struct run_decide { /* NULL: not given */
+	const char *workers, *recompute, *amp, *optimizer, *compress;
+	const char *bucket, *bucket_first, *job;
+};
+
+/* Rows for the verb's table; `member` is the struct run_decide in its values. */
+#define RUN_DECIDE_OPTIONS(values, member) \
+	{ "workers", 0, OPT_TEXT, offsetof(values, member.workers), "N", \
+		"so many worker processes for each DataLoader that trains", 0, \
+		0 }, \
+	{ "recompute", 0, OPT_TEXT, offsetof(values, member.recompute), \
+		"PATTERN", "activation checkpointing of the modules that " \
+		"'taut whatif recompute=PATTERN' means; several with commas", \
+		0, 0 }, \
+	{ "amp", 0, OPT_TEXT, offsetof(values, member.amp), "TYPE", \
+		"bf16: autocast around the wrapped model's forward pass while " \
+		"it trains", 0, 0 }, \
+	{ "optimizer", 0, OPT_TEXT, offsetof(values, member.optimizer), "HOW", \
+		"fused: optimizers of torch.optim in their fused form, else " \
+		"in their foreach form", 0, 0 }, \
+	{ "compress", 0, OPT_TEXT, offsetof(values, member.compress), "TYPE", \
+		"fp16 or bf16: gradients in 16 bits on the wire", 0, 0 }, \
+	{ "bucket", 0, OPT_TEXT, offsetof(values, member.bucket), "BYTES", \
+		"of --no-schedule: the size at which a bucket of PyTorch's " \
+		"DistributedDataParallel is full", 0, 0 }, \
+	{ "bucket-first", 0, OPT_TEXT, offsetof(values, member.bucket_first), \
+		"BYTES", "the same of the first bucket (default: as the " \
+		"others)", 0, 0 }, \
+	{ "job", 0, OPT_TEXT, offsetof(values, member.job), "TEXT", \
+		"end a job that is another one: 'ranks=N " \
+		"gradients=BYTESxCOUNT,...', the largest first", 0, 0 }
+
+/* Sets the job's environment. *ret_wrong: a usage that was complained of. */
+taut_status run_decide_set(const struct run_decide *values,
+	const struct env_setting *s, bool *ret_wrong);
+
+#endif /* TAUT_CLI_RUN_DECIDE_H */

@@ -1,0 +1,361 @@
+/* apply.c - the variables that a job is told for a plan's decisions. A decision of
+ * which a part cannot be made is refused: what runs must be what was predicted. */
+#include <inttypes.h>
+#include <math.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <taut/coll.h>
+
+#include "base/vec.h"
+#include "plan/plan.h"
+
+enum { JOB_BYTES = 100000 }; /* a variable has at most 128 KiB */
+
+struct teller {
+	const struct taut_plan *plan;
+	const struct tauti_change *by_kind[16]; /* beside taut_plan_kind() */
+	struct taut_arena *arena;
+	TAUT_VEC(struct taut_plan_setting) told;
+	struct taut_error *err;
+};
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for a plan");
+}
+
+static taut_status refuse(const struct teller *t,
+	const struct tauti_change *change, const char *why)
+{
+	return taut_error_set(t->err, TAUT_EINVAL, -1,
+		"%.100s: a running job cannot be given this: %s", change->text,
+		why);
+}
+
+/* --- what was decided -------------------------------------------------------------- */
+
+static const struct tauti_change *decided(
+	const struct teller *t, const char *name)
+{
+	const struct taut_plan_kind *kind;
+
+	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++)
+		if (!strcmp(kind->change, name))
+			return t->by_kind[i];
+	return NULL;
+}
+
+static taut_status read_decision(
+	struct teller *t, const struct taut_decision *decision)
+{
+	struct tauti_change *change = TAUT_ARENA_ARRAY(
+		t->arena, struct tauti_change, 1);
+	const struct taut_plan_kind *kind;
+	taut_status status = change ? tauti_change_read(
+		decision->change, t->arena, change, t->err) : no_memory(t->err);
+
+	if (status)
+		return status;
+	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++) {
+		if (strcmp(kind->change, change->is->info.name))
+			continue;
+		if (t->by_kind[i])
+			return refuse(t, change, "it is decided twice");
+		t->by_kind[i] = change;
+		return TAUT_OK;
+	}
+	return refuse(t, change, "it is no change that is made of a job");
+}
+
+/* --- values ------------------------------------------------------------------------ */
+
+/* The place of a parameter of the change; it is there. */
+static size_t place_of(const struct tauti_change *change, const char *name)
+{
+	size_t i = 0;
+
+	while (i < change->is->info.n_parameters &&
+		strcmp(change->is->info.parameters[i].name, name))
+		i++;
+	return i;
+}
+
+/* A parameter that was left out has its preset. */
+static bool is_preset(const struct tauti_change *change, size_t i)
+{
+	const char *preset = change->is->info.parameters[i].preset;
+
+	return preset && !strcmp(change->values[i], preset);
+}
+
+static bool is_given(const struct tauti_change *change, const char *name)
+{
+	size_t i = place_of(change, name);
+
+	return i < change->is->info.n_parameters &&
+		tauti_param_given(change, i);
+}
+
+static const char *word_of(const struct tauti_change *change, const char *name)
+{
+	return change->values[place_of(change, name)];
+}
+
+/* No other parameters than these. */
+static taut_status allow(const struct teller *t,
+	const struct tauti_change *change, const char *const *names)
+{
+	for (size_t i = 0; i < change->is->info.n_parameters; i++) {
+		const char *name = change->is->info.parameters[i].name;
+		size_t k = 0;
+
+		if (is_preset(change, i))
+			continue;
+		while (names[k] && strcmp(names[k], name))
+			k++;
+		if (!names[k])
+			return refuse(t, change, taut_arena_printf(t->arena,
+				"%s= is of predictions alone", name));
+	}
+	return TAUT_OK;
+}
+
+static taut_status tell(
+	struct teller *t, const char *name, const char *value)
+{
+	struct taut_plan_setting setting = { name, value };
+
+	return value && taut_vec_push(&t->told, setting) ? TAUT_OK :
+		no_memory(t->err);
+}
+
+static taut_status tell_bytes(struct teller *t, const char *variable,
+	const struct tauti_change *change, const char *name, double share)
+{
+	bool is_factor;
+	double bytes;
+	taut_status status = tauti_param_scaled(change,
+		place_of(change, name), TAUTI_BYTES, &is_factor, &bytes,
+		t->err);
+
+	if (!status && (is_factor || bytes * share < 1 || bytes > 1e15))
+		status = refuse(t, change, "a plan has sizes in bytes, like "
+			"4MiB");
+	return status ? status : tell(t, variable, taut_arena_printf(t->arena,
+		"%" PRIu64, (uint64_t)llround(bytes * share)));
+}
+
+/* --- Taut's exchange ------------------------------------------------------------------ */
+
+/* Predictions count a gradient's bytes, the exchange those that it sends. */
+static double sent(const struct teller *t)
+{
+	return decided(t, "compress") ? 0.5 : 1;
+}
+
+static taut_status tell_schedule(
+	struct teller *t, const struct tauti_change *schedule)
+{
+	static const char *const names[] = { "", "partition", "credit",
+		"barrier", "order", NULL };
+	taut_status status = allow(t, schedule, names);
+
+	if (status)
+		return status;
+	if (is_given(schedule, "") && strcmp(word_of(schedule, ""), "priority"))
+		return refuse(t, schedule, "schedule=priority alone is made");
+	if (!is_given(schedule, "barrier") ||
+		strcmp(word_of(schedule, "barrier"), "cross"))
+		return refuse(t, schedule, "pieces by priority cross the end "
+			"of the step: barrier=cross");
+	if (is_given(schedule, "order") &&
+		strcmp(word_of(schedule, "order"), "agreed"))
+		return refuse(t, schedule, "order=agreed alone is made");
+	if (!is_given(schedule, "partition") || !is_given(schedule, "credit"))
+		return refuse(t, schedule, "a plan says partition= and "
+			"credit=");
+	status = tell(t, "TAUT_RUN_SCHEDULE", "on");
+	if (!status)
+		status = tell(t, "TAUT_RUN_ENGINE", "coll");
+	if (!status)
+		status = tell(t, "TAUT_RUN_GATE", "off");
+	if (!status)
+		status = tell_bytes(
+			t, "TAUT_RUN_PIECE", schedule, "partition",
+			sent(t));
+	return status ? status : tell_bytes(
+		t, "TAUT_RUN_CREDIT", schedule, "credit", sent(t));
+}
+
+/* Names of whatif's algorithms, and those of Taut's ways. */
+static const char *const ways[][2] = { { "ring", "ring" },
+	{ "direct", "direct" }, { "flat", "flat" }, { "tree", "tree" },
+	{ "doubling", "doubling" }, { "halving-doubling", "halving" },
+	{ "hierarchical", "hosts" } };
+
+static taut_status tell_way(
+	struct teller *t, const struct tauti_change *algorithm)
+{
+	static const char *const names[] = { "", NULL };
+	taut_status status = allow(t, algorithm, names);
+
+	for (size_t i = 0; !status && i < sizeof ways / sizeof *ways; i++)
+		if (!strcmp(ways[i][0], word_of(algorithm, "")))
+			return tell(t, "TAUT_RUN_WAY", ways[i][1]);
+	return status ? status :
+		refuse(t, algorithm, "Taut's collectives have no such way");
+}
+
+static taut_status tell_ours(struct teller *t)
+{
+	static const char *const names[] = { "", NULL };
+	const struct tauti_change *bucket = decided(t, "bucket");
+	const struct tauti_change *algorithm = decided(t, "algorithm");
+	taut_status status = tell_schedule(t, decided(t, "schedule"));
+
+	if (!status && bucket)
+		status = allow(t, bucket, names);
+	if (!status && bucket)
+		status = tell_bytes(
+			t, "TAUT_RUN_FUSE", bucket, "", sent(t));
+	if (!status && algorithm)
+		status = tell_way(t, algorithm);
+	return status;
+}
+
+/* --- PyTorch's own ---------------------------------------------------------------------- */
+
+static taut_status tell_theirs(struct teller *t)
+{
+	static const char *const names[] = { "", "first", NULL };
+	const struct tauti_change *bucket = decided(t, "bucket");
+	taut_status status = tell(t, "TAUT_RUN_SCHEDULE", "off");
+
+	if (!status && decided(t, "algorithm"))
+		status = refuse(t, decided(t, "algorithm"), "without schedule= "
+			"the framework's own library carries all-reduces out");
+	if (status || !bucket)
+		return status;
+	status = allow(t, bucket, names);
+	if (!status)
+		status = tell_bytes(t, "TAUT_RUN_BUCKET", bucket, "", 1);
+	return status ? status : tell_bytes(t, "TAUT_RUN_BUCKET_FIRST", bucket,
+		is_given(bucket, "first") ? "first" : "", 1);
+}
+
+/* --- what does not depend on the exchange ------------------------------------------------- */
+
+static const struct { /* words that a job can be given */
+	const char *change, *variable;
+	const char *words[3];
+} plain[] = {
+	{ "compress", "TAUT_RUN_COMPRESS", { "fp16", "bf16" } },
+	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
+	{ "amp", "TAUT_RUN_AMP", { "bf16" } },
+	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
+};
+
+static taut_status tell_plain(struct teller *t, size_t i)
+{
+	static const char *const names[] = { "", NULL };
+	const struct tauti_change *change = decided(t, plain[i].change);
+	const char *word;
+	size_t k = 0;
+	taut_status status;
+
+	if (!change)
+		return TAUT_OK;
+	status = allow(t, change, names);
+	if (status)
+		return status;
+	word = is_given(change, "") ? word_of(change, "") :
+		change->is->info.parameters[0].preset;
+	while (plain[i].words[k] && strcmp(plain[i].words[k], word))
+		k++;
+	if (plain[i].words[0] && !plain[i].words[k])
+		return refuse(t, change, taut_arena_printf(t->arena,
+			"expected %s=%s", change->is->info.name,
+			plain[i].words[0]));
+	return tell(t, plain[i].variable, word);
+}
+
+static taut_status tell_workers(struct teller *t)
+{
+	static const char *const names[] = { "", NULL };
+	const struct tauti_change *change = decided(t, "workers");
+	uint32_t n;
+	taut_status status;
+
+	if (!change)
+		return TAUT_OK;
+	status = allow(t, change, names);
+	if (!status)
+		status = tauti_param_count(change, place_of(change, ""), 0,
+			1024, &n, t->err);
+	return status ? status : tell(t, "TAUT_RUN_WORKERS",
+		taut_arena_printf(t->arena, "%" PRIu32, n));
+}
+
+/* "ranks=2 gradients=4194304x2,1024x7", of so many bytes as a variable may have. */
+static taut_status tell_job(struct teller *t)
+{
+	const struct taut_plan_job *job = &t->plan->job;
+	char *text = taut_arena_calloc(t->arena, JOB_BYTES, 1);
+	FILE *out = text ? fmemopen(text, JOB_BYTES, "w") : NULL;
+	bool fits;
+
+	if (!out)
+		return no_memory(t->err);
+	fprintf(out, "ranks=%" PRIu32, job->n_ranks);
+	for (uint32_t i = 0, n; i < job->n_gradients; i += n) {
+		for (n = 1; i + n < job->n_gradients &&
+			job->gradient_bytes[i + n] == job->gradient_bytes[i];)
+			n++;
+		fprintf(out, "%s%" PRId64 "x%" PRIu32, i ? "," : " gradients=",
+			job->gradient_bytes[i], n);
+	}
+	fits = !fflush(out) && ftell(out) < JOB_BYTES - 1;
+	fclose(out);
+	return fits ? tell(t, "TAUT_RUN_JOB", text) : taut_error_set(t->err,
+		TAUT_EINVAL, -1, "a plan whose gradients have so many sizes "
+		"cannot be told to a job");
+}
+
+static taut_status tell_all(struct teller *t)
+{
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; !status && i < t->plan->n_decisions; i++)
+		status = read_decision(t, &t->plan->decisions[i]);
+	if (!status)
+		status = decided(t, "schedule") ? tell_ours(t) : tell_theirs(t);
+	for (size_t i = 0; !status && i < sizeof plain / sizeof *plain; i++)
+		status = tell_plain(t, i);
+	if (!status)
+		status = tell_workers(t);
+	return status ? status : tell_job(t);
+}
+
+taut_status taut_plan_settings(const struct taut_plan *plan,
+	struct taut_arena *arena, const struct taut_plan_setting **ret_settings,
+	uint32_t *ret_n, struct taut_error *reterr)
+{
+	struct teller t = { .plan = plan, .arena = arena, .err = reterr };
+	taut_status status = tell_all(&t);
+	struct taut_plan_setting *kept = NULL;
+
+	if (!status) {
+		kept = TAUT_ARENA_ARRAY(
+			arena, struct taut_plan_setting, t.told.count + 1);
+		if (!kept)
+			status = no_memory(reterr);
+	}
+	if (!status) {
+		memcpy(kept, t.told.data, t.told.count * sizeof *kept);
+		*ret_settings = kept;
+		*ret_n = (uint32_t)t.told.count;
+	}
+	taut_vec_free(&t.told);
+	return status;
+}

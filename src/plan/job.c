@@ -1,0 +1,81 @@
+/* job.c - what a plan is for, out of a recording. */
+#include <stdlib.h>
+#include <string.h>
+
+#include "plan/plan.h"
+#include "whatif/ddp.h"
+#include "whatif/predict.h"
+
+static int largest_first(const void *a, const void *b)
+{
+	int64_t x = *(const int64_t *)a, y = *(const int64_t *)b;
+
+	return (x < y) - (x > y);
+}
+
+static taut_status take_gradients(const struct tauti_ddp *ddp,
+	struct taut_arena *arena, struct taut_plan_job *job,
+	struct taut_error *err)
+{
+	const struct tauti_ddp_step *s = ddp->steps.data;
+	int64_t *bytes;
+
+	if (!ddp->steps.count || !ddp->sized || !ddp->buckets.count)
+		return TAUT_OK;
+	bytes = TAUT_ARENA_ARRAY(arena, int64_t, (size_t)s->n_gradients + 1);
+	if (!bytes)
+		return taut_error_set(
+			err, TAUT_ENOMEM, -1, "no memory for a plan's job");
+	for (uint32_t i = 0; i < s->n_gradients; i++)
+		bytes[i] = ddp->gradients.data[s->first_gradient + i].bytes;
+	qsort(bytes, s->n_gradients, sizeof *bytes, largest_first);
+	job->gradient_bytes = bytes;
+	job->n_gradients = s->n_gradients;
+	job->framework = "pytorch";
+	return TAUT_OK;
+}
+
+/* A job whose ranks do not sum alike has no gradients that a plan could name. */
+static taut_status find_gradients(struct tauti_predictor *p,
+	struct taut_arena *arena, struct taut_plan_job *job,
+	struct taut_error *err)
+{
+	struct tauti_ddp *ddp;
+	struct taut_error why;
+	taut_status status = tauti_whatif_reset(&p->w, err);
+
+	if (status)
+		return status;
+	status = tauti_ddp_create(&p->w, 0, NULL, 0, &ddp, &why);
+	if (status == TAUT_EINVAL)
+		return TAUT_OK;
+	if (status)
+		return taut_error_set(err, status, -1, "%s", why.message);
+	status = take_gradients(ddp, arena, job, err);
+	tauti_ddp_destroy(ddp);
+	return status;
+}
+
+taut_status taut_plan_job_of(const struct taut_graph *graph,
+	struct taut_arena *arena, struct taut_plan_job *ret_job,
+	struct taut_error *reterr)
+{
+	struct taut_plan_job job = { .n_ranks = (uint32_t)graph->run->n_traces,
+		.n_hosts = tauti_run_hosts(graph->run), .framework = "" };
+	struct tauti_prepared ready;
+	struct tauti_predictor p;
+	taut_status status = tauti_prepared_init(&ready, graph, reterr);
+
+	if (status)
+		return status;
+	status = tauti_predictor_init(&p, graph, ready.job, ready.costs,
+		&ready.recorder, NULL, 0, reterr);
+	if (!status) {
+		status = find_gradients(&p, arena, &job, reterr);
+		tauti_predictor_fini(&p);
+	}
+	tauti_prepared_fini(&ready);
+	if (!status)
+		*ret_job = job;
+	return status;
+}

@@ -1,0 +1,86 @@
+/* kinds.c - which changes a running job can be given, and what becomes of its
+ * results. */
+#include <string.h>
+
+#include "plan/plan.h"
+
+static const char *const numerics[TAUT_NUMERICS_CLASSES] = {
+	[TAUT_NUMERICS_EXACT] = "exact",
+	[TAUT_NUMERICS_REORDERED] = "reordered",
+	[TAUT_NUMERICS_LOSSY] = "lossy",
+};
+
+/* In the order in which a plan lays them: a change sees what those before it
+ * left. */
+static const struct taut_plan_kind kinds[] = {
+	{ "workers", "the DataLoaders that train get so many worker processes",
+		TAUT_NUMERICS_EXACT, "a DataLoader of the job's own" },
+	{ "recompute", "modules are checkpointed: what they make is made again "
+		"for their backward pass", TAUT_NUMERICS_EXACT,
+		"modules of these names" },
+	{ "amp", "the model's forward pass runs under autocast",
+		TAUT_NUMERICS_LOSSY, "a device that multiplies 16 bits faster" },
+	{ "optimizer", "optimizers take their fused form",
+		TAUT_NUMERICS_REORDERED, "an optimizer that has one" },
+	{ "bucket", "gradients travel together up to so many bytes",
+		TAUT_NUMERICS_REORDERED, "DistributedDataParallel" },
+	{ "compress", "gradients are narrowed on the wire",
+		TAUT_NUMERICS_LOSSY, "DistributedDataParallel" },
+	{ "algorithm", "all-reduces are carried out in this way",
+		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's "
+		"collectives" },
+	{ "schedule", "gradients are summed by Taut in pieces by priority, "
+		"across the step's end", TAUT_NUMERICS_REORDERED,
+		"DistributedDataParallel, gradients in the host's memory" },
+};
+enum { N_KINDS = sizeof kinds / sizeof *kinds };
+
+const struct taut_plan_kind *taut_plan_kind(size_t i)
+{
+	return i < N_KINDS ? &kinds[i] : NULL;
+}
+
+const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name)
+{
+	for (size_t i = 0; i < N_KINDS; i++)
+		if (!strcmp(kinds[i].change, change_name))
+			return &kinds[i];
+	return NULL;
+}
+
+enum taut_numerics tauti_plan_numerics(
+	const struct taut_plan_kind *kind, uint32_t n_ranks)
+{
+	static const char *const sums[] = { "bucket", "algorithm", "schedule" };
+
+	for (size_t i = 0; n_ranks == 2 && i < sizeof sums / sizeof *sums; i++)
+		if (!strcmp(kind->change, sums[i]))
+			return TAUT_NUMERICS_EXACT;
+	return kind->numerics;
+}
+
+const char *taut_numerics_name(enum taut_numerics which)
+{
+	return which < TAUT_NUMERICS_CLASSES ? numerics[which] : "";
+}
+
+int taut_numerics_find(const char *name, enum taut_numerics *ret)
+{
+	for (int i = 0; i < TAUT_NUMERICS_CLASSES; i++) {
+		if (strcmp(numerics[i], name))
+			continue;
+		*ret = (enum taut_numerics)i;
+		return 1;
+	}
+	return 0;
+}
+
+void tauti_plan_change_name(const char *change, char *ret_name, size_t room)
+{
+	size_t n = strcspn(change, "=,");
+
+	if (n > room - 1)
+		n = room - 1;
+	memcpy(ret_name, change, n);
+	ret_name[n] = '\0';
+}

@@ -1,0 +1,579 @@
+/* stacks.c - see stacks.h. */
+#include "plan/stacks.h"
+
+#include <ctype.h>
+#include <inttypes.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "base/hash.h"
+#include "base/vec.h"
+
+enum site { WORKERS, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
+	COMPRESS, SITES };
+enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
+enum { MOST_OPTIONS = 16, MOST_PATTERNS = 6, TEXT_BYTES = 2048 };
+
+static const char *const pass_names[PASSES] = {
+	[INPUT] = "input", [MEMORY] = "memory", [COMPUTE] = "computation",
+	[EXCHANGE] = "exchange", [COMPRESSION] = "compression",
+};
+static const struct {
+	const char *name;
+	enum pass pass;
+} sites[SITES] = {
+	[WORKERS] = { "workers", INPUT },
+	[RECOMPUTE] = { "recompute", MEMORY },
+	[AMP] = { "amp", COMPUTE },
+	[OPTIMIZER] = { "optimizer", COMPUTE },
+	[WHO] = { "schedule", EXCHANGE },
+	[BUCKET] = { "bucket", EXCHANGE },
+	[PIECE] = { "schedule", EXCHANGE },
+	[CREDIT] = { "schedule", EXCHANGE },
+	[WAY] = { "algorithm", EXCHANGE },
+	[COMPRESS] = { "compress", COMPRESSION },
+};
+
+/* Option 0 of each is what stands where Taut sums and nothing else was decided. */
+static const char *const buckets[] = { "1MiB", "256KiB", "1MiB", "2MiB", "4MiB",
+	"10MiB", "16MiB", "25MiB", "50MiB", "100MiB" };
+static const char *const pieces[] = { "1MiB", "256KiB", "512KiB", "2MiB",
+	"4MiB", "8MiB" };
+static const char *const credits[] = { "4MiB", "1MiB", "2MiB", "8MiB", "16MiB",
+	"32MiB" };
+static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
+	"16" };
+static const char *const narrow[] = { NULL, "fp16", "bf16" };
+static const char *const fused[] = { NULL, "fused" };
+static const char *const autocast[] = { NULL, "bf16" };
+
+struct known { /* a stack that was replayed */
+	char *text;
+	uint64_t hash;
+	struct tauti_cost cost;
+};
+
+struct tauti_stacks {
+	struct taut_plan_job job;
+	struct taut_predictor *predictor;
+	struct taut_arena *arena;
+	const char *const *given;
+	size_t n_given;
+	int64_t memory_most; /* 0: no limit */
+	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
+	const char *schedules[MOST_OPTIONS][MOST_OPTIONS]; /* by piece, credit */
+	int64_t alone_ns[SITES];
+	uint8_t n_options[SITES];
+	uint32_t pass[SITES];
+	uint8_t at[SITES];
+	struct tauti_space space;
+	TAUT_VEC(struct known) known;
+	uint32_t *slots; /* open addressing; id + 1 */
+	uint32_t n_slots;
+	uint64_t n_replayed;
+	TAUT_VEC(const char *) notes;
+	char why[256]; /* the last refusal */
+};
+
+static taut_status no_memory(struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for a search");
+}
+
+/* --- from options to a stack --------------------------------------------------------- */
+
+static const char *text_at(const struct tauti_stacks *s, enum site site,
+	const uint8_t *options)
+{
+	return s->texts[site][options[site]];
+}
+
+static const char *join(const struct tauti_stacks *s, const char *name,
+	const char *value)
+{
+	return taut_arena_printf(s->arena, "%s=%s", name, value);
+}
+
+/* The texts are made once, for every option that there can be. */
+static bool make_texts(struct tauti_stacks *s, enum site site,
+	const char *form, const char *const *values, uint32_t n)
+{
+	s->n_options[site] = 0;
+	for (uint32_t i = 0; i < n && i < MOST_OPTIONS; i++) {
+		const char *text = values[i] && form ?
+			join(s, form, values[i]) : values[i];
+
+		if (values[i] && !text)
+			return false;
+		s->texts[site][s->n_options[site]++] = text;
+	}
+	return true;
+}
+
+static void push(struct tauti_stack *stack, const char *change)
+{
+	if (change && stack->n < TAUTI_STACK_MOST)
+		stack->changes[stack->n++] = change;
+}
+
+void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
+	struct tauti_stack *ret_stack)
+{
+	struct tauti_stack stack = { .n = 0 };
+	bool ours = options[WHO] > 0;
+
+	for (size_t i = 0; i < s->n_given; i++)
+		push(&stack, s->given[i]);
+	push(&stack, text_at(s, WORKERS, options));
+	push(&stack, text_at(s, RECOMPUTE, options));
+	push(&stack, text_at(s, AMP, options));
+	push(&stack, text_at(s, OPTIMIZER, options));
+	if (ours || options[BUCKET])
+		push(&stack, text_at(s, BUCKET, options));
+	push(&stack, text_at(s, COMPRESS, options));
+	if (ours) {
+		push(&stack, text_at(s, WAY, options));
+		push(&stack, s->schedules[options[PIECE]][options[CREDIT]]);
+	}
+	*ret_stack = stack;
+}
+
+size_t tauti_stacks_given(const struct tauti_stacks *s)
+{
+	return s->n_given;
+}
+
+/* --- what is remembered ---------------------------------------------------------------- */
+
+static bool text_of(const struct tauti_stack *stack, char text[TEXT_BYTES])
+{
+	size_t at = 0;
+
+	text[0] = '\0';
+	for (size_t i = 0; i < stack->n; i++) {
+		int n = snprintf(text + at, TEXT_BYTES - at, "%s\n",
+			stack->changes[i]);
+
+		if (n < 0 || (size_t)n >= TEXT_BYTES - at)
+			return false;
+		at += (size_t)n;
+	}
+	return true;
+}
+
+static uint32_t *slot_of(
+	struct tauti_stacks *s, const char *text, uint64_t hash)
+{
+	uint32_t i = (uint32_t)hash & (s->n_slots - 1);
+
+	for (;; i = (i + 1) & (s->n_slots - 1)) {
+		uint32_t *slot = &s->slots[i];
+		const struct known *k = &s->known.data[*slot - !!*slot];
+
+		if (!*slot || (k->hash == hash && !strcmp(k->text, text)))
+			return slot;
+	}
+}
+
+static bool grow(struct tauti_stacks *s)
+{
+	uint32_t n = s->n_slots ? 2 * s->n_slots : 256;
+	uint32_t *slots = calloc(n, sizeof *slots);
+
+	if (!slots)
+		return false;
+	free(s->slots);
+	s->slots = slots;
+	s->n_slots = n;
+	for (uint32_t i = 0; i < s->known.count; i++)
+		*slot_of(s, s->known.data[i].text,
+			s->known.data[i].hash) = i + 1;
+	return true;
+}
+
+static taut_status remember(struct tauti_stacks *s, const char *text,
+	uint64_t hash, const struct tauti_cost *cost, struct taut_error *err)
+{
+	struct known k = { taut_arena_strndup(s->arena, text, strlen(text)),
+		hash, *cost };
+
+	if (!k.text || !taut_vec_push(&s->known, k) ||
+		(s->known.count * 2 > s->n_slots && !grow(s)))
+		return no_memory(err);
+	*slot_of(s, text, hash) = (uint32_t)s->known.count;
+	return TAUT_OK;
+}
+
+/* --- costs ------------------------------------------------------------------------------- */
+
+static taut_status replay(struct tauti_stacks *s,
+	const struct tauti_stack *stack, struct tauti_cost *ret_cost,
+	struct taut_error *err)
+{
+	struct taut_predicted told;
+	struct taut_error why = { .message = "" };
+	taut_status status = taut_predictor_predict(
+		s->predictor, stack->changes, stack->n, &told, &why);
+
+	s->n_replayed++;
+	*ret_cost = (struct tauti_cost){ TAUTI_NEVER, -1, -1 };
+	if (status == TAUT_EINVAL || status == TAUT_EMATCH) {
+		if (!s->why[0]) /* the first tells */
+			snprintf(s->why, sizeof s->why, "%.250s", why.message);
+		return TAUT_OK;
+	}
+	if (status)
+		return taut_error_set(err, status, -1, "%s", why.message);
+	*ret_cost = (struct tauti_cost){ told.step_ns, told.memory_bytes,
+		told.network_bytes };
+	if (s->memory_most && told.memory_bytes > s->memory_most)
+		ret_cost->step_ns = TAUTI_NEVER;
+	return TAUT_OK;
+}
+
+taut_status tauti_stacks_cost(struct tauti_stacks *s,
+	const struct tauti_stack *stack, struct tauti_cost *ret_cost,
+	struct taut_error *err)
+{
+	char text[TEXT_BYTES];
+	bool fits = text_of(stack, text);
+	uint64_t hash = fits ? tauti_hash(text, strlen(text)) : 0;
+	struct tauti_cost cost;
+	taut_status status;
+
+	if (!s->n_slots && !grow(s))
+		return no_memory(err);
+	if (fits && *slot_of(s, text, hash)) {
+		*ret_cost = s->known.data[*slot_of(s, text, hash) - 1].cost;
+		return TAUT_OK;
+	}
+	status = replay(s, stack, &cost, err);
+	if (!status && fits)
+		status = remember(s, text, hash, &cost, err);
+	if (!status)
+		*ret_cost = cost;
+	return status;
+}
+
+static taut_status set(void *self, uint32_t site, uint8_t option,
+	struct taut_error *err)
+{
+	struct tauti_stacks *s = self;
+
+	(void)err;
+	s->at[site] = option;
+	return TAUT_OK;
+}
+
+static taut_status cost(void *self, struct tauti_cost *ret_cost,
+	struct taut_error *err)
+{
+	struct tauti_stacks *s = self;
+	struct tauti_stack stack;
+
+	tauti_stacks_at(s, s->at, &stack);
+	return tauti_stacks_cost(s, &stack, ret_cost, err);
+}
+
+static const struct tauti_space_ops ops = { .set = set, .cost = cost };
+
+/* --- which options there are ---------------------------------------------------------------- */
+
+static bool is_wanted(const struct taut_plan_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->n_not_these; i++)
+		if (!strcmp(o->not_these[i], name))
+			return false;
+	return true;
+}
+
+static bool is_allowed(const struct tauti_stacks *s,
+	const struct taut_plan_options *o, const char *name)
+{
+	return is_wanted(o, name) && tauti_plan_numerics(tauti_plan_kind_of(
+		name), s->job.n_ranks) <= o->allow;
+}
+
+/* "nn.Module: blocks.*" for blocks.0, blocks.1 ...: what stands in a row is
+ * alike, and worth making again one by one. */
+static const char *pattern_of(
+	const struct tauti_stacks *s, const char *name)
+{
+	static const char prefix[] = "nn.Module: ";
+	size_t n = strlen(name), digits = 0;
+
+	if (strncmp(name, prefix, sizeof prefix - 1))
+		return NULL;
+	while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
+		digits++;
+	if (!digits || n <= digits + sizeof prefix ||
+		name[n - 1 - digits] != '.')
+		return NULL;
+	return taut_arena_printf(
+		s->arena, "%.*s*", (int)(n - digits), name);
+}
+
+struct patterns { /* the first is none */
+	const char *texts[1 + MOST_PATTERNS];
+	uint32_t n;
+};
+
+static void find_patterns(const struct tauti_stacks *s,
+	const struct taut_names *names, struct patterns *found)
+{
+	for (uint32_t i = 0; i < taut_names_count(names); i++) {
+		const char *pattern = pattern_of(s, taut_names_text(names, i));
+		uint32_t k = 1;
+
+		while (pattern && k < found->n &&
+			strcmp(found->texts[k], pattern))
+			k++;
+		if (pattern && k == found->n && k <= MOST_PATTERNS)
+			found->texts[found->n++] = pattern;
+	}
+}
+
+/* A call of a module is no operation of the graph, but an event of its trace. */
+static bool add_patterns(
+	struct tauti_stacks *s, const struct taut_graph *graph)
+{
+	struct patterns found = { { NULL }, 1 };
+
+	for (uint32_t r = 0; r < graph->run->n_traces; r++)
+		find_patterns(s, graph->run->traces[r].names, &found);
+	return make_texts(s, RECOMPUTE, "recompute", found.texts, found.n);
+}
+
+#define N(values) (uint32_t)(sizeof values / sizeof *values)
+
+static const struct offer { /* of sites whose values do not depend on the job */
+	enum site site;
+	const char *kind;  /* of the table of kinds; what is not wanted has its
+	                      first value alone */
+	const char *form;  /* NULL: values are parts of another text */
+	const char *const *values;
+	uint32_t n;
+	bool exchange;     /* needs gradients that several ranks sum */
+} offers[] = {
+	{ WORKERS, "workers", "workers", workers, N(workers), false },
+	{ AMP, "amp", "amp", autocast, N(autocast), false },
+	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false },
+	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true },
+	{ COMPRESS, "compress", "compress", narrow, N(narrow), true },
+	{ PIECE, "schedule", NULL, pieces, N(pieces), true },
+	{ CREDIT, "schedule", NULL, credits, N(credits), true },
+};
+
+/* Of two ranks a message goes each way, whole (flat) or in halves (all else). */
+static bool add_ways(struct tauti_stacks *s, bool choose)
+{
+	const char *ways[MOST_OPTIONS] = { "ring" };
+	uint32_t n = 1;
+
+	if (choose && s->job.n_ranks == 2)
+		ways[n++] = "flat";
+	if (choose && s->job.n_ranks > 2)
+		ways[n++] = "direct";
+	if (choose && s->job.n_ranks > 2)
+		ways[n++] = "halving-doubling";
+	if (choose && s->job.n_hosts > 1 && s->job.n_hosts < s->job.n_ranks)
+		ways[n++] = "hierarchical";
+	return make_texts(s, WAY, "algorithm", ways, n);
+}
+
+static bool add_schedules(struct tauti_stacks *s, bool ours)
+{
+	s->n_options[WHO] = ours ? 2 : 1;
+	for (uint32_t p = 0; p < N(pieces); p++)
+		for (uint32_t c = 0; c < N(credits); c++) {
+			const char *text = taut_arena_printf(s->arena,
+				"schedule=priority,partition=%s,credit=%s,"
+				"barrier=cross", pieces[p], credits[c]);
+
+			if (!text)
+				return false;
+			s->schedules[p][c] = text;
+		}
+	return true;
+}
+
+static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
+	const struct taut_plan_options *o)
+{
+	static const char *const nothing[] = { NULL };
+	bool many = s->job.n_gradients > 0 && s->job.n_ranks > 1;
+	bool ours = many && is_allowed(s, o, "schedule");
+	bool ok = add_schedules(s, ours) &&
+		add_ways(s, ours && is_allowed(s, o, "algorithm"));
+
+	for (size_t i = 0; ok && i < N(offers); i++) {
+		const struct offer *it = &offers[i];
+		bool wanted = is_allowed(s, o, it->kind) &&
+			(many || !it->exchange);
+
+		ok = make_texts(s, it->site, it->form, it->values,
+			wanted ? it->n : 1);
+	}
+	if (!ok || !is_allowed(s, o, "recompute"))
+		return ok && make_texts(s, RECOMPUTE, NULL, nothing, 1);
+	return add_patterns(s, graph);
+}
+
+/* --- which of them the recording takes ---------------------------------------------------- */
+
+static taut_status note(
+	struct tauti_stacks *s, enum site site, struct taut_error *err)
+{
+	const char *text = taut_arena_printf(
+		s->arena, "%s: %s", sites[site].name, s->why);
+
+	return text && taut_vec_push(&s->notes, text) ? TAUT_OK :
+		no_memory(err);
+}
+
+/* This option alone, with what Taut's exchange then has for granted. */
+static taut_status try_option(struct tauti_stacks *s, enum site site,
+	uint8_t option, struct tauti_cost *ret_cost, struct taut_error *err)
+{
+	uint8_t options[SITES] = { 0 };
+	struct tauti_stack stack;
+
+	options[site] = option;
+	tauti_stacks_at(s, options, &stack);
+	return tauti_stacks_cost(s, &stack, ret_cost, err);
+}
+
+/* What is refused is no option, unless memory alone is too little, which another
+ * site may mend. Sites of Taut's own exchange say nothing alone. */
+static taut_status try_site(
+	struct tauti_stacks *s, enum site site, struct taut_error *err)
+{
+	uint8_t n = 1;
+	taut_status status = TAUT_OK;
+
+	s->alone_ns[site] = TAUTI_NEVER;
+	s->why[0] = '\0';
+	if (site == PIECE || site == CREDIT || site == WAY)
+		return TAUT_OK;
+	for (uint8_t i = 1; !status && i < s->n_options[site]; i++) {
+		struct tauti_cost c;
+
+		status = try_option(s, site, i, &c, err);
+		if (status || (c.step_ns == TAUTI_NEVER && c.memory_bytes < 0))
+			continue;
+		if (c.step_ns < s->alone_ns[site])
+			s->alone_ns[site] = c.step_ns;
+		s->texts[site][n++] = s->texts[site][i];
+	}
+	if (!status && n == 1 && s->n_options[site] > 1)
+		status = note(s, site, err);
+	s->n_options[site] = n;
+	return status;
+}
+
+/* No change at all must be possible, or nothing can be said. */
+static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
+{
+	struct tauti_cost c;
+	taut_status status = try_option(s, WORKERS, 0, &c, err);
+
+	if (!status && c.step_ns == TAUTI_NEVER && c.memory_bytes < 0)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s", s->why);
+	if (!status && s->memory_most && c.memory_bytes < 0)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "memory cannot be "
+			"kept below a limit: the recording tells nothing of "
+			"it; 'taut record --memory' does");
+	for (int site = 0; !status && site < SITES; site++)
+		status = try_site(s, (enum site)site, err);
+	if (!status && s->n_options[WHO] == 1)
+		s->n_options[PIECE] = s->n_options[CREDIT] =
+			s->n_options[WAY] = 1;
+	return status;
+}
+
+/* --- the whole ---------------------------------------------------------------------------- */
+
+static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
+	const struct taut_plan_options *o, struct taut_error *err)
+{
+	taut_status status = taut_plan_job_of(graph, s->arena, &s->job, err);
+
+	for (int site = 0; site < SITES; site++)
+		s->pass[site] = sites[site].pass;
+	s->given = o->given;
+	s->n_given = o->n_given;
+	s->memory_most = o->memory_most;
+	s->space = (struct tauti_space){ .ops = &ops, .self = s,
+		.n_sites = SITES, .n_options = s->n_options, .pass = s->pass,
+		.n_passes = PASSES, .pass_names = pass_names };
+	if (!status)
+		status = taut_predictor_create(graph, &s->predictor, err);
+	if (!status && !offer_all(s, graph, o))
+		status = no_memory(err);
+	return status ? status : try_all(s, err);
+}
+
+taut_status tauti_stacks_create(const struct taut_graph *graph,
+	const struct taut_plan_options *options,
+	struct tauti_stacks **ret_stacks, struct taut_error *err)
+{
+	struct tauti_stacks *s = calloc(1, sizeof *s);
+	taut_status status = TAUT_OK;
+
+	if (s)
+		s->arena = taut_arena_create();
+	if (!s || !s->arena)
+		status = no_memory(err);
+	if (!status)
+		status = begin(s, graph, options, err);
+	if (status)
+		tauti_stacks_destroy(s);
+	else
+		*ret_stacks = s;
+	return status;
+}
+
+void tauti_stacks_destroy(struct tauti_stacks *s)
+{
+	if (!s)
+		return;
+	taut_predictor_destroy(s->predictor);
+	taut_vec_free(&s->known);
+	taut_vec_free(&s->notes);
+	free(s->slots);
+	taut_arena_destroy(s->arena);
+	free(s);
+}
+
+const struct tauti_space *tauti_stacks_space(const struct tauti_stacks *s)
+{
+	return &s->space;
+}
+
+const struct taut_plan_job *tauti_stacks_job(const struct tauti_stacks *s)
+{
+	return &s->job;
+}
+
+uint64_t tauti_stacks_replayed(const struct tauti_stacks *s)
+{
+	return s->n_replayed;
+}
+
+const char *const *tauti_stacks_notes(
+	const struct tauti_stacks *s, uint32_t *ret_n)
+{
+	*ret_n = (uint32_t)s->notes.count;
+	return s->notes.data;
+}
+
+int64_t tauti_stacks_alone(const struct tauti_stacks *s, uint32_t site)
+{
+	return s->alone_ns[site];
+}
+
+const char *tauti_stacks_site_name(const struct tauti_stacks *s, uint32_t site)
+{
+	(void)s;
+	return sites[site].name;
+}

@@ -1,0 +1,404 @@
+/* stacks_test.c - a recorded job's changes as a space: which options there are, what
+ * a state's stack is, and that its cost is what a replay of the stack says. */
+#include "tests/support/unit.h"
+
+#include <stdlib.h>
+#include <string.h>
+
+#include <taut/plan.h>
+
+#include "plan/stacks.h"
+#include "tests/support/alloc_fail.h"
+#include "whatif/ddp_job.h"
+
+/* The order of the sites. */
+enum { WORKERS, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
+	COMPRESS, SITES };
+
+static const struct ddp_job usual = {
+	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
+	.forward_us = 10000, .compute_us = 5000, .optimizer_us = 2000,
+	.bucket_floats = 500000, .us_by_float = 0.04, .layers = 1,
+};
+
+static const struct taut_plan_options lossy = { .allow = TAUT_NUMERICS_LOSSY };
+
+static struct tauti_stacks *create(
+	const struct told *t, const struct taut_plan_options *options)
+{
+	struct tauti_stacks *s;
+	struct taut_error err;
+
+	if (tauti_stacks_create(t->graph, options, &s, &err))
+		fail_msg("%s", err.message);
+	return s;
+}
+
+static struct tauti_cost cost_of(
+	struct tauti_stacks *s, const struct tauti_stack *stack)
+{
+	struct tauti_cost c;
+	struct taut_error err;
+
+	if (tauti_stacks_cost(s, stack, &c, &err))
+		fail_msg("%s", err.message);
+	return c;
+}
+
+/* --- stacks ---------------------------------------------------------------------------- */
+
+/* said: the changes with a space between them. */
+static void expect_stack(const struct tauti_stacks *s,
+	const uint8_t options[SITES], const char *said)
+{
+	struct tauti_stack stack;
+	char text[1024] = "";
+
+	tauti_stacks_at(s, options, &stack);
+	for (size_t i = 0; i < stack.n; i++) {
+		strcat(text, i ? " " : "");
+		strcat(text, stack.changes[i]);
+	}
+	assert_string_equal(text, said);
+}
+
+static void test_stacks(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	const struct tauti_space *space = tauti_stacks_space(s);
+
+	(void)state;
+	assert_int_equal(space->n_sites, SITES);
+	assert_int_equal(space->n_options[WHO], 2);
+	assert_int_equal(space->n_options[COMPRESS], 3);
+	expect_stack(s, (const uint8_t[SITES]){ 0 }, "");
+	expect_stack(s, (const uint8_t[SITES]){ [COMPRESS] = 1 },
+		"compress=fp16");
+	expect_stack(s, (const uint8_t[SITES]){ [WHO] = 1 }, "bucket=1MiB "
+		"algorithm=ring schedule=priority,partition=1MiB,credit=4MiB,"
+		"barrier=cross");
+	expect_stack(s, (const uint8_t[SITES]){ [WHO] = 1, [PIECE] = 1,
+		[CREDIT] = 2, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
+		"compress=bf16 algorithm=flat schedule=priority,"
+		"partition=256KiB,credit=2MiB,barrier=cross");
+	/* without Taut's exchange its parts are nothing */
+	expect_stack(s, (const uint8_t[SITES]){ [PIECE] = 3, [CREDIT] = 3,
+		[WAY] = 1 }, "");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Every stack of changes that there is can be told a job. */
+static void test_every_state_can_be_run(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	const struct tauti_space *space = tauti_stacks_space(s);
+	uint8_t at[SITES] = { 0 };
+	uint32_t site = 0, n = 0;
+
+	(void)state;
+	for (; site < SITES; n++) {
+		struct taut_arena *arena = taut_arena_create();
+		struct taut_decision decisions[SITES];
+		struct taut_plan plan = { .job = *tauti_stacks_job(s),
+			.decisions = decisions };
+		const struct taut_plan_setting *settings;
+		struct tauti_stack stack;
+		struct taut_error err;
+		uint32_t n_settings;
+
+		tauti_stacks_at(s, at, &stack);
+		for (; plan.n_decisions < stack.n; plan.n_decisions++)
+			decisions[plan.n_decisions] = (struct taut_decision){
+				stack.changes[plan.n_decisions], 0, -1 };
+		if (taut_plan_settings(&plan, arena, &settings, &n_settings,
+			&err))
+			fail_msg("%s", err.message);
+		taut_arena_destroy(arena);
+		for (site = 0; site < SITES &&
+			++at[site] == space->n_options[site]; site++)
+			at[site] = 0;
+	}
+	assert_true(n > 1000);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* --- costs ------------------------------------------------------------------------------- */
+
+static void test_cost_is_the_replay(void **state)
+{
+	static const uint8_t states[][SITES] = { { 0 }, { [COMPRESS] = 1 },
+		{ [BUCKET] = 3 }, { [WHO] = 1 }, { [WHO] = 1, [BUCKET] = 5,
+		[PIECE] = 2, [CREDIT] = 3, [WAY] = 1, [COMPRESS] = 2 } };
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	const struct tauti_space *space = tauti_stacks_space(s);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof states / sizeof *states; i++) {
+		struct taut_prediction *p;
+		struct tauti_stack stack;
+		struct tauti_cost c;
+		struct taut_error err;
+
+		for (uint32_t site = 0; site < SITES; site++)
+			assert_int_equal(space->ops->set(space->self, site,
+				states[i][site], &err), TAUT_OK);
+		assert_int_equal(
+			space->ops->cost(space->self, &c, &err), TAUT_OK);
+		tauti_stacks_at(s, states[i], &stack);
+		if (taut_predict(t.graph, stack.changes, stack.n, NULL, &p,
+			&err))
+			fail_msg("%s", err.message);
+		assert_int_equal(c.step_ns, p->after_ns);
+		assert_true(c.network_bytes > 0);
+		assert_int_equal(c.memory_bytes, -1);
+		taut_prediction_destroy(p);
+	}
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Asking twice replays once, also many stacks ago. */
+static void test_remembered(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	struct tauti_stack stack = { { NULL }, 1 };
+	int64_t first[400];
+	char texts[400][32];
+	uint64_t replayed;
+
+	(void)state;
+	for (int i = 0; i < 400; i++) {
+		snprintf(texts[i], sizeof texts[i], "bucket=%dKB", 100 + 7 * i);
+		stack.changes[0] = texts[i];
+		first[i] = cost_of(s, &stack).step_ns;
+	}
+	replayed = tauti_stacks_replayed(s);
+	assert_true(replayed >= 400);
+	for (int i = 400; i-- > 0;) {
+		stack.changes[0] = texts[i];
+		assert_int_equal(cost_of(s, &stack).step_ns, first[i]);
+	}
+	assert_int_equal(tauti_stacks_replayed(s), replayed);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+static void test_refused_is_never(void **state)
+{
+	const struct tauti_stack stack = { { "workers=2", NULL }, 1 };
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	struct tauti_cost c = cost_of(s, &stack);
+
+	(void)state;
+	assert_true(c.step_ns == TAUTI_NEVER);
+	assert_int_equal(c.memory_bytes, -1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* --- which options there are --------------------------------------------------------------- */
+
+static void expect_note(const struct tauti_stacks *s, const char *begins,
+	bool is_there)
+{
+	uint32_t n;
+	const char *const *notes = tauti_stacks_notes(s, &n);
+	bool found = false;
+
+	for (uint32_t i = 0; i < n; i++)
+		found |= !strncmp(notes[i], begins, strlen(begins));
+	if (found != is_there)
+		fail_msg("a note '%s' is %sthere", begins,
+			is_there ? "not " : "");
+}
+
+static void test_refused_is_no_option(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+
+	(void)state;
+	assert_int_equal(tauti_stacks_space(s)->n_options[WORKERS], 1);
+	assert_true(tauti_stacks_alone(s, WORKERS) == TAUTI_NEVER);
+	expect_note(s, "workers: ", true);
+	expect_note(s, "bucket: ", false);
+	assert_string_equal(tauti_stacks_site_name(s, WORKERS), "workers");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Of two ranks, sums have one order: all but fewer bits is exact. */
+static void test_classes(void **state)
+{
+	struct taut_plan_options options = { .allow = TAUT_NUMERICS_EXACT };
+	struct ddp_job job = usual;
+	struct told t = tell(&job);
+	struct tauti_stacks *s = create(&t, &options);
+	const uint8_t *n = tauti_stacks_space(s)->n_options;
+
+	(void)state;
+	assert_int_equal(n[COMPRESS], 1);
+	assert_int_equal(n[OPTIMIZER], 1);
+	assert_int_equal(n[AMP], 1);
+	assert_int_equal(n[WHO], 2);
+	assert_true(n[BUCKET] > 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+	job.ranks = 3;
+	t = tell(&job);
+	s = create(&t, &options);
+	n = tauti_stacks_space(s)->n_options;
+	for (int site = 0; site < SITES; site++)
+		assert_int_equal(n[site], 1);
+	tauti_stacks_destroy(s);
+	options.allow = TAUT_NUMERICS_REORDERED;
+	s = create(&t, &options);
+	n = tauti_stacks_space(s)->n_options;
+	assert_int_equal(n[COMPRESS], 1);
+	assert_int_equal(n[WHO], 2);
+	assert_int_equal(n[WAY], 3); /* ring, direct, halving-doubling */
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+static void test_not_these(void **state)
+{
+	static const char *const names[] = { "schedule", "compress" };
+	const struct taut_plan_options options = { .allow = TAUT_NUMERICS_LOSSY,
+		.not_these = names, .n_not_these = 2 };
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &options);
+	const uint8_t *n = tauti_stacks_space(s)->n_options;
+
+	(void)state;
+	assert_int_equal(n[WHO], 1);
+	assert_int_equal(n[PIECE], 1);
+	assert_int_equal(n[CREDIT], 1);
+	assert_int_equal(n[WAY], 1);
+	assert_int_equal(n[COMPRESS], 1);
+	assert_true(n[BUCKET] > 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Nothing to sum: nothing of the exchange is decided. */
+static void test_one_rank(void **state)
+{
+	struct ddp_job job = usual;
+	struct told t;
+	struct tauti_stacks *s;
+	const uint8_t *n;
+
+	(void)state;
+	job.ranks = 1;
+	job.bucket_floats = 0;
+	t = tell(&job);
+	s = create(&t, &lossy);
+	n = tauti_stacks_space(s)->n_options;
+	for (int site = WHO; site < SITES; site++)
+		assert_int_equal(n[site], 1);
+	assert_int_equal(tauti_stacks_job(s)->n_ranks, 1);
+	assert_int_equal(tauti_stacks_job(s)->n_gradients, 0);
+	assert_string_equal(tauti_stacks_job(s)->framework, "");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+static void test_job(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	const struct taut_plan_job *job = tauti_stacks_job(s);
+
+	(void)state;
+	assert_int_equal(job->n_ranks, 2);
+	assert_int_equal(job->n_hosts, 2);
+	assert_int_equal(job->n_gradients, 4);
+	for (uint32_t i = 0; i < 4; i++)
+		assert_int_equal(job->gradient_bytes[i], 1000000);
+	assert_string_equal(job->framework, "pytorch");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+static void test_given(void **state)
+{
+	static const char *const given[] = { "link=0.5x" };
+	static const char *const wrong[] = { "workers=2" };
+	struct taut_plan_options options = { .allow = TAUT_NUMERICS_LOSSY,
+		.given = given, .n_given = 1 };
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &options);
+	struct taut_error err;
+
+	(void)state;
+	assert_int_equal(tauti_stacks_given(s), 1);
+	expect_stack(s, (const uint8_t[SITES]){ 0 }, "link=0.5x");
+	expect_stack(s, (const uint8_t[SITES]){ [BUCKET] = 1,
+		[COMPRESS] = 2 }, "link=0.5x bucket=256KiB compress=bf16");
+	tauti_stacks_destroy(s);
+	options.given = wrong;
+	s = NULL;
+	assert_int_equal(tauti_stacks_create(t.graph, &options, &s, &err),
+		TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "workers"));
+	assert_null(s);
+	tauti_stacks_destroy(NULL);
+	forget(&t);
+}
+
+static void test_no_memory(void **state)
+{
+	static const char *const names[] = { "schedule", "bucket" };
+	const struct taut_plan_options options = { .allow = TAUT_NUMERICS_LOSSY,
+		.not_these = names, .n_not_these = 2 };
+	struct ddp_job job = usual;
+	taut_status status = TAUT_ENOMEM;
+	struct tauti_stacks *s = NULL;
+	struct told t;
+	long n = 0;
+
+	(void)state;
+	job.steps = 2;
+	job.n_gradients = 2;
+	t = tell(&job);
+	for (; status; n++) {
+		alloc_fail_after(n);
+		status = tauti_stacks_create(t.graph, &options, &s, NULL);
+		alloc_fail_never();
+		if (status) {
+			assert_int_equal(status, TAUT_ENOMEM);
+			assert_null(s);
+		}
+	}
+	assert_true(n > 20);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_every_state_can_be_run),
+		cmocka_unit_test(test_cost_is_the_replay),
+		cmocka_unit_test(test_remembered),
+		cmocka_unit_test(test_refused_is_never),
+		cmocka_unit_test(test_refused_is_no_option),
+		cmocka_unit_test(test_classes),
+		cmocka_unit_test(test_not_these),
+		cmocka_unit_test(test_one_rank),
+		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_given),
+		cmocka_unit_test(test_no_memory),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
