@@ -78,6 +78,7 @@ static void judge(int kind)
 
 		space = make(kind, FIRST_SEED + i);
 		joint = run(&space, "joint", &options);
+		assert_true(best.best_ns < TAUTI_NEVER);
 		assert_true(joint.best_ns >= best.best_ns);
 		if (joint.best_ns - best.best_ns > best.best_ns * 3 / 100)
 			fail_msg("kind %d, seed %d: %lld, the best is %lld",
@@ -317,7 +318,7 @@ static void test_from_never(void **state)
 		n_never += out.start_ns == TAUTI_NEVER;
 		assert_true(out.best_ns < TAUTI_NEVER);
 	}
-	assert_true(n_never > 10);
+	assert_true(n_never > 50);
 }
 
 /* 200 operators, some 380 sites: a few thousand costs are enough to be ahead of those
