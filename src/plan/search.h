@@ -41,7 +41,8 @@ struct tauti_search_options { /* zero is every field's default */
 	                        best; 0: 1.05 */
 	uint32_t beta;       /* backtrack: at most so many random changes at once;
 	                        0: 10 */
-	/* At each new best, and now and then; true: stop. May be NULL. */
+	/* At each new best after the start, and now and then; true: stop. May be
+	 * NULL. */
 	bool (*see)(void *context, const struct tauti_search *search);
 	void *context;
 };
@@ -61,7 +62,8 @@ const struct tauti_found *tauti_search_start(const struct tauti_search *search);
 uint64_t tauti_search_costs(const struct tauti_search *search);
 double tauti_search_seconds(const struct tauti_search *search);
 /* States of which no other seen is better in one of step, memory and network and
- * no worse in the others; by step, the shortest first. Unknown ones are alike. */
+ * no worse in the others; by step, the shortest first, which is the best. Unknown
+ * ones are alike, and of states that cost the same the first stays. */
 const struct tauti_found *tauti_search_frontier(
 	const struct tauti_search *search, uint32_t *ret_n);
 
@@ -70,6 +72,17 @@ const struct tauti_space *tauti_search_space(const struct tauti_search *search);
 const struct tauti_search_options *tauti_search_options(
 	const struct tauti_search *search);
 uint8_t tauti_search_at(const struct tauti_search *search, uint32_t site);
+/* Which of the sites are seen, and whether images move together. */
+enum tauti_view {
+	TAUTI_VIEW_COARSE,   /* of the coarsened view, with their images */
+	TAUTI_VIEW_MIRRORED, /* all, with their images */
+	TAUTI_VIEW_ALL,      /* all, each by itself */
+	TAUTI_VIEWS
+};
+/* A run begins with TAUTI_VIEW_COARSE. false: this view shows nothing that the next
+ * one does not, for there is no coarsened view, or no images, or they are not used:
+ * go on to the next one. */
+bool tauti_search_view(struct tauti_search *search, enum tauti_view view);
 /* Sets the site, and its images where mirrors are used. */
 taut_status tauti_search_set(struct tauti_search *search, uint32_t site,
 	uint8_t option, struct taut_error *err);
@@ -79,10 +92,15 @@ taut_status tauti_search_go(struct tauti_search *search, const uint8_t *options,
 /* TAUT_EAGAIN: the search is over, end in turn; ret_cost is untouched. */
 taut_status tauti_search_cost(struct tauti_search *search,
 	struct tauti_cost *ret_cost, struct taut_error *err);
-/* Sites that may be tried now: of the pass (TAUT_NONE: any), of the coarsened view,
- * one of each set of images, critical ones first. Fills n_sites ids at most. */
+/* Sites that may be tried now: of the pass (TAUT_NONE: any), of the view, one of each
+ * set of images, critical ones first. Fills n_sites ids at most. Sites and rules are
+ * of the present state: where that was not the last to be costed, it is costed once
+ * more, so ask for all of them before the first try. */
 uint32_t tauti_search_sites(struct tauti_search *search, uint32_t pass,
 	uint32_t *ret_sites);
+/* How many of those that were filled in last are critical; they are its first. All,
+ * where nothing is known of that. */
+uint32_t tauti_search_n_critical(const struct tauti_search *search);
 enum tauti_rule tauti_search_rule(
 	struct tauti_search *search, uint32_t site, uint8_t option);
 /* 0 <= x < n, from the search's seed. */
