@@ -256,9 +256,23 @@ static const struct { /* words that a job can be given */
 	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
 };
 
+/* Who narrows follows from the exchange, which the plan says, too. */
+static taut_status check_by(
+	const struct teller *t, const struct tauti_change *compress)
+{
+	bool ours = is_given(compress, "by") &&
+		!strcmp(word_of(compress, "by"), "taut");
+
+	if (ours == (decided(t, "schedule") != NULL))
+		return TAUT_OK;
+	return refuse(t, compress, ours ? "by=taut needs schedule=, which "
+		"brings Taut's exchange" : "beside schedule= gradients are "
+		"narrowed by=taut");
+}
+
 static taut_status tell_plain(struct teller *t, size_t i)
 {
-	static const char *const names[] = { "", NULL };
+	static const char *const names[] = { "", "by", NULL };
 	const struct tauti_change *change = decided(t, plain[i].change);
 	const char *word;
 	size_t k = 0;
@@ -267,6 +281,8 @@ static taut_status tell_plain(struct teller *t, size_t i)
 	if (!change)
 		return TAUT_OK;
 	status = allow(t, change, names);
+	if (!status && !strcmp(plain[i].change, "compress"))
+		status = check_by(t, change);
 	if (status)
 		return status;
 	word = is_given(change, "") ? word_of(change, "") :

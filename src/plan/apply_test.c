@@ -125,7 +125,7 @@ static void test_ours(void **state)
 		"bucket=512KiB", OURS);
 	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_WORKERS=2\n" SAYS_JOB,
-		"workers=2", "bucket=512KiB", "compress=fp16",
+		"workers=2", "bucket=512KiB", "compress=fp16,by=taut",
 		"algorithm=ring", OURS);
 }
 
@@ -154,7 +154,7 @@ static void test_every_kind(void **state)
 	static const char *const values[][2] = { { "workers", "=1" },
 		{ "recompute", "=a*" }, { "amp", "=bf16" },
 		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
-		{ "compress", "=fp16" }, { "algorithm", "=ring" } };
+		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
 	const char *changes[MOST + 1] = { NULL };
 	const struct taut_plan_kind *kind;
 	size_t n = 0;
@@ -213,6 +213,10 @@ static void test_parts_of_predictions(void **state)
 static void test_words(void **state)
 {
 	(void)state;
+	REFUSED(NOT("compress=fp16,by=taut", "by=taut needs schedule=, which "
+		"brings Taut's exchange"), "compress=fp16,by=taut");
+	REFUSED(NOT("compress=fp16", "beside schedule= gradients are narrowed "
+		"by=taut"), "compress=fp16", OURS);
 	REFUSED(NOT("compress=int8", "expected compress=fp16"),
 		"compress=int8");
 	REFUSED(NOT("compress=topk,ratio=0.5", "ratio= is of predictions "
@@ -332,7 +336,7 @@ static void test_classes(void **state)
 static void test_no_memory(void **state)
 {
 	static const char *const changes[] = { "workers=2", "bucket=512KiB",
-		"compress=fp16", "algorithm=ring", OURS, NULL };
+		"compress=fp16,by=taut", "algorithm=ring", OURS, NULL };
 	taut_status status = TAUT_ENOMEM;
 	long n = 0;
 

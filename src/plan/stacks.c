@@ -62,6 +62,7 @@ struct tauti_stacks {
 	int64_t memory_most; /* 0: no limit */
 	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
 	const char *schedules[MOST_OPTIONS][MOST_OPTIONS]; /* by piece, credit */
+	const char *ours[MOST_OPTIONS]; /* of COMPRESS, where Taut sums */
 	int64_t alone_ns[SITES];
 	uint8_t n_options[SITES];
 	uint32_t pass[SITES];
@@ -130,7 +131,8 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 	push(&stack, text_at(s, OPTIMIZER, options));
 	if (ours || options[BUCKET])
 		push(&stack, text_at(s, BUCKET, options));
-	push(&stack, text_at(s, COMPRESS, options));
+	push(&stack, ours ? s->ours[options[COMPRESS]] :
+		text_at(s, COMPRESS, options));
 	if (ours) {
 		push(&stack, text_at(s, WAY, options));
 		push(&stack, s->schedules[options[PIECE]][options[CREDIT]]);
@@ -471,6 +473,18 @@ static taut_status try_site(
 	return status;
 }
 
+/* Taut's exchange narrows by itself, and at other costs. */
+static bool add_ours(struct tauti_stacks *s)
+{
+	for (uint8_t i = 1; i < s->n_options[COMPRESS]; i++) {
+		s->ours[i] = taut_arena_printf(
+			s->arena, "%s,by=taut", s->texts[COMPRESS][i]);
+		if (!s->ours[i])
+			return false;
+	}
+	return true;
+}
+
 /* No change at all must be possible, or nothing can be said. */
 static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
 {
@@ -510,7 +524,9 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = taut_predictor_create(graph, &s->predictor, err);
 	if (!status && !offer_all(s, graph, o))
 		status = no_memory(err);
-	return status ? status : try_all(s, err);
+	if (!status)
+		status = try_all(s, err);
+	return status || add_ours(s) ? status : no_memory(err);
 }
 
 taut_status tauti_stacks_create(const struct taut_graph *graph,

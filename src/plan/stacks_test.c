@@ -80,7 +80,7 @@ static void test_stacks(void **state)
 		"barrier=cross");
 	expect_stack(s, (const uint8_t[SITES]){ [WHO] = 1, [PIECE] = 1,
 		[CREDIT] = 2, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
-		"compress=bf16 algorithm=flat schedule=priority,"
+		"compress=bf16,by=taut algorithm=flat schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross");
 	/* without Taut's exchange its parts are nothing */
 	expect_stack(s, (const uint8_t[SITES]){ [PIECE] = 3, [CREDIT] = 3,

@@ -310,6 +310,9 @@ static void test_halves(void **state)
 	/* 2 MB in 1.3 passes of 1 GB/s: 2.6 ms; behind: 1.5 ms */
 	expect(&usual, "compress=fp16,cast=1,core=1", NULL,
 		30 + 2 * 2.75 + 10 + 1.575 + 2, 0.5);
+	/* 0.8 passes each way, and no hook */
+	expect(&usual, "compress=bf16,cast=1,core=1,by=taut", NULL,
+		30 + 2 * 1.6 + 10 + 1.6 + 2, 0.5);
 }
 
 static void test_compression_of_more_ranks(void **state)
