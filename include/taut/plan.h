@@ -76,7 +76,8 @@ struct taut_plan {
 TAUT_API void taut_plan_destroy(struct taut_plan *plan); /* NULL is fine */
 
 /* --- files ---------------------------------------------------------------------- */
-/* name is for messages: "plan.json:12: expected ...". TAUT_EFORMAT: not a plan, or
+/* name is for messages: "plan.json: decisions[2]: expected ...", and
+ * "plan.json:12: expected ..." where it is no JSON. TAUT_EFORMAT: not a plan, or
  * a decision that is none of whatif's; unknown keys are refused, too. */
 TAUT_API TAUT_NODISCARD taut_status taut_plan_parse(const char *text,
 	size_t bytes, const char *name, struct taut_plan **ret_plan,
