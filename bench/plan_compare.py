@@ -37,7 +37,7 @@ import runner
 
 DOC = os.path.join(common.ROOT, "docs", "planning.md")
 BEGIN, END = "<!-- plans: begin -->", "<!-- plans: end -->"
-RECORD_FROM, RECORDED_STEPS = 12, 10
+RECORD_FROM, RECORDED_STEPS = 12, 5
 BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)
 
 

@@ -66,6 +66,28 @@ static bool see(void *context, const struct tauti_search *search)
 		k->options->see(k->options->context, &p) != 0;
 }
 
+/* A search that its budget ends early has at least these. Strategies begin with the
+ * job as it is. */
+static taut_status try_seeds(struct work *k)
+{
+	uint32_t n = tauti_stacks_space(k->stacks)->n_sites;
+	uint8_t *options = taut_arena_calloc(k->out->arena, n, 1);
+	taut_status status = options ? TAUT_OK : no_memory(k->err);
+
+	for (uint32_t i = 0; !status &&
+		tauti_stacks_seed(k->stacks, i, options); i++) {
+		struct tauti_cost cost;
+
+		status = tauti_search_go(k->search, options, k->err);
+		if (!status)
+			status = tauti_search_cost(k->search, &cost, k->err);
+	}
+	if (status && status != TAUT_EAGAIN)
+		return status;
+	memset(options, 0, n);
+	return tauti_search_go(k->search, options, k->err);
+}
+
 static taut_status search(struct work *k)
 {
 	const struct taut_plan_options *o = k->options;
@@ -78,6 +100,8 @@ static taut_status search(struct work *k)
 	if (!status)
 		status = tauti_search_create(tauti_stacks_space(k->stacks),
 			&how, &k->search, k->err);
+	if (!status)
+		status = try_seeds(k);
 	return status ? status : tauti_search_run(k->search,
 		o->strategy ? o->strategy : "joint", k->err);
 }

@@ -63,7 +63,9 @@ struct tauti_stacks {
 	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
 	const char *schedules[MOST_OPTIONS][MOST_OPTIONS]; /* by piece, credit */
 	const char *ours[MOST_OPTIONS]; /* of COMPRESS, where Taut sums */
+	int64_t start_ns; /* as it is */
 	int64_t alone_ns[SITES];
+	uint8_t alone_best[SITES]; /* the option that takes so long */
 	uint8_t n_options[SITES];
 	uint32_t pass[SITES];
 	uint8_t at[SITES];
@@ -463,8 +465,10 @@ static taut_status try_site(
 		status = try_option(s, site, i, &c, err);
 		if (status || (c.step_ns == TAUTI_NEVER && c.memory_bytes < 0))
 			continue;
-		if (c.step_ns < s->alone_ns[site])
+		if (c.step_ns < s->alone_ns[site]) {
 			s->alone_ns[site] = c.step_ns;
+			s->alone_best[site] = n;
+		}
 		s->texts[site][n++] = s->texts[site][i];
 	}
 	if (!status && n == 1 && s->n_options[site] > 1)
@@ -493,6 +497,7 @@ static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
 
 	if (!status && c.step_ns == TAUTI_NEVER && c.memory_bytes < 0)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "%s", s->why);
+	s->start_ns = status ? 0 : c.step_ns;
 	if (!status && s->memory_most && c.memory_bytes < 0)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "memory cannot be "
 			"kept below a limit: the recording tells nothing of "
@@ -586,6 +591,21 @@ const char *const *tauti_stacks_notes(
 int64_t tauti_stacks_alone(const struct tauti_stacks *s, uint32_t site)
 {
 	return s->alone_ns[site];
+}
+
+/* What buckets gain alone is not what Taut's exchange gains by fusing. */
+bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
+	uint8_t *ret_options)
+{
+	if (which > 1 || (which && s->n_options[WHO] < 2))
+		return false;
+	for (int site = 0; site < SITES; site++)
+		ret_options[site] = s->alone_ns[site] < s->start_ns ?
+			s->alone_best[site] : 0;
+	ret_options[WHO] = (uint8_t)which;
+	if (which)
+		ret_options[BUCKET] = 0;
+	return true;
 }
 
 const char *tauti_stacks_site_name(const struct tauti_stacks *s, uint32_t site)
