@@ -74,7 +74,7 @@ static inline uint16_t tauti_to_half(float value, int32_t nan)
 	/* Added to 0.5, whose last place is that of a denormal half. */
 	int32_t small = (int32_t)tauti_bits_of(
 		tauti_float_of((uint32_t)size) + 0.5f) - 0x3f000000;
-	int32_t half = (size + 0xfff + (size >> 13 & 1) - (112 << 23)) >> 13;
+	int32_t half = (size - (112 << 23) + 0xfff + (size >> 13 & 1)) >> 13;
 
 	half = tauti_where_less(size, 0x38800000, small, half);  /* below 2^-14 */
 	half = tauti_where_less(size, 0x47800000, half, 0x7c00); /* 2^16 and more */
