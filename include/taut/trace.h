@@ -190,6 +190,7 @@ struct taut_trace {
 	                      known */
 	int32_t rank;      /* set for every opened trace */
 	int32_t world_size; /* -1 when not known */
+	uint32_t process_groups; /* that the rank has made; 0 when not known */
 	int64_t base_ns;   /* start_ns[i] + base_ns is the writer's own clock */
 
 	size_t n_events;

@@ -6,8 +6,10 @@
  * all-reduce can be done before every rank has begun. For each pair of ranks
  * the difference of their clocks is taken out with the median difference of
  * ends; if then one operation in twenty ends on one rank before it begins on
- * the other, and by the clocks as they are too, the two are not in one group. Ranks that nothing separates form
- * a group; with one rank left in each, nothing can be matched. */
+ * the other, and by the clocks as they are too, the two are not in one group.
+ * Ranks that nothing separates form a group; with one rank left in each, nothing
+ * can be matched. Ranks that have made one process group only, and say so, are
+ * not asked for their times. */
 #include <stdlib.h>
 
 #include "graph/graph.h"

@@ -527,6 +527,16 @@ static void sign(const struct matcher *m, const struct item *items, size_t n,
 	}
 }
 
+/* Has each of these ranks made one process group, that of all ranks? */
+static bool one_group(const struct matcher *m, const struct item *items,
+	uint32_t n_ranks)
+{
+	for (uint32_t r = 0; r < n_ranks; r++)
+		if (m->ranks[items[r].rank].trace->process_groups != 1)
+			return false;
+	return true;
+}
+
 static bool match_groups(struct matcher *m, struct taut_names *names,
 	const struct item *items, size_t n, uint32_t n_ranks, struct split *s)
 {
@@ -593,6 +603,9 @@ static bool match_alike(struct matcher *m, struct taut_names *names,
 	const struct item *items, size_t n, uint32_t n_ranks)
 {
 	struct split s = { 0 };
+
+	if (one_group(m, items, n_ranks))
+		return emit_places(m, names, items, n);
 	bool ok = split_init(&s, n_ranks, n / n_ranks, n) &&
 		match_groups(m, names, items, n, n_ranks, &s);
 

@@ -513,6 +513,7 @@ static void publish(const struct tauti_builder *b, const struct columns *c,
 	trace->clock = b->clock;
 	trace->rank = b->rank;
 	trace->world_size = b->world_size;
+	trace->process_groups = b->process_groups;
 	trace->base_ns = first_ns;
 	trace->sizes_lent = b->sizes_lent;
 	trace->n_events = b->n_rows;

@@ -89,6 +89,7 @@ struct tauti_builder {
 	bool nano_unpadded;  /* "5.7" means 5 us and 7 ns */
 	uint32_t log_numbers; /* correlations of the logs before this one */
 	int32_t rank, world_size; /* -1: not said */
+	uint32_t process_groups;  /* 0: not said */
 	const char *host;	  /* "": not said */
 	const char *clock;	  /* the same */
 	uint64_t events_seen; /* from here on: of this source */

@@ -188,6 +188,8 @@ class Wrong(command.Case):
 
     def test_tune_of_what_fails(self):
         """A job that cannot be recorded: one line more than its own, and the folder stays."""
+        if "TAUT_RECORD_LIB" not in os.environ:
+            self.skipTest("no program loads a library with a sanitizer")
         out = self.folder / "tuned"
         result = command.taut("tune", "-o", out, "--", "sh", "-c", "exit 3")
         self.assertEqual((result.returncode, result.stdout), (1, ""))

@@ -66,6 +66,14 @@ static inline void wt_rank(struct wt *w, int rank)
 	w->rank = rank;
 }
 
+/* What else of the rank's groups is told, as "key":value; before its first event. */
+static inline void wt_distributed(struct wt *w, const char *told)
+{
+	fseek(w->out, 0, SEEK_SET);
+	fprintf(w->out, "{\"schemaVersion\":1,\"distributedInfo\":"
+		"{\"rank\":%d,%s},\"traceEvents\":[", w->rank, told);
+}
+
 /* Names the host of the rank; before its first event. */
 static inline void wt_host(struct wt *w, const char *host)
 {

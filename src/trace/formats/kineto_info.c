@@ -58,6 +58,9 @@ static void distributed(struct kineto *k, uint32_t i)
 			k->builder->rank = small_number(w, i);
 		else if (is_key(key, "world_size"))
 			k->builder->world_size = small_number(w, i);
+		else if (is_key(key, "pg_count") && small_number(w, i) > 0)
+			k->builder->process_groups =
+				(uint32_t)small_number(w, i);
 		if (!tauti_token_skip(w, &i))
 			return;
 	} while (tauti_token_byte(w, i++) == ',');

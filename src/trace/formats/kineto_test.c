@@ -490,6 +490,7 @@ static void test_keys_in_any_order(void **state)
 		"\"unknown\" : { \"traceEvents\" : [ 1 ] } , "
 		"\"distributedInfo\" : { \"backend\" : \"nccl\" , \"rank\" : "
 		"3 , \"world_size\" : 16 , \"ranks\" : \"[0, 1]\" , "
+		"\"pg_count\" : 2 , "
 		"\"pg_config\" : [ { \"rank\" : 9 } ] } , \"host_name\" : "
 		"\"gpu\\u0031\" , \"displayTimeUnit\" : \"ms\" , "
 		"\"baseTimeNanoseconds\" : 1735632360000000000 } \n ");
@@ -499,6 +500,7 @@ static void test_keys_in_any_order(void **state)
 	assert_int_equal(t->correlation[0], 5);
 	assert_int_equal(t->rank, 3);
 	assert_int_equal(t->world_size, 16);
+	assert_int_equal(t->process_groups, 2);
 	assert_string_equal(t->host, "gpu1");
 	assert_int_equal(
 		t->base_ns + t->start_ns[0], 1735632360000002000);
