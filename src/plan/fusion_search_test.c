@@ -3,7 +3,7 @@
 #include "plan/made_step.h"
 #include "plan/search.h"
 
-enum { STEPS = 120, MOST_STATES = 30000 };
+enum { STEPS = UNIT_ROUNDS(120), MOST_STATES = 30000 };
 
 static struct taut_error err;
 

@@ -435,10 +435,13 @@ static void same(const struct taut_planned *a, const struct taut_planned *b)
 static void test_same_seed_same_plan(void **state)
 {
 	struct taut_plan_options options = lossy;
-	struct told t = tell(&usual);
+	struct ddp_job job = usual;
+	struct told t;
 
 	(void)state;
-	for (options.seed = 0; options.seed < 3; options.seed++) {
+	job.steps = 2;
+	t = tell(&job);
+	for (options.seed = 0; options.seed < 2; options.seed++) {
 		struct taut_planned *a = search(t.graph, &options);
 		struct taut_planned *b = search(t.graph, &options);
 
