@@ -30,6 +30,18 @@ second. Then all take turns, each in a process of its own; medians.
             made, all modules loaded, to its most in the second epoch. It has what a way
             maps of files: FFCV's is all of its file, which lies in the page cache anyway
 
+--items N measures the list of a long data set instead, in memory: N hard links to the images,
+in 1,000 classes, with names as long as ImageNet's (1,281,167). For each of --workers:
+
+  taut          from the tree;  taut-index  from an index of it (taut.load.Set.write)
+  pillow        DataLoader, its list as ImageFolder's: tuples of a path and a class
+  pillow-epoch  the same when workers have taken as many samples, at random, as are theirs in
+                an epoch: each sample writes a count of references, and what was shared with
+                the parent becomes a copy. --batches alone would take hours to get there
+  memory        as above, the most in the later half of --batches of the first epoch
+  of DataLoader to that of pillow; of pillow-epoch
+  peak          by how much the process alone rose at most until the first batch
+
 Beside them, where it was built, build/bench/load_rate: as many bare threads of
 libjpeg-turbo on these images and crops as there are cores, and the loader in C.
 """
@@ -46,8 +58,10 @@ import common
 import measure
 from load_peers import WAYS, Tree  # noqa: F401 - Tree is for load_jobs.py
 
+LIST_WAYS = ["taut", "taut-index", "pillow", "pillow-epoch"]  # of --items
 HOMES = {
-    "taut": "torch", "taut-cache": "torch", "pillow": "torch", "simplejpeg": "torch",
+    "taut": "torch", "taut-cache": "torch", "taut-index": "torch",
+    "pillow": "torch", "pillow-epoch": "torch", "simplejpeg": "torch",
     "webdataset": "torch", "dali": "dali", "spdl": "spdl", "tf": "tf", "ffcv": "ffcv",
 }  # fmt: skip
 
@@ -74,6 +88,17 @@ def make_images(folder, n, classes=10):
         Image.fromarray(pixels.clip(0, 255).astype("uint8")).save(
             path, quality=90, subsampling=2
         )
+
+
+def make_links(folder, images, n, classes=1000):
+    """n links to the images, in classes; n01440764/n01440764_10026.JPEG."""
+    for c in range(classes):
+        name = "n%08d" % (1440764 + 13 * c)
+        os.makedirs(os.path.join(folder, name))
+        for i in range(n * c // classes, n * (c + 1) // classes):
+            number = 10026 + 7 * (i - n * c // classes)
+            link = os.path.join(folder, name, "%s_%d.JPEG" % (name, number))
+            os.link(images[i % len(images)], link)
 
 
 # --- turns ----------------------------------------------------------------------------
@@ -172,6 +197,35 @@ def show(rows, options):
               f"{middle['rise_mb']:12.0f}")
 
 
+def run_lists(made, options):
+    """{(way, workers): row} of a tree of options.items, or of options.root."""
+    source, root = os.path.join(made, "images"), options.root
+    if not root:
+        root = os.path.join(made, "train")
+        make_images(source, options.images)
+        images = [os.path.join(at, f) for at, _, files in os.walk(source) for f in files]
+        make_links(root, images, options.items)
+    rows = {}
+    for workers in options.workers:
+        for way in LIST_WAYS:
+            row = run_turn(way, root, options, workers, "--batches", str(options.batches))
+            if row:
+                rows[way, workers] = row
+    return rows
+
+
+def show_lists(rows, options):
+    print(f"\n{options.items} items, batch {options.batch}, after {options.batches} batches")
+    print(f"{'workers':>7} {'':13}{'memory, MB':>10}{'of DataLoader':>14}{'of its epoch':>13}"
+          f"{'peak, MB':>10}{'first, s':>10}")
+    nan = {"rise_mb": float("nan")}
+    for (way, workers), row in rows.items():
+        of = [row["rise_mb"] / rows.get((other, workers), nan)["rise_mb"]
+              for other in ("pillow", "pillow-epoch")]
+        print(f"{workers:7} {way:13}{row['rise_mb']:10.0f}{of[0]:14.2f}{of[1]:13.2f}"
+              f"{row['peak_mb']:10.0f}{row['first_s']:10.1f}")
+
+
 def bare(root, options):
     """What libjpeg-turbo takes on these images; empty where it was not built."""
     rate = os.path.join(common.ROOT, "build", "bench", "load_rate")
@@ -195,7 +249,11 @@ def main():
                         help="the best numbers of an earlier run: these are not tried")
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--turns", type=int, default=5, help="0: numbers are tried alone")
-    parser.add_argument("--ways", nargs="+", choices=WAYS, default=list(WAYS))
+    ways = [way for way in WAYS if way not in ("taut-index", "pillow-epoch")]
+    parser.add_argument("--ways", nargs="+", choices=ways, default=ways)
+    parser.add_argument("--items", type=int, help="the list of a set of so many, and no more")
+    parser.add_argument("--batches", type=int, default=64, help="with --items (default 64)")
+    parser.add_argument("--scratch", help="with --items: a folder for the tree")
     parser.add_argument("--peers", default=os.path.join(common.bench_home(), "load"),
                         help="where bench/setup_load_peers.sh put them")  # fmt: skip
     parser.add_argument("--store", help="of Taut")
@@ -203,6 +261,10 @@ def main():
     parser.add_argument("--json", help="all turns, to a file")
     options = parser.parse_args()
     print(measure.machine_lines())
+    if options.items:
+        with tempfile.TemporaryDirectory(dir=options.scratch) as made:
+            show_lists(run_lists(made, options), options)
+        return
     with tempfile.TemporaryDirectory() as made:
         root = options.root or made
         if options.root:

@@ -13,6 +13,7 @@ import json
 import math
 import os
 import random
+import subprocess
 import sys
 import time
 
@@ -76,7 +77,7 @@ def forever(epoch):
 # --- Taut -----------------------------------------------------------------------------
 
 
-def taut(options, **more):
+def taut(options, root=None, **more):
     sys.path.insert(0, os.path.join(common.ROOT, "python"))
     import torch
     from taut.load import Image, Loader
@@ -85,7 +86,7 @@ def taut(options, **more):
 
     def open_it():
         loader = Loader(
-            options.root, options.batch, shuffle=True, transform=Image(SIDE, flip=0.5),
+            root or options.root, options.batch, shuffle=True, transform=Image(SIDE, flip=0.5),
             num_workers=options.workers, store=options.store, tail="drop", **more,
         )  # fmt: skip
         return forever(lambda: (checked(data, True) for data, _ in loader))
@@ -95,6 +96,16 @@ def taut(options, **more):
 
 def taut_cache(options):
     return taut(options, cache_bytes=2 << 30)
+
+
+def taut_index(options):
+    """From an index of the tree, which another process makes before the clock runs."""
+    index = os.path.join(options.scratch, "index")
+    make = "import sys; from taut.load import Set; Set(sys.argv[1]).write(sys.argv[2])"
+    path = {"PYTHONPATH": os.path.join(common.ROOT, "python")}
+    command = [sys.executable, "-c", make, options.root, index]
+    subprocess.run(command, env={**os.environ, **path}, check=True)
+    return taut(options, index)
 
 
 # --- PyTorch --------------------------------------------------------------------------
@@ -124,7 +135,18 @@ class Tree:
             return torch.from_numpy(with_pillow(image)).permute(2, 0, 1), label
 
 
-def pillow(options, way="pillow"):
+def go_through_list(worker):
+    """Does to this worker's copy of the list what its part of an epoch does: takes as many
+    samples, at random. (Files are not read.)"""
+    import torch
+
+    info = torch.utils.data.get_worker_info()
+    samples = info.dataset.samples
+    for _ in range(len(samples) // info.num_workers):
+        _path, _label = samples[random.randrange(len(samples))]
+
+
+def pillow(options, way="pillow", **more):
     import PIL.Image  # noqa: F401
     import torch
     from torch.utils.data import DataLoader
@@ -136,11 +158,16 @@ def pillow(options, way="pillow"):
     def open_it():
         loader = DataLoader(
             Tree(options.root, way), options.batch, shuffle=True, drop_last=True,
-            num_workers=options.workers, persistent_workers=True,
+            num_workers=options.workers, persistent_workers=True, **more,
         )  # fmt: skip
         return forever(lambda: (checked(data, True) for data, _ in loader))
 
     return open_it
+
+
+def pillow_epoch(options):
+    """As its workers are at the end of their first epoch."""
+    return pillow(options, worker_init_fn=go_through_list)
 
 
 def simplejpeg(options):
@@ -324,7 +351,9 @@ def ffcv(options):
 WAYS = {
     "taut": taut,
     "taut-cache": taut_cache,
+    "taut-index": taut_index,
     "pillow": pillow,
+    "pillow-epoch": pillow_epoch,
     "simplejpeg": simplejpeg,
     "webdataset": webdataset,
     "dali": dali,
@@ -383,6 +412,34 @@ def turn_of_memory(open_it, options):
     return {"held_mb": most, "rise_mb": most - before}
 
 
+def resident_mb(name):
+    """VmRSS or VmHWM of this process."""
+    with open("/proc/self/status", encoding="ascii") as source:
+        return next(int(line.split()[1]) for line in source if line.startswith(name)) / 1024
+
+
+def turn_of_list(open_it, options):
+    """A list of items that is long. The most at any of the later half of so many batches,
+    the rise after 1, 2, 4 .. of them, and by how much this process alone rose at most until
+    the first: while it made the list."""
+    with open("/proc/self/clear_refs", "w", encoding="ascii") as file:
+        file.write("5")  # VmHWM begins anew
+    before, resident, after = held_mb(), resident_mb("VmRSS"), {}
+    begun = time.perf_counter()
+    batches = next(open_it())
+    next(batches)
+    first_s = time.perf_counter() - begun
+    peak = resident_mb("VmHWM") - resident
+    after[1], most = held_mb() - before, 0
+    for n in range(2, options.batches + 1):
+        next(batches)
+        if n & (n - 1) == 0:
+            after[n] = held_mb() - before
+        if n > options.batches // 2:
+            most = max(most, held_mb() - before)
+    return {"rise_mb": most, "after_mb": after, "peak_mb": peak, "first_s": first_s}
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("way", choices=WAYS)
@@ -393,9 +450,12 @@ def main():
     parser.add_argument("--epochs", type=int, default=2)
     parser.add_argument("--store", help="of Taut")
     parser.add_argument("--memory", action="store_true", help="that, and not speed")
+    parser.add_argument("--batches", type=int, help="memory after so many, of a long list")
     options = parser.parse_args()
     open_it = WAYS[options.way](options)
     turn = turn_of_memory if options.memory else turn_of_speed
+    if options.batches:
+        turn = turn_of_list
     print(json.dumps(turn(open_it, options)))
     sys.stdout.flush()
     os._exit(0)  # some wait for their threads for long

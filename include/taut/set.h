@@ -24,8 +24,8 @@
  * Owner:   a set lives in the arena that it was opened into.
  * Threads: read-only once opened; any thread may read.
  * Memory:  of a set of files 16 bytes an item and its name (37 for ImageNet: 0.5 GB for 14
- *          million); of a set of archives 24 bytes an item and its key. While it scans,
- *          twice that.
+ *          million); of a set of archives 24 bytes an item and its key. While it lists a
+ *          tree or archives little more than that; lines, twice.
  * Limits:  2^32 - 2 items and as many files; an item below 4 GiB, a label in 32 bits.
  * Units:   bytes. */
 #ifndef TAUT_SET_H

@@ -17,6 +17,7 @@
 
 #include "base/meter.h"
 #include "base/vec.h"
+#include "load/packs.h"
 
 TAUT_BEGIN_DECLS
 
@@ -101,6 +102,7 @@ struct tauti_part {
 	TAUT_VEC(char) folders; /* whole: texts too */
 	uint32_t n_folders;
 	uint64_t file_bytes;    /* not whole: of the file that all rows lie in */
+	struct tauti_pack *pack; /* that the three lie in; NULL: they are malloc's */
 };
 
 TAUT_NODISCARD bool tauti_part_text(
@@ -113,11 +115,17 @@ struct tauti_draft {
 	struct tauti_part *parts;
 	size_t n_parts;
 	const char *const *paths; /* not whole: of each part's file */
+	struct tauti_packs packs;
 };
 
 TAUT_NODISCARD taut_status tauti_draft_init(
 	struct tauti_draft *draft, bool whole, size_t n_parts, struct taut_error *err);
-void tauti_draft_fini(struct tauti_draft *draft);
+void tauti_draft_fini(struct tauti_draft *draft); /* of zeros is fine */
+/* The part is complete: nothing is added to it any more. Where parts are many and small it
+ * moves to memory that goes back to the system while columns are built. Any thread, of a
+ * part that is its own. TAUT_ENOMEM: it stays as it was. */
+TAUT_NODISCARD taut_status tauti_draft_keep(struct tauti_draft *draft,
+	struct tauti_part *part, struct taut_error *err);
 /* Moves all into columns of the arena, and parts are empty afterwards. set->root is there.
  * TAUT_ENOMEM; TAUT_EFORMAT: there are too many; TAUT_EIO of paths. */
 TAUT_NODISCARD taut_status tauti_draft_build(struct tauti_draft *draft,

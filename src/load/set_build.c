@@ -103,20 +103,72 @@ taut_status tauti_draft_init(struct tauti_draft *draft, bool whole, size_t n_par
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory for a list of %zu parts", n_parts);
 	}
+	tauti_packs_init(&draft->packs);
 	return TAUT_OK;
 }
 
-static void free_part(struct tauti_part *part)
+static void free_vecs(struct tauti_part *part)
 {
 	taut_vec_free(&part->rows);
 	taut_vec_free(&part->texts);
 	taut_vec_free(&part->folders);
 }
 
+static void free_part(struct tauti_draft *draft, struct tauti_part *part)
+{
+	if (part->pack) {
+		tauti_packs_give(&draft->packs, part->pack);
+		*part = (struct tauti_part){ .pack = NULL };
+	}
+	free_vecs(part);
+}
+
+/* A copy at *at, which goes on behind it; NULL of nothing. */
+static void *moved(const void *from, size_t bytes, char **at)
+{
+	char *to = *at;
+
+	if (!bytes)
+		return NULL;
+	memcpy(to, from, bytes);
+	*at += bytes;
+	return to;
+}
+
+/* There is no room for more. */
+#define MOVE_VEC(vec, at) \
+	((vec)->data = moved((vec)->data, \
+		 (vec)->count * sizeof *(vec)->data, (at)), \
+		(vec)->capacity = (vec)->count)
+
+taut_status tauti_draft_keep(struct tauti_draft *draft, struct tauti_part *part,
+	struct taut_error *err)
+{
+	struct tauti_part kept = *part;
+	size_t bytes = part->rows.count * sizeof *part->rows.data +
+		part->texts.count + part->folders.count;
+	char *at;
+
+	if (!bytes)
+		return TAUT_OK;
+	at = tauti_packs_take(&draft->packs, bytes, &kept.pack);
+	if (!at)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for a list of %zu items", part->rows.count);
+	MOVE_VEC(&kept.rows, &at);
+	MOVE_VEC(&kept.texts, &at);
+	MOVE_VEC(&kept.folders, &at);
+	free_vecs(part);
+	*part = kept;
+	return TAUT_OK;
+}
+
 void tauti_draft_fini(struct tauti_draft *draft)
 {
 	for (size_t i = 0; i < draft->n_parts; i++)
-		free_part(&draft->parts[i]);
+		free_part(draft, &draft->parts[i]);
+	if (draft->parts)
+		tauti_packs_fini(&draft->packs);
 	free(draft->parts);
 	*draft = (struct tauti_draft){ .whole = false };
 }
@@ -188,7 +240,8 @@ static void move_rows(const struct tauti_part *part, uint32_t number,
 	}
 }
 
-/* Each part is freed when it was moved, so that there are never two of all. */
+/* Each part is freed when it was moved, so that there are never two of all: pages of columns
+ * are had when they are first written, and those of parts that were kept are given back. */
 static void move_parts(struct tauti_draft *draft, const struct columns *columns)
 {
 	char *texts = columns->texts, *folders = columns->folders;
@@ -206,7 +259,7 @@ static void move_parts(struct tauti_draft *draft, const struct columns *columns)
 			columns->file_bytes[i] = part->file_bytes;
 		first += part->rows.count;
 		first_folder += part->n_folders;
-		free_part(part);
+		free_part(draft, part);
 	}
 }
 
@@ -298,7 +351,7 @@ static taut_status build_files(const struct tauti_draft *draft, uint32_t *folder
 	if (!status && !keep_files(&files, draft->n_parts, arena, set))
 		status = tauti_set_no_memory(draft->paths[0], err);
 	taut_names_destroy(files.folders);
-	free_part(&files.texts);
+	free_vecs(&files.texts);
 	return status;
 }
 

@@ -275,7 +275,7 @@ static taut_status scan_shard(void *context, size_t index, struct taut_error *er
 	status = scan_open(shards->scan, path, fd, part, err);
 	close(fd);
 	tauti_meter_add(shards->scan->meter, part->rows.count);
-	return status;
+	return status ? status : tauti_draft_keep(&shards->draft, part, err);
 }
 
 static taut_status build(struct shards *shards, struct taut_set *set, struct taut_error *err)

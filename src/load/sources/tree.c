@@ -359,6 +359,8 @@ static taut_status list_one(void *context, size_t index, struct taut_error *err)
 		list_class(&walk, name, flat ? -1 : (int32_t)index, part, err);
 
 	tauti_meter_add(tree->scan->meter, part->rows.count);
+	if (!status)
+		status = tauti_draft_keep(&tree->draft, part, err);
 	if (status || part->rows.count || flat || tree->scan->empty_classes)
 		return status;
 	return taut_error_set(err, TAUT_EFORMAT, -1, "%s/%s: a class without an item: "
