@@ -7,7 +7,7 @@
 #ifndef TAUT_BENCH_PLAN_MODELS_H
 #define TAUT_BENCH_PLAN_MODELS_H
 
-#include <plan/made_step.h>
+#include <plan/fusion/made_step.h>
 
 struct plan_rates {
 	double conv_tflops;     /* that a convolution gets */

@@ -81,7 +81,9 @@ class Pending(Parameter):
         touch(kwargs.values())
         return func(*args, **kwargs)
 
-    # These look at their object's class, or go past PyTorch.
+    # These look at their object's class, or go past PyTorch. After a touch, or when
+    # another thread has touched it meanwhile, it is no Pending any more: super() would
+    # refuse it.
     def __deepcopy__(self, memo):
         touch((self,))
         return self.__deepcopy__(memo)  # that of Parameter, which it is now
@@ -93,7 +95,9 @@ class Pending(Parameter):
     def __getattribute__(self, name):
         if name in ("_cdata", "set_", "_make_wrapper_subclass"):
             touch((self,))
-        return super().__getattribute__(name)
+        if name == "__torch_function__":  # asked of one thing for all that are in the call
+            return Pending.__torch_function__
+        return Parameter.__getattribute__(self, name)
 
 
 def has_no_grad(parameter):

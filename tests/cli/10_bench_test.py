@@ -5,10 +5,14 @@ fast something is depends on the machine."""
 
 import json
 import os
-import socket
+import pathlib
 import subprocess
+import sys
 
 import command
+
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+from ports import free_port  # noqa: E402
 
 ROW = (
     r"\n +{bytes} +{count} +{type} +{redop} +\S+ +\d+\.\d\d +\d+\.\d\d +\d+\.\d\d"
@@ -20,12 +24,6 @@ LAUNCHERS = ("TAUT_", "RANK", "WORLD_SIZE", "OMPI_", "PMI_", "SLURM_")
 def environment(**more):
     env = {k: v for k, v in os.environ.items() if not k.startswith(LAUNCHERS)}
     return {**env, **more}
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 class Bench(command.Case):

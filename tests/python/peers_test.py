@@ -8,7 +8,6 @@ import json
 import os
 import pathlib
 import shutil
-import socket
 import subprocess
 import sys
 import tempfile
@@ -19,10 +18,10 @@ if "TAUT_LIB" not in os.environ:
     sys.exit(77)
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
 try:
     import numpy  # noqa: F401
 except ImportError:
-    sys.path.insert(0, str(ROOT / "tests" / "support"))
     from frameworks import find_python
 
     other = find_python("torch")  # tools/ensure-python puts numpy beside it
@@ -34,6 +33,7 @@ except ImportError:
 
 sys.path.insert(0, str(ROOT / "python"))
 
+from ports import free_port  # noqa: E402
 from taut.load import Image, Loader  # noqa: E402
 
 N, SIDE, EPOCHS = 60, 8, 3
@@ -57,12 +57,6 @@ print(json.dumps([seen, loader.counts()]), flush=True)
 sys.stdin.readline()  # the other one reads ahead still
 loader.close()
 """ % EPOCHS
-
-
-def free_port():
-    with socket.socket() as one:
-        one.bind(("127.0.0.1", 0))
-        return one.getsockname()[1]
 
 
 class Peers(unittest.TestCase):

@@ -16,22 +16,14 @@ import unittest
 HERE = pathlib.Path(__file__).resolve().parent
 sys.path.insert(0, str(HERE))
 sys.path.insert(0, str(HERE.parent / "cli"))
+sys.path.insert(0, str(HERE.parent / "support"))
 import command  # noqa: E402
+from ports import free_ports  # noqa: E402
 from ps_worker import COUNTS  # noqa: E402
 
 BYTES = 4 * sum(COUNTS.values())
 LOST_AFTER_S = 2
 SLACK_S = 8  # what a loaded machine takes to run who has to say it
-
-
-def free_ports(n):
-    sockets = [socket.socket() for _ in range(n)]
-    for s in sockets:
-        s.bind(("127.0.0.1", 0))
-    ports = [s.getsockname()[1] for s in sockets]
-    for s in sockets:
-        s.close()
-    return ports
 
 
 class Job:

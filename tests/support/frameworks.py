@@ -3,10 +3,11 @@
 
 import os
 import pathlib
-import socket
 import subprocess
 import sys
 import unittest
+
+from ports import free_port  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INJECT = ROOT / "python" / "taut" / "inject"
@@ -38,12 +39,6 @@ def needs(python, library, framework="torch"):
     if not os.environ.get(library):
         return "no %s: not built, or with a sanitizer" % library
     return None
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def end(processes, seconds):

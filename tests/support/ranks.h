@@ -12,6 +12,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
+#include <sys/un.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
@@ -19,19 +20,56 @@
 
 enum { RANKS_MOST = 16 };
 
-/* A port that the kernel had to spare. */
+/* Whether a listener could be at this port. */
+static inline bool ranks_is_free(uint16_t port)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET, .sin_port = htons(port) };
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool is_free = fd >= 0 && bind(fd, (struct sockaddr *)&at, sizeof at) == 0;
+
+	if (fd >= 0)
+		close(fd);
+	return is_free;
+}
+
+/* Whether the ports of this block are now this process's, until it ends. */
+static inline bool ranks_lock_ports(unsigned block)
+{
+	struct sockaddr_un at = { .sun_family = AF_UNIX };
+	int length = snprintf(at.sun_path + 1, sizeof at.sun_path - 1,
+		"taut-test-ports-%u", block);
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	if (fd >= 0 && bind(fd, (struct sockaddr *)&at,
+		(socklen_t)(offsetof(struct sockaddr_un, sun_path) + 1) +
+			(socklen_t)length) == 0)
+		return true;
+	if (fd >= 0)
+		close(fd);
+	return false;
+}
+
+/* A port that nobody takes before the test listens at it: see ports.py, whose blocks
+ * and locks these are. Main thread only, and before it forks. */
 static inline uint16_t ranks_free_port(void)
 {
-	struct sockaddr_in at = { .sin_family = AF_INET,
-		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
-	socklen_t bytes = sizeof at;
-	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	enum { FIRST = 10000, BLOCKS = 1250, BLOCK = 8 };
+	static unsigned next, end;
 
-	assert_true(fd >= 0);
-	assert_int_equal(bind(fd, (struct sockaddr *)&at, sizeof at), 0);
-	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
-	close(fd);
-	return ntohs(at.sin_port);
+	for (unsigned i = 0, block = 0; i <= BLOCKS; i++) {
+		while (next < end)
+			if (ranks_is_free((uint16_t)next++))
+				return (uint16_t)(next - 1);
+		if (!i)
+			block = (unsigned)getpid() * 37u + (unsigned)tauti_now_ns();
+		block = (block + 1) % BLOCKS;
+		if (!ranks_lock_ports(block))
+			continue;
+		next = FIRST + block * BLOCK;
+		end = next + BLOCK;
+	}
+	fail_msg("no free ports");
+	return 0;
 }
 
 struct ranks_one {

@@ -3,17 +3,14 @@
 server, two workers. usage: mxnet_launch.py SCRIPT ARG...
 Ends with the status of the first worker that fails."""
 import os
-import socket
+import pathlib
 import subprocess
 import sys
 
+sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "support"))
+from ports import free_port  # noqa: E402
+
 WORKERS, SERVERS = 2, 1
-
-
-def free_port():
-    with socket.socket() as s:
-        s.bind(("127.0.0.1", 0))
-        return s.getsockname()[1]
 
 
 def main(command):

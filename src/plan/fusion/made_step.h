@@ -10,12 +10,12 @@
  *
  * One lane computes; updates stand at its end, as their gradients were made. No
  * memory: abort(). */
-#ifndef TAUT_PLAN_MADE_STEP_H
-#define TAUT_PLAN_MADE_STEP_H
+#ifndef TAUT_PLAN_FUSION_MADE_STEP_H
+#define TAUT_PLAN_FUSION_MADE_STEP_H
 
 #include <replay/by_hand.h>
 
-#include "plan/fusion.h"
+#include "plan/fusion/fusion.h"
 
 struct made_step {
 	struct by_hand *hand;
@@ -153,4 +153,4 @@ static inline struct made_step *made_step_random(uint64_t seed, uint32_t n)
 	return s;
 }
 
-#endif /* TAUT_PLAN_MADE_STEP_H */
+#endif /* TAUT_PLAN_FUSION_MADE_STEP_H */

@@ -1,7 +1,7 @@
-/* fusion_again.c - a state played by what differs from the one before. */
+/* again.c - a state played by what differs from the one before. */
 #include <taut/again.h>
 
-#include "plan/fusion.h"
+#include "plan/fusion/fusion.h"
 
 static taut_status again_create(
 	struct taut_edit *edit, void **ret_self, struct taut_error *err)

@@ -1,9 +1,9 @@
-/* fusion_rank.c - one rank stands for all: are they alike, and its graph alone. */
+/* rank.c - one rank stands for all: are they alike, and its graph alone. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 static uint32_t lane_size(const struct taut_graph *g, uint32_t lane)
 {

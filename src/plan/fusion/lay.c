@@ -1,5 +1,5 @@
-/* fusion_lay.c - brings the edit to what is wanted, by what differs. */
-#include "plan/fusion_own.h"
+/* lay.c - brings the edit to what is wanted, by what differs. */
+#include "plan/fusion/own.h"
 
 enum { LONG_JOURNAL = 1 << 16 }; /* records; 16 bytes each, and what they made */
 

@@ -1,7 +1,7 @@
-/* fusion_net.c - groups of gradients, and the slots that carry them. */
+/* net.c - groups of gradients, and the slots that carry them. */
 #include <math.h>
 
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 static struct taut_law law_of(const struct tauti_fusion_link *link, double bytes)
 {

@@ -3,7 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "plan/made_step.h"
+#include "plan/fusion/made_step.h"
 
 static struct taut_error err;
 

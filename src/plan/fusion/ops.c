@@ -1,7 +1,7 @@
-/* fusion_ops.c - which operators are one, and what that takes. */
+/* ops.c - which operators are one, and what that takes. */
 #include <stdlib.h>
 
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 int64_t tauti_fused_bound_ns(const void *bound, const struct tauti_fused *fused)
 {

@@ -1,8 +1,8 @@
-/* fusion_alike.c - sites that are images of each other, and the coarsened view. */
+/* alike.c - sites that are images of each other, and the coarsened view. */
 #include <stdlib.h>
 
 #include "base/hash.h"
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 /* --- images: the same place in repeated blocks ---------------------------------------
  * Operators are alike if their kinds, durations and bytes are, and those of all that is

@@ -1,9 +1,9 @@
-/* fusion_path.c - the critical path of the state that was played last, and the sites
+/* path.c - the critical path of the state that was played last, and the sites
  * that lie on it. */
 #include <stdlib.h>
 #include <string.h>
 
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 /* --- the path ------------------------------------------------------------------------ */
 

@@ -1,5 +1,5 @@
-/* fusion_least.c - what no state of the space can beat. */
-#include "plan/fusion_own.h"
+/* least.c - what no state of the space can beat. */
+#include "plan/fusion/own.h"
 
 /* By operator: the last that it could be fused with, by any options. */
 static void find_furthest(const struct tauti_fusion *f, uint32_t *furthest)

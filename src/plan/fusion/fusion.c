@@ -1,5 +1,5 @@
 /* fusion.c - the fine-grained space: its input, its sites, its face to a search. */
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 taut_status tauti_fusion_no_memory(struct taut_error *err)
 {

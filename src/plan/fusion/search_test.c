@@ -1,6 +1,6 @@
 #include "tests/support/unit.h"
 
-#include "plan/made_step.h"
+#include "plan/fusion/made_step.h"
 #include "plan/search.h"
 
 enum { STEPS = UNIT_ROUNDS(120), MOST_STATES = 30000 };

@@ -1,9 +1,9 @@
-/* fusion_engine.c - a state played by the simplest means: build a graph, replay it. */
+/* engine.c - a state played by the simplest means: build a graph, replay it. */
 #include <stdlib.h>
 
 #include <taut/replay.h>
 
-#include "plan/fusion.h"
+#include "plan/fusion/fusion.h"
 
 struct full {
 	const struct taut_edit *edit;

@@ -1,8 +1,8 @@
-/* fusion_own.h - what the files of the fine-grained space share.
+/* own.h - what the files of the fine-grained space share.
  *
- *     set()   fusion_ops.c, fusion_net.c: what each operator and slot should be
- *     cost()  fusion_lay.c: brings the edit there, by what differs; an engine plays it
- *     rule()  fusion_rule.c: sets, compares should with is, sets back
+ *     set()   ops.c, net.c: what each operator and slot should be
+ *     cost()  lay.c: brings the edit there, by what differs; an engine plays it
+ *     rule()  rule.c: sets, compares should with is, sets back
  *
  * Wanted and laid are two sets of columns; wanted depends on the options alone, so
  * that a site that is set back leaves no trace. The edit's journal would grow with
@@ -12,7 +12,7 @@
 #ifndef TAUT_PLAN_FUSION_OWN_H
 #define TAUT_PLAN_FUSION_OWN_H
 
-#include "plan/fusion.h"
+#include "plan/fusion/fusion.h"
 
 struct tauti_span32 { /* rows first .. end - 1 */
 	uint32_t first, end;
@@ -129,17 +129,17 @@ static inline uint8_t tauti_fusion_tie(const struct tauti_fusion *f, uint32_t fl
 	return f->flow_site[flow] == TAUT_NONE ? 0 : f->option[f->flow_site[flow]];
 }
 
-/* --- fusion_ops.c: what is fused, and what it takes then ---------------------------- */
+/* --- ops.c: what is fused, and what it takes then ----------------------------------- */
 /* After the option of a flow's site changed. */
 void tauti_fusion_regroup(struct tauti_fusion *f, uint32_t flow);
 
-/* --- fusion_net.c: groups and their slots -------------------------------------------- */
+/* --- net.c: groups and their slots --------------------------------------------------- */
 /* After something changed of the groups that hold these gradients. */
 void tauti_fusion_regather(struct tauti_fusion *f, uint32_t first, uint32_t end);
 /* Out of all hosts, in any state; of one host, out of all ranks. */
 int64_t tauti_fusion_sent(const struct tauti_fusion *f);
 
-/* --- fusion_lay.c: the edit ----------------------------------------------------------- */
+/* --- lay.c: the edit ------------------------------------------------------------------ */
 /* Slots, the waits of updates, and the mark behind them. */
 taut_status tauti_fusion_lay_base(
 	struct tauti_fusion *f, struct taut_error *err);
@@ -149,7 +149,7 @@ bool tauti_fusion_in_order(const struct tauti_fusion *f,
 /* What is laid becomes what is wanted. */
 taut_status tauti_fusion_lay(struct tauti_fusion *f, struct taut_error *err);
 
-/* --- fusion_path.c, fusion_rule.c, fusion_alike.c --------------------------------------- */
+/* --- path.c, rule.c, alike.c ------------------------------------------------------------ */
 void tauti_fusion_find_path(struct tauti_fusion *f);
 uint32_t tauti_fusion_critical(void *self, uint32_t *ret_sites, uint32_t most);
 enum tauti_rule tauti_fusion_rule(void *self, uint32_t site, uint8_t option);

@@ -1,6 +1,6 @@
 #include "tests/support/unit.h"
 
-#include "plan/made_step.h"
+#include "plan/fusion/made_step.h"
 #include "tests/support/alloc_fail.h"
 
 static struct taut_error err;

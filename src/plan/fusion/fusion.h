@@ -40,8 +40,8 @@
  * Errors:  TAUT_ENOMEM; TAUT_EINVAL: what is named, of the input; TAUT_EMATCH: ranks
  *          differ.
  * Units:   nanoseconds, bytes. */
-#ifndef TAUT_PLAN_FUSION_H
-#define TAUT_PLAN_FUSION_H
+#ifndef TAUT_PLAN_FUSION_FUSION_H
+#define TAUT_PLAN_FUSION_FUSION_H
 
 #include <taut/cost.h>
 #include <taut/edit.h>
@@ -213,4 +213,4 @@ extern const struct tauti_fusion_engine tauti_fusion_again;
  *             the operators up to each that makes a gradient.
  * They hold for this model: one lane computes, one sends, nothing is shared. */
 
-#endif /* TAUT_PLAN_FUSION_H */
+#endif /* TAUT_PLAN_FUSION_FUSION_H */

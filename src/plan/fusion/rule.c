@@ -1,7 +1,7 @@
-/* fusion_rule.c - what is known of a change without playing it. See fusion.h for why
+/* rule.c - what is known of a change without playing it. See fusion.h for why
  * these are proofs. The change is made to what is wanted, compared with what is laid
  * and played, and taken back. */
-#include "plan/fusion_own.h"
+#include "plan/fusion/own.h"
 
 static int64_t start_of(const struct tauti_fusion *f, uint32_t op)
 {

@@ -2,7 +2,7 @@
 
 #include <string.h>
 
-#include "plan/made_step.h"
+#include "plan/fusion/made_step.h"
 
 static struct taut_error err;
 
