@@ -264,7 +264,7 @@ class Others(unittest.TestCase):
         ranks = []
         for rank, own_more in enumerate(of_rank or ({}, {})):
             told = dict(own, **meet, TAUT_RANK=str(rank), **own_more)
-            ranks += start([PYTHON, str(JOBS / "sums.py")], 1, told)
+            ranks += start([PYTHON, str(JOBS / "sums.py")], 1, told, whole=True)
         return end(ranks)
 
     def test_servers_of_each_gradient(self):
@@ -311,12 +311,12 @@ class Ends(unittest.TestCase):
         cls.serve("rest", 2, "--on-loss", "rescale", n_workers=3)
         cls.begin("rest", ["--steps", "6", "--end", "kill"], 3, **cls.served["rest"].told)
         cls.serve("server", 2)
-        cls.begin("server", ["--steps", "100000"], 2, **cls.served["server"].told)
+        cls.begin("server", ["--steps", "100000"], 2, True, **cls.served["server"].told)
 
     @classmethod
-    def begin(cls, name, words, n_ranks, **more):
+    def begin(cls, name, words, n_ranks, whole=False, **more):
         own = environment(True, **dict(more, TAUT_RUN_GATE="off"))
-        cls.jobs[name] = start([PYTHON, SIMPLE, *words], n_ranks, own)
+        cls.jobs[name] = start([PYTHON, SIMPLE, *words], n_ranks, own, whole)
 
     @classmethod
     def serve(cls, name, *arguments, **more):
