@@ -10,6 +10,7 @@ import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INJECT = ROOT / "python" / "taut" / "inject"
+LAUNCH = str(ROOT / "tests" / "support" / "launch.py")
 
 
 def find_python(framework):
