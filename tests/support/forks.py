@@ -63,6 +63,13 @@ class Fork:
         self.returncode = int(said)
         return out.decode(), err.decode()
 
+    def first_error(self):
+        """The first line of its errors, once it is there."""
+        err = list(self.read)[1]
+        while err in self.open and b"\n" not in self.read[err]:
+            self.take(err)
+        return self.read[err].decode().partition("\n")[0]
+
     def take(self, file):
         data = os.read(file, 1 << 16)
         self.read[file] += data

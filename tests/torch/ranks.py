@@ -13,7 +13,7 @@ import unittest
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
 import forks
 import frameworks
-from frameworks import INJECT, ROOT, free_port
+from frameworks import INJECT, LAUNCH, ROOT, free_port
 
 PACKAGE = ROOT / "python"
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
@@ -55,7 +55,7 @@ def start(command, n_ranks, own, whole=False):
     ]
 
 
-def end(processes, seconds=120):
+def end(processes, seconds=240):
     return frameworks.end(processes, seconds)
 
 
