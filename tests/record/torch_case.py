@@ -15,8 +15,9 @@ import tempfile
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import forks
 import frameworks
-from frameworks import INJECT, ROOT, free_port
+from frameworks import INJECT, LAUNCH, ROOT, free_port
 
 JOB = ROOT / "tests" / "record" / "jobs" / "torch_job.py"
 STEPS = "8:12"
@@ -31,10 +32,7 @@ PYTHON = frameworks.find_python("torch")
 
 
 def main():
-    why = frameworks.needs(PYTHON, "TAUT_RECORD_LIB")
-    if not why and subprocess.run([PYTHON, "-c", "import torch"], capture_output=True).returncode:
-        why = "%s has no PyTorch" % PYTHON
-    frameworks.main(why)
+    frameworks.main(frameworks.needs(PYTHON, "TAUT_RECORD_LIB"))
 
 
 def clean_environment(**more):
@@ -62,10 +60,33 @@ def torchrun(ranks, *words):
     return launcher + ["--master-port", str(free_port()), str(JOB), *words]
 
 
+def launch(ranks, *words):
+    """The job where it does not matter by whom its ranks are started."""
+    return [PYTHON, LAUNCH, str(ranks), str(JOB), *words]
+
+
 def run(command, environment, **options):
     return subprocess.run(
-        command, env=environment, capture_output=True, text=True, timeout=120, **options
+        command, env=environment, capture_output=True, text=True, timeout=300, **options
     )
+
+
+def fork(words, *of_rank, program=JOB):
+    """The job without a launcher: a process for each of the environments, a fork of one
+    that has PyTorch already. What the first of them said, and the status of one that
+    failed, if any did."""
+    forks.prepare(PYTHON, len(of_rank))
+    command = [PYTHON, str(program), *words]
+    ranks = [forks.fork(command, own, rank) for rank, own in enumerate(of_rank)]
+    ended = frameworks.end(ranks, 300)
+    failed = [status for status, _, _ in ended if status]
+    return subprocess.CompletedProcess(words, (failed or [0])[0], *ended[0][1:])
+
+
+def bare(*words):
+    """The job in two ranks, not recorded."""
+    meet = {"MASTER_ADDR": "127.0.0.1", "MASTER_PORT": str(free_port()), "WORLD_SIZE": "2"}
+    return fork(words, *(clean_environment(RANK=r, LOCAL_RANK=r, **meet) for r in "01"))
 
 
 def record(command, folder, steps=STEPS, **options):
@@ -131,7 +152,7 @@ class Case(unittest.TestCase):
     def job(self, *words, steps=STEPS, **more):
         """The job in one process, recorded."""
         environment = recording_environment(self.run_folder, steps, **more)
-        return run([PYTHON, str(JOB), *words], environment)
+        return fork(words, environment)
 
     def processes(self):
         files = sorted((self.run_folder / "processes").glob("*.json"))

@@ -5,7 +5,7 @@ results as without a recording, and a recording that the report understands."""
 import json
 import unittest
 
-from torch_case import Case, clean_environment, main, record, run, taut, torchrun
+from torch_case import Case, bare, main, record, taut, torchrun
 
 KIND_LOAD, KIND_LOAD_WAIT = 14, 15
 # Of the job's model: weights and biases, 4 bytes each, last layer first.
@@ -19,12 +19,12 @@ SIZES.update({n: 256 * 256 if n.endswith("weight") else 256 for n in BLOCK})
 class DdpTest(Case):
     def test_recording_and_results(self):
         words = ["--kind", "ddp", "--workers", "2"]
-        bare = run(torchrun(2, *words), clean_environment())
-        self.assertEqual(bare.returncode, 0, bare.stderr)
+        alone = bare(*words)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
         recorded = record(torchrun(2, *words), self.run_folder)
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
-        self.assertIn("weights ", bare.stdout)
-        self.assertEqual(recorded.stdout, bare.stdout)
+        self.assertIn("weights ", alone.stdout)
+        self.assertEqual(recorded.stdout, alone.stdout)
         told = self.told()
         self.assertEqual((told["ranks"], told["missing"], told["complete"]), ([0, 1], [], True))
 

@@ -11,6 +11,7 @@ from torch_case import (
     PYTHON,
     Case,
     clean_environment,
+    fork,
     main,
     record,
     recording_environment,
@@ -26,7 +27,7 @@ def plain(text):
 
 class EndsTest(Case):
     def bare(self, *words):
-        return run([PYTHON, str(JOB), *words], clean_environment())
+        return fork(words, clean_environment())
 
     def same(self, *words, **options):
         """Runs both ways; what a user sees must be equal. The recorded one."""

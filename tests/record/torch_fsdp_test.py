@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: Apache-2.0
-"""Unchanged FSDP jobs of both kinds on Gloo under torchrun."""
+"""Unchanged FSDP jobs of both kinds on Gloo."""
 
 import json
 import unittest
 
-from torch_case import Case, clean_environment, main, record, run, taut, torchrun
+from torch_case import Case, bare, launch, main, record, taut
 
 BLOCKS = ["blocks.%d.%s" % (i, n) for i in range(3) for n in ("weight", "bias")]
 OUTER = ["first.weight", "first.bias", "last.weight", "last.bias"]
@@ -15,12 +15,12 @@ OUTER_BYTES = 4 * (64 * 256 + 256 + 256 * 8 + 8)
 class FsdpTest(Case):
     def record(self, kind):
         words = ["--kind", kind, "--steps", "13"]
-        bare = run(torchrun(2, *words), clean_environment())
-        self.assertEqual(bare.returncode, 0, bare.stderr)
-        recorded = record(torchrun(2, *words), self.run_folder)
+        alone = bare(*words)
+        self.assertEqual(alone.returncode, 0, alone.stderr)
+        recorded = record(launch(2, *words), self.run_folder)
         self.assertEqual(recorded.returncode, 0, recorded.stderr)
-        self.assertIn("weights ", bare.stdout)
-        self.assertEqual(recorded.stdout, bare.stdout)
+        self.assertIn("weights ", alone.stdout)
+        self.assertEqual(recorded.stdout, alone.stdout)
         told = self.told()
         self.assertEqual((told["ranks"], told["missing"], told["complete"]), ([0, 1], [], True))
         for rank in range(2):

@@ -14,6 +14,7 @@ from torch_case import (
     ROOT,
     Case,
     clean_environment,
+    fork,
     main,
     recording_environment,
     run,
@@ -36,12 +37,16 @@ print([p.sum().item() for p in model.parameters()])
 
 
 class PlainTest(Case):
-    def script(self, text, steps="3:5", **more):
-        """What it prints when it is recorded; no warning is among it."""
+    def script(self, text, steps="3:5", whole=False, **more):
+        """What it prints when it is recorded; no warning is among it. whole: its process
+        is no fork of one that has PyTorch."""
         path = self.folder / "script.py"
         path.write_text(textwrap.dedent(text))
         environment = recording_environment(self.run_folder, steps, **more)
-        recorded = run([PYTHON, str(path)], environment)
+        if whole:
+            recorded = run([PYTHON, str(path)], environment)
+        else:
+            recorded = fork([], environment, program=path)
         self.assertEqual((recorded.returncode, recorded.stderr), (0, ""))
         return recorded.stdout
 
@@ -325,13 +330,13 @@ class PlainTest(Case):
             import torch
             print(torch.__spec__.loader is torch.__loader__, sorted(vars(torch.__loader__)))
         """
-        out = self.script(code % str(bad))
+        out = self.script(code % str(bad), whole=True)
         self.assertEqual(out, "not today False\nTrue ['name', 'path']\n")
 
     def test_module_called_taut(self):
         """The job's own module of that name is the one that it gets."""
         (self.folder / "taut.py").write_text("mine = True\n")
-        out = self.script("import torch, taut\nprint(taut.mine)")
+        out = self.script("import torch, taut\nprint(taut.mine)", whole=True)
         self.assertEqual(out, "True\n")
 
     def test_does_nothing_elsewhere(self):

@@ -11,6 +11,7 @@ from ports import free_port  # noqa: F401
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 INJECT = ROOT / "python" / "taut" / "inject"
+LAUNCH = str(ROOT / "tests" / "support" / "launch.py")
 
 
 def find_python(framework):

@@ -14,7 +14,7 @@ def run(*names, **more):
     own = dict(environment(False), PYTHONPATH=str(PACKAGE), **more)
     command = [PYTHON, str(JOBS / "backend_ends.py"), *names]
     found = []
-    for status, out, err in end(start(command, 2, own)):
+    for status, out, err in end(start(command, 2, own, whole=True)):
         found.append((status, json.loads(out.splitlines()[-1]) if out else None, err))
     return found
 

@@ -21,7 +21,7 @@ class Life(unittest.TestCase):
         self.addCleanup(folder.cleanup)
         own["XDG_CONFIG_HOME"] = folder.name
         command = [PYTHON, str(JOBS / "backend_ends.py"), "again", "late", "many_groups"]
-        first, second = lines(end(start(command, 2, own), 60 + int(n)))
+        first, second = lines(end(start(command, 2, own, whole=True), 60 + int(n)))
         secret = pathlib.Path(folder.name, "taut", "secret")
         self.assertEqual(stat.S_IMODE(secret.stat().st_mode), 0o600)
         self.check_late(first["late"], second["late"])

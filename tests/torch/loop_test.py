@@ -11,7 +11,7 @@ import subprocess
 import tempfile
 import unittest
 
-from ranks import PYTHON, ROOT, environment, free_port, main
+from ranks import LAUNCH, PYTHON, ROOT, environment, main
 
 JOB = str(ROOT / "bench" / "lab" / "job.py")
 STEPS = "40"  # 20 are left out
@@ -20,9 +20,7 @@ TAUT = os.environ.get("TAUT", "")
 
 def ranks(n_ranks, model, steps=STEPS):
     return [
-        PYTHON, "-m", "torch.distributed.run", "--nproc-per-node", str(n_ranks),
-        "--master-port", str(free_port()), JOB, "--model", model, "--steps", steps,
-        "--batch", "2",
+        PYTHON, LAUNCH, str(n_ranks), JOB, "--model", model, "--steps", steps, "--batch", "2",
     ]
 
 

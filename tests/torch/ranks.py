@@ -11,8 +11,9 @@ import sys
 import unittest
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import forks
 import frameworks
-from frameworks import INJECT, ROOT, free_port
+from frameworks import INJECT, LAUNCH, ROOT, free_port
 
 PACKAGE = ROOT / "python"
 JOBS = pathlib.Path(__file__).resolve().parent / "jobs"
@@ -33,23 +34,28 @@ def environment(taut, **more):
     return own
 
 
-def start(command, n_ranks, own):
-    """A process for each rank."""
+def start(command, n_ranks, own, whole=False):
+    """A process for each rank. A plain program of Python's is a fork of an interpreter
+    that has PyTorch already, unless the process is to be whole."""
     own = dict(own, MASTER_ADDR="127.0.0.1", MASTER_PORT=str(free_port()))
     own["WORLD_SIZE"] = str(n_ranks)
+    of_rank = [dict(own, RANK=str(rank), LOCAL_RANK=str(rank)) for rank in range(n_ranks)]
+    if not whole and command[0] == PYTHON and command[1].endswith(".py"):
+        forks.prepare(PYTHON, n_ranks)
+        return [forks.fork(command, of_rank[rank], rank) for rank in range(n_ranks)]
     return [
         subprocess.Popen(
             command,
-            env=dict(own, RANK=str(rank), LOCAL_RANK=str(rank)),
+            env=told,
             stdout=subprocess.PIPE,
             stderr=subprocess.PIPE,
             text=True,
         )
-        for rank in range(n_ranks)
+        for told in of_rank
     ]
 
 
-def end(processes, seconds=60):
+def end(processes, seconds=240):
     return frameworks.end(processes, seconds)
 
 

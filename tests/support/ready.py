@@ -1,0 +1,92 @@
+# SPDX-License-Identifier: Apache-2.0
+"""PyTorch, imported once: a rank of a test's jobs is a fork of this process, for an
+import takes a process more time than a whole small job. Run by forks.py.
+
+A rank comes upon everything as one that was just started: its words, environment
+and sys.path are its own, Taut's sitecustomize runs, and the job's own `import torch` is
+seen by whoever waits for it. It ends as an interpreter does, too."""
+
+import importlib.machinery
+import json
+import os
+import signal
+import socket
+import sys
+import types
+
+import torch
+import torch._dynamo  # what a job's first optimizer would import
+
+
+class Again:
+    """Finds and loads the PyTorch that is here already."""
+
+    def find_spec(self, name, path=None, target=None):
+        if name != "torch":
+            return None
+        spec = importlib.machinery.ModuleSpec(name, self, origin=torch.__file__)
+        spec.submodule_search_locations = torch.__path__
+        return spec
+
+    def create_module(self, spec):
+        return torch
+
+    def exec_module(self, module):
+        pass
+
+
+def serve(requests):
+    """Returns in ranks only: what such a rank was told."""
+    signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that mind
+    while True:
+        told, files, _, _ = socket.recv_fds(requests, 1 << 20, 3)
+        if not told:
+            os._exit(0)
+        if os.fork() == 0:
+            requests.close()
+            mind(*files)
+            return json.loads(told)
+        for file in files:
+            os.close(file)
+
+
+def mind(out, err, said):
+    """Says the rank's process, and how it ended; returns in the rank."""
+    signal.signal(signal.SIGCHLD, signal.SIG_DFL)
+    pid = os.fork()
+    if pid == 0:
+        os.dup2(out, 1)
+        os.dup2(err, 2)
+    os.close(out)
+    os.close(err)
+    if pid:
+        os.write(said, b"%d\n" % pid)
+        _, status = os.waitpid(pid, 0)
+        os.write(said, b"%d\n" % os.waitstatus_to_exitcode(status))
+        os._exit(0)
+    os.close(said)
+
+
+def become(told):
+    """The job's program, in a __main__ of its own, which stays until the end."""
+    os.environ.clear()
+    os.environ.update(told["environment"])
+    sys.argv[:] = told["words"]
+    program = sys.argv[0]
+    of_environment = filter(None, os.environ.get("PYTHONPATH", "").split(":"))
+    sys.path[:1] = [os.path.dirname(program), *of_environment]
+    del sys.modules["torch"]
+    sys.meta_path.insert(0, Again())
+    sys.modules.pop("sitecustomize", None)
+    try:
+        __import__("sitecustomize")
+    except ImportError:
+        pass  # there is none, or none after Taut's
+    sys.modules["__main__"] = main = types.ModuleType("__main__")
+    main.__file__ = program
+    with open(program) as file:
+        exec(compile(file.read(), program, "exec"), main.__dict__)
+
+
+assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread only"
+become(serve(socket.socket(fileno=int(sys.argv[1]))))
