@@ -276,10 +276,11 @@ static taut_status read_plain(struct tauti_stream *s, char *to, size_t room,
 	size_t *ret_len, struct taut_error *err)
 {
 	size_t len = s->left < room ? s->left : room;
-	if (len)
+	if (len) {
 		memcpy(to, s->next, len);
-	s->next += len;
-	s->left -= len;
+		s->next += len;
+		s->left -= len;
+	}
 	while (len < room && s->fd >= 0 && !s->ended) {
 		size_t got = 0;
 		taut_status status = read_file(
