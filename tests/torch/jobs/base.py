@@ -146,9 +146,11 @@ def leave():
     drops its last tensor while the interpreter ends takes the process with it,
     "terminate called without an active exception", with Taut and without."""
     dist.destroy_process_group()
-    time.sleep(0.01)  # for those that wait for the interpreter
-    while any(awake(task) for task in pathlib.Path("/proc/self/task").iterdir()):
-        time.sleep(0.01)
+    quiet = 0  # looks: one that waits for the interpreter sleeps, too
+    while quiet < 5:
+        time.sleep(0.02)
+        tasks = pathlib.Path("/proc/self/task").iterdir()
+        quiet = 0 if any(awake(task) for task in tasks) else quiet + 1
 
 
 def awake(task):
