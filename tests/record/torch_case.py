@@ -77,7 +77,9 @@ def fork(words, *of_rank, program=JOB):
     failed, if any did."""
     forks.prepare(PYTHON, len(of_rank))
     command = [PYTHON, str(program), *words]
-    ranks = [forks.fork(command, own, rank) for rank, own in enumerate(of_rank)]
+    ranks = [
+        forks.fork(command, own, rank, own_end=True) for rank, own in enumerate(of_rank)
+    ]
     ended = frameworks.end(ranks, 300)
     failed = [status for status, _, _ in ended if status]
     return subprocess.CompletedProcess(words, (failed or [0])[0], *ended[0][1:])

@@ -38,8 +38,8 @@ class Ready:
 class Fork:
     """What subprocess.Popen is to its test, as far as tests need it."""
 
-    def __init__(self, ready, words, environment):
-        told = json.dumps({"words": words, "environment": environment})
+    def __init__(self, ready, words, environment, own_end):
+        told = json.dumps({"words": words, "environment": environment, "own_end": own_end})
         pipes = [os.pipe() for _ in range(3)]
         socket.send_fds(ready.requests, [told.encode()], [write for _, write in pipes])
         for _, write in pipes:
@@ -93,7 +93,8 @@ def prepare(python, n_ranks):
             _ready[python, rank] = Ready(python)
 
 
-def fork(command, environment, rank=0):
-    """As if the command, an interpreter and its program, had been started."""
+def fork(command, environment, rank=0, own_end=False):
+    """As if the command, an interpreter and its program, had been started. own_end: it
+    ends as an interpreter does, which takes a second, and PyTorch aborts now and then."""
     prepare(command[0], rank + 1)
-    return Fork(_ready[command[0], rank], command[1:], environment)
+    return Fork(_ready[command[0], rank], command[1:], environment, own_end)

@@ -4,14 +4,17 @@ import takes a process more time than a whole small job. Run by forks.py.
 
 A rank comes upon everything as one that was just started: its words, environment
 and sys.path are its own, Taut's sitecustomize runs, and the job's own `import torch` is
-seen by whoever waits for it. It ends as an interpreter does, too."""
+seen by whoever waits for it. Threads and atexit's functions end with it."""
 
+import atexit
+import ctypes
 import importlib.machinery
 import json
 import os
 import signal
 import socket
 import sys
+import threading
 import types
 
 import torch
@@ -85,7 +88,37 @@ def become(told):
     sys.modules["__main__"] = main = types.ModuleType("__main__")
     main.__file__ = program
     with open(program) as file:
-        exec(compile(file.read(), program, "exec"), main.__dict__)
+        code = compile(file.read(), program, "exec")
+    if told["own_end"]:
+        exec(code, main.__dict__)
+    else:
+        end(status_of(lambda: exec(code, main.__dict__)))
+
+
+def status_of(program):
+    """What an interpreter would end with."""
+    try:
+        program()
+    except SystemExit as wanted:
+        if wanted.code is None or isinstance(wanted.code, int):
+            return wanted.code or 0
+        print(wanted.code, file=sys.stderr)
+        return 1
+    except BaseException:
+        sys.excepthook(*sys.exc_info())
+        return 1
+    return 0
+
+
+def end(status):
+    """As an interpreter does, but for its own end: a thread of PyTorch's that asks for it
+    then takes the process with it, now and then ("terminate called without an active
+    exception", with Taut and without). Whole processes are tested for that."""
+    threading._shutdown()
+    atexit._run_exitfuncs()
+    sys.stdout.flush()
+    sys.stderr.flush()
+    ctypes.PyDLL(None).exit(status)
 
 
 assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread only"
