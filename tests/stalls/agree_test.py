@@ -13,6 +13,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stalls_case import JOBS, Case, find_missing
 import frameworks
+from undisturbed import undisturbed
 
 PYTHON = frameworks.find_python("torch")
 BOUND = 0.1
@@ -49,7 +50,7 @@ class AgreeTest(Case):
         return [1 - place / rank.best_ms(name) for name in ("cached", "cold")]
 
     def test_agreement(self):
-        self.undisturbed(self.check_agreement)
+        undisturbed(self.check_agreement)
 
     def check_agreement(self):
         cached, cold = self.by_phases()

@@ -8,6 +8,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stalls_case import JOBS, MS, Case, find_missing
 import frameworks
+from undisturbed import undisturbed
 
 PYTHON = frameworks.find_python("mxnet")
 JOB = str(JOBS / "mxnet_job.py")
@@ -25,7 +26,7 @@ class MxnetTest(Case):
         return rank, [rank.told[key] for key in keys]
 
     def test_gluon(self):
-        self.undisturbed(self.check_gluon)
+        undisturbed(self.check_gluon)
 
     def check_gluon(self):
         rank, told = self.run_mxnet("--workers", 2, "--item", 8, "--step", 8)
@@ -35,7 +36,7 @@ class MxnetTest(Case):
         self.assertTrue(all(phase.has_own for phase in rank.phases))
 
     def test_module(self):
-        self.undisturbed(self.check_module)
+        undisturbed(self.check_module)
 
     def check_module(self):
         """Its time in next() is what four items take."""

@@ -127,16 +127,6 @@ class Case(unittest.TestCase):
             TAUT_STALLS_STEPS=str(steps),
         )
 
-    def undisturbed(self, check):
-        """Others on the machine may come between: what is right is so once in three."""
-        for attempt in range(3):
-            try:
-                return check()
-            except AssertionError as why:
-                if attempt == 2:
-                    raise
-                print("again:", str(why).splitlines()[0], flush=True)
-
     def run_job(self, command, rounds=3, steps=8, status=0):
         """All processes that it made must have ended soon after it."""
         self.make_measured()

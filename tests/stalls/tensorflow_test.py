@@ -9,6 +9,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stalls_case import JOBS, Case, find_missing
 import frameworks
+from undisturbed import undisturbed
 
 PYTHON = frameworks.find_python("tensorflow")
 JOB = str(JOBS / "tensorflow_job.py")
@@ -33,10 +34,10 @@ class TensorFlowTest(Case):
         return rank
 
     def test_loop(self):
-        self.undisturbed(lambda: self.check_sums(self.run_tensorflow(), 4))
+        undisturbed(lambda: self.check_sums(self.run_tensorflow(), 4))
 
     def test_fit(self):
-        self.undisturbed(self.check_fit)
+        undisturbed(self.check_fit)
 
     def check_fit(self):
         """What it waits cannot be told."""

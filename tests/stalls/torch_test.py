@@ -11,6 +11,7 @@ import sys
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 from stalls_case import JOBS, LOADED, MS, Case, find_missing
 import frameworks
+from undisturbed import undisturbed
 
 PYTHON = frameworks.find_python("torch")
 JOB = str(JOBS / "torch_job.py")
@@ -28,7 +29,7 @@ class TorchTest(Case):
         """Two workers that stay; a subclass of DataLoader; validation comes first; the
         job changes containers and tensors that it is given. Two make 4 samples of 10 ms
         in 20 ms; steps are counted in pairs, as they come."""
-        self.undisturbed(self.check_workers)
+        undisturbed(self.check_workers)
 
     def check_workers(self):
         self.run_torch(
@@ -58,7 +59,7 @@ class TorchTest(Case):
     def test_no_workers(self):
         """A stream that is shorter than a phase, read by the job itself, which leaves its
         loop and validates for 200 ms: that is no part of its steps."""
-        self.undisturbed(self.check_no_workers)
+        undisturbed(self.check_no_workers)
 
     def check_no_workers(self):
         self.run_torch("--stream", "--break-every", 7, "--item", 2, "--step", 5, rounds=2)
@@ -73,7 +74,7 @@ class TorchTest(Case):
 
     def test_ranks(self):
         """Two ranks of DistributedDataParallel: in step, and out together."""
-        self.undisturbed(self.check_ranks)
+        undisturbed(self.check_ranks)
 
     def check_ranks(self):
         launcher = ["-m", "torch.distributed.run", "--nproc-per-node", "2"]
@@ -99,7 +100,7 @@ class TorchTest(Case):
             (folder / name).mkdir(parents=True)
         for i, path in enumerate(sorted(self.data.iterdir())):
             path.rename(folder / "ab"[i % 2] / (path.stem + ".png"))
-        self.undisturbed(lambda: self.check_own_loader(folder))
+        undisturbed(lambda: self.check_own_loader(folder))
 
     def check_own_loader(self, folder):
         self.run_job([PYTHON, str(JOBS / "taut_job.py"), str(folder)], rounds=2)

@@ -23,6 +23,19 @@ class Tally(ToolTest):
         build = self.log("a", "OK", "FAIL", "TIMEOUT", "ERROR", "UNEXPECTEDPASS")
         self.assertEqual(self.last_line(build), (1, "1 passed, 4 failed, 0 skipped"))
 
+    def test_a_failure_is_told_with_what_it_said_last(self):
+        lines = "".join(f"line {i}\n" for i in range(100))
+        rows = [
+            {"name": "bad", "result": "FAIL", "stdout": lines, "stderr": "why\n"},
+            {"name": "good", "result": "OK", "stdout": "nothing of interest\n"},
+        ]
+        text = "".join(json.dumps(row) + "\n" for row in rows)
+        build = self.write("a/meson-logs/testlog.json", text).parents[1]
+        status, output = self.run_tool("tally", build)
+        told = [line.strip() for line in output.splitlines()]
+        self.assertEqual(told[:2], ["failed: a: bad", "line 61"])
+        self.assertEqual(told[-3:], ["line 99", "why", "1 passed, 1 failed, 0 skipped"])
+
     def test_steps_count(self):
         args = ["--passed-step", "p", "--failed-step", "f", "--skipped-step", "s"]
         args.append(self.log("a", "OK"))
