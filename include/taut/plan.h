@@ -122,6 +122,8 @@ struct taut_plan_options { /* zero is every field's default */
 	double budget_s;           /* 0: 30 */
 	enum taut_numerics allow;
 	int64_t memory_most;       /* of a rank; 0: no limit */
+	/* Of each host, for files of the data set that Taut's loader keeps; 0: none. */
+	int64_t cache_bytes;
 	const char *strategy;      /* NULL: "joint" */
 	uint64_t seed;
 	unsigned threads;

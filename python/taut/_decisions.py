@@ -26,6 +26,7 @@ HEARD_SECONDS = 2  # for what another rank says of its own end
 Row = collections.namedtuple("Row", "variables module unmet")
 ROWS = (
     Row(("JOB",), "_plan_job", ""),
+    Row(("LOAD", "LOAD_CACHE"), "_plan_load", "no DataLoader was iterated"),
     Row(("WORKERS",), "_plan_workers", "no DataLoader was iterated in training"),
     Row(("RECOMPUTE",), "_plan_recompute", "no DistributedDataParallel was made"),
     Row(("AMP",), "_plan_amp", "no DistributedDataParallel was run in training"),
@@ -33,6 +34,8 @@ ROWS = (
     Row(("BUCKET", "BUCKET_FIRST"), "_plan_bucket", "no DistributedDataParallel was made"),
     Row(("COMPRESS",), "_plan_compress", "no DistributedDataParallel was made"),
 )
+
+_NOTHING = "none", "off"  # is decided
 
 models = weakref.WeakSet()  # DistributedDataParallels of the job
 _made = []  # Decisions
@@ -114,7 +117,7 @@ def stock():
 def decide(torch, environment):
     for row in ROWS:
         values = {name: environment.get(PREFIX + name) or "" for name in row.variables}
-        values = {name: "" if value == "none" else value for name, value in values.items()}
+        values = {n: "" if value in _NOTHING else value for n, value in values.items()}
         if any(values.values()):
             _install(torch, row, values)
     if _made and _stock:

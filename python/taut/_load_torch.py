@@ -26,8 +26,12 @@ _SAMPLERS = (
 )
 
 
+swaps = None  # once installed
+
+
 def install(data, cache_bytes):
     """data: torch.utils.data."""
+    global swaps
     swaps, original = _Swaps(data, cache_bytes), data.DataLoader.__iter__
 
     @functools.wraps(original)
@@ -43,18 +47,24 @@ class _Swaps:
         self.data, self.cache_bytes = data, cache_bytes
         self.known = weakref.WeakKeyDictionary()  # DataLoader -> _Swap
         self.said = set()
+        self.is_on = True
+        self.see = lambda why: None  # is told of each iteration: why not, None: it is ours
 
     def find(self, loader):
         """What begins an epoch of it; None: it stays as it is."""
+        if not self.is_on:
+            return None
         try:
-            plan = _Plan(self.data, loader)
+            plan = plan_of(self.data, loader)
             swap = self.known.get(loader)
             if swap is None or not swap.fits(plan):
                 swap = self.known[loader] = _Swap(plan, self.cache_bytes)
                 self.say("DataLoader over %d images of %s is Taut's" % (len(plan.folder), plan.root))
+            self.see(None)
             return functools.partial(swap.begin, loader, plan)
         except Exception as why:  # the job must not fail for us
             self.known.pop(loader, None)
+            self.see(str(why))
             self.say("DataLoader stays as it is: %s" % why)
             return None
 
@@ -72,8 +82,14 @@ def _expect(holds, why):
         raise Unlike(why)
 
 
-class _Plan:
+def plan_of(data, loader):
     """All that the batches of a DataLoader follow from. Unlike: Taut has no such ones."""
+    return _Plan(data, loader)
+
+
+class _Plan:
+    """folder, its samples and root; indices of the items that are looked at, None: all;
+    options of load.Image; and how batches are made."""
 
     def __init__(self, data, loader):
         _expect(type(loader) is data.DataLoader, "it is a %s" % type(loader).__qualname__)
@@ -149,7 +165,8 @@ def _line(path, label):
     return b"%s\t%d\n" % (line, label)
 
 
-def _set_of(samples):
+def set_of(samples):
+    """(path, label) of each item."""
     with tempfile.NamedTemporaryFile(prefix="taut-", suffix=".lines") as file:
         file.writelines(_line(path, label) for path, label in samples)
         file.flush()
@@ -160,7 +177,7 @@ class _Swap:
     def __init__(self, plan, cache_bytes):
         self.key, self.pid = plan.key(), os.getpid()
         self.samples = list(plan.samples)
-        self.set = _set_of(plan.samples)
+        self.set = set_of(plan.samples)
         self.make = functools.partial(
             load.Loader,
             self.set,

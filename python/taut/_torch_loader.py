@@ -86,6 +86,7 @@ class Loader:
             cls = getattr(module, name, None)
             if hasattr(cls, "_next_data"):
                 cls._next_data = _noted_next(cls._next_data, self)
+                cls.__init__ = _noted_init(cls.__init__)
         for name in _imports.LOADERS:
             _imports.when_imported(name, self._watch_ours)
 
@@ -119,10 +120,17 @@ class Loader:
         while self.meters:
             self.meters.popitem()[1].close()
         if folder and self.job.log and self.taken:
-            _tell_dataset(self.job.log, max(self.taken, key=self.taken.get))
+            self.tell(max(self.taken, key=self.taken.get))
         if self.window and not self.is_discarded:
             end_ns = time.time_ns() if folder else self.start_ns
             self.window.set(self.start_ns, end_ns, self.job.ranks)
+
+    def tell(self, iterator):
+        """Of that with most batches; one rank tells what holds for all."""
+        _tell_dataset(self.job.log, iterator)
+        loader = getattr(iterator, "_taut_loader", lambda: None)()
+        if loader is not None and not (self.job.ranks and self.job.ranks[0]):
+            _tell_probe(self.job.log, loader)
 
     def close(self):
         """At the end of the process."""
@@ -197,6 +205,17 @@ def _noted_next(original, loader):
     return noted
 
 
+def _noted_init(original):
+    """An iterator knows its DataLoader, as long as that is there."""
+
+    @functools.wraps(original)
+    def noted(self, loader, *args, **kwargs):
+        self._taut_loader = weakref.ref(loader)
+        return original(self, loader, *args, **kwargs)
+
+    return noted
+
+
 def _timed(cls, name, way, log):
     original = getattr(cls, name)
 
@@ -224,6 +243,16 @@ def _tell_dataset(log, iterator):
         return
     for key, samples in zip(("loader.dataset_samples", "loader.epoch_samples"), found):
         log.fact(key, str(samples))
+
+
+def _tell_probe(log, loader):
+    try:
+        from . import _loader_probe
+
+        for key, text in _loader_probe.facts(loader):
+            log.fact(key, text)
+    except Exception:
+        return
 
 
 def _dataset_samples(iterator):

@@ -30,6 +30,9 @@ static const struct opt options[] = {
 	{ "memory", 0, OPT_TEXT, offsetof(struct values, words.memory), "BYTES",
 		"a rank has no more memory than this: 16G. Needs a recording "
 		"with --memory", 0, 0 },
+	{ "cache", 0, OPT_TEXT, offsetof(struct values, words.cache), "BYTES",
+		"memory of each host that Taut's loader may keep files of the "
+		"data set in: 64G (default: none)", 0, 0 },
 	{ "without", 0, OPT_TEXTS, offsetof(struct values, words.without), "NAME",
 		"do not decide on this change; may be given again", 0, 0 },
 	{ "strategy", 0, OPT_TEXT, offsetof(struct values, strategy), "NAME",

@@ -39,6 +39,9 @@ static const struct opt options[] = {
 	{ "memory", 0, OPT_TEXT, offsetof(struct values, words.memory), "BYTES",
 		"a rank has no more memory than this: 16G; allocations are "
 		"then recorded", 0, 0 },
+	{ "cache", 0, OPT_TEXT, offsetof(struct values, words.cache), "BYTES",
+		"memory of each host that Taut's loader may keep files of the "
+		"data set in (default: none)", 0, 0 },
 	{ "without", 0, OPT_TEXTS, offsetof(struct values, words.without), "NAME",
 		"do not decide on this change; may be given again", 0, 0 },
 	{ "steps", 0, OPT_TEXT, offsetof(struct values, steps), "RANGE",
@@ -146,7 +149,8 @@ static taut_status search(const struct tuner *t)
 	const char **words = taut_arena_calloc(t->arena,
 		MOST_WORDS + 2 * t->v->words.without.n, sizeof *words);
 	const char *const pairs[][2] = { { "--budget", t->v->words.budget },
-		{ "--allow", t->v->words.allow }, { "--memory", t->v->words.memory } };
+		{ "--allow", t->v->words.allow }, { "--memory", t->v->words.memory },
+		{ "--cache", t->v->words.cache } };
 	size_t n = 0;
 	int exit_status;
 	taut_status status;

@@ -74,18 +74,21 @@ static bool take_without(const char *verb, const struct opt_texts *names,
 	return true;
 }
 
-static bool take_memory(
-	const char *verb, const char *text, struct taut_plan_options *ret)
+/* text NULL: it was not given. */
+static bool take_bytes(const char *verb, const char *option, const char *text,
+	int64_t *ret_bytes)
 {
 	const char *at = text;
 	uint64_t bytes;
 
+	if (!text)
+		return true;
 	if (!opt_bytes(&at, UINT64_C(1) << 50, &bytes) || *at || !bytes) {
-		term_complain("%s: --memory: expected bytes, like 16G, found "
-			"'%s'", verb, text);
+		term_complain("%s: --%s: expected bytes, like 16G, found '%s'",
+			verb, option, text);
 		return false;
 	}
-	ret->memory_most = (int64_t)bytes;
+	*ret_bytes = (int64_t)bytes;
 	return true;
 }
 
@@ -105,6 +108,7 @@ bool plan_words_take(const char *verb, const struct plan_words *words,
 			"lossy, found '%s'", verb, words->allow);
 		return false;
 	}
-	return (!words->memory || take_memory(verb, words->memory, ret)) &&
+	return take_bytes(verb, "memory", words->memory, &ret->memory_most) &&
+		take_bytes(verb, "cache", words->cache, &ret->cache_bytes) &&
 		take_without(verb, &words->without, ret);
 }

@@ -10,7 +10,7 @@
 #include "cli/opt.h"
 
 struct plan_words { /* as on the command line; NULL: not given */
-	const char *budget, *allow, *memory;
+	const char *budget, *allow, *memory, *cache;
 	struct opt_texts without;
 };
 

@@ -47,7 +47,8 @@ static void test_words(void **state)
 {
 	const char *names[] = { "compress", "schedule" };
 	const struct plan_words none = { 0 };
-	const struct plan_words all = { "2m", "lossy", "3G", { names, 2 } };
+	const struct plan_words all = { .budget = "2m", .allow = "lossy",
+		.memory = "3G", .cache = "5G", .without = { names, 2 } };
 	struct taut_plan_options o = { 0 };
 
 	(void)state;
@@ -60,6 +61,7 @@ static void test_words(void **state)
 	assert_int_equal(o.allow, TAUT_NUMERICS_LOSSY);
 	assert_true(o.budget_s == 120);
 	assert_int_equal(o.memory_most, INT64_C(3) << 30);
+	assert_int_equal(o.cache_bytes, INT64_C(5) << 30);
 	assert_int_equal(o.n_not_these, 2);
 	assert_string_equal(o.not_these[1], "schedule");
 }

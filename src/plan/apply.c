@@ -313,6 +313,31 @@ static taut_status tell_workers(struct teller *t)
 		taut_arena_printf(t->arena, "%" PRIu32, n));
 }
 
+static taut_status tell_loader(struct teller *t)
+{
+	static const char *const mine[] = { "", NULL };
+	static const char *const caches[] = { "", "policy", NULL };
+	const struct tauti_change *loader = decided(t, "loader");
+	const struct tauti_change *cache = decided(t, "cache");
+	taut_status status = TAUT_OK;
+
+	if (cache && !loader)
+		return refuse(t, cache, "the cache is that of Taut's loader: "
+			"it needs loader=taut");
+	if (cache && strcmp(word_of(cache, "policy"), "pinned"))
+		return refuse(t, cache, "Taut's loader keeps what it has: "
+			"policy=pinned");
+	if (loader)
+		status = allow(t, loader, mine);
+	if (!status && loader)
+		status = tell(t, "TAUT_RUN_LOAD", "auto");
+	if (status || !cache)
+		return status;
+	status = allow(t, cache, caches);
+	return status ? status : tell_bytes(
+		t, "TAUT_RUN_LOAD_CACHE", cache, "", 1);
+}
+
 /* "ranks=2 gradients=4194304x2,1024x7", of so many bytes as a variable may have. */
 static taut_status tell_job(struct teller *t)
 {
@@ -350,6 +375,8 @@ static taut_status tell_all(struct teller *t)
 		status = tell_plain(t, i);
 	if (!status)
 		status = tell_workers(t);
+	if (!status)
+		status = tell_loader(t);
 	return status ? status : tell_job(t);
 }
 

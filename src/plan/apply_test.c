@@ -9,7 +9,7 @@
 #include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 
-enum { MOST = 8, TEXT = 2048 };
+enum { MOST = 12, TEXT = 2048 };
 
 static const int64_t gradients[] = { 4096, 512, 512, 4 };
 
@@ -114,6 +114,9 @@ static void test_what_any_exchange_has(void **state)
 		"recompute=nn.Module: block.*");
 	TOLD(SAYS_THEIRS "TAUT_RUN_WORKERS=4\n" SAYS_JOB, "workers=4");
 	TOLD(SAYS_THEIRS "TAUT_RUN_WORKERS=0\n" SAYS_JOB, "workers=0");
+	TOLD(SAYS_THEIRS "TAUT_RUN_LOAD=auto\n" SAYS_JOB, "loader=taut");
+	TOLD(SAYS_THEIRS "TAUT_RUN_LOAD=auto\nTAUT_RUN_LOAD_CACHE=64000000000\n"
+		SAYS_JOB, "loader=taut", "cache=64GB,policy=pinned");
 }
 
 static void test_ours(void **state)
@@ -152,6 +155,7 @@ static void test_ways(void **state)
 static void test_every_kind(void **state)
 {
 	static const char *const values[][2] = { { "workers", "=1" },
+		{ "loader", "=taut" }, { "cache", "=1GB,policy=pinned" },
 		{ "recompute", "=a*" }, { "amp", "=bf16" },
 		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
 		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
@@ -176,7 +180,8 @@ static void test_every_kind(void **state)
 	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_RECOMPUTE=a*\n"
-		"TAUT_RUN_WORKERS=1\n" SAYS_JOB);
+		"TAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"
+		"TAUT_RUN_LOAD_CACHE=1000000000\n" SAYS_JOB);
 }
 
 /* --- refused --------------------------------------------------------------------------- */
@@ -265,6 +270,12 @@ static void test_contradictions(void **state)
 	REFUSED(NOT("schedule=priority,partition=1MiB,barrier=cross",
 		"a plan says partition= and credit="),
 		"schedule=priority,partition=1MiB,barrier=cross");
+	REFUSED(NOT("cache=64GB,policy=pinned", "the cache is that of Taut's "
+		"loader: it needs loader=taut"), "cache=64GB,policy=pinned");
+	REFUSED(NOT("cache=64GB", "Taut's loader keeps what it has: "
+		"policy=pinned"), "cache=64GB", "loader=taut");
+	REFUSED(NOT("cache=2x,policy=pinned", "a plan has sizes in bytes, like "
+		"4MiB"), "cache=2x,policy=pinned", "loader=taut");
 	REFUSED(NOT("schedule=priority,credit=1MiB,barrier=cross",
 		"a plan says partition= and credit="),
 		"schedule=priority,credit=1MiB,barrier=cross");

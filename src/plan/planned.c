@@ -33,12 +33,17 @@ static taut_status no_memory(struct taut_error *err)
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for a plan");
 }
 
+static bool is_named(const char *change, const char *name)
+{
+	char own[32];
+
+	tauti_plan_change_name(change, own, sizeof own);
+	return !strcmp(own, name);
+}
+
 static bool is_exchange(const char *change)
 {
-	char name[32];
-
-	tauti_plan_change_name(change, name, sizeof name);
-	return !strcmp(name, "schedule") || !strcmp(name, "algorithm");
+	return is_named(change, "schedule") || is_named(change, "algorithm");
 }
 
 /* --- the search ----------------------------------------------------------------------- */
@@ -108,37 +113,38 @@ static taut_status search(struct work *k)
 
 /* --- what is worth deciding ------------------------------------------------------------ */
 
-/* The stack without one of its changes; of Taut's exchange, without all of it:
- * its parts mean nothing by themselves. */
+/* What another change means nothing without: the rest of Taut's exchange, and the
+ * cache of its loader. */
+static bool goes_with(const char *change, const char *other)
+{
+	if (is_exchange(other))
+		return is_exchange(change) || is_named(change, "bucket");
+	return is_named(other, "loader") && is_named(change, "cache");
+}
+
+/* The stack without one of its changes, and without what goes with it. */
 static void without(const struct tauti_stack *from, size_t given, size_t which,
 	struct tauti_stack *ret)
 {
-	bool exchange = is_exchange(from->changes[which]);
 	struct tauti_stack to = { .n = 0 };
 
-	for (size_t i = 0; i < from->n; i++) {
-		char name[32];
-
-		tauti_plan_change_name(from->changes[i], name, sizeof name);
-		if (i >= given && (i == which || (exchange &&
-			(is_exchange(name) || !strcmp(name, "bucket")))))
-			continue;
-		to.changes[to.n++] = from->changes[i];
-	}
+	for (size_t i = 0; i < from->n; i++)
+		if (i < given || (i != which && !goes_with(
+			from->changes[i], from->changes[which])))
+			to.changes[to.n++] = from->changes[i];
 	*ret = to;
 }
 
 /* A bucket beside Taut's exchange is a part of it. */
 static bool stands_alone(const struct tauti_stack *stack, size_t which)
 {
-	char name[32];
+	const char *change = stack->changes[which];
 	bool ours = false;
 
 	for (size_t i = 0; i < stack->n; i++)
 		ours |= is_exchange(stack->changes[i]);
-	tauti_plan_change_name(stack->changes[which], name, sizeof name);
-	return !strcmp(name, "schedule") || (strcmp(name, "algorithm") &&
-		(strcmp(name, "bucket") || !ours));
+	return is_named(change, "schedule") || (!is_named(change, "algorithm") &&
+		(!is_named(change, "bucket") || !ours));
 }
 
 /* Takes the decision with the least gain out, if that is next to nothing, and what

@@ -9,7 +9,7 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-enum site { WORKERS, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
+enum site { WORKERS, LOADER, CACHE, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
 	COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum { MOST_OPTIONS = 16, MOST_PATTERNS = 6, TEXT_BYTES = 2048 };
@@ -23,6 +23,8 @@ static const struct {
 	enum pass pass;
 } sites[SITES] = {
 	[WORKERS] = { "workers", INPUT },
+	[LOADER] = { "loader", INPUT },
+	[CACHE] = { "cache", INPUT },
 	[RECOMPUTE] = { "recompute", MEMORY },
 	[AMP] = { "amp", COMPUTE },
 	[OPTIMIZER] = { "optimizer", COMPUTE },
@@ -43,6 +45,7 @@ static const char *const credits[] = { "4MiB", "1MiB", "2MiB", "8MiB", "16MiB",
 	"32MiB" };
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
+static const char *const loaders[] = { NULL, "taut" };
 static const char *const narrow[] = { NULL, "fp16", "bf16" };
 static const char *const fused[] = { NULL, "fused" };
 static const char *const autocast[] = { NULL, "bf16" };
@@ -128,6 +131,9 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 	for (size_t i = 0; i < s->n_given; i++)
 		push(&stack, s->given[i]);
 	push(&stack, text_at(s, WORKERS, options));
+	push(&stack, text_at(s, LOADER, options));
+	if (options[LOADER]) /* whose cache it is */
+		push(&stack, text_at(s, CACHE, options));
 	push(&stack, text_at(s, RECOMPUTE, options));
 	push(&stack, text_at(s, AMP, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
@@ -360,6 +366,7 @@ static const struct offer { /* of sites whose values do not depend on the job */
 	bool exchange;     /* needs gradients that several ranks sum */
 } offers[] = {
 	{ WORKERS, "workers", "workers", workers, N(workers), false },
+	{ LOADER, "loader", "loader", loaders, N(loaders), false },
 	{ AMP, "amp", "amp", autocast, N(autocast), false },
 	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false },
 	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true },
@@ -385,6 +392,21 @@ static bool add_ways(struct tauti_stacks *s, bool choose)
 	return make_texts(s, WAY, "algorithm", ways, n);
 }
 
+/* All the memory that there is for it, or none. */
+static bool add_caches(
+	struct tauti_stacks *s, const struct taut_plan_options *o)
+{
+	const char *sizes[] = { NULL, NULL };
+	bool wanted = o->cache_bytes > 0 && is_allowed(s, o, "cache") &&
+		is_allowed(s, o, "loader");
+
+	if (wanted)
+		sizes[1] = taut_arena_printf(s->arena,
+			"%" PRId64 "B,policy=pinned", o->cache_bytes);
+	return (!wanted || sizes[1]) &&
+		make_texts(s, CACHE, "cache", sizes, wanted ? 2 : 1);
+}
+
 static bool add_schedules(struct tauti_stacks *s, bool ours)
 {
 	s->n_options[WHO] = ours ? 2 : 1;
@@ -407,7 +429,7 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 	static const char *const nothing[] = { NULL };
 	bool many = s->job.n_gradients > 0 && s->job.n_ranks > 1;
 	bool ours = many && is_allowed(s, o, "schedule");
-	bool ok = add_schedules(s, ours) &&
+	bool ok = add_schedules(s, ours) && add_caches(s, o) &&
 		add_ways(s, ours && is_allowed(s, o, "algorithm"));
 
 	for (size_t i = 0; ok && i < N(offers); i++) {
@@ -435,7 +457,7 @@ static taut_status note(
 		no_memory(err);
 }
 
-/* This option alone, with what Taut's exchange then has for granted. */
+/* This option alone, with what it needs: Taut's exchange, or its loader. */
 static taut_status try_option(struct tauti_stacks *s, enum site site,
 	uint8_t option, struct tauti_cost *ret_cost, struct taut_error *err)
 {
@@ -443,6 +465,8 @@ static taut_status try_option(struct tauti_stacks *s, enum site site,
 	struct tauti_stack stack;
 
 	options[site] = option;
+	if (site == CACHE)
+		options[LOADER] = option > 0;
 	tauti_stacks_at(s, options, &stack);
 	return tauti_stacks_cost(s, &stack, ret_cost, err);
 }
@@ -459,6 +483,8 @@ static taut_status try_site(
 	s->why[0] = '\0';
 	if (site == PIECE || site == CREDIT || site == WAY)
 		return TAUT_OK;
+	if (site == CACHE && s->n_options[LOADER] == 1)
+		s->n_options[CACHE] = 1;
 	for (uint8_t i = 1; !status && i < s->n_options[site]; i++) {
 		struct tauti_cost c;
 

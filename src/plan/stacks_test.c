@@ -12,7 +12,7 @@
 #include "whatif/ddp_job.h"
 
 /* The order of the sites. */
-enum { WORKERS, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
+enum { WORKERS, LOADER, CACHE, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
 	COMPRESS, SITES };
 
 static const struct ddp_job usual = {

@@ -333,6 +333,36 @@ taut_status tauti_batches_times(struct tauti_whatif *w,
 	return TAUT_OK;
 }
 
+/* --- taken only ---------------------------------------------------------------------- */
+
+/* What is left for the main thread of a batch that somebody else made: to
+ * take it from a queue and map its memory. */
+static int64_t hand_over_ns(const struct tauti_whatif *w)
+{
+	return llround(tauti_range(w, 0.1e6, 0.4e6, 1.5e6));
+}
+
+taut_status tauti_batches_relieve(struct tauti_whatif *w,
+	const struct tauti_take *take, int64_t own_ns, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+	int64_t left = hand_over_ns(w);
+
+	if (left > own_ns)
+		left = own_ns;
+	for (uint32_t i = take->first; !status;
+		i = taut_edit_next(w->edit, i)) {
+		struct taut_op op;
+
+		if (taut_edit_op(w->edit, i, &op))
+			status = taut_edit_set_dur(w->edit, i, i != take->op ? 0 :
+				left, err);
+		if (i == take->last)
+			break;
+	}
+	return status;
+}
+
 /* --- anew -------------------------------------------------------------------------- */
 
 struct spreader {

@@ -169,6 +169,9 @@ void tauti_batches_end(struct tauti_batches *b);
 taut_status tauti_batches_spread(struct tauti_whatif *w,
 	const struct tauti_batches *b, uint32_t workers, uint32_t under_way,
 	const int64_t *dur_ns, struct taut_error *err);
+/* The main thread, which prepared a batch for own_ns, only takes it. */
+taut_status tauti_batches_relieve(struct tauti_whatif *w,
+	const struct tauti_take *take, int64_t own_ns, struct taut_error *err);
 /* TAUT_EINVAL: there are none, or nothing is known of them. */
 taut_status tauti_batches_refuse(const struct tauti_change *c,
 	const struct tauti_batches *b, struct taut_error *err);

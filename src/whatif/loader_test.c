@@ -309,6 +309,79 @@ static void test_old_recordings(void **state)
 	close_job(&j);
 }
 
+/* --- Taut's loader --------------------------------------------------------------- */
+
+static struct job job_with(const char *key, const char *value)
+{
+	struct wl log = worker_log(&plain);
+
+	put_fact(&log, key, value);
+	return open_log(&log);
+}
+
+/* Of 0.4 a batch waits 0.2, computes for 0.19, and is handed over in 0.01. */
+static void test_loader(void **state)
+{
+	struct job j = worker_job(&plain);
+
+	(void)state;
+	assert_close(with(&j, "loader=taut,prepare=1x"), 0.4);
+	assert_close(with(&j, "loader=taut,prepare=0.5x"), 0.305);
+	assert_close(with(&j, "loader,prepare=0.5x"), 0.305);
+	assert_close(with(&j, "loader=taut,prepare=2x"), 0.59);
+	assert_close(with_two(&j, "loader=taut,prepare=0.5x", "storage=2x"),
+		0.205);
+	assert_close(with_two(&j, "storage=2x", "loader=taut,prepare=0.5x"),
+		0.205);
+	assert_close(with_two(&j, "loader=taut,prepare=0.5x",
+		"cache=50%,policy=pinned"), 0.205);
+	assert_close(with_two(&j, "loader=taut,prepare=0.5x", "workers=2"),
+		0.1525);
+	assert_close(with_two(&j, "workers=2", "loader=taut,prepare=0.5x"),
+		0.1525);
+	notes(&j, "loader=taut,prepare=0.5x", "preparing takes 0.5 times as "
+		"much of a core");
+	close_job(&j);
+	j = own_job();
+	/* A thread of its own has 0.25 for a batch, and what takes it is held
+	 * for as long as the main thread was; it shows with slow storage. */
+	assert_close(with(&j, "loader=taut,prepare=0.5x"), 0.4);
+	assert_close(with_two(&j, "loader=taut,prepare=0.5x", "storage=0.5x"),
+		0.45);
+	notes(&j, "loader=taut,prepare=0.5x", "with one thread");
+	close_job(&j);
+}
+
+static void test_loader_as_recorded(void **state)
+{
+	static const char *const wrong[] = { "", "fast", "0", "-1", "1e9", "nan",
+		"0.5x" };
+	struct job j = job_with("loader.taut_prepare", "0.5");
+
+	(void)state;
+	assert_close(with(&j, "loader=taut"), 0.305);
+	assert_close(with(&j, "loader=taut,prepare=1x"), 0.4);
+	refuses(&j, "loader=own", "taut");
+	refuses(&j, "loader=taut,prepare=0", "above 0");
+	close_job(&j);
+	for (size_t i = 0; i < sizeof wrong / sizeof *wrong; i++) {
+		j = job_with("loader.taut_prepare", wrong[i]);
+		refuses(&j, "loader=taut", "does not tell how long");
+		close_job(&j);
+	}
+	j = job_with("loader.taut_not", "its data set Sums is no ImageFolder");
+	refuses(&j, "loader=taut", "cannot take the place of the job's: its "
+		"data set Sums is no ImageFolder");
+	assert_close(with(&j, "loader=taut,prepare=0.5x"), 0.305);
+	close_job(&j);
+	j = worker_job(&plain);
+	refuses(&j, "loader=taut", "does not tell how long");
+	close_job(&j);
+	j = worker_job(NULL); /* what it waited for is not told: nothing */
+	assert_close(with(&j, "loader=taut,prepare=0.5x"), 0.205);
+	close_job(&j);
+}
+
 /* --- caches -------------------------------------------------------------------- */
 
 static void test_cache(void **state)
@@ -537,6 +610,8 @@ int main(void)
 		cmocka_unit_test(test_other_threads),
 		cmocka_unit_test(test_queue_not_told),
 		cmocka_unit_test(test_old_recordings),
+		cmocka_unit_test(test_loader),
+		cmocka_unit_test(test_loader_as_recorded),
 		cmocka_unit_test(test_cache),
 		cmocka_unit_test(test_cache_more),
 		cmocka_unit_test(test_dataset),

@@ -29,6 +29,7 @@
 	ROW(batchnorm) \
 	/* data */ \
 	ROW(workers) \
+	ROW(loader) \
 	ROW(storage) \
 	ROW(cache) \
 	/* memory */ \

@@ -13,35 +13,6 @@ static const struct taut_parameter parameters[] = {
 	{ "prefetch", "N", "2", "batches ahead that each is asked for" },
 };
 
-/* What is left for the main thread of a batch that another process made: to
- * take it from a queue and map its memory. */
-static int64_t hand_over_ns(const struct tauti_whatif *w)
-{
-	return llround(tauti_range(w, 0.1e6, 0.4e6, 1.5e6));
-}
-
-/* The main thread no longer prepares: it only takes. */
-static taut_status relieve(struct tauti_whatif *w,
-	const struct tauti_take *take, int64_t own_ns, struct taut_error *err)
-{
-	taut_status status = TAUT_OK;
-	int64_t left = hand_over_ns(w);
-
-	if (left > own_ns)
-		left = own_ns;
-	for (uint32_t i = take->first; !status;
-		i = taut_edit_next(w->edit, i)) {
-		struct taut_op op;
-
-		if (taut_edit_op(w->edit, i, &op))
-			status = taut_edit_set_dur(w->edit, i, i != take->op ? 0 :
-				left, err);
-		if (i == take->last)
-			break;
-	}
-	return status;
-}
-
 /* The main thread prepares what a worker did; the queue between them is gone. */
 static taut_status burden(struct tauti_whatif *w,
 	const struct tauti_take *take, int64_t dur_ns, double wait,
@@ -72,7 +43,8 @@ static taut_status change_rank(struct tauti_whatif *w,
 		return status;
 	for (size_t i = 0; !status && i < b->takes.count; i++) {
 		if (workers && !b->workers)
-			status = relieve(w, &b->takes.data[i], dur_ns[i], err);
+			status = tauti_batches_relieve(
+				w, &b->takes.data[i], dur_ns[i], err);
 		else if (!workers)
 			status = burden(w, &b->takes.data[i], dur_ns[i],
 				b->wait[i], err);
