@@ -15,7 +15,9 @@ this run gave (`taut stalls --read --change`), and measured:
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
 Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A turn
-beside which other programs took more than --most of the cores is thrown away and done again.
+beside which other programs took more than --most of the cores is thrown away and done again;
+so is one before or after which the cores were not as fast, within --steady, as around the run
+of `taut stalls`, whose prediction is for cores of that speed. After --tries it counts as it is.
 
 Needs root, control groups (v1: blkio, memory), torch, Pillow, numpy; --device is the disk
 (major:minor) that the files lie on.
@@ -23,6 +25,7 @@ Needs root, control groups (v1: blkio, memory), torch, Pillow, numpy; --device i
 
 import argparse
 import ctypes
+import hashlib
 import json
 import os
 import random
@@ -32,6 +35,7 @@ import statistics
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 
 import common
@@ -165,18 +169,50 @@ def calm(most):
             return
 
 
-def undisturbed(what, options):
-    """what(), again if others took too much of the cores meanwhile."""
+def speed():
+    """Of all cores together, in blocks of bytes hashed a second: virtual ones are not always
+    as fast. The best of some tenths of a second, for what comes between is told by others."""
+    block, best = bytes(1 << 16), 0.0
+
+    def work(until, done):
+        n = 0
+        while time.perf_counter() < until:
+            hashlib.sha256(block).digest()  # without the interpreter's lock
+            n += 1
+        done.append(n)
+
+    for _ in range(5):
+        begun, done = time.perf_counter(), []
+        threads = [
+            threading.Thread(target=work, args=(begun + 0.2, done)) for _ in range(os.cpu_count())
+        ]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        best = max(best, sum(done) / (time.perf_counter() - begun))
+    return best
+
+
+def undisturbed(what, options, usual):
+    """what(), again if others took too much of the cores meanwhile, or the cores were not
+    as fast as usual. With it, the share of others, and how fast they were."""
     for _ in range(options.tries):
         calm(options.most)
+        speeds = [speed()]
         busy, own, begun = busy_s(), own_s(), time.perf_counter()
         told = what()
         wall = time.perf_counter() - begun
         others = (busy_s() - busy - (own_s() - own)) / wall / os.cpu_count()
-        if others <= options.most:
+        speeds.append(speed())
+        if others > options.most:
+            print(f"  others took {100 * others:.0f} % of the cores", file=sys.stderr)
+        elif any(abs(one / usual - 1) > options.steady for one in speeds):
+            shares = " and ".join(f"{100 * one / usual:.0f} %" for one in speeds)
+            print(f"  the cores were {shares} as fast", file=sys.stderr)
+        else:
             break
-        print(f"  others took {100 * others:.0f} % of the cores", file=sys.stderr)
-    return told, others
+    return told, others, statistics.fmean(speeds) / usual
 
 
 # --- measured ---------------------------------------------------------------------------
@@ -275,6 +311,8 @@ def epoch_s(told):
 
 def run_stalls(options):
     """One run of the job at the first point; what it measured is kept in a folder."""
+    calm(options.most)
+    speeds = [speed()]
     place = Place(options.rate, BASE["cores"], options)
     command = [options.taut, "stalls", "--json", "--out", options.folder, "--"]
     command += [sys.executable, JOB, options.root, "--model", options.model]
@@ -287,6 +325,10 @@ def run_stalls(options):
         place.close()
     if done.returncode:
         sys.exit(f"{' '.join(command)}: {done.stderr[-1500:]}")
+    speeds.append(speed())
+    print(f"  the cores were {100 * speeds[1] / speeds[0]:.0f} % as fast behind it", file=sys.stderr)
+    with open(options.speed_of, "w", encoding="utf-8") as file:
+        json.dump(statistics.fmean(speeds), file)
 
 
 def words_of(change):
@@ -319,15 +361,17 @@ def points_of_all():
 
 def collect(options, found):
     """All turns of all points, in turns; what is there already is added to."""
+    with open(options.speed_of, encoding="utf-8") as file:
+        usual = json.load(file)
     for _ in range(options.turns):
         for name, change in points_of_all():
             if options.only and name not in options.only:
                 continue
             point = {**BASE, **change}
-            told, others = undisturbed(
-                lambda point=point: turn(point, options.model, options), options
+            told, others, fast = undisturbed(
+                lambda point=point: turn(point, options.model, options), options, usual
             )
-            told["others"] = others
+            told.update(others=others, speed=fast)
             found.setdefault(name, []).append(told)
             print(f"  {name}: {epoch_s(told):.3f} s", file=sys.stderr)
             with open(options.turns_of, "w", encoding="utf-8") as file:
@@ -341,7 +385,7 @@ def show(options, found):
         f"{name} {told['samples_a_second'][name]['value']:.0f}"
         for name in ("place", "cached", "cold")
     ))  # fmt: skip
-    print(f"{'seconds an epoch':26}{'measured':>10}{'predicted':>11}{'error':>9}{'others':>8}")
+    print(f"{'seconds an epoch':26}{'measured':>10}{'predicted':>11}{'error':>9}{'others':>8}{'speed':>8}")
     for (name, change), said_s in zip(points_of_all(), said):
         if name not in found:
             continue
@@ -350,7 +394,11 @@ def show(options, found):
         if change:
             errors.append(abs(error))
         others = statistics.median(one["others"] for one in found[name])
-        print(f"{name:26}{is_s:10.3f}{said_s:11.3f}{error:8.1f}%{100 * others:7.0f}%")
+        fast = statistics.median(one["speed"] for one in found[name])
+        print(
+            f"{name:26}{is_s:10.3f}{said_s:11.3f}{error:8.1f}%{100 * others:7.0f}%"
+            f"{100 * fast:7.0f}%"
+        )
     if errors:
         print(f"\nerror without its sign, {len(errors)} points beside the first: mean "
               f"{statistics.fmean(errors):.1f} %, most {max(errors):.1f} %\n")
@@ -369,6 +417,7 @@ def main():
     parser.add_argument("--turns", type=int, default=1)
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--most", type=float, default=0.03, help="of the cores, for others")
+    parser.add_argument("--steady", type=float, default=0.03, help="of the cores' speed")
     parser.add_argument("--device", default="254:0", help="the disk: major:minor")
     parser.add_argument("--only", nargs="+", metavar="POINT")
     parser.add_argument("--shown", action="store_true", help="measures nothing")
@@ -377,6 +426,7 @@ def main():
     options.rate = options.rate or RATES[options.model]
     os.makedirs(options.folder, exist_ok=True)
     options.turns_of = os.path.join(options.folder, options.model + ".json")
+    options.speed_of = os.path.join(options.folder, options.model + ".speed")
     images = os.path.join(options.folder, "images")
     options.folder = os.path.join(options.folder, options.model)
     found = {}

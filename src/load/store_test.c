@@ -411,6 +411,51 @@ static void test_contract(void **state)
 }
 
 /* --- of one alone --------------------------------------------------------------------------*/
+/* As a disk has it: nobody comes back before all have gone. */
+static void over_together(struct tauti_store_read *read, taut_status status)
+{
+	struct one *one = (struct one *)read;
+	struct all *all = one->all;
+	struct timespec until;
+
+	one->status = status;
+	one->times++;
+	clock_gettime(CLOCK_REALTIME, &until);
+	until.tv_sec += 20;
+	pthread_mutex_lock(&all->lock);
+	all->n_over++;
+	pthread_cond_broadcast(&all->news);
+	while (all->n_over < all->n_more)
+		if (pthread_cond_timedwait(&all->news, &all->lock, &until))
+			break;
+	pthread_mutex_unlock(&all->lock);
+}
+
+/* Whoever begins reads wakes one thread, and that one the next: as many as there are. */
+static void test_threads_wake_each_other(void **state)
+{
+	enum { N = 6 };
+	const struct tauti_store_options options = { .n_threads = N };
+	struct tauti_store store;
+	struct one ones[N];
+	struct all all;
+
+	(void)state;
+	for (int turn = 0; turn < 20; turn++) {
+		open_or_fail("file", &options, &store);
+		init_all(&all, &store);
+		all.n_more = N;
+		for (uint32_t i = 0; i < N; i++) {
+			ask(&ones[i], &all, i, 0, sizes[i], true);
+			ones[i].read.done = over_together;
+		}
+		tauti_store_begin(&store, list(ones, N));
+		until_over(&all, N);
+		tauti_store_close(&store);
+		check_all(ones, N);
+	}
+}
+
 static void test_direct(void **state)
 {
 	struct tauti_store_options options = { .direct = true, .cold = true };
@@ -599,6 +644,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_contract),
+		cmocka_unit_test(test_threads_wake_each_other),
 		cmocka_unit_test(test_direct),
 		cmocka_unit_test(test_due),
 		cmocka_unit_test(test_slow_time),

@@ -11,6 +11,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "base/turns.h"
 #include "load/stores/descriptors.h"
 
 enum {
@@ -105,7 +106,9 @@ static taut_status carry_out(
 }
 
 /* --- threads -----------------------------------------------------------------------------*/
-/* NULL: the store ends. */
+/* Who takes one wakes the next where there are more: so no more of them than are wanted,
+ * for reads of what is in memory hardly wait, and whoever began many has woken one.
+ * NULL: the store ends. */
 static struct tauti_store_read *next_read(struct file_store *store)
 {
 	struct tauti_store_read *read;
@@ -118,6 +121,8 @@ static struct tauti_store_read *next_read(struct file_store *store)
 	read = store->first;
 	if (read)
 		store->first = read->next;
+	if (store->first && store->n_idle)
+		pthread_cond_signal(&store->wake);
 	pthread_mutex_unlock(&store->lock);
 	return read;
 }
@@ -128,6 +133,7 @@ static void *run(void *context)
 	struct tauti_store_read *read;
 	char *bounce = NULL;
 
+	tauti_wake_behind();
 	/* Without room for it reads end with what the system says of the first. */
 	if (store->flags &&
 		posix_memalign((void **)&bounce, DIRECT_ALIGN, BOUNCE_BYTES))
@@ -141,20 +147,16 @@ static void *run(void *context)
 static void append(struct file_store *store, struct tauti_store_read *reads)
 {
 	struct tauti_store_read *last = reads;
-	uint32_t n = 1;
 
-	for (; last->next; last = last->next)
-		n++;
+	while (last->next)
+		last = last->next;
 	if (store->first)
 		store->last->next = reads;
 	else
 		store->first = reads;
 	store->last = last;
-	if (n >= store->n_idle)
-		pthread_cond_broadcast(&store->wake);
-	else
-		while (n--)
-			pthread_cond_signal(&store->wake);
+	if (store->n_idle)
+		pthread_cond_signal(&store->wake);
 }
 
 static void begin(void *context, struct tauti_store_read *reads)
