@@ -185,12 +185,21 @@ struct taut_load {
 	struct tauti_load_skip *skips; /* ring; NULL before the first */
 };
 
+/* To be begun, and nobody is at it. The lock is held. */
+static inline bool tauti_load_has_reads(const struct taut_load *load)
+{
+	return load->to_begin && !load->is_beginning;
+}
+
 /* --- loader_engine.c ----------------------------------------------------------------*/
 extern const struct tauti_supply_engine tauti_load_engine;
 
 /* After the supply was told anything: begins the reads that it asked for, and wakes who
  * waits for calm. The lock is held; it is let go meanwhile. */
 void tauti_load_settle(struct taut_load *load);
+/* The same in a thread of the job, which is to lose no time: a worker begins the reads, one
+ * that is idle, or the first that is done with its item. */
+void tauti_load_leave(struct taut_load *load);
 /* Path and key of an item, for a line. */
 void tauti_load_name(const struct taut_load *load, uint64_t item, char *into,
 	size_t room);

@@ -93,13 +93,25 @@ static void begin_reads(struct taut_load *load)
 	load->is_beginning = false;
 }
 
-void tauti_load_settle(struct taut_load *load)
+static void tell_calm(struct taut_load *load)
 {
-	if (!load->is_beginning && load->to_begin)
-		begin_reads(load);
 	if (load->is_closed ||
 		(load->is_pausing && !tauti_supply_under_way(load->supply)))
 		pthread_cond_broadcast(&load->calm);
+}
+
+void tauti_load_settle(struct taut_load *load)
+{
+	if (tauti_load_has_reads(load))
+		begin_reads(load);
+	tell_calm(load);
+}
+
+void tauti_load_leave(struct taut_load *load)
+{
+	if (tauti_load_has_reads(load) && load->n_busy < load->n_started)
+		pthread_cond_signal(&load->work);
+	tell_calm(load);
 }
 
 static void count_read(struct taut_load *load, bool far, uint64_t bytes)

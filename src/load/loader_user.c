@@ -135,7 +135,7 @@ taut_status taut_load_next(struct taut_load *load, int64_t timeout_ns,
 		status = wait_ready(load, deadline_ns(timeout_ns), reterr);
 		if (status == TAUT_OK)
 			*ret_batch = take(load);
-		tauti_load_settle(load);
+		tauti_load_leave(load);
 	}
 	pthread_mutex_unlock(&load->lock);
 	return status;
@@ -159,7 +159,7 @@ static void give_back(struct taut_load *load, uint32_t slot)
 		assert(status == TAUT_OK);
 		(void)status;
 		pthread_cond_broadcast(&load->news);
-		tauti_load_settle(load);
+		tauti_load_leave(load);
 	}
 	pthread_mutex_unlock(&load->lock);
 }

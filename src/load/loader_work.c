@@ -58,16 +58,24 @@ static bool has_stage(const struct taut_load *load)
 	return load->n_to_stage && !load->is_pausing;
 }
 
+static bool has_work(const struct taut_load *load)
+{
+	return load->first_work != TAUT_NONE || has_stage(load) || load->is_closed;
+}
+
 /* A ticket, or TAUT_NONE: there is a stage to run, or the loader ends. The lock is held; the
  * worker is busy then. */
 static uint32_t next_work(struct taut_load *load, int64_t *now_ns)
 {
 	uint32_t ticket;
 
-	while (load->first_work == TAUT_NONE && !has_stage(load) && !load->is_closed) {
+	while (!has_work(load)) {
 		int64_t idle_from_ns = *now_ns;
 
-		pthread_cond_wait(&load->work, &load->lock);
+		if (tauti_load_has_reads(load))
+			tauti_load_settle(load);
+		else
+			pthread_cond_wait(&load->work, &load->lock);
 		*now_ns = tauti_now_ns();
 		load->counts.idle_ns += *now_ns - idle_from_ns;
 	}

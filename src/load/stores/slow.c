@@ -11,7 +11,6 @@
 #include <string.h>
 
 #include "base/now.h"
-#include "base/turns.h"
 #include "load/stores/slow.h"
 
 struct slow_store {
@@ -77,7 +76,6 @@ static void *run(void *context)
 {
 	struct slow_store *store = context;
 
-	tauti_wake_behind();
 	pthread_mutex_lock(&store->lock);
 	while (!store->is_ending || store->held) {
 		int64_t now_ns = store->clock.now_ns(store->clock.state);

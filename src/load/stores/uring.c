@@ -18,7 +18,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/turns.h"
 #include "load/stores/descriptors.h"
 
 enum {
@@ -200,7 +199,6 @@ static void *run(void *context)
 	struct uring_store *store = context;
 	struct io_uring_cqe *cqe;
 
-	tauti_wake_behind();
 	for (;;) {
 		uintptr_t name;
 		int result;
