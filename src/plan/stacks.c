@@ -178,9 +178,10 @@ static uint32_t *slot_of(
 
 	for (;; i = (i + 1) & (s->n_slots - 1)) {
 		uint32_t *slot = &s->slots[i];
-		const struct known *k = &s->known.data[*slot - !!*slot];
+		const struct known *k = *slot ?
+			&s->known.data[*slot - 1] : NULL;
 
-		if (!*slot || (k->hash == hash && !strcmp(k->text, text)))
+		if (!k || (k->hash == hash && !strcmp(k->text, text)))
 			return slot;
 	}
 }

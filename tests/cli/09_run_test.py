@@ -15,7 +15,7 @@ def run(*words, **more):
     own = {k: v for k, v in os.environ.items() if not k.startswith(("TAUT_", "PYTHONPATH"))}
     own.update(more)
     words = [os.environ["TAUT"], "run", *words]
-    return subprocess.run(words, env=own, capture_output=True, text=True, timeout=60)
+    return subprocess.run(words, env=own, capture_output=True, text=True, timeout=200)
 
 
 def variables(*options, **more):
