@@ -15,9 +15,8 @@ static const char *const numerics[TAUT_NUMERICS_CLASSES] = {
 static const struct taut_plan_kind kinds[] = {
 	{ "workers", "the DataLoaders that train get so many worker processes",
 		TAUT_NUMERICS_EXACT, "a DataLoader of the job's own" },
-	{ "loader", "Taut's loader makes the batches: the same items in the "
-		"same order, other random numbers for crops, flips and colours",
-		TAUT_NUMERICS_REORDERED, "DataLoader over an ImageFolder, and "
+	{ "loader", "Taut's loader makes the batches; what is random has other "
+		"numbers", TAUT_NUMERICS_REORDERED, "DataLoader over an ImageFolder, and "
 		"transforms that Taut has" },
 	{ "cache", "so much of the data set is kept in memory that a host's "
 		"ranks share", TAUT_NUMERICS_EXACT, "loader, and --cache, "
