@@ -221,11 +221,13 @@ def summary(rows):
 def page(a, rows):
     if not rows:
         return "Not measured."
-    turns = sorted({len(row.planned) for row in rows})
+    turns = " to ".join(str(n) for n in dict.fromkeys(
+        pick(len(row.planned) for row in rows) for pick in (min, max)
+    ))  # fmt: skip
     return "\n".join(
         [
             f"`bench/plan_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
-            f"{a.allow} decisions, searches of {a.budget}, {turns[0]} to {turns[-1]} runs of each.",
+            f"{a.allow} decisions, searches of {a.budget}, {turns} runs of each.",
             "",
             measure.machine_lines(),
             "",
