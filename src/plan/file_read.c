@@ -1,18 +1,15 @@
 /* file_read.c - a plan out of its JSON. */
-#include <errno.h>
 #include <inttypes.h>
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "plan/plan.h"
-#include "trace/stream.h"
 #include "trace/tree.h"
 
 enum {
 	MOST_BYTES = 4 << 20,    /* of a file */
 	MOST_GRADIENTS = 1 << 20,
-	WINDOW_BYTES = 1 << 16,
 	PLACE_BYTES = 96,
 };
 
@@ -328,50 +325,6 @@ static taut_status take_plan(
 
 /* --- the text ------------------------------------------------------------------------------ */
 
-static uint32_t line_of(const char *text, size_t bytes, uint64_t offset)
-{
-	uint32_t line = 1;
-
-	for (size_t i = 0; i < bytes && i < offset; i++)
-		line += text[i] == '\n';
-	return line;
-}
-
-/* The one value that the text is. */
-static taut_status read_tree(const struct reader *r, const char *text,
-	size_t bytes, struct tauti_value **ret, struct taut_error *err)
-{
-	struct tauti_stream *stream;
-	struct tauti_values values;
-	struct tauti_value *next = NULL;
-	uint64_t behind = 0; /* where what is too much begins */
-	taut_status status = tauti_stream_open_memory(
-		r->name, text, bytes, &stream, err);
-
-	if (status)
-		return status;
-	status = tauti_values_init(&values, stream, WINDOW_BYTES, err);
-	if (status) {
-		tauti_stream_close(stream);
-		return status;
-	}
-	status = tauti_values_next(&values, r->arena, ret, err);
-	if (!status && values.i < values.window.n)
-		behind = values.window.offset + values.window.at[values.i];
-	if (!status && *ret)
-		status = tauti_values_next(&values, r->arena, &next, err);
-	if (values.cut || values.broken)
-		behind = values.offset;
-	if (!status && (!*ret || values.cut || values.broken || values.array ||
-		next))
-		status = taut_error_set(err, TAUT_EFORMAT, (int64_t)behind,
-			"%.300s:%" PRIu32 ": expected a plan, which is one "
-			"JSON object", r->name, line_of(text, bytes, behind));
-	tauti_values_fini(&values);
-	tauti_stream_close(stream);
-	return status;
-}
-
 taut_status taut_plan_parse(const char *text, size_t bytes, const char *name,
 	struct taut_plan **ret_plan, struct taut_error *reterr)
 {
@@ -390,7 +343,8 @@ taut_status taut_plan_parse(const char *text, size_t bytes, const char *name,
 	r.plan = &owned->plan;
 	r.plan->memory_before = r.plan->memory_after = -1;
 	r.plan->network_before = r.plan->network_after = -1;
-	status = read_tree(&r, text, bytes, &tree, reterr);
+	status = tauti_tree_json(name, text, bytes,
+		"a plan, which is one JSON object", arena, &tree, reterr);
 	if (!status)
 		status = take_plan(&r, tree);
 	if (status)
@@ -402,37 +356,18 @@ taut_status taut_plan_parse(const char *text, size_t bytes, const char *name,
 
 /* --- a file ---------------------------------------------------------------------------------- */
 
-static taut_status cannot(const char *path, struct taut_error *err)
-{
-	return taut_error_set(err, TAUT_EIO, -1, "%.300s: cannot be read: %s",
-		path, strerror(errno));
-}
-
 taut_status taut_plan_read(const char *path, struct taut_plan **ret_plan,
 	struct taut_error *reterr)
 {
-	FILE *in = fopen(path, "rb");
 	char *text;
 	size_t bytes;
-	taut_status status = TAUT_OK;
+	taut_status status = tauti_tree_text_of(
+		path, MOST_BYTES, "a plan", &text, &bytes, reterr);
 
-	if (!in)
-		return cannot(path, reterr);
-	text = malloc(MOST_BYTES + 1);
-	if (!text) {
-		fclose(in);
-		return no_memory(reterr);
-	}
-	bytes = fread(text, 1, MOST_BYTES + 1, in);
-	if (ferror(in))
-		status = cannot(path, reterr);
-	else if (bytes > MOST_BYTES)
-		status = taut_error_set(reterr, TAUT_EFORMAT, -1, "%.300s: "
-			"expected a plan, which has at most 4 MiB", path);
-	if (!status)
-		status = taut_plan_parse(text, bytes, path, ret_plan, reterr);
+	if (status)
+		return status;
+	status = taut_plan_parse(text, bytes, path, ret_plan, reterr);
 	free(text);
-	fclose(in);
 	return status;
 }
 

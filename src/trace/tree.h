@@ -85,5 +85,16 @@ TAUT_NODISCARD taut_status tauti_values_next(struct tauti_values *values,
 	struct taut_arena *arena, struct tauti_value **ret_value,
 	struct taut_error *err);
 
+/* The one JSON value that a text is. what: what was expected, as "a plan, which is one
+ * JSON object". TAUT_EFORMAT: "NAME:LINE: expected WHAT"; TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_tree_json(const char *name, const char *text,
+	size_t bytes, const char *what, struct taut_arena *arena,
+	struct tauti_value **ret_value, struct taut_error *err);
+/* A file of at most so many bytes as a text that the caller frees. TAUT_EIO;
+ * TAUT_EFORMAT: it has more; TAUT_ENOMEM. */
+TAUT_NODISCARD taut_status tauti_tree_text_of(const char *path, size_t most_bytes,
+	const char *what, char **ret_text, size_t *ret_bytes,
+	struct taut_error *err);
+
 TAUT_END_DECLS
 #endif /* TAUT_TRACE_TREE_H */

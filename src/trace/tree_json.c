@@ -1,6 +1,7 @@
 /* tree_json.c - JSON values, one after the other, out of a window. */
 #include "trace/tree.h"
 
+#include <math.h>
 #include <string.h>
 
 #include "trace/json/number.h"
@@ -27,16 +28,34 @@ void tauti_values_fini(struct tauti_values *values)
 
 /* --- one value ----------------------------------------------------------- */
 
-/* 31 or 0x1f; a number with a fraction is a double. Exponents are not read
- * beyond what a double needs here: times and sizes have none. */
+/* Behind a number: e5, E+5, e-5. 0 where there is none; NAN: it is something else. */
+static double exponent_of(const char *text, size_t len)
+{
+	size_t i = 1 + (len > 1 && (text[1] == '-' || text[1] == '+'));
+	int exponent = 0;
+
+	if (!len)
+		return 0;
+	if ((*text != 'e' && *text != 'E') || i == len || len - i > 4)
+		return NAN;
+	for (; i < len; i++) {
+		if (text[i] < '0' || text[i] > '9')
+			return NAN;
+		exponent = exponent * 10 + (text[i] - '0');
+	}
+	return text[1] == '-' ? -exponent : exponent;
+}
+
+/* 31; a number with a fraction or an exponent is a double. */
 static bool set_number(struct tauti_value *value, const char *text, size_t len)
 {
 	double scale = 1, number = 0;
 	bool fraction = false;
 	size_t i = *text == '-';
-	if (i == len)
+	double exponent;
+	if (i == len || text[i] < '0' || text[i] > '9')
 		return false;
-	for (; i < len; i++) {
+	for (; i < len && text[i] != 'e' && text[i] != 'E'; i++) {
 		if (text[i] == '.' && !fraction) {
 			fraction = true;
 			continue;
@@ -46,9 +65,17 @@ static bool set_number(struct tauti_value *value, const char *text, size_t len)
 		number = number * 10 + (text[i] - '0');
 		scale *= fraction ? 10 : 1;
 	}
-	value->kind = fraction ? TAUTI_VALUE_DOUBLE : TAUTI_VALUE_INT;
+	exponent = exponent_of(text + i, len - i);
+	if (isnan(exponent))
+		return false;
+	value->kind = fraction || i < len ? TAUTI_VALUE_DOUBLE : TAUTI_VALUE_INT;
 	value->number = (*text == '-' ? -number : number) / scale;
-	if (!tauti_number_int(text, &value->integer))
+	if (i < len)
+		value->number *= pow(10, exponent);
+	if (i < len)
+		value->integer = fabs(value->number) < 0x1p62 ?
+			(int64_t)value->number : 0;
+	else if (!tauti_number_int(text, &value->integer))
 		value->integer = 0;
 	return true;
 }

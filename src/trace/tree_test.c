@@ -1,5 +1,7 @@
 #include "trace/test_support.h"
 
+#include <math.h>
+
 #include "tests/support/alloc_fail.h"
 #include "trace/stream.h"
 #include "trace/tree.h"
@@ -184,7 +186,8 @@ static void test_words(void **state)
 {
 	(void)state;
 	static const char text[] = "{\"d\": -1.25, \"t\": true, \"z\": null,"
-		" \"w\": ncclFloat32, \"e\": \"a\\u00e9\\n\"}";
+		" \"w\": ncclFloat32, \"e\": \"a\\u00e9\\n\","
+		" \"s\": -1.5e-3, \"l\": 2E+3, \"x\": 1e, \"y\": 1e99999}";
 	struct tauti_stream *stream = NULL;
 	struct tauti_values values;
 	struct tauti_value *v = NULL;
@@ -198,6 +201,11 @@ static void test_words(void **state)
 	assert_true(tauti_tree_get(v, "d")->number == -1.25);
 	assert_int_equal(tauti_tree_int(tauti_tree_get(v, "d"), 0), -1);
 	assert_int_equal(tauti_tree_int(tauti_tree_get(v, "t"), 0), 1);
+	assert_true(fabs(tauti_tree_get(v, "s")->number + 0.0015) < 1e-12);
+	assert_int_equal(tauti_tree_get(v, "l")->kind, TAUTI_VALUE_DOUBLE);
+	assert_int_equal(tauti_tree_int(tauti_tree_get(v, "l"), 0), 2000);
+	assert_string_equal(tauti_tree_text(tauti_tree_get(v, "x")), "1e");
+	assert_string_equal(tauti_tree_text(tauti_tree_get(v, "y")), "1e99999");
 	assert_int_equal(tauti_tree_get(v, "z")->kind, TAUTI_VALUE_NONE);
 	assert_string_equal(
 		tauti_tree_text(tauti_tree_get(v, "w")), "ncclFloat32");

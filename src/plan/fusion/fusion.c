@@ -37,9 +37,9 @@ static taut_status check_ops(const struct tauti_fusion_in *in,
 		if (op->compute_ns < 0 || op->compute_ns > g->dur_ns[op->op])
 			return wrong(err, "operator", i,
 				"computing within its duration");
-		if (op->out_bytes < 0)
-			return wrong(err, "operator", i, "a result of 0 bytes "
-				"or more");
+		if (op->out_bytes < 0 || op->given_bytes < 0)
+			return wrong(err, "operator", i, "a result, and what "
+				"it is given, of 0 bytes or more");
 	}
 	return TAUT_OK;
 }
@@ -128,6 +128,7 @@ static bool make_rows(struct tauti_fusion *f, uint32_t n_updates)
 		ROWS(f, updates, n_updates) && ROWS(f, out, n) &&
 		ROWS(f, in, n) && ROWS(f, out_flow, m) && ROWS(f, in_flow, m) &&
 		ROWS(f, made, n) && ROWS(f, slot_op, g) && ROWS(f, dur_ns, n) &&
+		ROWS(f, in_bytes, n) &&
 		ROWS(f, flow_site, m) && ROWS(f, is_bad, m) &&
 		 ROWS(f, site_flow, m) &&
 		ROWS(f, last, n) && ROWS(f, want_ns, n) && ROWS(f, joined, g) &&
@@ -221,10 +222,13 @@ static void copy_in(struct tauti_fusion *f, const struct tauti_fusion_in *in,
 		f->ops[i].op = op_of[in->ops[i].op];
 		f->dur_ns[i] = f->graph->dur_ns[f->ops[i].op];
 		f->want_ns[i] = f->laid_ns[i] = f->dur_ns[i];
+		f->in_bytes[i] = in->ops[i].given_bytes;
 		f->last[i] = i;
 	}
-	for (uint32_t i = 0; i < f->n_flows; i++)
+	for (uint32_t i = 0; i < f->n_flows; i++) {
 		f->flows[i] = in->flows[i];
+		f->in_bytes[in->flows[i].to] += in->flows[i].bytes;
+	}
 	for (uint32_t i = 0; i < f->n_gradients; i++) {
 		struct tauti_span32 *made = &f->made[in->gradients[i].producer];
 

@@ -55,7 +55,8 @@ struct tauti_fused_part {
 	uint32_t kind;
 	int64_t dur_ns;     /* alone */
 	int64_t compute_ns; /* what of it no fusion saves */
-	int64_t saved_bytes; /* of intermediates that it need neither read nor write */
+	int64_t in_bytes, out_bytes; /* that it reads and writes alone */
+	int64_t saved_bytes; /* of these: intermediates that need not be */
 	bool is_copy;       /* the original is somewhere else */
 };
 struct tauti_fused_tie { /* parts[to] reads the result of parts[from] within it */
@@ -100,6 +101,7 @@ struct tauti_fusion_op {
 	uint32_t kind;      /* the caller's: alike is what has one kind */
 	int64_t compute_ns; /* 0 .. its duration */
 	int64_t out_bytes;  /* of its result */
+	int64_t given_bytes; /* that it reads beside what the flows bring */
 	bool is_kept;       /* others than the flows tell read its result */
 };
 struct tauti_fusion_flow { /* `to` reads the result of `from` */

@@ -86,7 +86,8 @@ static void add_part(struct tauti_fusion *f, uint32_t operator_, bool is_copy)
 	f->place_in[operator_] = f->n_parts;
 	f->parts[f->n_parts++] = (struct tauti_fused_part) {
 		.op = operator_, .kind = op->kind, .is_copy = is_copy,
-		.dur_ns = f->dur_ns[operator_], .compute_ns = op->compute_ns };
+		.dur_ns = f->dur_ns[operator_], .compute_ns = op->compute_ns,
+		.in_bytes = f->in_bytes[operator_], .out_bytes = op->out_bytes };
 }
 
 /* Duplicates of what a part reads: of a member where the option says so, of a

@@ -68,6 +68,7 @@ struct tauti_fusion {
 	uint32_t *slot_op;             /* by gradient: op of the edit */
 	uint32_t before_slots;         /* op of the edit; NONE */
 	int64_t *dur_ns;               /* by operator: as it is */
+	int64_t *in_bytes;             /* by operator: that it reads alone */
 
 	/* Sites: fusible flows, joins, pieces. */
 	uint8_t *option;

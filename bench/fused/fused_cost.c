@@ -1,0 +1,383 @@
+/* fused_cost.c - how far what is said of fused operators that were never measured is from
+ * what they take: by the network, by the bound, by the nearest sample.
+ *
+ *     fused_cost SAMPLES.jsonl MODEL.json
+ *
+ * Samples are those of bench/fused/sample.py. Of ten fusions the last is judged; the others
+ * are what the network learned from (train.py), the nearest sample is one of, and the
+ * bound's numbers (memory's rate, a launch, crowding) are the best for. A fusion that is
+ * judged shares its operators with none of them, in any shape. */
+#include <math.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include <base/vec.h>
+#include <plan/fusion/learned.h>
+#include <trace/stream.h>
+#include <trace/tree.h>
+
+enum { WINDOW_BYTES = 1 << 20, PARTS = TAUTI_LEARNED_PARTS, JUDGED = 9, STOP = 8,
+	TYPES = TAUTI_LEARNED_TYPES };
+
+struct sample {
+	int64_t fusion, ns;
+	struct tauti_fused_part parts[PARTS];
+	struct tauti_fused_tie ties[PARTS * 4];
+	uint32_t n_parts, n_ties;
+	uint8_t counts[TYPES];
+	double sum_ns, moved_bytes;
+};
+
+struct samples {
+	TAUT_VEC(struct sample *) rows;
+};
+
+struct bench {
+	struct tauti_learned *net;
+	struct samples all;
+	uint32_t types[TYPES];    /* kinds are types */
+	struct tauti_learned_use learned;
+	struct tauti_fused_bound bound;
+	double nearest_scale;     /* of times and bytes beside kinds */
+};
+
+static void die(const char *what)
+{
+	fprintf(stderr, "fused_cost: %s\n", what);
+	exit(1);
+}
+
+/* --- samples ---------------------------------------------------------------------- */
+
+static int64_t number(const struct tauti_value *dict, const char *key)
+{
+	return tauti_tree_int(tauti_tree_get(dict, key), -1);
+}
+
+static void take_part(struct bench *b, struct sample *s,
+	const struct tauti_value *node)
+{
+	const char *type = tauti_tree_text(tauti_tree_get(node, "type"));
+	struct tauti_fused_part part = { .op = s->n_parts,
+		.kind = tauti_learned_type(b->net, type),
+		.dur_ns = number(node, "ns"), .in_bytes = number(node, "in"),
+		.out_bytes = number(node, "out") };
+
+	if (part.dur_ns < 0 || part.in_bytes < 0 || part.out_bytes < 0)
+		die("a sample has a node without ns, in or out");
+	if (part.kind < TYPES)
+		s->counts[part.kind]++;
+	s->parts[s->n_parts++] = part;
+	s->sum_ns += (double)part.dur_ns;
+}
+
+static void take_ties(struct sample *s, const struct tauti_value *ties,
+	bool *is_read)
+{
+	for (uint32_t i = 0; ties && i < ties->count && i < PARTS * 4; i++) {
+		const struct tauti_value *tie = ties->items[i];
+		struct tauti_fused_tie *t = &s->ties[s->n_ties++];
+
+		t->from = (uint32_t)tauti_tree_int(tauti_tree_item(tie, 0), 0);
+		t->to = (uint32_t)tauti_tree_int(tauti_tree_item(tie, 1), 0);
+		t->bytes = tauti_tree_int(tauti_tree_item(tie, 2), 0);
+		if (t->from >= s->n_parts || t->to >= s->n_parts)
+			die("a sample ties what it has not");
+		s->parts[t->to].saved_bytes += t->bytes;
+		is_read[t->from] = true;
+	}
+}
+
+static void take_sample(struct bench *b, const struct tauti_value *line)
+{
+	const struct tauti_value *nodes = tauti_tree_get(line, "nodes");
+	struct sample *s = calloc(1, sizeof *s);
+	bool is_read[PARTS] = { 0 };
+
+	if (!s || !nodes || nodes->count < 2 || nodes->count > PARTS)
+		die("a sample of two parts or more was expected");
+	s->fusion = number(line, "fusion");
+	s->ns = number(line, "ns");
+	for (uint32_t i = 0; i < nodes->count; i++)
+		take_part(b, s, nodes->items[i]);
+	take_ties(s, tauti_tree_get(line, "ties"), is_read);
+	for (uint32_t i = 0; i < s->n_parts; i++) {
+		const struct tauti_value *kept =
+			tauti_tree_get(nodes->items[i], "kept");
+
+		if (is_read[i] && kept && !kept->integer)
+			s->parts[i].saved_bytes += s->parts[i].out_bytes;
+		s->moved_bytes += (double)(s->parts[i].in_bytes +
+			s->parts[i].out_bytes - s->parts[i].saved_bytes);
+	}
+	if (s->fusion < 0 || s->ns <= 0 || s->sum_ns <= 0)
+		die("a sample without fusion or ns");
+	if (!taut_vec_push(&b->all.rows, s))
+		die("no memory");
+}
+
+static void read_samples(struct bench *b, const char *path)
+{
+	struct taut_error err = { .message = "" };
+	struct tauti_stream *stream;
+	struct tauti_values values;
+	struct tauti_value *line;
+
+	if (tauti_stream_open_file(path, NULL, &stream, &err) ||
+		tauti_values_init(&values, stream, WINDOW_BYTES, &err))
+		die(err.message);
+	for (;;) {
+		struct taut_arena *arena = taut_arena_create();
+
+		if (!arena || tauti_values_next(&values, arena, &line, &err))
+			die(err.message);
+		if (line)
+			take_sample(b, line);
+		taut_arena_destroy(arena);
+		if (!line)
+			break;
+	}
+	if (values.broken || values.cut)
+		die("the samples are no lines of JSON");
+	tauti_values_fini(&values);
+	tauti_stream_close(stream);
+}
+
+static bool is_judged(const struct sample *s)
+{
+	return s->fusion % 10 == JUDGED;
+}
+
+/* --- what is said ------------------------------------------------------------------- */
+
+static struct tauti_fused fused_of(const struct sample *s)
+{
+	return (struct tauti_fused) { s->parts, s->n_parts, s->ties, s->n_ties };
+}
+
+static double by_learned(const struct bench *b, const struct sample *s)
+{
+	struct tauti_fused fused = fused_of(s);
+
+	return (double)tauti_learned_ns(&b->learned, &fused);
+}
+
+/* What a part computes: what of its time is neither memory's nor a launch. */
+static double by_bound(const struct bench *b, const struct sample *s)
+{
+	struct sample own = *s;
+	struct tauti_fused fused = fused_of(&own);
+
+	for (uint32_t i = 0; i < own.n_parts; i++) {
+		struct tauti_fused_part *part = &own.parts[i];
+		double ns = (double)part->dur_ns - (double)b->bound.launch_ns -
+			b->bound.byte_ns *
+			(double)(part->in_bytes + part->out_bytes);
+
+		part->compute_ns = ns > 0 ? (int64_t)ns : 0;
+	}
+	return fmax(1, (double)tauti_fused_bound_ns(&b->bound, &fused));
+}
+
+static double by_eight_tenths(const struct bench *b, const struct sample *s)
+{
+	(void)b;
+	return 0.8 * s->sum_ns;
+}
+
+static double apart(const struct bench *b, const struct sample *x,
+	const struct sample *y)
+{
+	double t = log2(x->sum_ns / y->sum_ns);
+	double m = log2((1 + x->moved_bytes) / (1 + y->moved_bytes));
+	double sum = b->nearest_scale * (t * t + m * m);
+
+	for (uint32_t i = 0; i < TYPES; i++) {
+		int d = x->counts[i] - y->counts[i];
+
+		sum += d * d;
+	}
+	return sum;
+}
+
+/* The part of its operators' time that the nearest one takes. */
+static double by_nearest(const struct bench *b, const struct sample *s)
+{
+	const struct sample *nearest = NULL;
+	double least = INFINITY;
+
+	for (size_t i = 0; i < b->all.rows.count; i++) {
+		const struct sample *other = b->all.rows.data[i];
+		double far = other->fusion == s->fusion || is_judged(other) ?
+			INFINITY : apart(b, s, other);
+
+		if (far < least) {
+			least = far;
+			nearest = other;
+		}
+	}
+	return nearest ? s->sum_ns * (double)nearest->ns / nearest->sum_ns : s->sum_ns;
+}
+
+typedef double (*estimate)(const struct bench *b, const struct sample *s);
+
+/* --- how far off --------------------------------------------------------------------- */
+
+static int by_size(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+struct found {
+	double median, mean, p90, within_14, bias, us;
+	size_t n;
+};
+
+/* Of samples for which is() holds, all with every: of one in so many. */
+static struct found judge(const struct bench *b, estimate say,
+	bool (*is)(const struct sample *s), size_t every)
+{
+	struct found f = { 0 };
+	double *off = calloc(b->all.rows.count + 1, sizeof *off);
+	struct timespec begin, end;
+
+	if (!off)
+		die("no memory");
+	clock_gettime(CLOCK_MONOTONIC, &begin);
+	for (size_t i = 0; i < b->all.rows.count; i += every) {
+		const struct sample *s = b->all.rows.data[i];
+		double rate;
+
+		if (!is(s))
+			continue;
+		rate = say(b, s) / (double)s->ns;
+		off[f.n++] = fabs(rate - 1);
+		f.mean += fabs(rate - 1);
+		f.bias += log(rate);
+		f.within_14 += fabs(rate - 1) <= 0.14;
+	}
+	clock_gettime(CLOCK_MONOTONIC, &end);
+	if (!f.n)
+		die("too few samples to judge by");
+	qsort(off, f.n, sizeof *off, by_size);
+	f.median = off[f.n / 2];
+	f.p90 = off[f.n * 9 / 10];
+	f.mean /= (double)f.n;
+	f.bias = exp(f.bias / (double)f.n) - 1;
+	f.within_14 /= (double)f.n;
+	f.us = ((double)(end.tv_sec - begin.tv_sec) * 1e6 +
+		(double)(end.tv_nsec - begin.tv_nsec) / 1e3) / (double)f.n;
+	free(off);
+	return f;
+}
+
+static bool is_learned(const struct sample *s)
+{
+	return !is_judged(s);
+}
+
+static bool is_stop(const struct sample *s)
+{
+	return s->fusion % 10 == STOP;
+}
+
+/* The numbers with which the bound is nearest to what was learned from. */
+static void fit_bound(struct bench *b)
+{
+	struct tauti_fused_bound best = { 0 };
+	double least = INFINITY;
+
+	for (double byte_ns = 0; byte_ns < 1.2; byte_ns = byte_ns * 1.4 + 0.005)
+		for (int64_t launch = 0; launch <= 16000; launch = launch * 3 / 2 + 250)
+			for (int c = 0; c < 4; c++) {
+				struct found f;
+
+				b->bound = (struct tauti_fused_bound) {
+					byte_ns, launch, 0.05 * c, 4 };
+				f = judge(b, by_bound, is_learned, 5);
+				if (f.median < least) {
+					least = f.median;
+					best = b->bound;
+				}
+			}
+	b->bound = best;
+}
+
+static void fit_nearest(struct bench *b)
+{
+	double best = 1, least = INFINITY;
+
+	for (double scale = 1.0 / 16; scale <= 16; scale *= 4) {
+		struct found f;
+
+		b->nearest_scale = scale;
+		f = judge(b, by_nearest, is_stop, 1);
+		if (f.median < least) {
+			least = f.median;
+			best = scale;
+		}
+	}
+	b->nearest_scale = best;
+}
+
+static void print_row(const struct bench *b, const char *name, estimate say)
+{
+	struct found f = judge(b, say, is_judged, 1);
+
+	printf("| %s | %.1f %% | %.1f %% | %.1f %% | %.0f %% | %+.1f %% | %.1f |\n",
+		name, 100 * f.median, 100 * f.mean, 100 * f.p90,
+		100 * f.within_14, 100 * f.bias, f.us);
+}
+
+static void count_judged(const struct bench *b)
+{
+	size_t n = 0, n_fusions = 0;
+	int64_t last = -1;
+
+	for (size_t i = 0; i < b->all.rows.count; i++) {
+		const struct sample *s = b->all.rows.data[i];
+
+		n += is_judged(s);
+		n_fusions += is_judged(s) && s->fusion != last;
+		last = s->fusion;
+	}
+	printf("%zu samples; judged by %zu of %zu fusions\n\n",
+		b->all.rows.count, n, n_fusions);
+}
+
+int main(int argc, char **argv)
+{
+	static struct bench b;
+	struct taut_error err = { .message = "" };
+
+	if (argc != 3)
+		die("usage: fused_cost SAMPLES.jsonl MODEL.json");
+	if (tauti_learned_read(argv[2], &b.net, &err))
+		die(err.message);
+	for (uint32_t i = 0; i < TYPES; i++)
+		b.types[i] = i;
+	b.learned = (struct tauti_learned_use) { .net = b.net, .types = b.types,
+		.n_kinds = TYPES };
+	read_samples(&b, argv[1]);
+	fit_bound(&b);
+	fit_nearest(&b);
+	b.learned.otherwise = b.bound;
+	count_judged(&b);
+	printf("| said by | median error | mean | 9 of 10 within | within 14 %% | "
+		"bias | us |\n|---|---|---|---|---|---|---|\n");
+	print_row(&b, "the network", by_learned);
+	print_row(&b, "the nearest sample", by_nearest);
+	print_row(&b, "the bound", by_bound);
+	print_row(&b, "0.8 of the sum", by_eight_tenths);
+	printf("\nbound: %.3f ns a byte, %lld ns a launch, crowding %.2f from 5 parts on\n",
+		b.bound.byte_ns, (long long)b.bound.launch_ns, b.bound.crowding);
+	for (size_t i = 0; i < b.all.rows.count; i++)
+		free(b.all.rows.data[i]);
+	taut_vec_free(&b.all.rows);
+	tauti_learned_destroy(b.net);
+	return 0;
+}
