@@ -1,10 +1,12 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: Apache-2.0
-"""Plans made real: an unchanged DDP job of the lab (bench/lab) is recorded once a model
-and link rate, `taut plan` searches that recording, `taut run --plan` makes what it
-decided, and what was predicted stands beside what is measured; beside it DDP at its
-defaults, and the best of a grid that a person would try by hand (bucket sizes, and with
---allow lossy gradients in fp16).
+"""Plans made real: an unchanged DDP job of the lab (bench/lab) is recorded, `taut plan`
+searches that recording, `taut run --plan` makes what it decided, and what was predicted
+stands beside what is measured; beside it DDP at its defaults, and the best of a grid that
+a person would try by hand (bucket sizes, and with --allow lossy gradients in fp16).
+
+Each turn records the job anew, for cores are not always as fast: what `taut whatif` says
+of the first turn's plan by that recording is the turn's prediction.
 
 Rates are such that C, what the gradients take on the link at least, is a multiple of
 f + b, the step of the same ranks that exchange nothing. f + b is also the bound: no plan
@@ -74,7 +76,7 @@ class Row:
     def __init__(self, model, times):
         self.model, self.times = model, times
         self.mbit = self.plan = None
-        self.local, self.ddp, self.planned = [], [], []
+        self.local, self.ddp, self.planned, self.predicted = [], [], [], []
         self.grid = {}  # (bucket, compress): times
         self.search_s = None
 
@@ -87,20 +89,34 @@ class Row:
         self.local.append(ms)
         self.mbit = round(train_compare.rate_of(a.ranks, gradient_bytes, ms * self.times))
 
-    def make_plan(self, a, jobs):
-        """Records, and searches what was recorded."""
+    def record(self, a, jobs):
         run = os.path.join(jobs.folder, f"run-{self.model}-{self.times:g}")
-        plan = os.path.join(jobs.folder, f"plan-{self.model}-{self.times:g}.json")
         shutil.rmtree(run, ignore_errors=True)
         jobs.net.shape(self.mbit)
         end = RECORD_FROM + RECORDED_STEPS
         steps = f"{RECORD_FROM}:{end}"
         runner.record(jobs.net, jobs.python, a.taut, run, self.job(steps=end + 2), a.ranks, steps)
-        words = [a.taut, "plan", run, "--budget", a.budget, "--allow", a.allow, "-o", plan, "--json"]
+        return run
+
+    def ask(self, *words):
         told = subprocess.run(words, capture_output=True, text=True, check=False)
         if told.returncode:
             raise runner.Failed(told.stderr.strip())
-        told = json.loads(told.stdout)
+        return json.loads(told.stdout)
+
+    def predict_again(self, a, jobs):
+        """What a recording of now says of the plan, beside which it then runs."""
+        run = self.record(a, jobs)
+        changes = [d["change"] for d in self.plan["decisions"]]
+        if not changes:
+            return self.predicted[0]
+        return self.ask(a.taut, "whatif", "--json", run, *changes)["after_ms"]
+
+    def make_plan(self, a, jobs):
+        """Records, and searches what was recorded."""
+        plan = os.path.join(jobs.folder, f"plan-{self.model}-{self.times:g}.json")
+        words = ["--budget", a.budget, "--allow", a.allow, "-o", plan, "--json"]
+        told = self.ask(a.taut, "plan", self.record(a, jobs), *words)
         self.search_s, self.replayed = told["search_s"], told["replayed"]
         with open(plan, encoding="ascii") as file:
             self.plan = json.load(file)
@@ -125,24 +141,27 @@ class Row:
     def turn(self, a, jobs, number):
         if number:
             self.local.append(jobs.run(self.model, 10000, local=1)[0])
+            predicted = self.predict_again(a, jobs)
         else:
             self.find_rate(a, jobs)
             self.make_plan(a, jobs)
+            predicted = self.plan["predicted"]["after_ms"]
         self.ddp.append(jobs.run(self.model, self.mbit)[0])
         with_plan = [a.taut, "run", "--plan", self.path, "--"]
         self.planned.append(jobs.run(self.model, self.mbit, with_plan)[0])
+        self.predicted.append(predicted)
         self.run_grid(a, jobs, [self.best_of_grid] if number else self.whole_grid(a))
         say(
             f"{number} {self.model} x{self.times:g}: f + b {self.local[-1]:.1f}, DDP "
             f"{self.ddp[-1]:.1f}, best of grid {self.grid[self.best_of_grid][-1]:.1f}, "
-            f"plan {self.planned[-1]:.1f} ms"
+            f"plan {self.planned[-1]:.1f} ms, predicted {self.predicted[-1]:.1f}"
         )
 
     # --- what came of it -------------------------------------------------------------
 
     @property
     def predicted_ms(self):
-        return self.plan["predicted"]["after_ms"]
+        return statistics.median(self.predicted)
 
     @property
     def by_hand_ms(self):
