@@ -65,18 +65,21 @@ static void take_part(struct bench *b, struct sample *s,
 	struct tauti_fused_part part = { .op = s->n_parts,
 		.kind = tauti_learned_type(b->net, type),
 		.dur_ns = number(node, "ns"), .in_bytes = number(node, "in"),
-		.out_bytes = number(node, "out") };
+		.out_bytes = number(node, "out"),
+		.saved_bytes = number(node, "saved") };
 
-	if (part.dur_ns < 0 || part.in_bytes < 0 || part.out_bytes < 0)
-		die("a sample has a node without ns, in or out");
+	if (part.dur_ns < 0 || part.in_bytes < 0 || part.out_bytes < 0 ||
+		part.saved_bytes < 0)
+		die("a sample has a node without ns, in, out or saved");
 	if (part.kind < TYPES)
 		s->counts[part.kind]++;
 	s->parts[s->n_parts++] = part;
 	s->sum_ns += (double)part.dur_ns;
+	s->moved_bytes += (double)(part.in_bytes + part.out_bytes -
+		part.saved_bytes);
 }
 
-static void take_ties(struct sample *s, const struct tauti_value *ties,
-	bool *is_read)
+static void take_ties(struct sample *s, const struct tauti_value *ties)
 {
 	for (uint32_t i = 0; ties && i < ties->count && i < PARTS * 4; i++) {
 		const struct tauti_value *tie = ties->items[i];
@@ -87,8 +90,6 @@ static void take_ties(struct sample *s, const struct tauti_value *ties,
 		t->bytes = tauti_tree_int(tauti_tree_item(tie, 2), 0);
 		if (t->from >= s->n_parts || t->to >= s->n_parts)
 			die("a sample ties what it has not");
-		s->parts[t->to].saved_bytes += t->bytes;
-		is_read[t->from] = true;
 	}
 }
 
@@ -97,7 +98,6 @@ static void take_sample(struct bench *b, struct samples *to,
 {
 	const struct tauti_value *nodes = tauti_tree_get(line, "nodes");
 	struct sample *s = calloc(1, sizeof *s);
-	bool is_read[PARTS] = { 0 };
 
 	if (!s || !nodes || nodes->count < 2 || nodes->count > PARTS)
 		die("a sample of two parts or more was expected");
@@ -105,16 +105,7 @@ static void take_sample(struct bench *b, struct samples *to,
 	s->ns = number(line, "ns");
 	for (uint32_t i = 0; i < nodes->count; i++)
 		take_part(b, s, nodes->items[i]);
-	take_ties(s, tauti_tree_get(line, "ties"), is_read);
-	for (uint32_t i = 0; i < s->n_parts; i++) {
-		const struct tauti_value *kept =
-			tauti_tree_get(nodes->items[i], "kept");
-
-		if (is_read[i] && kept && !kept->integer)
-			s->parts[i].saved_bytes += s->parts[i].out_bytes;
-		s->moved_bytes += (double)(s->parts[i].in_bytes +
-			s->parts[i].out_bytes - s->parts[i].saved_bytes);
-	}
+	take_ties(s, tauti_tree_get(line, "ties"));
 	if (s->fusion < 0 || s->ns <= 0 || s->sum_ns <= 0)
 		die("a sample without fusion or ns");
 	if (!taut_vec_push(&to->rows, s))
@@ -363,7 +354,7 @@ static void print_row(const char *name, struct found f)
 
 static void count_judged(const struct bench *b)
 {
-	size_t n = 0, n_fusions = 0;
+	size_t n = 0, n_fusions = 0, n_longer = 0;
 	int64_t last = -1;
 
 	for (size_t i = 0; i < b->all.rows.count; i++) {
@@ -371,10 +362,12 @@ static void count_judged(const struct bench *b)
 
 		n += is_judged(s);
 		n_fusions += is_judged(s) && s->fusion != last;
+		n_longer += (double)s->ns > s->sum_ns;
 		last = s->fusion;
 	}
-	printf("%zu samples; judged by %zu of %zu fusions\n\n",
-		b->all.rows.count, n, n_fusions);
+	printf("%zu samples, of which %.0f %% take longer than their parts; "
+		"judged by %zu of %zu fusions\n\n", b->all.rows.count,
+		100.0 * (double)n_longer / (double)b->all.rows.count, n, n_fusions);
 }
 
 static void forget(struct samples *samples)

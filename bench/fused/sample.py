@@ -10,9 +10,10 @@ that PyTorch's profiler tells, as in a recording: of each operator, and of the k
 Inductor made of all of them. Fusions are compiled in two processes, --batch at a time, and
 timed when no compiler runs. What is in SAMPLES.jsonl stays; more is added.
 
-A line: what it is made of (`nodes`: type, ns alone, bytes read and written, whether its
-result is kept), `ties` [from, to, bytes] and `ns` of the fused kernels. `fusion` is the seed
-of the fusion: lines that share it differ in the shape alone."""
+A line: what it is made of (`nodes`: type, ns alone, whether its result is kept, bytes read
+and written alone and those of them that fusing saves, as in struct tauti_fused_part), `ties`
+[from, to, bytes] and `ns` of the fused kernels. `fusion` is the seed of the fusion: lines
+that share it differ in the shape alone."""
 
 import argparse
 import concurrent.futures
@@ -34,7 +35,6 @@ TURNS, TURN_S = 9, 0.06  # timed runs of a shape; together some tenth of a secon
 # What is freed is used again, as in a training job after its first step, and never given
 # back to the system: faults of pages are none of an operator's.
 MALLOC = {"MALLOC_MMAP_THRESHOLD_": str(1 << 32), "MALLOC_TRIM_THRESHOLD_": str(1 << 34)}
-DIMS = {"x": 2, "row": 1, "mask": 2}
 
 
 def setup():
@@ -134,16 +134,19 @@ def describe(nodes, rows, columns, own_ns, fused_ns, n_kernels):
     ties = [
         [j, i, matrix] for i, node in enumerate(nodes) for kind, j in node.reads if kind == "node"
     ]
-    told = [
-        {
-            "type": node.type,
-            "ns": round(ns),
-            "in": sum(size[kind] for kind, _ in node.reads),
-            "out": out.get(node.type, matrix),
-            "kept": node.kept,
-        }
-        for node, ns in zip(nodes, own_ns)
-    ]
+    is_read = {j for j, _, _ in ties}
+    told = []
+    for i, (node, ns) in enumerate(zip(nodes, own_ns)):
+        written = out.get(node.type, matrix)
+        stays = i in is_read and not node.kept
+        saved = matrix * sum(kind == "node" for kind, _ in node.reads) + stays * written
+        given = sum(size[kind] for kind, _ in node.reads)
+        told.append(
+            {
+                **{"type": node.type, "ns": round(ns), "kept": node.kept},
+                **{"in": given, "out": written, "saved": saved},
+            }
+        )
     shape = [rows, columns]
     return {"nodes": told, "ties": ties, "ns": round(fused_ns), "shape": shape, "kernels": n_kernels}
 

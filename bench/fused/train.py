@@ -86,16 +86,7 @@ class Network(nn.Module):
 
 def told_of(line):
     """As tauti_fused has it: of each part (ns, in, out, saved); of all."""
-    saved = [0] * len(line["nodes"])
-    is_read = [False] * len(line["nodes"])
-    for to_read, reader, size in line["ties"]:
-        saved[reader] += size
-        is_read[to_read] = True
-    parts = []
-    for i, node in enumerate(line["nodes"]):
-        if is_read[i] and not node["kept"]:
-            saved[i] += node["out"]
-        parts.append((node["ns"], node["in"], node["out"], saved[i]))
+    parts = [tuple(node[key] for key in ("ns", "in", "out", "saved")) for node in line["nodes"]]
     moved = sum(p[1] + p[2] - p[3] for p in parts)
     return parts, (sum(p[0] for p in parts), moved, len(parts))
 
