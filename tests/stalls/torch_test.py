@@ -68,7 +68,7 @@ class TorchTest(Case):
         self.assertFalse(rank.phases[0].has_own)
         self.check_order(rank, 2)
         self.check_sums(rank, 4)
-        self.check_reads(rank)
+        self.check_reads(rank, files=20)
         self.check_step(rank, "place", 5)
         self.check_step(rank, "cached", 5 + 4 * 2)
 
