@@ -7,17 +7,21 @@ or a second job: measured, beside what `taut stalls` predicts from one run of th
 The job is bench/stalls_job.py: DataLoader over made JPEGs (bench/load_compare.py) on a disk
 that a control group slows down to a rate, with a model of one of three weights, on one thread.
 `taut stalls` runs it once, at the first point; each other point is then predicted from what
-this run gave (`taut stalls --read --change`), and measured:
+this run gave (`taut stalls --read --change`), and measured at once behind it. That is a turn:
+cores and disks of a shared machine are not the same an hour later, so each turn has a run of
+its own, and the medians of both sides over the turns are compared; what each turn's one run
+was off by stands below.
 
   cold         before each epoch the system forgets the files; an epoch is as the first one
   page cache   of so much of the set: a control group of memory holds it there. Epochs once
                it is as it stays
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
-Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A turn
+Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A point
 beside which other programs took more than --most of the cores is thrown away and done again;
-so is one before or after which the cores were not as fast, within --steady, as around the run
-of `taut stalls`, whose prediction is for cores of that speed. After --tries it counts as it is.
+so is one before or after which the cores were not as fast, within --steady, as around the
+turn's run of `taut stalls`, whose prediction is for cores of that speed. After --tries it
+counts as it is.
 
 Needs root, control groups (v1: blkio, memory), torch, Pillow, numpy; --device is the disk
 (major:minor) that the files lie on.
@@ -281,7 +285,7 @@ def run_jobs(place, command, point, options):
     return seconds, cached
 
 
-def turn(point, model, options):
+def measured(point, model, options):
     """Epochs of one or more jobs of a point, from the one that is as all later ones."""
     first = 3 if point["page"] else 1
     with tempfile.TemporaryDirectory(dir="/dev/shm") as kept:
@@ -309,12 +313,13 @@ def epoch_s(told):
 # --- predicted: taut stalls ----------------------------------------------------------------
 
 
-def run_stalls(options):
-    """One run of the job at the first point; what it measured is kept in a folder."""
+def run_stalls(options, folder):
+    """One run of the job at the first point; what it measured is kept in a folder. How fast
+    the cores were."""
     calm(options.most)
     speeds = [speed()]
     place = Place(options.rate, BASE["cores"], options)
-    command = [options.taut, "stalls", "--json", "--out", options.folder, "--"]
+    command = [options.taut, "stalls", "--json", "--out", folder, "--"]
     command += [sys.executable, JOB, options.root, "--model", options.model]
     command += ["--epochs", "100000"]
     try:
@@ -327,8 +332,7 @@ def run_stalls(options):
         sys.exit(f"{' '.join(command)}: {done.stderr[-1500:]}")
     speeds.append(speed())
     print(f"  the cores were {100 * speeds[1] / speeds[0]:.0f} % as fast behind it", file=sys.stderr)
-    with open(options.speed_of, "w", encoding="utf-8") as file:
-        json.dump(statistics.fmean(speeds), file)
+    return statistics.fmean(speeds)
 
 
 def words_of(change):
@@ -343,13 +347,14 @@ def words_of(change):
     return ",".join([*words, "cache=" + cache])
 
 
-def predicted(options):
-    """Seconds of a later epoch at each point, and all that the command says."""
-    command = [options.taut, "stalls", "--read", options.folder, "--json"]
+def predicted(options, folder):
+    """Seconds of a later epoch at each point, by name, and all that the command says."""
+    command = [options.taut, "stalls", "--read", folder, "--json"]
     for _name, change in points_of_all():
         command += ["--change", words_of(change)]
     told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
-    return [row["epoch"]["later_ms"] / 1e3 for row in told["asked"]], told
+    names = (name for name, _change in points_of_all())
+    return {name: row["epoch"]["later_ms"] / 1e3 for name, row in zip(names, told["asked"])}, told
 
 
 def points_of_all():
@@ -359,49 +364,63 @@ def points_of_all():
 # --- both -----------------------------------------------------------------------------------
 
 
-def collect(options, found):
-    """All turns of all points, in turns; what is there already is added to."""
-    with open(options.speed_of, encoding="utf-8") as file:
-        usual = json.load(file)
-    for _ in range(options.turns):
+def collect(options, turns):
+    """Turns of all points; what is there already stays, and what was broken off goes on."""
+
+    def keep_turns():
+        with open(options.turns_of, "w", encoding="utf-8") as file:
+            json.dump(turns, file, indent=1)
+
+    for number in range(options.turns):
+        if number == len(turns):
+            folder = f"{options.folder}-{number}"
+            shutil.rmtree(folder, ignore_errors=True)
+            turns.append({"folder": folder, "speed": run_stalls(options, folder), "points": {}})
         for name, change in points_of_all():
-            if options.only and name not in options.only:
+            if name in turns[number]["points"]:
                 continue
             point = {**BASE, **change}
             told, others, fast = undisturbed(
-                lambda point=point: turn(point, options.model, options), options, usual
-            )
+                lambda point=point: measured(point, options.model, options),
+                options, turns[number]["speed"],
+            )  # fmt: skip
             told.update(others=others, speed=fast)
-            found.setdefault(name, []).append(told)
+            turns[number]["points"][name] = told
             print(f"  {name}: {epoch_s(told):.3f} s", file=sys.stderr)
-            with open(options.turns_of, "w", encoding="utf-8") as file:
-                json.dump(found, file, indent=1)
+            keep_turns()
 
 
-def show(options, found):
-    said, told = predicted(options)
-    errors = []
-    print(f"{options.model}, {options.rate / 1e6:g} MB/s; samples/s: " + ", ".join(
-        f"{name} {told['samples_a_second'][name]['value']:.0f}"
+def show(options, turns):
+    said, told = zip(*(predicted(options, one["folder"]) for one in turns))
+    median = statistics.median
+    print(f"{options.model}, {options.rate / 1e6:g} MB/s, {len(turns)} turns; samples/s: " + ", ".join(
+        f"{name} {median(one['samples_a_second'][name]['value'] for one in told):.0f}"
         for name in ("place", "cached", "cold")
     ))  # fmt: skip
-    print(f"{'seconds an epoch':26}{'measured':>10}{'predicted':>11}{'error':>9}{'others':>8}{'speed':>8}")
-    for (name, change), said_s in zip(points_of_all(), said):
-        if name not in found:
+    print(f"{'seconds an epoch':26}{'measured':>10}{'from':>8}{'to':>8}{'predicted':>11}"
+          f"{'error':>9}{'others':>8}{'speed':>8}")  # fmt: skip
+    errors, alone = [], [[] for _ in turns]
+    for name, change in points_of_all():
+        rows = [(one["points"][name], says[name]) for one, says in zip(turns, said)
+                if name in one["points"]]  # fmt: skip
+        if not rows:
             continue
-        is_s = statistics.median(epoch_s(one) for one in found[name])
-        error = 100 * (said_s / is_s - 1)
+        is_s = [epoch_s(row) for row, _says in rows]
+        says_s = median(says for _row, says in rows)
+        error = 100 * (says_s / median(is_s) - 1)
         if change:
             errors.append(abs(error))
-        others = statistics.median(one["others"] for one in found[name])
-        fast = statistics.median(one["speed"] for one in found[name])
+            for off, (row, says) in zip(alone, rows):
+                off.append(abs(100 * (says / epoch_s(row) - 1)))
         print(
-            f"{name:26}{is_s:10.3f}{said_s:11.3f}{error:8.1f}%{100 * others:7.0f}%"
-            f"{100 * fast:7.0f}%"
+            f"{name:26}{median(is_s):10.3f}{min(is_s):8.3f}{max(is_s):8.3f}{says_s:11.3f}"
+            f"{error:8.1f}%{100 * median(row['others'] for row, _says in rows):7.0f}%"
+            f"{100 * median(row['speed'] for row, _says in rows):7.0f}%"
         )
     if errors:
         print(f"\nerror without its sign, {len(errors)} points beside the first: mean "
-              f"{statistics.fmean(errors):.1f} %, most {max(errors):.1f} %\n")
+              f"{statistics.fmean(errors):.1f} %, most {max(errors):.1f} %; of single turns "
+              + ", ".join(f"{statistics.fmean(off):.1f}" for off in alone if off) + " %\n")  # fmt: skip
 
 
 def main():
@@ -414,25 +433,23 @@ def main():
     parser.add_argument("--images", type=int, default=800, help="to make, without --root")
     parser.add_argument("--rate", type=float, help="bytes/s of the first point")
     parser.add_argument("--epochs", type=int, default=2)
-    parser.add_argument("--turns", type=int, default=1)
+    parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--most", type=float, default=0.03, help="of the cores, for others")
     parser.add_argument("--steady", type=float, default=0.03, help="of the cores' speed")
     parser.add_argument("--device", default="254:0", help="the disk: major:minor")
-    parser.add_argument("--only", nargs="+", metavar="POINT")
     parser.add_argument("--shown", action="store_true", help="measures nothing")
     parser.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
     options = parser.parse_args()
     options.rate = options.rate or RATES[options.model]
     os.makedirs(options.folder, exist_ok=True)
     options.turns_of = os.path.join(options.folder, options.model + ".json")
-    options.speed_of = os.path.join(options.folder, options.model + ".speed")
     images = os.path.join(options.folder, "images")
     options.folder = os.path.join(options.folder, options.model)
-    found = {}
+    turns = []
     if os.path.exists(options.turns_of):
         with open(options.turns_of, encoding="utf-8") as file:
-            found = json.load(file)
+            turns = json.load(file)
     if not options.root:
         options.root = images
         if not os.path.isdir(images):
@@ -440,10 +457,8 @@ def main():
             os.sync()
     print(measure.machine_lines())
     if not options.shown:
-        if not os.path.exists(options.folder):
-            run_stalls(options)
-        collect(options, found)
-    show(options, found)
+        collect(options, turns)
+    show(options, turns)
 
 
 if __name__ == "__main__":
