@@ -13,7 +13,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _agree, _cross, _gate, _group, _options, _pending, _sums
+from . import _agree, _cross, _decisions, _gate, _group, _options, _pending, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -131,8 +131,15 @@ class Control:
 
     def watch_modules(self, module):
         mine = {id(r.parameter): r for r in self.sums.records}
+        whole = {id(part) for part in _decisions.whole(module)}
+        inside = set()
         for part in module.modules():
-            own = [mine[id(p)] for p in part.parameters(recurse=False) if id(p) in mine]
+            if id(part) in inside:
+                continue
+            if id(part) in whole:
+                inside.update(id(each) for each in part.modules())
+            parameters = part.parameters(recurse=id(part) in whole)
+            own = [mine[id(p)] for p in parameters if id(p) in mine]
             if own:
                 self.waiters.append(_Waiter(part, own, self.gate))
         _watched.add(self)
@@ -310,6 +317,8 @@ class _Watched:
     def before_forward(self, module, inputs):
         """Its parameters' updates are made, and those of others whose gradients are
         there by now."""
+        if torch.compiler.is_compiling():
+            return  # it is within one that is run as a whole
         found = self.waiters.get(id(module))
         if found is None:
             return

@@ -29,6 +29,7 @@ ROWS = (
     Row(("LOAD", "LOAD_CACHE"), "_plan_load", "no DataLoader was iterated"),
     Row(("WORKERS",), "_plan_workers", "no DataLoader was iterated in training"),
     Row(("RECOMPUTE",), "_plan_recompute", "no DistributedDataParallel was made"),
+    Row(("COMPILE",), "_plan_compile", "no DistributedDataParallel was made"),
     Row(("AMP",), "_plan_amp", "no DistributedDataParallel was run in training"),
     Row(("OPTIMIZER",), "_plan_optimizer", "no optimizer was made"),
     Row(("BUCKET", "BUCKET_FIRST"), "_plan_bucket", "no DistributedDataParallel was made"),
@@ -68,6 +69,11 @@ class Decision:
 
     def given_back(self, ddp):
         """It was on Taut's exchange, and is PyTorch's own from here on."""
+
+    def whole(self, model):
+        """Modules of a model that is being wrapped that read all their parameters when
+        they begin."""
+        return ()
 
     def begins(self):
         """Before the first forward pass of such a model: why it cannot be made, or
@@ -162,6 +168,16 @@ def wrapped(ddp):
     _end_if(_agreed(ddp.process_group, _first_reason(lambda d: d.check(ddp))))
     for decision in _made:
         _try(decision, decision.apply, ddp)
+
+
+def of(cls):
+    """Decisions of this class that are being made."""
+    return [decision for decision in _made if isinstance(decision, cls)]
+
+
+def whole(model):
+    """Modules of it that read all their parameters when they begin."""
+    return [part for decision in _made for part in decision.whole(model)]
 
 
 def given_back(ddp):

@@ -171,6 +171,7 @@ class Adapter(_adapter.Adapter):
         self.reserve = None
         self.modules = _torch_modules.Modules()
         self.loader = _torch_loader.Loader()
+        self.compiled = None  # what compiling gives, where that is asked for
         self.others = _torch_modules.OtherProfilers(self)
         self.steps = Steps(self.step_ended)
         self.steps.watch()
@@ -294,15 +295,30 @@ class Adapter(_adapter.Adapter):
             if folder:
                 self.keep(profiler, folder)
             self.shapes = profiler if self.discards and not folder else None
+            if self.shapes:
+                self.watch_calls()
         finally:
             self.modules.forget()
             if self.reserve:
                 self.reserve.release()
 
+    def watch_calls(self):
+        """Of modules that are to be compiled once the window is over, by rank 0."""
+        patterns = os.environ.get("TAUT_RECORD_COMPILE")
+        if not patterns or (self.job.ranks or (0,))[0] != 0:
+            return
+        from . import _compile_probe
+
+        self.compiled = _compile_probe.Probe(patterns)
+        self.compiled.watch(self.modules.named())
+
     def keep(self, profiler, folder):
         if self.job.log:
             _torch_facts.write(self.job.log, self.modules.tops())
         self.export(profiler, folder)
+        if self.compiled and self.job.log:
+            for key, text in self.compiled.facts():
+                self.job.log.fact(key, text)
 
     def export(self, profiler, folder):
         """Written where no step is recorded any more, the shapes too."""

@@ -46,13 +46,24 @@ class Modules:
         """Of a module that no root seen so far holds: it is a root."""
         names = self.names
         self.roots.append(module)
-        wrapped = _wrapped(module)
-        for name, part in wrapped.named_modules():
+        model = wrapped(module)
+        for name, part in model.named_modules():
             names[id(part)] = PREFIX + (clean_name(name) or type(part).__name__)
-        while module is not wrapped:
+        while module is not model:
             names[id(module)] = PREFIX + type(module).__name__
             module = module.module
         return names[id(self.roots[-1])]
+
+    def named(self):
+        """(module, name) of all that have been called, and of what is in them, wrappers
+        first."""
+        for root in self.roots:
+            model, module = wrapped(root), root
+            while module is not model:
+                yield module, type(module).__name__
+                module = module.module
+            for name, part in model.named_modules():
+                yield part, clean_name(name) or type(part).__name__
 
     def tops(self):
         """The modules that the loop itself called."""
@@ -63,7 +74,7 @@ class Modules:
         self.names.clear()
 
 
-def _wrapped(module):
+def wrapped(module):
     """The model inside a wrapper that makes it distributed."""
     distributed = (
         torch.nn.DataParallel,

@@ -17,7 +17,7 @@
 enum { MOST_LINES = 8, JOIN_SECONDS = 60 };
 
 struct values {
-	const char *steps, *out;
+	const char *steps, *out, *compile;
 	bool join, memory, no_mpi, no_nccl;
 };
 
@@ -34,6 +34,10 @@ static const struct opt options[] = {
 	{ "memory", 0, OPT_FLAG, offsetof(struct values, memory), NULL,
 		"record allocations too (PyTorch): the report then has each "
 		"rank's peak; recorded steps take longer", 0, 0 },
+	{ "compile", 0, OPT_TEXT, offsetof(struct values, compile), "PATTERN",
+		"when the window is over, compile modules of these names "
+		"(PyTorch; 'nn.Module: blocks.*') and measure what that "
+		"gives: for 'taut whatif compile='; takes up to minutes", 0, 0 },
 	{ "no-mpi", 0, OPT_FLAG, offsetof(struct values, no_mpi), NULL,
 		"do not record MPI calls", 0, 0 },
 	{ "no-nccl", 0, OPT_FLAG, offsetof(struct values, no_nccl), NULL,
@@ -252,7 +256,7 @@ static int run(const struct verb_call *call)
 	const struct values *values = call->values;
 	struct record_plan plan = { .no_mpi = values->no_mpi,
 		.no_nccl = values->no_nccl, .join = values->join,
-		.memory = values->memory,
+		.memory = values->memory, .compile = values->compile,
 		.command = call->operands, .n_command = call->n_operands };
 	struct taut_error err = { .message = "" };
 	struct made made = { NULL, false };

@@ -22,7 +22,7 @@ static const double least_gain = 0.01, least_part = 0.003;
 
 struct values {
 	struct plan_words words;
-	const char *out, *steps;
+	const char *out, *steps, *compile;
 	bool whole, json;
 };
 
@@ -46,6 +46,9 @@ static const struct opt options[] = {
 		"do not decide on this change; may be given again", 0, 0 },
 	{ "steps", 0, OPT_TEXT, offsetof(struct values, steps), "RANGE",
 		"record the steps A:B (default: 10:14)", 0, 0 },
+	{ "compile", 0, OPT_TEXT, offsetof(struct values, compile), "PATTERN",
+		"measure what compiling modules of these names gives, and "
+		"decide on it (PyTorch; 'nn.Module: blocks.*')", 0, 0 },
 	{ "whole", 0, OPT_FLAG, offsetof(struct values, whole), NULL,
 		"measure the plan as a whole; else each decision is also left "
 		"out once, and stays out where that is no slower", 0, 0 },
@@ -138,6 +141,10 @@ static taut_status record(const struct tuner *t)
 	}
 	if (t->v->words.memory)
 		words[n++] = "--memory";
+	if (t->v->compile) {
+		words[n++] = "--compile";
+		words[n++] = t->v->compile;
+	}
 	term_complain("tune: the job is recorded");
 	status = run_verb(t, words, true, &exit_status);
 	return status ? status :

@@ -26,6 +26,7 @@ struct record_plan {
 	const char *run; /* the folder, absolute */
 	uint32_t first, end; /* steps; end is not recorded */
 	bool no_mpi, no_nccl, join, memory;
+	const char *compile; /* pattern of modules; NULL: none */
 	const char *const *command;
 	size_t n_command;
 };

@@ -39,8 +39,8 @@ static taut_status set_nccl(const struct env_setting *s,
 }
 
 static const char *const handed_on[] = { "TAUT_RECORD", "TAUT_RECORD_STEPS",
-	"TAUT_RECORD_MEMORY", "TAUT_RECORD_LIB", "PYTHONPATH", "LD_PRELOAD",
-	"NCCL_PROFILER_PLUGIN" };
+	"TAUT_RECORD_MEMORY", "TAUT_RECORD_COMPILE", "TAUT_RECORD_LIB",
+	"PYTHONPATH", "LD_PRELOAD", "NCCL_PROFILER_PLUGIN" };
 
 taut_status record_set_environment(const struct record_plan *plan,
 	const struct record_files *files, struct taut_arena *arena,
@@ -55,6 +55,8 @@ taut_status record_set_environment(const struct record_plan *plan,
 			arena, "%u:%u", plan->first, plan->end));
 	if (!status && plan->memory)
 		status = env_set(&s, "TAUT_RECORD_MEMORY", "1");
+	if (!status && plan->compile)
+		status = env_set(&s, "TAUT_RECORD_COMPILE", plan->compile);
 	if (!status && *files->record)
 		status = env_set(&s, "TAUT_RECORD_LIB", files->record);
 	if (!status)

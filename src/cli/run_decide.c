@@ -19,6 +19,8 @@ static const struct row {
 		offsetof(struct run_decide, workers), NUMBER, { 0 } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE",
 		offsetof(struct run_decide, recompute), TEXT, { 0 } },
+	{ "compile", "TAUT_RUN_COMPILE",
+		offsetof(struct run_decide, compile), TEXT, { 0 } },
 	{ "amp", "TAUT_RUN_AMP", offsetof(struct run_decide, amp), WORD,
 		{ "bf16", "fp16" } },
 	{ "optimizer", "TAUT_RUN_OPTIMIZER",

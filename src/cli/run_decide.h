@@ -8,7 +8,7 @@
 #include "cli/env.h"
 
 struct run_decide { /* NULL: not given */
-	const char *workers, *recompute, *amp, *optimizer, *compress;
+	const char *workers, *recompute, *compile, *amp, *optimizer, *compress;
 	const char *bucket, *bucket_first, *job;
 };
 
@@ -20,6 +20,10 @@ struct run_decide { /* NULL: not given */
 	{ "recompute", 0, OPT_TEXT, offsetof(values, member.recompute), \
 		"PATTERN", "activation checkpointing of the modules that " \
 		"'taut whatif recompute=PATTERN' means; several with commas", \
+		0, 0 }, \
+	{ "compile", 0, OPT_TEXT, offsetof(values, member.compile), \
+		"PATTERN", "PyTorch's compiler for the modules that " \
+		"'taut whatif compile=PATTERN' means; several with commas", \
 		0, 0 }, \
 	{ "amp", 0, OPT_TEXT, offsetof(values, member.amp), "TYPE", \
 		"bf16: autocast around the wrapped model's forward pass while " \

@@ -7,7 +7,6 @@
 
 #include "base/now.h"
 #include "load/draw.h"
-#include "load/loader.h"
 #include "tests/support/alloc_fail.h"
 
 /* --- the order -----------------------------------------------------------------------------*/
@@ -519,70 +518,6 @@ static void test_hold(void **state)
 	world_fini(&w);
 }
 
-/* --- who reads -----------------------------------------------------------------------------------*/
-static struct {
-	const struct tauti_store_table *inner;
-	pthread_t job;
-	atomic_uint by_job, by_others;
-} seen;
-
-static void begin_seen(void *store, struct tauti_store_read *reads)
-{
-	bool is_job = pthread_equal(pthread_self(), seen.job);
-
-	atomic_fetch_add(is_job ? &seen.by_job : &seen.by_others, 1);
-	seen.inner->begin(store, reads);
-}
-
-/* From now on, the store tells who begins reads. */
-static void watch_store(struct taut_load *load, struct tauti_store_table *table)
-{
-	bool is_swapped = false;
-
-	while (!is_swapped) {
-		pthread_mutex_lock(&load->lock);
-		if (!load->is_beginning) {
-			seen.inner = load->store.table;
-			seen.job = pthread_self();
-			*table = *seen.inner;
-			table->begin = begin_seen;
-			load->store.table = table;
-			is_swapped = true;
-		}
-		pthread_mutex_unlock(&load->lock);
-	}
-}
-
-/* The job's thread takes batches and gives them back, and loses no time with reads. */
-static void test_readers(void **state)
-{
-	static const char *const stores[] = { "file", "uring", "null", "slow" };
-	struct tauti_store_table table;
-	struct world w;
-
-	(void)state;
-	world_init(&w, 120, NULL);
-	for (size_t i = 0; i < sizeof stores / sizeof *stores; i++) {
-		struct taut_load *load = make_loader(&w, (struct taut_load_options){
-			.batch = 2, .n_reads = 4, .depth = 3, .store = stores[i] });
-
-		memset(&seen, 0, sizeof seen);
-		watch_store(load, &table);
-		for (uint32_t n = 0, batches = 0; batches < 300; n++) {
-			struct taut_batch *batch = next_batch(load);
-
-			batches += batch != NULL;
-			if (n % 3 == 0) /* all batches are ready, workers are idle */
-				usleep(1000);
-			taut_batch_release(batch);
-		}
-		taut_load_destroy(load);
-		assert_int_equal(seen.by_job, 0);
-		assert_true(seen.by_others > 100);
-	}
-	world_fini(&w);
-}
-
 /* Destroyed at any moment; with reads that take longer than anything else. */
 static void test_destroy(void **state)
 {
@@ -926,7 +861,6 @@ int main(void)
 		cmocka_unit_test(test_fatal),
 		cmocka_unit_test(test_vanished),
 		cmocka_unit_test(test_hold),
-		cmocka_unit_test(test_readers),
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_fork),
 		cmocka_unit_test(test_cache),

@@ -254,6 +254,7 @@ static const struct { /* words that a job can be given */
 	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
 	{ "amp", "TAUT_RUN_AMP", { "bf16" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
+	{ "compile", "TAUT_RUN_COMPILE", { NULL } },
 };
 
 /* Who narrows follows from the exchange, which the plan says, too. */

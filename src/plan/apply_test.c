@@ -112,6 +112,8 @@ static void test_what_any_exchange_has(void **state)
 	TOLD(SAYS_THEIRS "TAUT_RUN_AMP=bf16\n" SAYS_JOB, "amp=bf16");
 	TOLD(SAYS_THEIRS "TAUT_RUN_RECOMPUTE=nn.Module: block.*\n" SAYS_JOB,
 		"recompute=nn.Module: block.*");
+	TOLD(SAYS_THEIRS "TAUT_RUN_COMPILE=nn.Module: block.*\n" SAYS_JOB,
+		"compile=nn.Module: block.*");
 	TOLD(SAYS_THEIRS "TAUT_RUN_WORKERS=4\n" SAYS_JOB, "workers=4");
 	TOLD(SAYS_THEIRS "TAUT_RUN_WORKERS=0\n" SAYS_JOB, "workers=0");
 	TOLD(SAYS_THEIRS "TAUT_RUN_LOAD=auto\n" SAYS_JOB, "loader=taut");
@@ -156,7 +158,7 @@ static void test_every_kind(void **state)
 {
 	static const char *const values[][2] = { { "workers", "=1" },
 		{ "loader", "=taut" }, { "cache", "=1GB,policy=pinned" },
-		{ "recompute", "=a*" }, { "amp", "=bf16" },
+		{ "recompute", "=a*" }, { "compile", "=b*" }, { "amp", "=bf16" },
 		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
 		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
 	const char *changes[MOST + 1] = { NULL };
@@ -180,7 +182,7 @@ static void test_every_kind(void **state)
 	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_RECOMPUTE=a*\n"
-		"TAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"
+		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"
 		"TAUT_RUN_LOAD_CACHE=1000000000\n" SAYS_JOB);
 }
 

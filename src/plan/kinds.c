@@ -24,6 +24,8 @@ static const struct taut_plan_kind kinds[] = {
 	{ "recompute", "modules are checkpointed: what they make is made again "
 		"for their backward pass", TAUT_NUMERICS_EXACT,
 		"modules of these names" },
+	{ "compile", "modules are compiled by PyTorch's compiler",
+		TAUT_NUMERICS_REORDERED, "modules of these names" },
 	{ "amp", "the model's forward pass runs under autocast",
 		TAUT_NUMERICS_LOSSY, "a device that multiplies 16 bits faster" },
 	{ "optimizer", "optimizers take their fused form",

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-enum site { WORKERS, LOADER, CACHE, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
-	COMPRESS, SITES };
+enum site { WORKERS, LOADER, CACHE, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE,
+	CREDIT, WAY, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum { MOST_OPTIONS = 16, MOST_PATTERNS = 6, TEXT_BYTES = 2048 };
 
@@ -26,6 +26,7 @@ static const struct {
 	[LOADER] = { "loader", INPUT },
 	[CACHE] = { "cache", INPUT },
 	[RECOMPUTE] = { "recompute", MEMORY },
+	[COMPILE] = { "compile", COMPUTE },
 	[AMP] = { "amp", COMPUTE },
 	[OPTIMIZER] = { "optimizer", COMPUTE },
 	[WHO] = { "schedule", EXCHANGE },
@@ -135,6 +136,7 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 	if (options[LOADER]) /* whose cache it is */
 		push(&stack, text_at(s, CACHE, options));
 	push(&stack, text_at(s, RECOMPUTE, options));
+	push(&stack, text_at(s, COMPILE, options));
 	push(&stack, text_at(s, AMP, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
 	if (ours || options[BUCKET])
@@ -329,19 +331,22 @@ struct patterns { /* the first is none */
 	uint32_t n;
 };
 
+/* Once each; NULL is none. */
+static void add_pattern(struct patterns *found, const char *pattern)
+{
+	uint32_t k = 1;
+
+	while (pattern && k < found->n && strcmp(found->texts[k], pattern))
+		k++;
+	if (pattern && k == found->n && k <= MOST_PATTERNS)
+		found->texts[found->n++] = pattern;
+}
+
 static void find_patterns(const struct tauti_stacks *s,
 	const struct taut_names *names, struct patterns *found)
 {
-	for (uint32_t i = 0; i < taut_names_count(names); i++) {
-		const char *pattern = pattern_of(s, taut_names_text(names, i));
-		uint32_t k = 1;
-
-		while (pattern && k < found->n &&
-			strcmp(found->texts[k], pattern))
-			k++;
-		if (pattern && k == found->n && k <= MOST_PATTERNS)
-			found->texts[found->n++] = pattern;
-	}
+	for (uint32_t i = 0; i < taut_names_count(names); i++)
+		add_pattern(found, pattern_of(s, taut_names_text(names, i)));
 }
 
 /* A call of a module is no operation of the graph, but an event of its trace. */
@@ -353,6 +358,23 @@ static bool add_patterns(
 	for (uint32_t r = 0; r < graph->run->n_traces; r++)
 		find_patterns(s, graph->run->traces[r].names, &found);
 	return make_texts(s, RECOMPUTE, "recompute", found.texts, found.n);
+}
+
+/* Those of which the recording tells what compiling them gives. */
+static bool add_compiled(struct tauti_stacks *s, const struct taut_graph *graph)
+{
+	static const char key[] = "compile.";
+	struct patterns found = { { NULL }, 1 };
+
+	for (uint32_t r = 0; r < graph->run->n_traces; r++)
+		for (size_t i = 0; i < graph->run->traces[r].n_facts; i++) {
+			const char *name = graph->run->traces[r].facts[i].key;
+
+			if (!strncmp(name, key, sizeof key - 1))
+				add_pattern(&found, taut_arena_printf(s->arena,
+					"nn.Module: %s", name + sizeof key - 1));
+		}
+	return make_texts(s, COMPILE, "compile", found.texts, found.n);
 }
 
 #define N(values) (uint32_t)(sizeof values / sizeof *values)
@@ -441,6 +463,9 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 		ok = make_texts(s, it->site, it->form, it->values,
 			wanted ? it->n : 1);
 	}
+	if (ok)
+		ok = is_allowed(s, o, "compile") ? add_compiled(s, graph) :
+			make_texts(s, COMPILE, NULL, nothing, 1);
 	if (!ok || !is_allowed(s, o, "recompute"))
 		return ok && make_texts(s, RECOMPUTE, NULL, nothing, 1);
 	return add_patterns(s, graph);

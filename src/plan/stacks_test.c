@@ -12,8 +12,8 @@
 #include "whatif/ddp_job.h"
 
 /* The order of the sites. */
-enum { WORKERS, LOADER, CACHE, RECOMPUTE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT, WAY,
-	COMPRESS, SITES };
+enum { WORKERS, LOADER, CACHE, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
+	WAY, COMPRESS, SITES };
 
 static const struct ddp_job usual = {
 	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
@@ -158,6 +158,49 @@ static void test_cost_is_the_replay(void **state)
 		assert_int_equal(c.memory_bytes, -1);
 		taut_prediction_destroy(p);
 	}
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Modules of which the recording tells what compiling them gives; not beside their being
+ * made again, which no job can be given. */
+static void test_compiled(void **state)
+{
+	static const struct taut_fact facts[] = {
+		{ "compile.blocks.*", "0.5 0.5 0.5 0.5 0.5 0.5" },
+		{ "compile_not.head", "it is a list" },
+		{ "compile.gone", "0.1 0.1 0.1 0.1 0.1 0.1" },
+	};
+	static const char *const not_these[] = { "compile" };
+	const struct taut_plan_options others = { .allow = TAUT_NUMERICS_LOSSY,
+		.not_these = not_these, .n_not_these = 1 };
+	const struct taut_plan_options exact = { .allow = TAUT_NUMERICS_EXACT };
+	struct ddp_job job = usual;
+	struct told t;
+	struct tauti_stacks *s;
+	struct tauti_stack stack;
+	uint8_t options[SITES] = { [COMPILE] = 1 };
+
+	(void)state;
+	job.block_bytes = 1000;
+	t = tell(&job);
+	wt_facts(t.run, facts, 3);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_space(s)->n_options[COMPILE], 2);
+	expect_stack(s, options, "compile=nn.Module: blocks.*");
+	tauti_stacks_at(s, options, &stack);
+	assert_true(cost_of(s, &stack).step_ns <
+		cost_of(s, &(struct tauti_stack) { .n = 0 }).step_ns);
+	options[RECOMPUTE] = 1;
+	tauti_stacks_at(s, options, &stack);
+	assert_int_equal(stack.n, 2);
+	assert_true(cost_of(s, &stack).step_ns == TAUTI_NEVER);
+	tauti_stacks_destroy(s);
+	s = create(&t, &others);
+	assert_int_equal(tauti_stacks_space(s)->n_options[COMPILE], 1);
+	tauti_stacks_destroy(s);
+	s = create(&t, &exact);
+	assert_int_equal(tauti_stacks_space(s)->n_options[COMPILE], 1);
 	tauti_stacks_destroy(s);
 	forget(&t);
 }
@@ -389,6 +432,7 @@ int main(void)
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_every_state_can_be_run),
 		cmocka_unit_test(test_cost_is_the_replay),
+		cmocka_unit_test(test_compiled),
 		cmocka_unit_test(test_remembered),
 		cmocka_unit_test(test_refused_is_never),
 		cmocka_unit_test(test_refused_is_no_option),

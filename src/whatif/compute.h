@@ -14,6 +14,10 @@
 
 /* --- operations (ops.c) ---------------------------------------------------------- */
 taut_status tauti_no_memory(struct taut_error *err, const char *what);
+/* n numbers, all TAUT_NONE; NULL: no memory. */
+uint32_t *tauti_nones(struct taut_arena *arena, size_t n);
+/* A fact of the recording, of whichever rank has it; NULL. */
+const char *tauti_fact(const struct tauti_whatif *w, const char *key);
 
 /* Work of a host thread or a device: no communication, no mark. */
 bool tauti_is_work(enum taut_op_kind kind);

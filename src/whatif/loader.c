@@ -15,17 +15,6 @@ static const struct taut_parameter parameters[] = {
 
 static const double most = 100; /* times as slow; more is a slip */
 
-/* A fact of the recording, of whichever rank has it. */
-static const char *fact(const struct tauti_whatif *w, const char *key)
-{
-	const struct taut_run *run = w->graph->run;
-	const char *found = NULL;
-
-	for (uint32_t i = 0; run && !found && i < run->n_traces; i++)
-		found = taut_trace_fact(&run->traces[i], key);
-	return found;
-}
-
 /* "0.312", as the recorder writes it; 0: it is none. */
 static double number_of(const char *text)
 {
@@ -39,8 +28,8 @@ static taut_status find_factor(struct tauti_whatif *w,
 	const struct tauti_change *c, double *ret_factor,
 	struct taut_error *err)
 {
-	const char *why = fact(w, "loader.taut_not");
-	const char *told = fact(w, "loader.taut_prepare");
+	const char *why = tauti_fact(w, "loader.taut_not");
+	const char *told = tauti_fact(w, "loader.taut_prepare");
 
 	if (tauti_param_given(c, PREPARE))
 		return tauti_param_factor(c, PREPARE, ret_factor, err);

@@ -8,6 +8,25 @@ taut_status tauti_no_memory(struct taut_error *err, const char *what)
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for %s", what);
 }
 
+uint32_t *tauti_nones(struct taut_arena *arena, size_t n)
+{
+	uint32_t *numbers = TAUT_ARENA_ARRAY(arena, uint32_t, n + 1);
+
+	if (numbers)
+		memset(numbers, 0xff, n * sizeof *numbers);
+	return numbers;
+}
+
+const char *tauti_fact(const struct tauti_whatif *w, const char *key)
+{
+	const struct taut_run *run = w->graph->run;
+	const char *found = NULL;
+
+	for (uint32_t i = 0; run && !found && i < run->n_traces; i++)
+		found = taut_trace_fact(&run->traces[i], key);
+	return found;
+}
+
 bool tauti_is_device_op(enum taut_op_kind kind)
 {
 	return kind == TAUT_OP_KERNEL || kind == TAUT_OP_COPY;

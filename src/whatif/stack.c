@@ -3,7 +3,8 @@
  * Each sees what those before it left, and so the order is the user's; but for
  * those that mean one thing however they stand: a forward pass that is done
  * again is copied with ranks and micro-batches; of what it makes again nothing
- * is kept, and so nothing moved; what is encoded is a batch as large as it then
+ * is kept, and so nothing moved; what is compiled is what there is to compute
+ * by then, and what waits for it waits for all; what is encoded is a batch as large as it then
  * is, and moves encoded; bytes that are to move are so many of any batch; and
  * servers add up as fast behind any link but one that takes no time at all. */
 #include <string.h>
@@ -16,6 +17,10 @@ static const struct {
 	{ "link", "server" },
 	{ "server", "ideal-network" },
 	{ "recompute", "world" },
+	{ "recompute", "compile" },
+	{ "batch", "compile" },
+	{ "amp", "compile" },
+	{ "compile", "schedule" },
 	{ "recompute", "accumulate" },
 	{ "recompute", "gist" },
 	{ "recompute", "offload" },

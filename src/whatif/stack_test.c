@@ -141,7 +141,7 @@ static const char *const changes[] = {
 	"scale=aten::conv2d,factor=0.5", "remove=aten::conv2d",
 	"remove=gloo:all_reduce", "host=2x", "device=2x", "optimizer=fused",
 	"optimizer=free", "amp", "graphs", "fuse", "merge=aten::linear",
-	"batchnorm", "workers=2", "loader=taut,prepare=0.5x", "storage=2x",
+	"batchnorm", "compile=nn.Module: *,forward=0.5x,backward=0.5x", "workers=2", "loader=taut,prepare=0.5x", "storage=2x",
 	"cache=40%",
 	"recompute=nn.Module: *", "offload=1GB", "gist", "batch=2x",
 	"batch=0.5x", "accumulate=2", "stages=4", "stages=1,micro=4", "tensor=2",

@@ -27,6 +27,7 @@
 	ROW(fuse) \
 	ROW(merge) \
 	ROW(batchnorm) \
+	ROW(compile) \
 	/* data */ \
 	ROW(workers) \
 	ROW(loader) \

@@ -122,6 +122,75 @@ class PlainTest(Case):
         )
         self.assertEqual((self.process()["steps_seen"], self.steps_of()), (14, [3, 4]))
 
+    # --- what compiling would give ------------------------------------------
+
+    def test_compile(self):
+        """Of modules in a row, of the whole, and why not of what gives no numbers; the job
+        goes on as if nothing had been compiled, and 'taut whatif' knows all three."""
+        before = """
+class Block(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.up, self.drop = torch.nn.Linear(4, 8), torch.nn.Dropout(0.5)
+        self.norm, self.down = torch.nn.BatchNorm1d(8), torch.nn.Linear(8, 4)
+
+    def forward(self, x, *, by):
+        return x + by[0] * self.down(self.drop(self.norm(self.up(x)).tanh()))
+
+class Best(torch.nn.Module):
+    def forward(self, x):
+        return x.argmax(1)
+
+class Net(torch.nn.Module):
+    def __init__(self):
+        super().__init__()
+        self.blocks, self.best = torch.nn.ModuleList([Block(), Block()]), Best()
+
+    def forward(self, x):
+        for block in self.blocks:
+            x = block(x, by=[2, torch.ones(2)])
+        self.best(x)
+        return x
+
+model = Net()
+a = torch.optim.SGD(model.parameters(), lr=0.1)
+"""
+        body = "a.step()\na.zero_grad()"
+        patterns = "nn.module: BLOCKS.*,nn.Module: Net,nn.Module: best,nn.Module: none"
+        plain = self.loop(before, body)
+        shutil.rmtree(self.run_folder)
+        self.assertEqual(self.loop(before, body, TAUT_RECORD_COMPILE=patterns), plain)
+        (log,) = self.logs(0, "torch")
+        facts = {key: value for key, value in log.facts if key.startswith("compile")}
+        self.assertEqual(
+            facts.pop("compile_not.best"), "nothing that it gives needs gradients"
+        )
+        self.assertEqual(set(facts), {"compile.blocks.*", "compile.Net"})
+        for text in facts.values():
+            forward, low, high, *backward = map(float, text.split())
+            self.assertTrue(0 < low <= forward <= high < 100, text)
+            self.assertEqual(backward[0], sorted(backward)[1])
+        for name, factors in (("blocks.*", facts["compile.blocks.*"]), ("Net", facts["compile.Net"])):
+            said = self.whatif("compile=nn.Module: " + name)
+            self.assertEqual(said.returncode, 0, said.stderr)
+            left = "%.2f of the forward" % float(factors.split()[0])
+            self.assertTrue([n for n in json.loads(said.stdout)["notes"] if left in n])
+        said = self.whatif("compile=nn.Module: best")
+        self.assertIn("best cannot be compiled: nothing that it gives", said.stderr)
+
+    def whatif(self, change):
+        command = [os.environ["TAUT"], "whatif", "--json", str(self.run_folder), change]
+        return run(command, clean_environment())
+
+    def test_nothing_to_compile(self):
+        self.loop(
+            "a = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "a.step()",
+            TAUT_RECORD_COMPILE="nn.Module: blocks.*",
+        )
+        said = self.whatif("compile=nn.Module: Linear")
+        self.assertIn("no module of this name was called in training", said.stderr)
+
     # --- loaders ----------------------------------------------------------
 
     def test_spawned_workers(self):

@@ -131,6 +131,17 @@ static inline struct taut_run *wt_open(struct wt *w)
 	return run;
 }
 
+/* What a log beside the first rank's trace would tell; facts outlive the run. */
+static inline void wt_facts(
+	struct taut_run *run, const struct taut_fact *facts, size_t n)
+{
+	struct taut_trace *trace =
+		(struct taut_trace *)(uintptr_t)&run->traces[0];
+
+	trace->facts = facts;
+	trace->n_facts = n;
+}
+
 static inline void wt_end(struct wt *w)
 {
 	wt_close_rank(w);

@@ -16,9 +16,9 @@ MEASURED = [PYTHON, str(JOBS / "measured.py")]
 KEYS = "rank world steps step_ns applied not_applied warm peak_memory_bytes".split()
 STOCK = (
     "plain bucket workers no_workers recompute recompute_buffers compress optimizer amp "
-    "all_together refused"
+    "all_together refused compiled"
 )
-TAUT = "plain workers recompute optimizer all_together given_back refused_by_taut"
+TAUT = "plain workers recompute optimizer all_together given_back refused_by_taut compiled"
 # Bytes of the gradients of Net in plan.py.
 GRADIENTS = [32768] * 6 + [4096, 1024] + [512] * 9 + [256] * 4 + [16]
 
@@ -118,6 +118,24 @@ class Decisions(unittest.TestCase):
         for seen, _ in self.each("recompute_buffers"):
             self.assertEqual(len(set(seen["found"])), 1)
 
+    def test_compiled(self):
+        """The same random numbers. Blocks that are alike are one graph; a model that keeps
+        the types that it sees, as a whole, several."""
+        for schedule in ("off", "on"):
+            for seen, plain in self.each("compiled", schedule):
+                for name, pattern in (("blocks", "blocks.*"), ("whole", "DistributedDataParallel")):
+                    mine = seen[name]
+                    for a, b in zip(mine["losses"], plain["losses"]):
+                        self.assertAlmostEqual(a, b, delta=1e-4)
+                    self.assertEqual(mine["rng"], plain["rng"])
+                    self.assertEqual(mine["made"], ["compile=nn.Module: " + pattern])
+                    self.assertEqual(mine["evaluated"], mine["graphs"])
+                    self.assertEqual(mine["kept"], [])
+                    self.assertFalse([s for s in mine["said"] if "no longer" in s], mine["said"])
+                self.assertEqual(seen["blocks"]["graphs"], 1)
+                self.assertGreater(seen["whole"]["graphs"], 1)
+                self.assertTrue(seen["undone"])
+
     def test_compress(self):
         for seen, plain in self.each("compress"):
             for how, most in (("fp16", 0.01), ("bf16", 0.05)):
@@ -200,6 +218,8 @@ REFUSED = {
     "word": "TAUT_RUN_COMPRESS: expected fp16 or bf16, found 'int8'",
     "hook": "compress=fp16: the job registers a hook of its own",
     "no such module": "recompute=blocks*: no model of the job has a module of this name",
+    "compiled again": "compile=nn.Module: blocks.*: blocks.1, or a part of it, has "
+    "recompute=nn.Module: *.1",
     "own forward": "recompute=nn.Module: blocks.*: blocks.1 has a forward() of its own, "
     "perhaps one that does this already",
     "fp16": "TAUT_RUN_AMP: fp16 needs losses that are scaled, which is the job's to do by a "

@@ -286,6 +286,27 @@ def recompute_buffers():
 
 
 @program
+def compiled():
+    """Blocks alone, and the whole; then what is done when it is undone."""
+    from torch._dynamo.utils import counters
+
+    seen, own = {}, Block.forward
+    for name, pattern in (("blocks", "blocks.*"), ("whole", "DistributedDataParallel")):
+        counters.clear()
+        said.clear()
+        with decided(COMPILE="nn.Module: " + pattern):
+            model, _, seen[name] = train()
+            seen[name].update(how_made(), said=list(said))
+            seen[name]["graphs"] = counters["stats"]["unique_graphs"]
+            model.eval()(torch.zeros(2, 16)).sum().backward()
+            seen[name]["evaluated"] = counters["stats"]["unique_graphs"]
+            seen[name]["kept"] = sorted(set(vars(model.module.blocks[0])) - set(vars(Block())))
+            pickle.dumps(model)
+    seen["undone"] = Block.forward is own
+    return seen
+
+
+@program
 def compress():
     seen = {}
     for how in ("fp16", "bf16"):
@@ -445,6 +466,7 @@ REFUSED = {
     "word": (ready, {"COMPRESS": "int8"}),
     "hook": (registers, {"COMPRESS": "fp16"}),
     "no such module": (ready, {"RECOMPUTE": "blocks*"}),
+    "compiled again": (ready, {"RECOMPUTE": "nn.Module: *.1", "COMPILE": "nn.Module: blocks.*"}),
     "own forward": (own_forward, {"RECOMPUTE": "nn.Module: blocks.*"}),
     "fp16": (ready, {"AMP": "fp16"}),
     "narrow": (lambda: DDP(Net().bfloat16()), {"AMP": "bf16"}),
