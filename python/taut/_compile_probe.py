@@ -5,15 +5,16 @@ backward pass are timed beside those of a copy that is not, by turns. For `taut 
 compile=PATTERN`, as facts of the log:
 
   compile.NAME      six factors of a call's time: forward, its quartiles, and the same backward
-  compile_not.NAME  why it cannot be compiled
+  compile_not.NAME  why it cannot be compiled, or was not measured
   compile_none      why there is neither
 
 NAME is that of its calls, with * in the place of the number at its end: "blocks.*" of blocks.0
 and blocks.1, which are taken to be alike.
 
-A call of the thrown-away window tells of which shapes its inputs are, and whether they need
-gradients; their values are made up, but for those of integers, which are kept: they may say
-where to look."""
+A call of the thrown-away window tells of which shapes its inputs are, whether they need
+gradients, and its autocast; their values are made up, but for those of integers, which are
+kept: they may say where to look. Only hosts are measured, and only what one rank can do by
+itself."""
 
 import copy
 import ctypes
@@ -21,12 +22,16 @@ import statistics
 import time
 
 import torch
+from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import _torch_modules
+from . import _compiler, _torch_modules
 
 TURNS, MOST_TURNS_NS = 9, 4_000_000_000
-WARM = 3  # calls, the first of which compiles
+WARM = 2  # calls, the first of which compiles
+ERROR, NARROW_ERROR = 0.01, 0.2  # of results, in 32 bits and under autocast
+MOST_SECONDS = 240  # of all kinds: others wait for this rank
 _IGNORE_CASE = 1 << 4  # FNM_CASEFOLD
+_PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
 def kind_of(name):
@@ -40,65 +45,55 @@ class Probe:
         self.patterns = [p.encode() for p in patterns.split(",") if p]
         self.match = ctypes.CDLL(None).fnmatch
         self.match.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
-        self.hooks, self.found = [], {}  # by kind: _Call, or why there is none
-
-    def is_meant(self, name, pattern):
-        text = (_torch_modules.PREFIX + name).encode()
-        return self.match(pattern, text, _IGNORE_CASE) == 0
+        self.inside = [set() for _ in self.patterns]  # ids of modules that one holds
+        self.found = {}  # by kind: _Call, or why there is none
 
     # --- what its calls are like ---------------------------------------------------------
 
-    def watch(self, named):
-        """named: (module, name) of all that calls may have. Of each pattern outermost
-        ones count; the first call of one of each kind tells."""
-        named, seen = list(named), set()
-        for pattern in self.patterns:
-            inside = set()
-            for module, name in named:
-                if id(module) in inside or not self.is_meant(name, pattern):
-                    continue
-                inside.update(id(part) for part in module.modules())
-                self.watch_kind(_torch_modules.wrapped(module), kind_of(name), seen)
+    def saw(self, module, name, args, kwargs):
+        """A call of a module, outer ones first. Of each pattern outermost ones count; the
+        first call of one of each kind tells."""
+        for pattern, inside in zip(self.patterns, self.inside):
+            if id(module) in inside or self.match(pattern, name.encode(), _IGNORE_CASE):
+                continue
+            inside.update(id(part) for part in module.modules())
+            kind = kind_of(name[len(_torch_modules.PREFIX) :])
+            if kind not in self.found and module.training and torch.is_grad_enabled():
+                self.found[kind] = self.noted(_torch_modules.wrapped(module), args, kwargs)
 
-    def watch_kind(self, module, kind, seen):
-        if kind in seen or type(module).forward is torch.nn.Module.forward:
-            return  # a list of modules is called by nobody
-        seen.add(kind)
-        hook = module.register_forward_pre_hook(self.sees(kind), with_kwargs=True)
-        self.hooks.append(hook)
-
-    def sees(self, kind):
-        def hook(module, args, kwargs):
-            if kind in self.found or not module.training or not torch.is_grad_enabled():
-                return
-            try:
-                self.found[kind] = _Call(module, args, kwargs)
-            except Exception as why:
-                self.found[kind] = _line(why)
-
-        return hook
-
-    def unwatch(self):
-        for hook in self.hooks:
-            hook.remove()
-        self.hooks.clear()
+    @staticmethod
+    def noted(module, args, kwargs):
+        try:
+            return _Call(module, args, kwargs)
+        except Exception as why:
+            return _line(why)
 
     # --- what compiling would give ---------------------------------------------------------
 
-    def facts(self):
-        """(key, text)"""
-        self.unwatch()
+    def facts(self, why_none):
+        """(key, text); why_none: why nothing was seen, where that is so."""
         if not self.found:
-            yield "compile_none", "no module of this name was called in training"
-        for kind, call in self.found.items():
-            try:
-                if isinstance(call, str):
-                    raise ValueError(call)
-                factors = call.factors()
-                yield "compile." + kind, " ".join("%.4g" % f for f in factors)
-            except Exception as why:
-                yield "compile_not." + kind, _line(why)
-        self.found.clear()
+            yield "compile_none", why_none
+            return
+        settings, end = _compiler.Settings(), time.monotonic() + MOST_SECONDS
+        try:
+            settings.set()
+            for kind, call in self.found.items():
+                try:
+                    if isinstance(call, str):
+                        raise ValueError(call)
+                    if time.monotonic() > end:
+                        raise ValueError("the others have taken too long")
+                    with _compiler.unseen():
+                        text = " ".join("%.4g" % f for f in call.factors())
+                    yield "compile." + kind, text
+                except Exception as why:
+                    yield "compile_not." + kind, _line(why)
+        except Exception as why:
+            yield "compile_none", _line(why)
+        finally:
+            settings.undo()
+            self.found.clear()
 
 
 def _line(why):
@@ -109,38 +104,44 @@ class _Like:
     """A tensor of which only the form is kept."""
 
     def __init__(self, tensor):
+        if tensor.device.type != "cpu":
+            raise ValueError("an input is on %s" % tensor.device.type)
         self.size, self.stride = tuple(tensor.shape), tensor.stride()
-        self.dtype, self.device = tensor.dtype, tensor.device
-        self.needs_grad = tensor.requires_grad
+        self.dtype, self.needs_grad = tensor.dtype, tensor.requires_grad
 
     def make(self):
-        made = torch.empty_strided(self.size, self.stride, dtype=self.dtype, device=self.device)
-        return made.normal_().requires_grad_(self.needs_grad)
+        """Of a dimension that is one element seen often, one is made."""
+        size = [1 if stride == 0 else n for n, stride in zip(self.size, self.stride)]
+        made = torch.empty_strided(size, self.stride, dtype=self.dtype).normal_()
+        return made.expand(self.size).requires_grad_(self.needs_grad)
 
 
 def _noted(value):
-    """Of what a module is given: tensors of numbers by their form, all else as it is."""
+    """Of what a module is given: tensors of numbers by their form, plain values as they are."""
     if isinstance(value, torch.Tensor):
-        if type(value) is not torch.Tensor or value.layout is not torch.strided:
+        if type(value) not in (torch.Tensor, torch.nn.Parameter) or value.layout != torch.strided:
             raise ValueError("an input is a %s" % type(value).__name__)
         return _Like(value) if value.is_floating_point() else value.detach().clone()
-    if isinstance(value, (list, tuple)):
-        parts = [_noted(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
-    if isinstance(value, dict):
-        return {key: _noted(part) for key, part in value.items()}
-    return value
+    if type(value) in _PLAIN:
+        return value
+    if not isinstance(value, (list, tuple, dict)):
+        raise ValueError("an input is a %s" % type(value).__name__)
+    return _each(_noted, value)
 
 
 def _made(value):
-    if isinstance(value, _Like):
-        return value.make()
-    if isinstance(value, (list, tuple)):
-        parts = [_made(part) for part in value]
-        return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
+    if isinstance(value, (list, tuple, dict)):
+        return _each(_made, value)
+    return value.make() if isinstance(value, _Like) else value
+
+
+def _each(make, value):
     if isinstance(value, dict):
-        return {key: _made(part) for key, part in value.items()}
-    return value
+        return {key: make(part) for key, part in value.items()}
+    parts = [make(part) for part in value]
+    if isinstance(value, torch.Size):
+        return value
+    return type(value)(*parts) if hasattr(value, "_fields") else type(value)(parts)
 
 
 def _tensors(value):
@@ -154,54 +155,104 @@ def _tensors(value):
     return [t for part in value for t in _tensors(part)]
 
 
+def _norm(tensor):
+    return 0.0 if tensor is None else float(torch.linalg.vector_norm(tensor.double()))
+
+
+class _Alone(TorchDispatchMode):
+    """Other ranks do not take part in what is done here."""
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        if "c10d" in getattr(func, "namespace", ""):
+            raise ValueError("it talks to other ranks")
+        return func(*args, **(kwargs or {}))
+
+
 class _Call:
     def __init__(self, module, args, kwargs):
+        for part in module.modules():
+            if isinstance(part, torch.nn.SyncBatchNorm):
+                raise ValueError("it has a SyncBatchNorm, which talks to other ranks")
+        if "forward" in module.__dict__:
+            raise ValueError("it has a forward() of its own")
+        devices = {p.device.type for p in module.parameters()} - {"cpu"}
+        if devices:
+            raise ValueError("it is on %s, and what compiling gives is known of hosts" % devices.pop())
         self.module = module
         self.args, self.kwargs = _noted(args), _noted(kwargs)
+        self.is_narrow = torch.is_autocast_enabled("cpu")
+        self.narrow_type = torch.get_autocast_dtype("cpu")
 
     def factors(self):
-        """Forward and backward: what is left of the time, its median and quartiles."""
-        from torch._inductor import config
-
-        devices = [torch.cuda.current_device()] if torch.cuda.is_initialized() else []
-        with torch.random.fork_rng(devices=devices), config.patch(compile_threads=1):
-            eager, compiled = self.copied(), self.copied()
-            compiled.compile()
+        """Forward and backward: what is left of the time, its median and quartiles. The
+        compiler begins anew, so that nothing that it saw before makes it general."""
+        module, other = copy.deepcopy(self.module), copy.deepcopy(self.module)
+        forward = type(module).forward
+        with _Alone():
+            was = self.results(module, forward)
+        torch._dynamo.reset()
+        compiled = _compiler.compiled(_own(torch.compile), forward)
+        try:
+            self.compare(was, self.results(other, compiled))
             for _ in range(WARM):
-                self.timed(eager), self.timed(compiled)
-            rows, begun = [], time.perf_counter_ns()
-            while len(rows) < TURNS:
-                rows.append((self.timed(eager), self.timed(compiled)))
-                if time.perf_counter_ns() - begun > MOST_TURNS_NS and len(rows) > 2:
-                    break
+                self.timed(module, forward), self.timed(other, compiled)
+            rows = list(self.turns(module, forward, other, compiled))
+        finally:
+            torch._dynamo.reset()
+            torch._dynamo.utils.counters.clear()
         for way in (0, 1):
             left = [now[way] / was[way] for was, now in rows]
             low, _, high = statistics.quantiles(left, n=4, method="inclusive")
             yield from (statistics.median(left), low, high)
 
-    def copied(self):
-        module = copy.deepcopy(self.module)
-        for part in module.modules():
-            if getattr(part, "_compiled_call_impl", None) is not None:
-                raise ValueError("it is compiled already, or has parts that are")
-        return module
+    def results(self, module, forward):
+        """What it gives, and gradients, of the same inputs and random numbers each time."""
+        torch.manual_seed(1)
+        results = []
+        self.timed(module, forward, results)
+        return results
 
-    def timed(self, module):
+    def compare(self, was, now):
+        """The compiler is not always right: of a buffer that a forward pass changes and
+        uses, PyTorch 2.13 makes wrong gradients. Gradients that are next to nothing beside
+        the others, as of what a norm takes away again, are rounding errors anyway."""
+        most = NARROW_ERROR if self.is_narrow else ERROR
+        for names, some, others in zip(("results", "gradients"), was, now):
+            whole = sum(_norm(a) ** 2 for a in some) ** 0.5
+            for a, b in zip(some, others):
+                apart = _norm(b if a is None else a if b is None else a.double() - b)
+                if not apart <= most * _norm(a) + most / 10 * whole:
+                    share = apart / max(_norm(a), 1e-30)
+                    raise ValueError("compiled, it gives other %s: %.2g of them" % (names, share))
+
+    def turns(self, module, forward, other, compiled):
+        begun = time.perf_counter_ns()
+        for turn in range(TURNS):
+            yield self.timed(module, forward), self.timed(other, compiled)
+            if turn >= 2 and time.perf_counter_ns() - begun > MOST_TURNS_NS:
+                return
+
+    def timed(self, module, forward, results=None):
         """Nanoseconds of a forward and of a backward pass."""
         args, kwargs = _made(self.args), _made(self.kwargs)
-        begin = self.now()
-        out = _tensors(module(*args, **kwargs))
-        between = self.now()
-        if not out:
-            raise ValueError("nothing that it gives needs gradients")
-        wanted = _tensors([args, kwargs]) + [p for p in module.parameters() if p.requires_grad]
-        grads = [torch.ones_like(t) for t in out]
-        middle = self.now()
-        torch.autograd.grad(out, wanted, grads, allow_unused=True)
-        return between - begin, self.now() - middle
+        with torch.enable_grad():
+            begin = time.perf_counter_ns()
+            with torch.autocast("cpu", self.narrow_type, enabled=self.is_narrow):
+                out = _tensors(forward(module, *args, **kwargs))
+            between = time.perf_counter_ns()
+            if not out:
+                raise ValueError("nothing that it gives needs gradients")
+            wanted = _tensors([args, kwargs])
+            wanted += [p for p in module.parameters() if p.requires_grad]
+            grads = [torch.randn_like(t) for t in out]
+            middle = time.perf_counter_ns()
+            grads = torch.autograd.grad(out, wanted, grads, allow_unused=True)
+            end = time.perf_counter_ns()
+        if results is not None:
+            results += [t.detach() for t in out], grads
+        return between - begin, end - middle
 
-    @staticmethod
-    def now():
-        if torch.cuda.is_initialized():
-            torch.cuda.synchronize()
-        return time.perf_counter_ns()
+
+def _own(function):
+    """PyTorch's own, which Taut's exchange may have wrapped."""
+    return getattr(function, "__wrapped__", function)

@@ -13,7 +13,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _agree, _cross, _decisions, _gate, _group, _options, _pending, _sums
+from . import _agree, _cross, _gate, _group, _options, _pending, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -122,17 +122,17 @@ class Control:
             self.engine.close()
             raise
         self.sums.watch()
-        self.watch_modules(module)
         _live.append(self)
 
     def plain_limits(self):
         """As without crossing: whole tasks, some together, when they are ready."""
         return self.options.limits("declared")._replace(piece=0, credit=0)
 
-    def watch_modules(self, module):
+    def watch_modules(self, module, whole):
+        """Of the module, after it was made. whole: parts of it that read all their
+        parameters when they begin."""
         mine = {id(r.parameter): r for r in self.sums.records}
-        whole = {id(part) for part in _decisions.whole(module)}
-        inside = set()
+        whole, inside = {id(part) for part in whole}, set()
         for part in module.modules():
             if id(part) in inside:
                 continue
@@ -142,7 +142,7 @@ class Control:
             own = [mine[id(p)] for p in parameters if id(p) in mine]
             if own:
                 self.waiters.append(_Waiter(part, own, self.gate))
-        _watched.add(self)
+        _watched.add(self, stays=bool(whole))
 
     # --- forward passes ----------------------------------------------------------------
 
@@ -299,8 +299,10 @@ class _Watched:
     def __init__(self):
         self.waiters = {}  # by id of the module
         self.handle = None
+        self.stays = False  # what is compiled is compiled anew when the hook goes
 
-    def add(self, control):
+    def add(self, control, stays):
+        self.stays = self.stays or stays
         for waiter in control.waiters:
             self.waiters[id(waiter.module)] = (weakref.ref(control), waiter)
         if self.waiters and self.handle is None:
@@ -310,7 +312,7 @@ class _Watched:
     def remove(self, control):
         for waiter in control.waiters:
             self.waiters.pop(id(waiter.module), None)
-        if not self.waiters and self.handle is not None:
+        if not self.waiters and self.handle is not None and not self.stays:
             self.handle.remove()
             self.handle = None
 

@@ -112,6 +112,8 @@ class DistributedDataParallel(Stock):
         self.__dict__["_taut_logged"] = dict(self.logger._get_ddp_logging_data().strs_map)
         self._remove_autograd_hooks()
         self.reducer = self.logger = None  # its buckets are memory
+        whole = _decisions.whole(self.module, type(self).__name__)
+        control.watch_modules(self.module, whole)
         self.__dict__["_taut"] = control
         _control.watch_wrapper(self, control)
         self.__dict__["_taut_frozen"] = [

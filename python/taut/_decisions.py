@@ -70,9 +70,9 @@ class Decision:
     def given_back(self, ddp):
         """It was on Taut's exchange, and is PyTorch's own from here on."""
 
-    def whole(self, model):
-        """Modules of a model that is being wrapped that read all their parameters when
-        they begin."""
+    def whole(self, model, wrapper):
+        """Modules of a model, which a class of that name wraps, that read all their
+        parameters when they begin."""
         return ()
 
     def begins(self):
@@ -175,9 +175,9 @@ def of(cls):
     return [decision for decision in _made if isinstance(decision, cls)]
 
 
-def whole(model):
+def whole(model, wrapper):
     """Modules of it that read all their parameters when they begin."""
-    return [part for decision in _made for part in decision.whole(model)]
+    return [part for decision in _made for part in decision.whole(model, wrapper)]
 
 
 def given_back(ddp):

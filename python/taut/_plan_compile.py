@@ -1,20 +1,15 @@
 # SPDX-License-Identifier: Apache-2.0
 """Modules compiled by PyTorch's compiler, TorchInductor, while they train;
-_plan_modules.py says which.
+_plan_modules.py says which, _compiler.py how.
 
 A compiled module reads all its parameters when it begins: beside Taut's exchange they are
-waited for there (_control.py), and none of them is pending within. Its random numbers are
-drawn as without a compiler. DDP's own cutting of graphs at its buckets is off: the whole of
-a module is one graph, as it was when it was measured.
+waited for there (_control.py), and none of them is pending within.
 
 Undone from the next forward pass on; what it compiled stays in memory."""
 
 import sys
 
 from . import _decisions, _plan_modules
-
-OPTIONS = {"fallback_random": True}
-GRAPHS = 64  # of one forward(), for modules of one class that are not alike
 
 
 def make(values):
@@ -25,36 +20,14 @@ class Compile(_plan_modules.Modules):
     def __init__(self, patterns):
         super().__init__("compile", patterns)
         self.compiled = {}  # a forward() -> what the compiler makes of it
-        self.settings = []  # (name, value) of the compiler's as they were
 
     def install(self, torch):
         """Taut's own exchange is told of what a job compiles; this is not the job's."""
+        from . import _compiler
+
         super().install(torch)
         self.own_compile = torch.compile
-        if not torch.cuda.is_available():
-            from torch._inductor import cpp_builder
-
-            cpp_builder.get_cpp_compiler()  # an exception that says so, where there is none
-
-    def apply(self, ddp):
-        super().apply(ddp)
-        if not self.is_made or self.settings:
-            return
-        from torch._dynamo import config
-
-        limits = [n for n in ("recompile_limit", "cache_size_limit") if hasattr(config, n)][:1]
-        for name, value in [("optimize_ddp", False)] + [(n, GRAPHS) for n in limits]:
-            self.settings.append((name, getattr(config, name)))
-            setattr(config, name, value)
-
-    def undo(self):
-        super().undo()
-        if self.settings:
-            from torch._dynamo import config
-
-            for name, value in self.settings:
-                setattr(config, name, value)
-            self.settings.clear()
+        self.compiler, self.settings = _compiler, _compiler.Settings()
 
     def check(self, ddp):
         mine = self.find_in(ddp)
@@ -63,20 +36,35 @@ class Compile(_plan_modules.Modules):
             for name, part in mine.items() if other is not self else ():
                 if any(id(each) in theirs for each in part.modules()):
                     return "%s, or a part of it, has %s" % (name or "the model", other.text)
+        if mine and ddp.device_type == "cpu":
+            try:
+                self.compiler.check()
+            except Exception as why:
+                return " ".join(str(why).split())
         return super().check(ddp)
 
-    def whole(self, model):
-        return list(self.find(model).values())
+    def whole(self, model, wrapper):
+        return list(self.find(model, wrapper).values())
+
+    def apply(self, ddp):
+        super().apply(ddp)
+        if self.is_made:
+            self.settings.set()
+
+    def undo(self):
+        super().undo()
+        self.settings.undo()
 
     def run(self, known, own, args, kwargs):
         module = known.module()
         pending = sys.modules.get(__package__ + "._pending")
         if pending and pending.records:
             pending.touch(list(module.parameters()))
-        compiled = self.compiled.get(own)
-        if compiled is None:
-            compiled = self.compiled[own] = self.own_compile(own, options=OPTIONS)
         try:
+            compiled = self.compiled.get(own)
+            if compiled is None:
+                compiled = self.compiler.compiled(self.own_compile, own)
+                self.compiled[own] = compiled
             return compiled(module, *args, **kwargs)
         except Exception as why:
             if not type(why).__module__.startswith(("torch._dynamo", "torch._inductor")):

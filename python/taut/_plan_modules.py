@@ -65,7 +65,7 @@ class Modules(_decisions.Decision):
         text = (PREFIX + name).encode()
         return any(self.match(p, text, _IGNORE_CASE) == 0 for p in self.patterns)
 
-    def find(self, root, wrapper="DistributedDataParallel"):
+    def find(self, root, wrapper):
         """Outermost modules of root that are meant and can be called, by name; wrapper:
         the name of the class around it, whose calls are root's."""
         from ._torch_facts import clean_name

@@ -172,6 +172,7 @@ class Adapter(_adapter.Adapter):
         self.modules = _torch_modules.Modules()
         self.loader = _torch_loader.Loader()
         self.compiled = None  # what compiling gives, where that is asked for
+        self.why_not_compiled = ""
         self.others = _torch_modules.OtherProfilers(self)
         self.steps = Steps(self.step_ended)
         self.steps.watch()
@@ -228,7 +229,7 @@ class Adapter(_adapter.Adapter):
             self.shapes = None
         self.finish_device()
         self.start_profiler()
-        self.modules.begin()
+        self.modules.begin(self.watch_calls(discard))
         self.loader.begin(self.job, discard)
         self.mark_step()
         self.faults = _heap.faults()
@@ -295,29 +296,36 @@ class Adapter(_adapter.Adapter):
             if folder:
                 self.keep(profiler, folder)
             self.shapes = profiler if self.discards and not folder else None
-            if self.shapes:
-                self.watch_calls()
         finally:
             self.modules.forget()
             if self.reserve:
                 self.reserve.release()
 
-    def watch_calls(self):
-        """Of modules that are to be compiled once the window is over, by rank 0."""
+    def watch_calls(self, discard):
+        """Who is to hear of calls of modules that are to be compiled once the window is
+        over: of the window that is thrown away, on rank 0."""
         patterns = os.environ.get("TAUT_RECORD_COMPILE")
         if not patterns or (self.job.ranks or (0,))[0] != 0:
-            return
+            return None
         from . import _compile_probe
 
-        self.compiled = _compile_probe.Probe(patterns)
-        self.compiled.watch(self.modules.named())
+        if self.compiled is None:
+            self.compiled = _compile_probe.Probe(patterns)
+            self.why_not_compiled = "no step before the window was watched: begin later"
+        if not discard:
+            return None
+        self.why_not_compiled = "no module of this name was called in training"
+        return self.compiled.saw
 
     def keep(self, profiler, folder):
         if self.job.log:
             _torch_facts.write(self.job.log, self.modules.tops())
         self.export(profiler, folder)
-        if self.compiled and self.job.log:
-            for key, text in self.compiled.facts():
+        failed = getattr(sys, "last_type", None) is not None
+        if self.compiled and self.job.log and not failed:
+            if not self.modules.roots:
+                self.why_not_compiled = "modules are not marked in a job that compiles some itself"
+            for key, text in self.compiled.facts(self.why_not_compiled):
                 self.job.log.fact(key, text)
 
     def export(self, profiler, folder):

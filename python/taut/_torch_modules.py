@@ -23,7 +23,8 @@ class Modules:
         self.roots = []  # keeps them alive while their ids are in names
         self.original = None
 
-    def begin(self):
+    def begin(self, saw=None):
+        """saw(module, name, args, kwargs): hears of each call."""
         if self.original is not None or _compiles():
             return
         cls = torch.nn.Module
@@ -35,7 +36,11 @@ class Modules:
             with mark(name):
                 return original(self, *args, **kwargs)
 
-        self.ours = cls.__call__ = __call__
+        def seen(self, *args, **kwargs):
+            saw(self, names.get(id(self)) or name_it(self), args, kwargs)
+            return __call__(self, *args, **kwargs)
+
+        self.ours = cls.__call__ = seen if saw else __call__
 
     def end(self):
         original, self.original = self.original, None
@@ -53,17 +58,6 @@ class Modules:
             names[id(module)] = PREFIX + type(module).__name__
             module = module.module
         return names[id(self.roots[-1])]
-
-    def named(self):
-        """(module, name) of all that have been called, and of what is in them, wrappers
-        first."""
-        for root in self.roots:
-            model, module = wrapped(root), root
-            while module is not model:
-                yield module, type(module).__name__
-                module = module.module
-            for name, part in model.named_modules():
-                yield part, clean_name(name) or type(part).__name__
 
     def tops(self):
         """The modules that the loop itself called."""

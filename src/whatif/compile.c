@@ -42,6 +42,7 @@ struct compiler {
 	struct tauti_calls calls;
 	struct left *left;    /* by call */
 	struct group *groups; /* by call and way */
+	TAUT_VEC(uint32_t) open; /* of these, on the lane at hand; some twice */
 };
 
 /* --- what is left ------------------------------------------------------------------ */
@@ -159,6 +160,8 @@ static taut_status take_calls(struct compiler *c)
 	c->groups = TAUT_ARENA_ARRAY(c->w->arena, struct group, n * WAYS);
 	if (!c->left || !c->groups)
 		return tauti_no_memory(c->err, "calls of modules");
+	for (size_t i = 0; i < n * WAYS; i++)
+		c->groups[i].keeper = TAUT_NONE;
 	for (size_t i = 0; !status && i < n; i++)
 		status = find_left(c, &c->calls.at.data[i], &c->left[i]);
 	return status;
@@ -231,6 +234,8 @@ static taut_status add(struct compiler *c, uint32_t i, const struct taut_op *op,
 		status = close_group(c, place);
 		g->keeper = i;
 		g->ns = (double)op->dur_ns;
+		if (!status && !taut_vec_push(&c->open, place))
+			status = tauti_no_memory(c->err, "calls of modules");
 	}
 	g->last = op->like;
 	return status;
@@ -238,11 +243,8 @@ static taut_status add(struct compiler *c, uint32_t i, const struct taut_op *op,
 
 static taut_status change_lane(struct compiler *c, uint32_t lane)
 {
-	size_t n = c->calls.at.count * WAYS;
 	taut_status status = TAUT_OK;
 
-	for (size_t i = 0; i < n; i++)
-		c->groups[i].keeper = TAUT_NONE;
 	for (uint32_t i = taut_edit_first(c->w->edit, lane);
 		!status && i != TAUT_NONE; i = taut_edit_next(c->w->edit, i)) {
 		struct taut_op op;
@@ -252,8 +254,9 @@ static taut_status change_lane(struct compiler *c, uint32_t lane)
 		if (place != TAUT_NONE)
 			status = add(c, i, &op, place);
 	}
-	for (size_t i = 0; !status && i < n; i++)
-		status = close_group(c, i);
+	for (size_t i = 0; !status && i < c->open.count; i++)
+		status = close_group(c, c->open.data[i]);
+	c->open.count = 0;
 	return status;
 }
 
@@ -282,6 +285,7 @@ static taut_status apply(struct tauti_whatif *w,
 	if (!status)
 		status = change_all(&c);
 	tauti_calls_end(&c.calls);
+	taut_vec_free(&c.open);
 	return status;
 }
 

@@ -125,9 +125,14 @@ class PlainTest(Case):
     # --- what compiling would give ------------------------------------------
 
     def test_compile(self):
-        """Of modules in a row, of the whole, and why not of what gives no numbers; the job
-        goes on as if nothing had been compiled, and 'taut whatif' knows all three."""
+        """Of modules in a row, of another, and why not of what is wrong when it is compiled, what gives no numbers, talks to
+        others or is given an object; the job goes on as if nothing had been compiled, and
+        'taut whatif' knows them."""
         before = """
+import pickle, random, torch.distributed as dist
+dist.init_process_group("gloo", store=dist.HashStore(), rank=0, world_size=1)
+random.seed(1)
+
 class Block(torch.nn.Module):
     def __init__(self):
         super().__init__()
@@ -141,37 +146,65 @@ class Best(torch.nn.Module):
     def forward(self, x):
         return x.argmax(1)
 
+class Sums(torch.nn.Module):
+    def forward(self, x):
+        x = x * random.random()
+        dist.all_reduce(x.detach())
+        return x
+
+class Wrong(torch.nn.Module):
+    def forward(self, x):
+        return x * (2 if torch.compiler.is_compiling() else 3)
+
+class Given(torch.nn.Module):
+    def forward(self, x, of):
+        return x
+
 class Net(torch.nn.Module):
     def __init__(self):
         super().__init__()
         self.blocks, self.best = torch.nn.ModuleList([Block(), Block()]), Best()
+        self.rows = torch.nn.Linear(4, 4)
+        self.given, self.wrong = Given(), Wrong()
 
     def forward(self, x):
         for block in self.blocks:
-            x = block(x, by=[2, torch.ones(2)])
+            x = block(x, by=[2, torch.ones(1).expand(2)])
+        x = self.rows(x)
         self.best(x)
-        return x
+        return self.given(self.wrong(x), self)
+
+sums = Sums()
 
 model = Net()
 a = torch.optim.SGD(model.parameters(), lr=0.1)
 """
-        body = "a.step()\na.zero_grad()"
-        patterns = "nn.module: BLOCKS.*,nn.Module: Net,nn.Module: best,nn.Module: none"
+        body = "sums(model.blocks[0].up.weight).sum().backward()\na.step()\na.zero_grad()\n"
+        body += "pickle.dumps(model)\n"
+        body += "print([float(t.sum()) for t in (*model.buffers(), torch.rand(1))], random.random())"
+        patterns = "nn.module: BLOCKS.*,nn.Module: Net,nn.Module: best,nn.Module: rows"
+        patterns += ",nn.Module: Sums,nn.Module: given,nn.Module: wrong"
         plain = self.loop(before, body)
         shutil.rmtree(self.run_folder)
         self.assertEqual(self.loop(before, body, TAUT_RECORD_COMPILE=patterns), plain)
         (log,) = self.logs(0, "torch")
         facts = {key: value for key, value in log.facts if key.startswith("compile")}
-        self.assertEqual(
-            facts.pop("compile_not.best"), "nothing that it gives needs gradients"
-        )
-        self.assertEqual(set(facts), {"compile.blocks.*", "compile.Net"})
+        for name, why in (
+            ("best", "nothing that it gives needs gradients"),
+            ("Sums", "it talks to other ranks"),
+            ("given", "an input is a Net"),
+        ):
+            self.assertEqual(facts.pop("compile_not." + name), why)
+        wrong = [facts.pop("compile_not." + name) for name in ("wrong", "Net")]
+        for line in wrong:
+            self.assertIn("compiled, it gives other results: 0.3", line)
+        self.assertEqual(set(facts), {"compile.blocks.*", "compile.rows"})
         for text in facts.values():
             forward, low, high, *backward = map(float, text.split())
             self.assertTrue(0 < low <= forward <= high < 100, text)
             self.assertEqual(backward[0], sorted(backward)[1])
-        for name, factors in (("blocks.*", facts["compile.blocks.*"]), ("Net", facts["compile.Net"])):
-            said = self.whatif("compile=nn.Module: " + name)
+        for key, factors in facts.items():
+            said = self.whatif("compile=nn.Module: " + key[len("compile.") :])
             self.assertEqual(said.returncode, 0, said.stderr)
             left = "%.2f of the forward" % float(factors.split()[0])
             self.assertTrue([n for n in json.loads(said.stdout)["notes"] if left in n])
@@ -190,6 +223,16 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         )
         said = self.whatif("compile=nn.Module: Linear")
         self.assertIn("no module of this name was called in training", said.stderr)
+
+    def test_nothing_was_watched(self):
+        self.loop(
+            "a = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "a.step()",
+            steps="1:3",
+            TAUT_RECORD_COMPILE="nn.Module: Linear",
+        )
+        said = self.whatif("compile=nn.Module: Linear")
+        self.assertIn("no step before the window was watched", said.stderr)
 
     # --- loaders ----------------------------------------------------------
 

@@ -135,6 +135,9 @@ class Decisions(unittest.TestCase):
                 self.assertEqual(seen["blocks"]["graphs"], 1)
                 self.assertGreater(seen["whole"]["graphs"], 1)
                 self.assertTrue(seen["undone"])
+                self.assertEqual(seen["wrapper"], ["compile=nn.Module: Own*"])
+                for a, b in zip(*seen["twice"]):
+                    self.assertAlmostEqual(a, b, delta=1e-4 * max(1, abs(a)))
 
     def test_compress(self):
         for seen, plain in self.each("compress"):

@@ -303,7 +303,23 @@ def compiled():
             seen[name]["kept"] = sorted(set(vars(model.module.blocks[0])) - set(vars(Block())))
             pickle.dumps(model)
     seen["undone"] = Block.forward is own
+    grads = []
+    for variables in ({}, {"COMPILE": "nn.Module: Own*"}):
+        with decided(**variables):
+            torch.manual_seed(1)
+            model = OwnWrapper(Net())
+            torch.manual_seed(2)
+            y = model(torch.randn(4, 16)).sum()
+            y.backward(retain_graph=True)
+            y.backward()
+            grads.append(model.module.first.weight.grad.flatten().tolist())
+            seen["wrapper"] = how_made()["made"]
+    seen["twice"] = grads
     return seen
+
+
+class OwnWrapper(DDP):
+    pass
 
 
 @program
