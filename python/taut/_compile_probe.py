@@ -28,8 +28,10 @@ from . import _compiler, _torch_modules
 
 TURNS, MOST_TURNS_NS = 9, 4_000_000_000
 WARM = 2  # calls, the first of which compiles
-ERROR, NARROW_ERROR = 0.01, 0.2  # of results, in 32 bits and under autocast
-MOST_SECONDS = 240  # of all kinds: others wait for this rank
+# Of results, in 32 bits and under autocast. What is wrong is so by a factor; rounding comes
+# to some per cent behind fifty norms.
+ERROR, NARROW_ERROR = 0.1, 0.3
+MOST_SECONDS = 240  # of all kinds: others may wait for this rank
 _IGNORE_CASE = 1 << 4  # FNM_CASEFOLD
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
