@@ -48,7 +48,7 @@ class Decisions(unittest.TestCase):
         for how, names in (("off", STOCK), ("on", TAUT)):
             own = environment(True, TAUT_RUN_SCHEDULE=how, TAUT_RUN_MEASURE=folder.name)
             own.update(TAUT_RUN_GATE="off")
-            cls.seen[how] = lines(end(start([*PLAN, *names.split()], 2, own), 100))
+            cls.seen[how] = lines(end(start([*PLAN, *names.split()], 2, own), 200))
 
     def each(self, name, schedule="off"):
         """Of each rank: what was seen with the decision, and without any."""
