@@ -17,14 +17,13 @@ kept: they may say where to look. Only hosts are measured, and only what one ran
 itself."""
 
 import copy
-import ctypes
 import statistics
 import time
 
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
 
-from . import _compiler, _torch_modules
+from . import _compiler, _patterns, _torch_modules
 
 TURNS, MOST_TURNS_NS = 9, 4_000_000_000
 WARM = 2  # calls, the first of which compiles
@@ -32,7 +31,6 @@ WARM = 2  # calls, the first of which compiles
 # to some per cent behind fifty norms.
 ERROR, NARROW_ERROR = 0.1, 0.3
 MOST_SECONDS = 240  # of all kinds: others may wait for this rank
-_IGNORE_CASE = 1 << 4  # FNM_CASEFOLD
 _PLAIN = (type(None), bool, int, float, complex, str, bytes, torch.dtype, torch.device, torch.Size)
 
 
@@ -44,9 +42,7 @@ def kind_of(name):
 
 class Probe:
     def __init__(self, patterns):
-        self.patterns = [p.encode() for p in patterns.split(",") if p]
-        self.match = ctypes.CDLL(None).fnmatch
-        self.match.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
+        self.patterns, self.match = _patterns.split(patterns), _patterns.matcher()
         self.inside = [set() for _ in self.patterns]  # ids of modules that one holds
         self.found = {}  # by kind: _Call, or why there is none
 
@@ -55,11 +51,12 @@ class Probe:
     def saw(self, module, name, args, kwargs):
         """A call of a module, outer ones first. Of each pattern outermost ones count; the
         first call of one of each kind tells."""
+        name = name[len(_patterns.PREFIX) :]
         for pattern, inside in zip(self.patterns, self.inside):
-            if id(module) in inside or self.match(pattern, name.encode(), _IGNORE_CASE):
+            if id(module) in inside or not self.match(pattern, name):
                 continue
             inside.update(id(part) for part in module.modules())
-            kind = kind_of(name[len(_torch_modules.PREFIX) :])
+            kind = kind_of(name)
             if kind not in self.found and module.training and torch.is_grad_enabled():
                 self.found[kind] = self.noted(_torch_modules.wrapped(module), args, kwargs)
 

@@ -12,16 +12,13 @@ modules stay as they are.
 Undone from the next forward pass on."""
 
 import contextlib
-import ctypes
 import weakref
 
-from . import _decisions
-
-_IGNORE_CASE = 1 << 4  # FNM_CASEFOLD
+from . import _decisions, _patterns
 
 
 def patterns_of(text):
-    patterns = [p for p in text.split(",") if p]
+    patterns = _patterns.split(text)
     if not patterns:
         raise ValueError("expected patterns of names of modules")
     return patterns
@@ -32,9 +29,7 @@ class Modules(_decisions.Decision):
 
     def __init__(self, change, patterns):
         super().__init__("%s=%s" % (change, ",".join(patterns)))
-        self.patterns = [p.encode() for p in patterns]
-        self.match = ctypes.CDLL(None).fnmatch
-        self.match.argtypes = [ctypes.c_char_p, ctypes.c_char_p, ctypes.c_int]
+        self.patterns, self.match = patterns, _patterns.matcher()
         self.chosen = {}  # id of a module -> what choose() makes of it
         self.classes = set()  # that have our forward()
 
@@ -60,10 +55,7 @@ class Modules(_decisions.Decision):
     # --- which modules ----------------------------------------------------------------------
 
     def is_meant(self, name):
-        from ._torch_modules import PREFIX
-
-        text = (PREFIX + name).encode()
-        return any(self.match(p, text, _IGNORE_CASE) == 0 for p in self.patterns)
+        return any(self.match(pattern, name) for pattern in self.patterns)
 
     def find(self, root, wrapper):
         """Outermost modules of root that are meant and can be called, by name; wrapper:

@@ -7,9 +7,8 @@ import sys
 import torch
 from torch.autograd import profiler as autograd_profiler
 
+from ._patterns import PREFIX
 from ._torch_facts import clean_name
-
-PREFIX = "nn.Module: "  # src/explain/facts.c knows a module by it
 
 
 class Modules:
