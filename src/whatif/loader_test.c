@@ -1,23 +1,13 @@
 /* loader_test.c - storage and caches for data loaders, on small jobs whose
  * answers can be worked out by hand. Times are in milliseconds. */
-#include <math.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include <taut/whatif.h>
+#include "whatif/cache.h"
+#include "whatif/small_job.h"
 
 #include "tests/support/alloc_fail.h"
-#include "tests/support/unit.h"
 #include "tests/support/write_log.h"
-#include "tests/support/write_trace.h"
-#include "whatif/cache.h"
-
-struct job {
-	struct wt w;
-	struct taut_run *run;
-	struct taut_graph *graph;
-};
 
 struct batch { /* microseconds, bytes */
 	int64_t core, queue, others, read, storage;
@@ -116,13 +106,6 @@ static struct job own_job(void)
 	return open_log(&log);
 }
 
-static void close_job(struct job *j)
-{
-	taut_graph_destroy(j->graph);
-	taut_run_close(j->run);
-	wt_end(&j->w);
-}
-
 static struct taut_prediction *predict(const struct job *j,
 	const char *const *changes, size_t n)
 {
@@ -134,43 +117,11 @@ static struct taut_prediction *predict(const struct job *j,
 	return p;
 }
 
-static double step_with(const struct job *j, const char *const *changes,
-	size_t n)
-{
-	struct taut_prediction *p = predict(j, changes, n);
-	double ms = (double)p->after_ns / 1e6;
-
-	taut_prediction_destroy(p);
-	return ms;
-}
-
-static double with(const struct job *j, const char *change)
-{
-	return step_with(j, &change, 1);
-}
-
 static double with_two(const struct job *j, const char *a, const char *b)
 {
 	const char *both[] = { a, b };
 
 	return step_with(j, both, 2);
-}
-
-static void assert_close(double a, double b) /* to 10 ns */
-{
-	if (fabs(a - b) > 1e-5)
-		fail_msg("%.6f is not %.6f", a, b);
-}
-
-static void refuses(const struct job *j, const char *change, const char *words)
-{
-	struct taut_prediction *p = NULL;
-	struct taut_error err = { 0 };
-
-	assert_int_equal(taut_predict(j->graph, &change, 1, NULL, &p, &err),
-		TAUT_EINVAL);
-	if (!strstr(err.message, words) || strchr(err.message, '\n'))
-		fail_msg("%s: %s", change, err.message);
 }
 
 static void notes(const struct job *j, const char *change, const char *words)
