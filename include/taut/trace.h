@@ -245,6 +245,10 @@ struct taut_trace {
 	 * (in a job without, has zeroed gradients) to the end of the step.
 	 * 0: not known. */
 	int64_t issue_unrecorded_ns;
+	/* Pages that its process asked the system for in a step (minor faults),
+	 * the median while it was recorded and while it was not, and what one
+	 * takes. fault_ns 0: not known. */
+	int64_t faults_recorded, faults_unrecorded, fault_ns;
 
 	/* A table of operations: every event is one, in order on its lane (of
 	 * those that start together the shorter first); none is nested, and the

@@ -28,6 +28,7 @@ ROWS = (
     Row(("JOB",), "_plan_job", ""),
     Row(("LOAD", "LOAD_CACHE"), "_plan_load", "no DataLoader was iterated"),
     Row(("WORKERS",), "_plan_workers", "no DataLoader was iterated in training"),
+    Row(("HEAP",), "_plan_heap", ""),
     Row(("RECOMPUTE",), "_plan_recompute", "no DistributedDataParallel was made"),
     Row(("COMPILE",), "_plan_compile", "no DistributedDataParallel was made"),
     Row(("AMP",), "_plan_amp", "no DistributedDataParallel was run in training"),

@@ -10,45 +10,99 @@ import sys
 import time
 from collections import deque
 
+from . import _heap
+
 KEPT_STEPS = 4096  # of which the medians are taken
+FEW_FAULTS = 256  # pages a step: less is no matter
 
 
 def host_name():
     return socket.gethostname().replace("/", "_") or "localhost"
 
 
-class StepTimes:
-    """Durations of the steps, inside and outside of the recording."""
+class _Steps:
+    """Of some kind: seconds, those in which the host issued them, page faults."""
 
     def __init__(self):
-        self.recorded = deque(maxlen=KEPT_STEPS)
-        self.unrecorded = deque(maxlen=KEPT_STEPS)
-        # Of those outside: from where the host can issue the step to its end.
-        self.issue = deque(maxlen=KEPT_STEPS)
+        self.seconds, self.issue, self.faults = (deque(maxlen=KEPT_STEPS) for _ in range(3))
+
+    def faults_of_one(self):
+        return round(statistics.median(self.faults)) if self.faults else None
+
+
+class StepTimes:
+    """Durations and page faults of the steps, inside and outside of the recording."""
+
+    def __init__(self):
+        self.recorded, self.before, self.behind = _Steps(), _Steps(), _Steps()
+        self.is_before = True  # no profiler has been here
         self.begin = None  # of the step that runs; None: not to be counted
+        self.faults = 0  # of the process, by then
+        self.fault_ms = None  # what one takes
 
     def ended(self, recorded, issue_began):
         """issue_began: an adapter's (_adapter.py)."""
         now = time.perf_counter()
         if self.begin is None:
             return
-        (self.recorded if recorded else self.unrecorded).append(now - self.begin)
+        of = self.recorded if recorded else self.before if self.is_before else self.behind
+        of.seconds.append(now - self.begin)
+        of.faults.append(_heap.faults() - self.faults)
+        # From where the host can issue the step to its end.
         began = None if recorded else issue_began(self.begin)
         if began is not None:
-            self.issue.append(now - began)
+            of.issue.append(now - began)
 
     def next_begins(self, counts=True):
+        self.is_before &= counts
+        self.faults = _heap.faults()
         self.begin = time.perf_counter() if counts else None
+
+    def own_faults(self):
+        """Of a step of the job, as far as it is known by now."""
+        return self.before.faults_of_one() or 0
+
+    def _unrecorded(self):
+        """Pairs of steps, and what they would have taken more with the page faults
+        that the job has by itself: behind a profiler the heap may be another."""
+        before, behind = self.before.faults_of_one(), self.behind.faults_of_one()
+        if before is None or behind is None or abs(before - behind) <= FEW_FAULTS:
+            return (self.before, 0), (self.behind, 0)
+        if not self.fault_ms:
+            return ((self.before, 0),)
+        return (self.before, 0), (self.behind, (before - behind) * self.fault_ms / 1e3)
+
+    def measure(self):
+        """What a page fault takes, where the job has some: at the window's end, as the
+        other ranks do."""
+        if self.fault_ms is None and any(
+            (s.faults_of_one() or 0) > FEW_FAULTS for s in (self.recorded, self.before)
+        ):
+            self.fault_ms = _heap.fault_seconds() * 1e3
 
     def medians_ms(self):
         def median(steps):
+            steps = list(steps)
             return round(statistics.median(steps) * 1e3, 6) if steps else None
 
+        kinds = self._unrecorded()
         return {
-            "recorded": median(self.recorded),
-            "unrecorded": median(self.unrecorded),
-            "unrecorded_issue": median(self.issue),
+            "recorded": median(self.recorded.seconds),
+            "unrecorded": median(t + more for k, more in kinds for t in k.seconds),
+            "unrecorded_issue": median(t + more for k, more in kinds for t in k.issue),
         }
+
+    def fault_medians(self):
+        own = self.before.faults_of_one()
+        return {
+            "recorded": self.recorded.faults_of_one(),
+            "unrecorded": self.behind.faults_of_one() if own is None else own,
+            "fault_ms": self.fault_ms and round(self.fault_ms, 7),
+        }
+
+    def told(self):
+        """What is said of them on the disk."""
+        return {"step_ms": self.medians_ms(), "step_faults": self.fault_medians()}
 
 
 class ProcessFile:
@@ -72,7 +126,7 @@ class ProcessFile:
             "recorded": None,
             "state": "",
             "ended_ns": None,
-            "step_ms": StepTimes().medians_ms(),
+            **StepTimes().told(),
         }
         self.is_written = False
 

@@ -231,10 +231,11 @@ class Job:
         if self.ranks:
             self._move_log()
         self.leader.stop(self._folder())
+        self.times.measure()
         self._compare_clocks()
         whole = self.steps_seen > self.first
         recorded = [self.first, self.steps_seen] if whole else None
-        self.tell(state, recorded=recorded, step_ms=self.times.medians_ms())
+        self.tell(state, recorded=recorded, **self.times.told())
         self._close_log(state)
 
     def _move_log(self):
@@ -322,8 +323,7 @@ class Job:
             state = self._too_short(how)
             self._close_log(state)
         self.phase = ENDED
-        medians = self.times.medians_ms()
-        self.tell(state, ended_ns=time.time_ns(), step_ms=medians)
+        self.tell(state, ended_ns=time.time_ns(), **self.times.told())
 
     def _cut(self, how):
         if not self.asked:

@@ -285,7 +285,8 @@ class Adapter(_adapter.Adapter):
             mark.__exit__(None, None, None)
 
     def stop(self, folder):
-        self.grown_bytes = (_heap.faults() - self.faults) * _heap.page_bytes()
+        grown = _heap.faults() - self.faults - self.job.times.own_faults()
+        self.grown_bytes = max(grown, 0) * _heap.page_bytes()
         self.end_mark()
         self.loader.end(folder)
         self.modules.end()

@@ -17,6 +17,8 @@ static const struct row {
 } rows[] = {
 	{ "workers", "TAUT_RUN_WORKERS",
 		offsetof(struct run_decide, workers), NUMBER, { 0 } },
+	{ "heap", "TAUT_RUN_HEAP", offsetof(struct run_decide, heap), WORD,
+		{ "keep" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE",
 		offsetof(struct run_decide, recompute), TEXT, { 0 } },
 	{ "compile", "TAUT_RUN_COMPILE",

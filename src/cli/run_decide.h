@@ -8,7 +8,7 @@
 #include "cli/env.h"
 
 struct run_decide { /* NULL: not given */
-	const char *workers, *recompute, *compile, *amp, *optimizer, *compress;
+	const char *workers, *heap, *recompute, *compile, *amp, *optimizer, *compress;
 	const char *bucket, *bucket_first, *job;
 };
 
@@ -17,6 +17,9 @@ struct run_decide { /* NULL: not given */
 	{ "workers", 0, OPT_TEXT, offsetof(values, member.workers), "N", \
 		"so many worker processes for each DataLoader that trains", 0, \
 		0 }, \
+	{ "heap", 0, OPT_TEXT, offsetof(values, member.heap), "HOW", \
+		"keep: malloc keeps memory for the next step and does not " \
+		"give it back to the system", 0, 0 }, \
 	{ "recompute", 0, OPT_TEXT, offsetof(values, member.recompute), \
 		"PATTERN", "activation checkpointing of the modules that " \
 		"'taut whatif recompute=PATTERN' means; several with commas", \

@@ -253,6 +253,7 @@ static const struct { /* words that a job can be given */
 	{ "compress", "TAUT_RUN_COMPRESS", { "fp16", "bf16" } },
 	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
 	{ "amp", "TAUT_RUN_AMP", { "bf16" } },
+	{ "heap", "TAUT_RUN_HEAP", { "keep" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE", { NULL } },
 	{ "compile", "TAUT_RUN_COMPILE", { NULL } },
 };

@@ -158,6 +158,7 @@ static void test_every_kind(void **state)
 {
 	static const char *const values[][2] = { { "workers", "=1" },
 		{ "loader", "=taut" }, { "cache", "=1GB,policy=pinned" },
+		{ "heap", "=keep" },
 		{ "recompute", "=a*" }, { "compile", "=b*" }, { "amp", "=bf16" },
 		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
 		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
@@ -181,7 +182,7 @@ static void test_every_kind(void **state)
 	assert_null(taut_plan_kind(n));
 	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
-		"TAUT_RUN_AMP=bf16\nTAUT_RUN_RECOMPUTE=a*\n"
+		"TAUT_RUN_AMP=bf16\nTAUT_RUN_HEAP=keep\nTAUT_RUN_RECOMPUTE=a*\n"
 		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"
 		"TAUT_RUN_LOAD_CACHE=1000000000\n" SAYS_JOB);
 }

@@ -21,6 +21,8 @@ static const struct taut_plan_kind kinds[] = {
 	{ "cache", "so much of the data set is kept in memory that a host's "
 		"ranks share", TAUT_NUMERICS_EXACT, "loader, and --cache, "
 		"which says how much memory there is for it" },
+	{ "heap", "malloc keeps the job's memory for the next step",
+		TAUT_NUMERICS_EXACT, "the malloc of the GNU C library" },
 	{ "recompute", "modules are checkpointed: what they make is made again "
 		"for their backward pass", TAUT_NUMERICS_EXACT,
 		"modules of these names" },

@@ -9,8 +9,8 @@
 #include "base/hash.h"
 #include "base/vec.h"
 
-enum site { WORKERS, LOADER, CACHE, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE,
-	CREDIT, WAY, COMPRESS, SITES };
+enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET,
+	PIECE, CREDIT, WAY, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum { MOST_OPTIONS = 16, MOST_PATTERNS = 6, TEXT_BYTES = 2048 };
 
@@ -25,6 +25,7 @@ static const struct {
 	[WORKERS] = { "workers", INPUT },
 	[LOADER] = { "loader", INPUT },
 	[CACHE] = { "cache", INPUT },
+	[HEAP] = { "heap", COMPUTE },
 	[RECOMPUTE] = { "recompute", MEMORY },
 	[COMPILE] = { "compile", COMPUTE },
 	[AMP] = { "amp", COMPUTE },
@@ -47,6 +48,7 @@ static const char *const credits[] = { "4MiB", "1MiB", "2MiB", "8MiB", "16MiB",
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
 static const char *const loaders[] = { NULL, "taut" };
+static const char *const heaps[] = { NULL, "keep" };
 static const char *const narrow[] = { NULL, "fp16", "bf16" };
 static const char *const fused[] = { NULL, "fused" };
 static const char *const autocast[] = { NULL, "bf16" };
@@ -135,6 +137,7 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 	push(&stack, text_at(s, LOADER, options));
 	if (options[LOADER]) /* whose cache it is */
 		push(&stack, text_at(s, CACHE, options));
+	push(&stack, text_at(s, HEAP, options));
 	push(&stack, text_at(s, RECOMPUTE, options));
 	push(&stack, text_at(s, COMPILE, options));
 	push(&stack, text_at(s, AMP, options));
@@ -390,6 +393,7 @@ static const struct offer { /* of sites whose values do not depend on the job */
 } offers[] = {
 	{ WORKERS, "workers", "workers", workers, N(workers), false },
 	{ LOADER, "loader", "loader", loaders, N(loaders), false },
+	{ HEAP, "heap", "heap", heaps, N(heaps), false },
 	{ AMP, "amp", "amp", autocast, N(autocast), false },
 	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false },
 	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true },

@@ -12,7 +12,7 @@
 #include "whatif/ddp_job.h"
 
 /* The order of the sites. */
-enum { WORKERS, LOADER, CACHE, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
+enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
 	WAY, COMPRESS, SITES };
 
 static const struct ddp_job usual = {
@@ -158,6 +158,29 @@ static void test_cost_is_the_replay(void **state)
 		assert_int_equal(c.memory_bytes, -1);
 		taut_prediction_destroy(p);
 	}
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* What a kept heap gives is known where page faults were counted. */
+static void test_heap(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	struct tauti_stack stack;
+	uint8_t options[SITES] = { [HEAP] = 1 };
+
+	(void)state;
+	assert_int_equal(tauti_stacks_space(s)->n_options[HEAP], 1);
+	tauti_stacks_destroy(s);
+	for (uint32_t r = 0; r < t.run->n_traces; r++)
+		wt_faults(t.run, r, 100, 100, 1000);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_space(s)->n_options[HEAP], 2);
+	expect_stack(s, options, "heap=keep");
+	tauti_stacks_at(s, options, &stack);
+	assert_true(cost_of(s, &stack).step_ns <
+		cost_of(s, &(struct tauti_stack) { .n = 0 }).step_ns);
 	tauti_stacks_destroy(s);
 	forget(&t);
 }
@@ -432,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_every_state_can_be_run),
 		cmocka_unit_test(test_cost_is_the_replay),
+		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_compiled),
 		cmocka_unit_test(test_remembered),
 		cmocka_unit_test(test_refused_is_never),

@@ -9,6 +9,8 @@
 #include "trace/stream.h"
 #include "trace/tree.h"
 
+enum { MOST_FAULTS = 1 << 30, MOST_FAULT_NS = 100000000 }; /* more is a slip */
+
 struct reading {
 	struct taut_arena *arena;
 	struct taut_trace *traces;
@@ -26,6 +28,21 @@ static int64_t ns_of(const struct tauti_value *step_ms, const char *key)
 	return (int64_t)(v->number * 1e6 + 0.5);
 }
 
+/* All three, or nothing. */
+static void take_faults(struct taut_trace *t, const struct tauti_value *told)
+{
+	int64_t with = tauti_tree_int(tauti_tree_get(told, "recorded"), -1);
+	int64_t without = tauti_tree_int(tauti_tree_get(told, "unrecorded"), -1);
+	int64_t ns = ns_of(told, "fault_ms");
+
+	if (with < 0 || with > MOST_FAULTS || without < 0 ||
+		without > MOST_FAULTS || !ns || ns > MOST_FAULT_NS)
+		return;
+	t->faults_recorded = with;
+	t->faults_unrecorded = without;
+	t->fault_ns = ns;
+}
+
 static void take(struct reading *r, const struct tauti_value *root)
 {
 	const struct tauti_value *times = tauti_tree_get(root, "step_ms");
@@ -41,6 +58,8 @@ static void take(struct reading *r, const struct tauti_value *root)
 			r->traces[i].step_recorded_ns = with;
 			r->traces[i].step_unrecorded_ns = without;
 			r->traces[i].issue_unrecorded_ns = issue;
+			take_faults(&r->traces[i],
+				tauti_tree_get(root, "step_faults"));
 		}
 }
 

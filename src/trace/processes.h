@@ -4,9 +4,9 @@
 
 #include <taut/trace.h>
 
-/* Sets step_recorded_ns, step_unrecorded_ns and issue_unrecorded_ns of the
- * traces whose ranks folder/processes tells of. A folder without it, and files that are not what
- * taut record writes, set nothing. TAUT_ENOMEM. */
+/* Sets step_recorded_ns and what stands beside it (trace.h) of the traces whose ranks
+ * folder/processes tells of. A folder without it, and files that are not what taut
+ * record writes, set nothing. TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_processes_read(const char *folder,
 	struct taut_arena *arena, struct taut_trace *traces, uint32_t n_traces,
 	struct taut_error *err);

@@ -96,6 +96,19 @@ static taut_status say_recorder(struct work *k)
 		(double)out->recorded_ns / 1e6);
 }
 
+static taut_status say_faults(struct work *k)
+{
+	double ms = (double)k->ready.faults_ns / 1e6;
+
+	if (fabs(ms) < 0.05)
+		return TAUT_OK;
+	return tauti_note(&k->p.w, k->err, ms > 0 ? "recorded steps were spared "
+		"%.1f ms of page faults that the job's others have; they are "
+		"put back, before and after" : "recorded steps had %.1f ms of "
+		"page faults that the job's others have not; they are taken "
+		"off, before and after", fabs(ms));
+}
+
 /* The times of the replay are the graph's own from here on: trials of a large
  * job need the room. */
 static void settle_central(struct work *k)
@@ -116,6 +129,8 @@ static taut_status find_central(struct work *k)
 
 	if (!status)
 		status = say_recorder(k);
+	if (!status)
+		status = say_faults(k);
 	if (status)
 		return status;
 	out->after_ns = k->central.step_ns;

@@ -24,6 +24,8 @@ struct tauti_prepared {
 	struct tauti_recorder recorder;
 	struct taut_memory *memory; /* NULL: no allocations recorded */
 	int64_t recorded_ns; /* the median steady step */
+	int64_t faults_ns;   /* of page faults, which the recording spared a step;
+	                        negative: which it gave it */
 	int64_t before_ns;   /* the same of the job that nobody records */
 };
 /* On failure there is nothing to fini. TAUT_EINVAL: there are no steps. */

@@ -2,6 +2,7 @@
  * of it. */
 #include <stdlib.h>
 
+#include "whatif/faults.h"
 #include "whatif/predict.h"
 
 static taut_status no_memory(struct taut_error *err)
@@ -57,11 +58,16 @@ static taut_status measure_before(
 static taut_status take_recorder_off(
 	struct tauti_prepared *ready, struct taut_error *err)
 {
-	taut_status status = tauti_recorder_find(ready->graph, ready->costs,
-		ready->recorded_ns, &ready->recorder, err);
+	taut_status status = tauti_faults_restore(ready->graph, ready->job,
+		ready->costs->dur_ns, ready->costs->dur_ns, &ready->faults_ns,
+		err);
 
+	if (!status)
+		status = tauti_recorder_find(ready->graph, ready->costs,
+			ready->recorded_ns, ready->faults_ns != 0,
+			&ready->recorder, err);
 	ready->before_ns = ready->recorded_ns;
-	if (!status && ready->recorder.event_ns > 0)
+	if (!status && (ready->recorder.event_ns > 0 || ready->faults_ns))
 		ready->before_ns = ready->recorder.step_ns;
 	return status;
 }

@@ -212,10 +212,10 @@ static taut_status tell(struct finder *f, timed_fn *timed, int64_t with_ns,
 /* Medians of a few steps are known to about a hundredth of a step. One that a
  * cost as that with shapes would not shorten by as much is another's: a device's,
  * a link's, a loader's. */
-static taut_status by_steps(struct finder *f, int64_t steady_ns, double ratio,
-	double *ret_slope, struct tauti_recorder *r)
+static taut_status by_steps(struct finder *f, int64_t steady_ns,
+	int64_t target, double *ret_slope, struct tauti_recorder *r)
 {
-	int64_t with_usual, target = (int64_t)((double)steady_ns * ratio);
+	int64_t with_usual;
 	taut_status status = step_without(f, shapes_ns, &with_usual);
 	double noise = 0.01 * (double)steady_ns;
 
@@ -286,17 +286,22 @@ static taut_status by_issue(
 		fmax(2 * error, 0.01 * (double)issue), slope, r);
 }
 
-static taut_status find_cost(struct finder *f, int64_t steady_ns, double ratio,
-	struct tauti_recorder *r)
+static taut_status find_cost(struct finder *f, int64_t recorded_ns,
+	bool is_other, double ratio, struct tauti_recorder *r)
 {
 	struct usual usual = usual_of(f->g);
+	int64_t with_ns = recorded_ns;
 	double slope;
-	taut_status status;
+	taut_status status = is_other ? step_without(f, 0, &with_ns) : TAUT_OK;
+
+	if (status)
+		return status;
 
 	r->event_ns = usual.event_ns;
 	r->low_ns = usual.low_ns;
 	r->high_ns = usual.high_ns;
-	status = by_steps(f, steady_ns, ratio, &slope, r);
+	status = by_steps(f, with_ns, (int64_t)((double)recorded_ns * ratio),
+		&slope, r);
 	return status ? status : by_issue(f, slope, r);
 }
 
@@ -315,7 +320,7 @@ static taut_status finder_init(struct finder *f)
 }
 
 taut_status tauti_recorder_find(const struct taut_graph *graph,
-	const struct taut_costs *costs, int64_t steady_ns,
+	const struct taut_costs *costs, int64_t recorded_ns, bool is_other,
 	struct tauti_recorder *ret_recorder, struct taut_error *err)
 {
 	struct finder f = { .g = graph, .costs = costs, .err = err };
@@ -323,10 +328,11 @@ taut_status tauti_recorder_find(const struct taut_graph *graph,
 	double ratio = 0;
 	taut_status status = find_ratio(graph, &ratio, err);
 
-	if (!status && ratio > 0) {
+	if (!status && (ratio > 0 || is_other)) {
 		status = finder_init(&f);
-		if (!status)
-			status = find_cost(&f, steady_ns, ratio, &recorder);
+		if (!status && ratio > 0)
+			status = find_cost(&f, recorded_ns, is_other, ratio,
+				&recorder);
 		if (!status)
 			status = step_without(
 				&f, recorder.event_ns, &recorder.step_ns);

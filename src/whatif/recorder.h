@@ -20,13 +20,14 @@ struct tauti_recorder {
 	/* Of a host thread, by event; 0: not known, nothing is taken off. low and
 	 * high: what it may as well be. */
 	double event_ns, low_ns, high_ns;
-	int64_t step_ns; /* the unchanged job's, without it */
+	int64_t step_ns; /* the unchanged job's, without it; 0: not known */
 	enum tauti_recorder_told told;
 };
 
-/* steady_ns: the recorded step. TAUT_ENOMEM; as taut_replay(). */
+/* recorded_ns: the recorded step. is_other: with these costs it takes another time, for
+ * they have the faults of the job (faults.h). TAUT_ENOMEM; as taut_replay(). */
 taut_status tauti_recorder_find(const struct taut_graph *graph,
-	const struct taut_costs *costs, int64_t steady_ns,
+	const struct taut_costs *costs, int64_t recorded_ns, bool is_other,
 	struct tauti_recorder *ret_recorder, struct taut_error *err);
 
 /* The durations without what event_ns an event adds up to: of each host thread

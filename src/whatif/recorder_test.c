@@ -157,7 +157,7 @@ static struct tauti_recorder find(enum wait wait, double issue_ms)
 	struct tauti_recorder r = { 0 };
 	struct taut_error err = { 0 };
 
-	if (tauti_recorder_find(j.graph, j.costs, j.steady_ns, &r, &err))
+	if (tauti_recorder_find(j.graph, j.costs, j.steady_ns, false, &r, &err))
 		fail_msg("%s", err.message);
 	forget(&j);
 	return r;
@@ -242,7 +242,7 @@ static void test_no_memory(void **state)
 
 		alloc_fail_after(n);
 		status = tauti_recorder_find(
-			j.graph, j.costs, j.steady_ns, &r, &err);
+			j.graph, j.costs, j.steady_ns, false, &r, &err);
 		alloc_fail_never();
 		assert_true(!status || r.event_ns == -1);
 	}

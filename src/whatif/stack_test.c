@@ -37,6 +37,15 @@ static struct ddp_job job_of(uint32_t seed)
 	return job;
 }
 
+static struct told tell_faults(const struct ddp_job *job)
+{
+	struct told t = tell(job);
+
+	for (uint32_t r = 0; r < t.run->n_traces; r++)
+		wt_faults(t.run, r, 500, 900 + r, 1000);
+	return t;
+}
+
 /* A pipeline of two stages, two micro-batches and two replicas. */
 static struct told tell_pipeline(void)
 {
@@ -141,7 +150,7 @@ static const char *const changes[] = {
 	"scale=aten::conv2d,factor=0.5", "remove=aten::conv2d",
 	"remove=gloo:all_reduce", "host=2x", "device=2x", "optimizer=fused",
 	"optimizer=free", "amp", "graphs", "fuse", "merge=aten::linear",
-	"batchnorm", "compile=nn.Module: *,forward=0.5x,backward=0.5x", "workers=2", "loader=taut,prepare=0.5x", "storage=2x",
+	"batchnorm", "heap", "compile=nn.Module: *,forward=0.5x,backward=0.5x", "workers=2", "loader=taut,prepare=0.5x", "storage=2x",
 	"cache=40%",
 	"recompute=nn.Module: *", "offload=1GB", "gist", "batch=2x",
 	"batch=0.5x", "accumulate=2", "stages=4", "stages=1,micro=4", "tensor=2",
@@ -193,7 +202,7 @@ static void test_pairs(void **state)
 	(void)state;
 	job.steps = 3;
 	job.n_gradients = 4;
-	t = tell(&job);
+	t = tell_faults(&job);
 	try_pairs(t.graph, 30);
 	forget(&t);
 }
@@ -276,7 +285,7 @@ static void test_absurd_values(void **state)
 	job.steps = 2;
 	job.ranks = 2;
 	job.n_gradients = 3;
-	t = tell(&job);
+	t = tell_faults(&job);
 	try_absurd(t.graph);
 	forget(&t);
 }
@@ -295,7 +304,7 @@ static void test_absurd_stacks(void **state)
 {
 	struct ddp_job job = job_of(3);
 	const char *stack[12];
-	struct told t = tell(&job);
+	struct told t = tell_faults(&job);
 	static const char *const one[] = { "slow=0,factor=1000000",
 		"host=0.000001x", "batch=1000000x", "link=0.000001x",
 		"link=1000000x", "link,latency=1000000x", "slow=0,delay=1000000s",
@@ -370,7 +379,7 @@ static void test_more_is_not_less(void **state)
 	(void)state;
 	for (uint32_t seed = 10; seed < 22; seed++) {
 		struct ddp_job job = job_of(seed);
-		struct told t = tell(&job);
+		struct told t = tell_faults(&job);
 
 		for (size_t i = 0; i < sizeof ladders / sizeof *ladders; i++)
 			climb(t.graph, &ladders[i]);
@@ -389,7 +398,7 @@ static void test_bounds(void **state)
 	(void)state;
 	for (uint32_t seed = 30; seed < 36; seed++) {
 		struct ddp_job job = job_of(seed);
-		struct told t = tell(&job);
+		struct told t = tell_faults(&job);
 		const char *ideal = "ideal-network";
 		int64_t least = check(t.graph, &ideal, 1);
 

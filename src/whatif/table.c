@@ -28,6 +28,7 @@
 	ROW(merge) \
 	ROW(batchnorm) \
 	ROW(compile) \
+	ROW(heap) \
 	/* data */ \
 	ROW(workers) \
 	ROW(loader) \

@@ -7,6 +7,7 @@ import pathlib
 import sys
 import tempfile
 import time
+import types
 import unittest
 
 HERE = pathlib.Path(__file__).resolve().parent
@@ -142,6 +143,53 @@ class RecorderTest(unittest.TestCase):
             self.process()["step_ms"],
             {"recorded": 1000, "unrecorded": 1000, "unrecorded_issue": 375},
         )
+
+    def faults(self, own, recorded, behind, fault_ms=0.001):
+        """What is told of steps of 1000 ms of which so many page faults were counted: before
+        the window, while something recorded, and from then on."""
+        clock, counted = [0.0], [0]
+        perf_counter, _process.time.perf_counter = time.perf_counter, lambda: clock[0]
+        self.addCleanup(setattr, _process.time, "perf_counter", perf_counter)
+        saved, _process._heap = _process._heap, types.SimpleNamespace(
+            faults=lambda: counted[0], fault_seconds=lambda: fault_ms / 1e3
+        )
+        self.addCleanup(setattr, _process, "_heap", saved)
+        adapter = Adapter()
+        job = self.job(adapter)
+        # Step 2 is thrown away, 4 and 5 are recorded.
+        for faults in (9999, own, 7777, behind, recorded, recorded, behind, behind):
+            clock[0] += 1
+            counted[0] += faults
+            adapter.began = clock[0] - 0.5
+            adapter.step_ended()
+        job.end()
+        told = self.process()
+        return told["step_faults"], told["step_ms"]["unrecorded"]
+
+    def test_faults(self):
+        """A profiler leaves another heap: the steps behind it are taken for what they
+        would have been."""
+        told, ms = self.faults(own=20000, recorded=300, behind=0)
+        self.assertEqual(told, {"recorded": 300, "unrecorded": 20000, "fault_ms": 0.001})
+        self.assertEqual(ms, 1020)  # one of four steps is before
+
+    def test_faults_of_the_recorder(self):
+        told, ms = self.faults(own=10, recorded=5000, behind=20)
+        self.assertEqual(told, {"recorded": 5000, "unrecorded": 10, "fault_ms": 0.001})
+        self.assertEqual(ms, 1000)
+
+    def test_few_faults(self):
+        told, ms = self.faults(own=10, recorded=100, behind=90)
+        self.assertEqual(told, {"recorded": 100, "unrecorded": 10, "fault_ms": None})
+        self.assertEqual(ms, 1000)
+
+    def test_faults_that_cannot_be_timed(self):
+        told, ms = self.faults(own=20000, recorded=300, behind=0, fault_ms=0)
+        self.assertEqual((told["unrecorded"], told["fault_ms"], ms), (20000, 0, 1000))
+
+    def test_fault_is_timed(self):
+        seconds = _process._heap.fault_seconds()
+        self.assertTrue(1e-8 < seconds < 1e-3, seconds)
 
     def test_no_issue(self):
         adapter = Adapter()

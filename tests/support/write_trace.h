@@ -142,6 +142,18 @@ static inline void wt_facts(
 	trace->n_facts = n;
 }
 
+/* What processes told of a trace's page faults. */
+static inline void wt_faults(struct taut_run *run, uint32_t rank, int64_t recorded,
+	int64_t own, int64_t fault_ns)
+{
+	struct taut_trace *trace =
+		(struct taut_trace *)(uintptr_t)&run->traces[rank];
+
+	trace->faults_recorded = recorded;
+	trace->faults_unrecorded = own;
+	trace->fault_ns = fault_ns;
+}
+
 static inline void wt_end(struct wt *w)
 {
 	wt_close_rank(w);

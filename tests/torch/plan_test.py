@@ -15,7 +15,7 @@ SIMPLE = [PYTHON, str(JOBS / "simple.py")]
 MEASURED = [PYTHON, str(JOBS / "measured.py")]
 KEYS = "rank world steps step_ns applied not_applied warm peak_memory_bytes".split()
 STOCK = (
-    "plain bucket workers no_workers recompute recompute_buffers compress optimizer amp "
+    "plain bucket workers no_workers heap recompute recompute_buffers compress optimizer amp "
     "all_together refused compiled"
 )
 TAUT = "plain workers recompute optimizer all_together given_back refused_by_taut compiled"
@@ -101,6 +101,17 @@ class Decisions(unittest.TestCase):
                     "no DataLoader was iterated in training",
                 ],
             )
+
+    def test_heap(self):
+        for seen, plain in self.each("heap"):
+            self.same(seen["seen"], plain)
+            self.assertLess(max(seen["kept"]), 100)
+            self.assertGreater(seen["given"], 10000)  # and undone
+            self.assertEqual((seen["made"], seen["not_made"]), (["heap=keep"], {}))
+            self.assertEqual(seen["theirs"], ["jemalloc", None])
+        said = [seen["heap"]["refused"] for seen in self.seen["off"]]
+        line = "TAUT_RUN_HEAP: the job's malloc is that of jemalloc"
+        self.assertEqual(said, [line, ""])
 
     def test_recompute(self):
         """Two of three blocks: four steps of three calls, and of two more."""
@@ -229,6 +240,7 @@ REFUSED = {
     "GradScaler: expected bf16",
     "narrow": "amp=bf16: parameters are of torch.bfloat16",
     "number": "TAUT_RUN_WORKERS: expected a number, found 'two'",
+    "heap": "TAUT_RUN_HEAP: expected keep, found 'give'",
     "form": "TAUT_RUN_OPTIMIZER: expected fused, found 'foreach'",
     "LBFGS": "optimizer=fused: LBFGS has neither a fused nor a foreach form",
     "own step": "optimizer=fused: Own has a step() of its own",

@@ -12,10 +12,12 @@ import json
 import multiprocessing
 import os
 import pickle
+import resource
 import socket
 import stat
 import struct
 import sys
+import tempfile
 import weakref
 
 import torch
@@ -364,6 +366,34 @@ def forms(optimizer):
     return [[group.get("fused"), group.get("foreach")] for group in groups]
 
 
+def faults_of(bytes_of_one, times=10):
+    """Pages asked for while a tensor is made and dropped, each time after the first few."""
+    counts = []
+    for _ in range(5 + times):
+        torch.ones(bytes_of_one // 4)
+        counts.append(resource.getrusage(resource.RUSAGE_SELF).ru_minflt)
+    return (counts[-1] - counts[-1 - times]) / times
+
+
+@program
+def heap():
+    """Tensors that malloc maps, whatever it has learned of the job, and smaller ones."""
+    with decided(HEAP="keep"):
+        seen = {"kept": [faults_of(n << 20) for n in (40, 20)]}
+        _, _, seen["seen"] = train()
+        seen.update(how_made())
+    seen["given"] = faults_of(80 << 20)  # the heap still has room for less
+    plan_heap = sys.modules["_taut._plan_heap"]
+    with tempfile.NamedTemporaryFile("w") as maps:
+        maps.write("7f00-7f01 r-xp 0 08:01 7 /usr/lib/x86_64-linux-gnu/libjemalloc.so.2\n")
+        maps.flush()
+        seen["theirs"] = [plan_heap.other(maps.name), plan_heap.other()]
+    plan_heap.other, own = lambda: "jemalloc", plan_heap.other
+    seen["refused"] = refusal(ready, HEAP="keep")
+    plan_heap.other = own
+    return seen
+
+
 @program
 def amp():
     seen = {}
@@ -487,6 +517,7 @@ REFUSED = {
     "fp16": (ready, {"AMP": "fp16"}),
     "narrow": (lambda: DDP(Net().bfloat16()), {"AMP": "bf16"}),
     "number": (ready, {"WORKERS": "two"}),
+    "heap": (ready, {"HEAP": "give"}),
     "form": (ready, {"OPTIMIZER": "foreach"}),
     "LBFGS": (made_of(torch.optim.LBFGS), {"OPTIMIZER": "fused"}),
     "own step": (made_of(Own), {"OPTIMIZER": "fused"}),
