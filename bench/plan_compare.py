@@ -13,6 +13,9 @@ f + b, the step of the same ranks that exchange nothing. f + b is also the bound
 of these decisions takes less. The grid is run as a whole in the first turn; its best one
 goes on beside the others, and counts with the median of all turns but the first.
 
+With --compile plans may also compile the model as a whole, which such a person would not:
+then f + b, which is of the job as it is, bounds them no longer.
+
 Needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch), and a machine with
 nothing else on it. --write puts the table into docs/planning.md."""
 
@@ -39,6 +42,7 @@ import runner
 
 DOC = os.path.join(common.ROOT, "docs", "planning.md")
 BEGIN, END = "<!-- plans: begin -->", "<!-- plans: end -->"
+WHOLE = "nn.Module: DistributedDataParallel"
 RECORD_FROM, RECORDED_STEPS = 12, 5
 BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)
 
@@ -57,6 +61,7 @@ def arguments():
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--cores-a-host", type=int, default=1)
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
+    p.add_argument("--compile", action="store_true", help="plans may compile the model, too")
     p.add_argument("--json", metavar="FILE", help="all that was measured and decided")
     p.add_argument("--write", action="store_true", help="into docs/planning.md")
     a = p.parse_args()
@@ -95,7 +100,9 @@ class Row:
         jobs.net.shape(self.mbit)
         end = RECORD_FROM + RECORDED_STEPS
         steps = f"{RECORD_FROM}:{end}"
-        runner.record(jobs.net, jobs.python, a.taut, run, self.job(steps=end + 2), a.ranks, steps)
+        more = ["--compile", WHOLE] if a.compile else []
+        job = self.job(steps=end + 2)
+        runner.record(jobs.net, jobs.python, a.taut, run, job, a.ranks, steps, more)
         return run
 
     def ask(self, *words):
@@ -246,7 +253,7 @@ def page(a, rows):
     return "\n".join(
         [
             f"`bench/plan_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
-            f"{a.allow} decisions, searches of {a.budget}, {turns} runs of each.",
+            f"{a.allow} decisions{', modules compiled' if a.compile else ''}, searches of {a.budget}, {turns} runs of each.",
             "",
             measure.machine_lines(),
             "",

@@ -198,11 +198,11 @@ def whole(cluster, python, before, options, world, out, extra=None, limit_s=180)
     return found, said
 
 
-def record(cluster, python, taut, run, options, world, steps):
-    """One whole job of `world` ranks, recorded by `taut record` on each host.
-    Returns its own seconds of its steps, by rank."""
+def record(cluster, python, taut, run, options, world, steps, more=()):
+    """One whole job of `world` ranks, recorded by `taut record` on each host, with more
+    options. Returns its own seconds of its steps, by rank."""
     os.makedirs(run, exist_ok=True)
-    before = [taut, "record", "--join", "--steps", steps, "--out", run, "--"]
+    before = [taut, "record", "--join", "--steps", steps, "--out", run, *more, "--"]
     told, said = whole(cluster, python, before, options, world, run)
     traces = [os.path.join(run, f"rank{r}", "torch.pt.trace.json.gz") for r in range(world)]
     if not all(map(os.path.exists, traces)):

@@ -4,9 +4,9 @@
 A profiler puts many small blocks, which stay until it ends, into the holes in
 which the job's large blocks use to lie. Those then no longer fit and go to fresh
 memory, each page of which costs a fault. So the heap is made to grow before, by
-as much as the thrown-away window showed to be needed, and the new part is given
-back to it as one hole; a block above that hole keeps it from being handed back
-to the system at once."""
+as much as the thrown-away window showed to be needed beyond what the job's own
+steps ask for, and the new part is given back to it as one hole; a block above that
+hole keeps it from being handed back to the system at once."""
 
 import ctypes
 import mmap
