@@ -10,8 +10,9 @@ an adapter raises ends the recording, never the job."""
 
 import os
 
-# What launchers tell the ranks. Each: rank, world size, local rank.
+# What launchers tell the ranks, or somebody by hand. Each: rank, world size, local rank.
 _LAUNCHERS = (
+    ("TAUT_RANK", "TAUT_RANKS", ""),
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),

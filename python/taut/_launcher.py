@@ -99,9 +99,6 @@ def _meet(size, environment):
 
 def _told(environment):
     """(rank, size, local rank or None, where they meet or None); None: nobody told."""
-    rank, size = (_number(name, environment) for name in ("TAUT_RANK", "TAUT_RANKS"))
-    if rank is not None and size is not None:
-        return rank, size, None, None
     told = _adapter.launcher_ranks(environment)
     if told is not None:
         return (*told, None)

@@ -199,6 +199,15 @@ class RecorderTest(unittest.TestCase):
         job.end()
         self.assertIsNone(self.process()["step_ms"]["unrecorded_issue"])
 
+    def test_ranks_of_launchers(self):
+        """By hand, as for Taut's sums, before what a launcher around it says."""
+        torchrun = {"RANK": "5", "WORLD_SIZE": "9", "LOCAL_RANK": "1"}
+        by_hand = {"TAUT_RANK": "1", "TAUT_RANKS": "2"}
+        self.assertEqual(_adapter.launcher_ranks(torchrun), (5, 9, 1))
+        self.assertEqual(_adapter.launcher_ranks({**torchrun, **by_hand}), (1, 2, None))
+        self.assertEqual(_adapter.launcher_ranks({"TAUT_RANK": "1", **torchrun}), (5, 9, 1))
+        self.assertIsNone(_adapter.launcher_ranks({"PMI_RANK": "one", "PMI_SIZE": "2"}))
+
     def test_rank_that_is_learned_late(self):
         adapter = Adapter(ranks=None)
         (self.run_folder / "rank0").mkdir()  # another process is rank 0
