@@ -203,6 +203,55 @@ static void test_backward_thread(void **state)
 	finish(g, run, &w);
 }
 
+static void process(struct wt *w, const char *name, int tid, double at, double dur)
+{
+	wt_event(w, "user_annotation", "ExecutorState::Process", 1, tid, at, dur, "");
+	wt_event(w, "cpu_op", name, 1, tid, at, dur, "");
+}
+
+/* Threads of an executor: the main thread calls a function and waits for the last of
+ * its operators; between those threads, what begins just after another has ended on
+ * one of them waited for it. */
+static void test_executor(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t ret, a, b, c;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_event(&w, "user_annotation", "Run", 1, 10, 100, 800, "");
+	process(&w, "before", 12, 20, 40);
+	process(&w, "a", 11, 150, 250);
+	process(&w, "b", 12, 410, 190);
+	process(&w, "c", 11, 610, 240);
+	/* Busy for less than half of it, and nothing ended when d began. */
+	step(&w, 2, 1000, 5000);
+	wt_event(&w, "user_annotation", "Run", 1, 10, 1100, 4800, "");
+	process(&w, "e", 11, 1150, 50);
+	process(&w, "d", 12, 4500, 1300);
+	run = wt_open(&w);
+	g = build(run);
+	ret = find_op(g, TAUT_OP_RETURN, "Run", 0);
+	a = find_op(g, TAUT_OP_HOST, "a", 0);
+	b = find_op(g, TAUT_OP_HOST, "b", 0);
+	c = find_op(g, TAUT_OP_HOST, "c", 0);
+	assert_true(has_edge(g, ret - 1, a, TAUT_EDGE_THREAD));
+	assert_int_equal(g->dur_ns[ret - 1], 50000); /* 150 - 100 */
+	assert_true(has_edge(g, a, b, TAUT_EDGE_THREAD));
+	assert_true(has_edge(g, b, c, TAUT_EDGE_THREAD));
+	assert_true(has_edge(g, c, ret, TAUT_EDGE_THREAD));
+	assert_int_equal(g->dur_ns[ret], 50000); /* 900 - 850 */
+	assert_int_equal(g->gap_ns[b], 10000);
+	assert_int_equal(g->dur_ns[b - 1], 0); /* idle */
+	assert_int_equal(find_op(g, TAUT_OP_RETURN, "Run", 1), TAUT_NONE);
+	assert_false(has_edge(g, find_op(g, TAUT_OP_HOST, "e", 0),
+		find_op(g, TAUT_OP_HOST, "d", 0), TAUT_EDGE_THREAD));
+	finish(g, run, &w);
+}
+
 /* record; wait; launch elsewhere: the other stream waits for what had been
  * launched. When time contradicts that, it is not claimed. */
 static void streams(double second_starts, bool expect)
@@ -790,6 +839,7 @@ int main(void)
 		cmocka_unit_test(test_launch_stream_and_sync),
 		cmocka_unit_test(test_slow_launch_is_the_hosts),
 		cmocka_unit_test(test_backward_thread),
+		cmocka_unit_test(test_executor),
 		cmocka_unit_test(test_stream_waits_inferred),
 		cmocka_unit_test(test_last_arrival_decides),
 		cmocka_unit_test(test_clocks_are_recovered),

@@ -11,32 +11,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/handoff.h"
 
 enum {
-	SHORT_NS = 20000,      /* slices below are not looked at */
 	COMM_SHORT_NS = 100000,
 	COMM_TAIL_NS = 1000000, /* return at most so long after the transfer */
 	COMM_STAMP_NS = 10000000, /* the transfer's stamp at most so late */
 };
-
-/* Slice `op` becomes HOST [start, from) and RETURN [to, end). */
-struct split {
-	uint32_t op;
-	int64_t from, to;
-	uint32_t first;  /* op of the other thread that the slice woke; or NONE */
-	uint32_t last;   /* op whose end it then waited for */
-};
-
-struct finder {
-	struct tauti_rank *rank;
-	TAUT_VEC(struct split) splits; /* by op */
-};
-
-static bool is_idle(const struct tauti_op *op)
-{
-	return op->kind == TAUT_OP_HOST && op->event == TAUT_NONE;
-}
 
 static bool is_autograd_lane(const struct tauti_rank *rank, uint32_t lane)
 {
@@ -53,8 +34,7 @@ static bool is_autograd_lane(const struct tauti_rank *rank, uint32_t lane)
 	return false;
 }
 
-/* First op of [lo, hi) that starts at or after `at`; ops are in time order. */
-static uint32_t first_from(const struct tauti_rank *rank, uint32_t lo,
+uint32_t tauti_first_from(const struct tauti_rank *rank, uint32_t lo,
 	uint32_t hi, int64_t at)
 {
 	while (lo < hi) {
@@ -70,20 +50,20 @@ static uint32_t first_from(const struct tauti_rank *rank, uint32_t lo,
 
 /* Does slice m hand over to the lane [lo, hi) and wait for it? */
 static bool hands_over(const struct tauti_rank *rank, uint32_t m, uint32_t lo,
-	uint32_t hi, struct split *s)
+	uint32_t hi, struct tauti_split *s, struct tauti_wake *w)
 {
 	const struct tauti_op *ops = rank->ops.data, *slice = &ops[m];
-	uint32_t first = first_from(rank, lo, hi, slice->start), last;
+	uint32_t first = tauti_first_from(rank, lo, hi, slice->start), last;
 
-	while (first < hi && is_idle(&ops[first]))
+	while (first < hi && tauti_is_idle(&ops[first]))
 		first++;
 	if (first == hi || ops[first].end > slice->end)
 		return false;
-	if (first > lo && !is_idle(&ops[first - 1]) &&
+	if (first > lo && !tauti_is_idle(&ops[first - 1]) &&
 		ops[first - 1].end > slice->start)
 		return false; /* was busy when the slice began */
-	last = first_from(rank, lo, hi, slice->end);
-	while (last > first && (is_idle(&ops[last - 1]) ||
+	last = tauti_first_from(rank, lo, hi, slice->end);
+	while (last > first && (tauti_is_idle(&ops[last - 1]) ||
 		ops[last - 1].start >= slice->end))
 		last--;
 	last--;
@@ -92,7 +72,8 @@ static bool hands_over(const struct tauti_rank *rank, uint32_t m, uint32_t lo,
 	if ((ops[last].end - ops[first].start) * 2 <
 		slice->end - slice->start)
 		return false;
-	*s = (struct split) { m, ops[first].start, ops[last].end, first, last };
+	*s = (struct tauti_split){ m, ops[first].start, ops[last].end, last };
+	*w = (struct tauti_wake){ m, first };
 	return true;
 }
 
@@ -110,20 +91,22 @@ static bool is_blank(const struct tauti_rank *rank, const struct tauti_op *op)
 		!strncmp(taut_trace_name(rank->trace, op->event), "c10d::", 6);
 }
 
-static bool find_autograd(struct finder *f, uint32_t lane)
+static bool find_autograd(struct tauti_handoff *f, uint32_t lane)
 {
 	struct tauti_rank *r = f->rank;
 	uint32_t main = r->main_lane;
 
 	for (uint32_t m = r->lane_begin[main]; m < r->lane_begin[main + 1]; m++) {
 		const struct tauti_op *op = &r->ops.data[m];
-		struct split s;
+		struct tauti_split s;
+		struct tauti_wake w;
 
-		if (op->kind != TAUT_OP_HOST || op->end - op->start < SHORT_NS)
+		if (op->kind != TAUT_OP_HOST || op->end - op->start < TAUTI_SHORT_NS)
 			continue;
 		if (hands_over(r, m, r->lane_begin[lane],
-			r->lane_begin[lane + 1], &s) &&
-			!taut_vec_push(&f->splits, s))
+			r->lane_begin[lane + 1], &s, &w) &&
+			(!taut_vec_push(&f->splits, s) ||
+			!taut_vec_push(&f->wakes, w)))
 			return false;
 	}
 	return true;
@@ -180,7 +163,7 @@ static bool has_workers(const struct tauti_rank *r)
 	return false;
 }
 
-static bool find_comm_waits(struct finder *f)
+static bool find_comm_waits(struct tauti_handoff *f)
 {
 	struct tauti_rank *r = f->rank;
 	uint32_t main = r->main_lane, end = r->lane_begin[main + 1];
@@ -189,7 +172,7 @@ static bool find_comm_waits(struct finder *f)
 		return true;
 	for (uint32_t m = r->lane_begin[main]; m < end; m++) {
 		const struct tauti_op *op = &r->ops.data[m];
-		struct split s = { m, op->start, 0, TAUT_NONE, TAUT_NONE };
+		struct tauti_split s = { m, op->start, 0, TAUT_NONE };
 		uint32_t c;
 
 		if (op->end - op->start < COMM_SHORT_NS || !is_blank(r, op))
@@ -207,7 +190,7 @@ static bool find_comm_waits(struct finder *f)
 
 static int by_op(const void *a, const void *b)
 {
-	const struct split *x = a, *y = b;
+	const struct tauti_split *x = a, *y = b;
 
 	if (x->op != y->op)
 		return x->op < y->op ? -1 : 1;
@@ -238,7 +221,7 @@ static void move_ids(struct tauti_rank *r, const uint32_t *to)
 }
 
 /* Copies the ops, each split one as two; to[old] = new id of the first. */
-static bool split_ops(struct finder *f, uint32_t *to)
+static bool split_ops(struct tauti_handoff *f, uint32_t *to)
 {
 	struct tauti_rank *r = f->rank;
 	size_t n = r->ops.count, k = 0;
@@ -269,35 +252,40 @@ static bool split_ops(struct finder *f, uint32_t *to)
 	return true;
 }
 
-static bool add_edges(struct finder *f, const uint32_t *to)
+static bool add_wake(struct tauti_rank *r, uint32_t by, uint32_t woken)
+{
+	struct tauti_edge edge = { by, woken, 0, TAUT_EDGE_THREAD };
+	struct tauti_op *before = woken ? &r->ops.data[woken - 1] : NULL;
+
+	if (!taut_vec_push(&r->edges, edge))
+		return false;
+	if (before && tauti_is_idle(before) &&
+		before->lane == r->ops.data[woken].lane)
+		before->end = before->start;
+	return true;
+}
+
+static bool add_edges(struct tauti_handoff *f, const uint32_t *to)
 {
 	struct tauti_rank *r = f->rank;
 
 	for (size_t i = 0; i < f->splits.count; i++) {
-		const struct split *s = &f->splits.data[i];
+		const struct tauti_split *s = &f->splits.data[i];
 		struct tauti_edge back = { to[s->last], to[s->op] + 1, 0,
 			TAUT_EDGE_THREAD };
-		struct tauti_edge over = { to[s->op], 0, 0, TAUT_EDGE_THREAD };
 
 		if (!taut_vec_push(&r->edges, back))
 			return false;
-		if (s->first == TAUT_NONE)
-			continue;
-		over.to = to[s->first];
-		if (!taut_vec_push(&r->edges, over))
-			return false;
-		/* the idle slice before the hand-over was no work */
-		if (over.to > 0 && is_idle(&r->ops.data[over.to - 1]) &&
-			r->ops.data[over.to - 1].lane ==
-			r->ops.data[over.to].lane)
-			r->ops.data[over.to - 1].end =
-				r->ops.data[over.to - 1].start;
 	}
+	for (size_t i = 0; i < f->wakes.count; i++)
+		if (!add_wake(r, to[f->wakes.data[i].by],
+			to[f->wakes.data[i].woken]))
+			return false;
 	return true;
 }
 
 /* One split a slice: of several the longest wait. */
-static void settle(struct finder *f)
+static void settle(struct tauti_handoff *f)
 {
 	size_t kept = 0;
 
@@ -312,15 +300,15 @@ static void settle(struct finder *f)
 
 taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err)
 {
-	struct finder f = { .rank = rank };
+	struct tauti_handoff f = { .rank = rank };
 	uint32_t *to = NULL;
 	bool ok = true;
 
 	for (uint32_t l = 0; ok && l < rank->trace->n_lanes; l++)
 		if (is_autograd_lane(rank, l))
 			ok = find_autograd(&f, l);
-	ok = ok && find_comm_waits(&f);
-	if (ok && f.splits.count) {
+	ok = ok && find_comm_waits(&f) && tauti_find_executors(&f);
+	if (ok && (f.splits.count || f.wakes.count)) {
 		settle(&f);
 		to = malloc((rank->ops.count + 1) * sizeof *to);
 		ok = to && split_ops(&f, to);
@@ -331,6 +319,7 @@ taut_status tauti_handoffs(struct tauti_rank *rank, struct taut_error *err)
 	}
 	free(to);
 	taut_vec_free(&f.splits);
+	taut_vec_free(&f.wakes);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
 		"%s: no memory for waits between threads", rank->trace->path);
 }
