@@ -50,7 +50,8 @@ struct taut_plan_job {
 	uint32_t n_ranks, n_hosts;
 	uint32_t n_gradients;
 	const int64_t *gradient_bytes;
-	const char *framework; /* "pytorch"; "" not known */
+	const char *framework; /* "pytorch", "tensorflow", "mxnet"; "" not known. Jobs
+	                          of the last two can be given no decision */
 };
 
 struct taut_decision {

@@ -365,12 +365,26 @@ static taut_status tell_job(struct teller *t)
 		"cannot be told to a job");
 }
 
+static taut_status check_framework(const struct teller *t)
+{
+	const char *framework = t->plan->job.framework;
+
+	for (size_t i = 0; i < sizeof t->by_kind / sizeof *t->by_kind; i++)
+		if (t->by_kind[i] && tauti_plan_is_foreign(framework))
+			return refuse(t, t->by_kind[i], taut_arena_printf(
+				t->arena, "it is one of %s, and decisions are "
+				"made of PyTorch's", framework));
+	return TAUT_OK;
+}
+
 static taut_status tell_all(struct teller *t)
 {
 	taut_status status = TAUT_OK;
 
 	for (uint32_t i = 0; !status && i < t->plan->n_decisions; i++)
 		status = read_decision(t, &t->plan->decisions[i]);
+	if (!status)
+		status = check_framework(t);
 	if (!status)
 		status = decided(t, "schedule") ? tell_ours(t) : tell_theirs(t);
 	for (size_t i = 0; !status && i < sizeof plain / sizeof *plain; i++)

@@ -254,6 +254,30 @@ static void test_sizes(void **state)
 		"bucket=2x", OURS);
 }
 
+/* No decision can be made of such a job; a plan without any is told. */
+static void test_other_framework(void **state)
+{
+	struct taut_decision decision = { "workers=1", TAUT_NUMERICS_EXACT, -1 };
+	struct taut_plan plan = { .job = { .n_ranks = 2, .n_hosts = 1,
+		.framework = "tensorflow" }, .decisions = &decision,
+		.n_decisions = 1 };
+	struct taut_arena *arena = taut_arena_create();
+	const struct taut_plan_setting *found;
+	struct taut_error err;
+	uint32_t n;
+
+	(void)state;
+	assert_non_null(arena);
+	assert_int_equal(taut_plan_settings(&plan, arena, &found, &n, &err),
+		TAUT_EINVAL);
+	assert_string_equal(err.message, NOT("workers=1", "it is one of "
+		"tensorflow, and decisions are made of PyTorch's"));
+	plan.n_decisions = 0;
+	assert_int_equal(
+		taut_plan_settings(&plan, arena, &found, &n, &err), TAUT_OK);
+	taut_arena_destroy(arena);
+}
+
 static void test_contradictions(void **state)
 {
 	(void)state;
@@ -385,6 +409,7 @@ int main(void)
 		cmocka_unit_test(test_parts_of_predictions),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_sizes),
+		cmocka_unit_test(test_other_framework),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_too_many_sizes),

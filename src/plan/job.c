@@ -31,7 +31,8 @@ static taut_status take_gradients(const struct tauti_ddp *ddp,
 	qsort(bytes, s->n_gradients, sizeof *bytes, largest_first);
 	job->gradient_bytes = bytes;
 	job->n_gradients = s->n_gradients;
-	job->framework = "pytorch";
+	if (!*job->framework)
+		job->framework = "pytorch";
 	return TAUT_OK;
 }
 
@@ -56,12 +57,33 @@ static taut_status find_gradients(struct tauti_predictor *p,
 	return status;
 }
 
+/* "": not one of these alone. */
+static const char *framework_of(const struct taut_run *run)
+{
+	static const char *const of[][2] = { { "xplane", "tensorflow" },
+		{ "tftrace", "tensorflow" }, { "mxnet", "mxnet" } };
+	const char *found = "";
+
+	for (uint32_t r = 0; r < run->n_traces; r++) {
+		const char *format = run->traces[r].format, *is = "";
+
+		for (size_t i = 0; i < sizeof of / sizeof *of; i++)
+			if (format && !strcmp(format, of[i][0]))
+				is = of[i][1];
+		if (r && strcmp(is, found))
+			return "";
+		found = is;
+	}
+	return found;
+}
+
 taut_status taut_plan_job_of(const struct taut_graph *graph,
 	struct taut_arena *arena, struct taut_plan_job *ret_job,
 	struct taut_error *reterr)
 {
 	struct taut_plan_job job = { .n_ranks = (uint32_t)graph->run->n_traces,
-		.n_hosts = tauti_run_hosts(graph->run), .framework = "" };
+		.n_hosts = tauti_run_hosts(graph->run),
+		.framework = framework_of(graph->run) };
 	struct tauti_prepared ready;
 	struct tauti_predictor p;
 	taut_status status = tauti_prepared_init(&ready, graph, reterr);

@@ -58,6 +58,11 @@ const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name)
 	return NULL;
 }
 
+bool tauti_plan_is_foreign(const char *framework)
+{
+	return *framework && strcmp(framework, "pytorch");
+}
+
 enum taut_numerics tauti_plan_numerics(
 	const struct taut_plan_kind *kind, uint32_t n_ranks)
 {

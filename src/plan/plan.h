@@ -20,6 +20,9 @@ const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name);
 enum taut_numerics tauti_plan_numerics(
 	const struct taut_plan_kind *kind, uint32_t n_ranks);
 
+/* Can its jobs be given none of them? "" can. */
+bool tauti_plan_is_foreign(const char *framework);
+
 /* The name of a change's text: up to its = or comma; at most room - 1 bytes. */
 void tauti_plan_change_name(const char *change, char *ret_name, size_t room);
 

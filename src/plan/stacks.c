@@ -306,7 +306,8 @@ static bool is_wanted(const struct taut_plan_options *o, const char *name)
 static bool is_allowed(const struct tauti_stacks *s,
 	const struct taut_plan_options *o, const char *name)
 {
-	return is_wanted(o, name) && tauti_plan_numerics(tauti_plan_kind_of(
+	return is_wanted(o, name) && !tauti_plan_is_foreign(s->job.framework) &&
+		tauti_plan_numerics(tauti_plan_kind_of(
 		name), s->job.n_ranks) <= o->allow;
 }
 
@@ -566,6 +567,17 @@ static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
 	return status;
 }
 
+static taut_status note_framework(
+	struct tauti_stacks *s, struct taut_error *err)
+{
+	const char *text = taut_arena_printf(s->arena, "anything: the job is one "
+		"of %s, and 'taut run' makes decisions of PyTorch's; 'taut "
+		"whatif' predicts any", s->job.framework);
+
+	return text && taut_vec_push(&s->notes, text) ? TAUT_OK :
+		no_memory(err);
+}
+
 /* --- the whole ---------------------------------------------------------------------------- */
 
 static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
@@ -585,6 +597,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = taut_predictor_create(graph, &s->predictor, err);
 	if (!status && !offer_all(s, graph, o))
 		status = no_memory(err);
+	if (!status && tauti_plan_is_foreign(s->job.framework))
+		status = note_framework(s, err);
 	if (!status)
 		status = try_all(s, err);
 	return status || add_ours(s) ? status : no_memory(err);

@@ -47,6 +47,16 @@ class Mirrored(Common, unittest.TestCase):
         self.assertEqual(moved, 4 * 4 * (parameters + 3))
 
 
+    def test_plan(self):
+        """taut run would make none of its decisions of such a job."""
+        done = subprocess.run(
+            [TAUT, "plan", os.path.join(EXAMPLES, self.name), "--json"],
+            check=True, capture_output=True, text=True)
+        told = json.loads(done.stdout)
+        self.assertEqual(told["decisions"], [])
+        self.assertIn("anything: the job is one of tensorflow", " ".join(told["not_tried"]))
+
+
 class Server(Common, unittest.TestCase):
     name, count = "server", 98
 
