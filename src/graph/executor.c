@@ -8,7 +8,6 @@
  * has ended begins on the thread of that one, or wakes an idle thread: what begins
  * there just after something has ended on another thread waited for that. */
 #include <stdlib.h>
-#include <string.h>
 
 #include "graph/handoff.h"
 
@@ -25,7 +24,8 @@ struct pool {
 };
 
 /* A thread of TensorFlow's executor runs what is ready within such events. */
-static bool is_executor_lane(const struct tauti_rank *rank, uint32_t lane)
+static bool is_executor_lane(
+	const struct tauti_rank *rank, uint32_t lane, uint32_t process)
 {
 	const struct taut_trace *t = rank->trace;
 
@@ -33,7 +33,7 @@ static bool is_executor_lane(const struct tauti_rank *rank, uint32_t lane)
 		t->lanes[lane].kind != TAUT_LANE_THREAD)
 		return false;
 	for (uint32_t i = t->lane_begin[lane]; i < t->lane_begin[lane + 1]; i++)
-		if (!strcmp(taut_trace_name(t, i), "ExecutorState::Process"))
+		if (t->name[i] == process)
 			return true;
 	return false;
 }
@@ -165,13 +165,16 @@ static bool find_woken(struct pool *p, uint32_t lane)
 
 bool tauti_find_executors(struct tauti_handoff *f)
 {
-	uint32_t n = f->rank->trace->n_lanes;
+	static const char name[] = "ExecutorState::Process";
+	const struct taut_trace *t = f->rank->trace;
+	uint32_t n = t->n_lanes;
+	uint32_t process = taut_names_find(t->names, name, sizeof name - 1);
 	struct pool p = { f, malloc(((size_t)n + 1) * sizeof *p.lanes), 0,
 		false };
 	bool ok = p.lanes != NULL;
 
-	for (uint32_t l = 0; ok && l < n; l++)
-		if (is_executor_lane(f->rank, l))
+	for (uint32_t l = 0; ok && process != TAUT_NONE && l < n; l++)
+		if (is_executor_lane(f->rank, l, process))
 			p.lanes[p.n++] = l;
 	ok = ok && (!p.n || find_spans(&p));
 	for (uint32_t i = 0; ok && p.is_called && i < p.n; i++)
