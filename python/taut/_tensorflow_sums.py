@@ -206,7 +206,9 @@ class Sums:
             return np.int32(0)
 
         tensors = [part.tensor for part in parts]
-        return tf.numpy_function(ready, [still, *tensors], tf.int32, stateful=False)
+        return tf.numpy_function(
+            ready, [still, *tensors], tf.int32, stateful=False, name="taut_ready"
+        )
 
     def _wait_operation(self, parts, after, all_ready):
         tasks, end = [part.task for part in parts], self._end
@@ -215,7 +217,7 @@ class Sums:
             return [end(task, after) for task in tasks]
 
         kinds = [part.tensor.dtype for part in parts]
-        results = tf.numpy_function(wait, [all_ready], kinds)
+        results = tf.numpy_function(wait, [all_ready], kinds, name="taut_wait")
         for part, result in zip(parts, results):
             result.set_shape(part.shape)
         return list(results)
@@ -234,6 +236,7 @@ class Sums:
                 lambda *arrays: function(*[np.array(a, order="C") for a in arrays]),
                 tensors,
                 list(kinds),
+                name="taut_collective",
             )
         with tf.control_dependencies(results):
             self.turn.assign_add(1, read_value=False)
