@@ -73,11 +73,9 @@ class StepTimes:
         return (self.before, 0), (self.behind, (before - behind) * self.fault_ms / 1e3)
 
     def measure(self):
-        """What a page fault takes, where the job has some: at the window's end, as the
-        other ranks do."""
-        if self.fault_ms is None and any(
-            (s.faults_of_one() or 0) > FEW_FAULTS for s in (self.recorded, self.before)
-        ):
+        """What a page fault takes: between two steps, where the other ranks measure it,
+        too, for beside each other faults take longer."""
+        if self.fault_ms is None:
             self.fault_ms = _heap.fault_seconds() * 1e3
 
     def medians_ms(self):
@@ -93,11 +91,12 @@ class StepTimes:
         }
 
     def fault_medians(self):
-        own = self.before.faults_of_one()
+        own, recorded = self.before.faults_of_one(), self.recorded.faults_of_one()
+        many = max(own or 0, recorded or 0) > FEW_FAULTS
         return {
-            "recorded": self.recorded.faults_of_one(),
+            "recorded": recorded,
             "unrecorded": self.behind.faults_of_one() if own is None else own,
-            "fault_ms": self.fault_ms and round(self.fault_ms, 7),
+            "fault_ms": round(self.fault_ms, 7) if many and self.fault_ms is not None else None,
         }
 
     def told(self):

@@ -128,6 +128,7 @@ class Job:
             self._first_step()
         if self.phase is DISCARDS:
             self.leader.stop(None)
+            self.times.measure()
             self.leader.prepare()
             self.phase = WAITS
         if self.phase is RECORDS and seen >= self.end_step:
@@ -231,7 +232,7 @@ class Job:
         if self.ranks:
             self._move_log()
         self.leader.stop(self._folder())
-        self.times.measure()
+        self.times.measure()  # where no window was thrown away
         self._compare_clocks()
         whole = self.steps_seen > self.first
         recorded = [self.first, self.steps_seen] if whole else None
