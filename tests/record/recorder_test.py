@@ -189,7 +189,7 @@ class RecorderTest(unittest.TestCase):
 
     def test_fault_is_timed(self):
         seconds = _process._heap.fault_seconds()
-        self.assertTrue(1e-8 < seconds < 1e-3, seconds)
+        self.assertTrue(1e-8 < seconds < 1e-2, seconds)  # huge pages take longer
 
     def test_no_issue(self):
         adapter = Adapter()

@@ -105,8 +105,9 @@ class Decisions(unittest.TestCase):
     def test_heap(self):
         for seen, plain in self.each("heap"):
             self.same(seen["seen"], plain)
-            self.assertLess(max(seen["kept"]), 100)
-            self.assertGreater(seen["given"], 10000)  # and undone
+            self.assertLess(max(seen["kept"]), 2 + seen["plain"] / 200)
+            self.assertGreater(seen["plain"], 30)
+            self.assertGreater(seen["given"], seen["plain"] / 2)  # and undone
             self.assertEqual((seen["made"], seen["not_made"]), (["heap=keep"], {}))
             self.assertEqual(seen["theirs"], ["jemalloc", None])
         said = [seen["heap"]["refused"] for seen in self.seen["off"]]
