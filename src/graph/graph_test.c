@@ -203,6 +203,35 @@ static void test_backward_thread(void **state)
 	finish(g, run, &w);
 }
 
+/* Two autograd threads: the slice waited for the one that ended last, and what the
+ * other began before that one did, it did not wake when it was over. */
+static void test_two_backward_threads(void **state)
+{
+	static const char back[] = "\"Fwd thread id\":1,\"Sequence number\":4";
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t ret, early, late;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_event(&w, "cpu_op", "forward", 1, 10, 0, 300, "");
+	wt_event(&w, "cpu_op", "MmBackward0", 1, 11, 340, 360, back);
+	wt_event(&w, "cpu_op", "AddBackward0", 1, 12, 400, 320, back);
+	wt_event(&w, "cpu_op", "optimizer", 1, 10, 730, 200, "");
+	run = wt_open(&w);
+	g = build(run);
+	ret = find_op(g, TAUT_OP_RETURN, "", 0);
+	early = find_op(g, TAUT_OP_HOST, "MmBackward0", 0);
+	late = find_op(g, TAUT_OP_HOST, "AddBackward0", 0);
+	assert_true(has_edge(g, late, ret, TAUT_EDGE_THREAD));
+	assert_true(has_edge(g, ret - 1, late, TAUT_EDGE_THREAD));
+	assert_false(has_edge(g, ret - 1, early, TAUT_EDGE_THREAD));
+	assert_int_equal(g->n_backward, 0);
+	finish(g, run, &w);
+}
+
 static void process(struct wt *w, const char *name, int tid, double at, double dur)
 {
 	wt_event(w, "user_annotation", "ExecutorState::Process", 1, tid, at, dur, "");
@@ -839,6 +868,7 @@ int main(void)
 		cmocka_unit_test(test_launch_stream_and_sync),
 		cmocka_unit_test(test_slow_launch_is_the_hosts),
 		cmocka_unit_test(test_backward_thread),
+		cmocka_unit_test(test_two_backward_threads),
 		cmocka_unit_test(test_executor),
 		cmocka_unit_test(test_stream_waits_inferred),
 		cmocka_unit_test(test_last_arrival_decides),

@@ -252,11 +252,14 @@ static bool split_ops(struct tauti_handoff *f, uint32_t *to)
 	return true;
 }
 
+/* Not where a slice was split later, for the longer wait for another thread. */
 static bool add_wake(struct tauti_rank *r, uint32_t by, uint32_t woken)
 {
 	struct tauti_edge edge = { by, woken, 0, TAUT_EDGE_THREAD };
 	struct tauti_op *before = woken ? &r->ops.data[woken - 1] : NULL;
 
+	if (r->ops.data[by].end > r->ops.data[woken].start)
+		return true;
 	if (!taut_vec_push(&r->edges, edge))
 		return false;
 	if (before && tauti_is_idle(before) &&
