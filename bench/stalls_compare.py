@@ -17,6 +17,9 @@ was off by stands below.
                it is as it stays
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
+Jobs keep what memory they have (malloc's own settings, as bench/lab has them): else each step
+pays for page faults, and how many depends on what was freed before.
+
 Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A point
 beside which other programs took more than --most of the cores is thrown away and done again;
 so is one before or after which the cores were not as fast, within --steady, as around the
@@ -50,6 +53,7 @@ JOB = os.path.join(common.HERE, "stalls_job.py")
 RATES = {"light": 30e6, "residual": 25e6, "stacked": 12e6}  # bytes/s; by model
 MODELS = tuple(RATES)
 BASE = {"rate": 1.0, "workers": 2, "cores": 2, "batch": 32, "jobs": 1, "page": None, "kept": 0}
+HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8589934592"}
 POINTS = (
     ("rate / 2", {"rate": 0.5}),
     ("rate x 2", {"rate": 2}),
@@ -265,7 +269,10 @@ def run_jobs(place, command, point, options):
     forget(paths)
     told = [tempfile.TemporaryFile("w+") for _ in range(point["jobs"])]
     jobs = [
-        subprocess.Popen(command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=place.enter)
+        subprocess.Popen(
+            command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=place.enter,
+            env={**os.environ, **HEAP},
+        )
         for out in told
     ]
     cached = []
@@ -319,12 +326,14 @@ def run_stalls(options, folder):
     calm(options.most)
     speeds = [speed()]
     place = Place(options.rate, BASE["cores"], options)
-    command = [options.taut, "stalls", "--json", "--out", folder, "--"]
+    command = [options.taut, "stalls", "--json", "--rounds", str(options.rounds)]
+    command += ["--out", folder, "--"]
     command += [sys.executable, JOB, options.root, "--model", options.model]
     command += ["--epochs", "100000"]
     try:
         done = subprocess.run(
-            command, capture_output=True, text=True, preexec_fn=place.enter, check=False
+            command, capture_output=True, text=True, preexec_fn=place.enter, check=False,
+            env={**os.environ, **HEAP},
         )
     finally:
         place.close()
@@ -432,7 +441,8 @@ def main():
     parser.add_argument("--root", help="a tree of JPEGs that is there already")
     parser.add_argument("--images", type=int, default=800, help="to make, without --root")
     parser.add_argument("--rate", type=float, help="bytes/s of the first point")
-    parser.add_argument("--epochs", type=int, default=2)
+    parser.add_argument("--epochs", type=int, default=5, help="that count, of each point")
+    parser.add_argument("--rounds", type=int, default=8, help="of taut stalls")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--most", type=float, default=0.03, help="of the cores, for others")

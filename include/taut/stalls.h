@@ -55,6 +55,16 @@ struct taut_stalls_value {
 	uint32_t n_rounds;
 };
 
+/* Minor page faults: pages that a process had to ask the system for, mostly memory that its
+ * malloc had given back before. Below 0: not known. */
+struct taut_stalls_faults {
+	double fault_ns;   /* what one takes, by fresh memory; 0: not known */
+	double step;       /* of a rank's own process, a step with its batch in place */
+	double step_share; /* of the processor time of that step */
+	double item;       /* of workers that are processes, an item in the page cache */
+	double item_share; /* of the processor time of these workers */
+};
+
 struct taut_stalls_result {
 	uint32_t n_ranks, n_hosts, n_workers; /* workers of one rank */
 	uint32_t batch, depth;
@@ -72,6 +82,7 @@ struct taut_stalls_result {
 	                       below 0: the system does not tell, or nothing was read.
 	                       Far from 1: not cold */
 	double cached_share; /* of the bytes while cached. Far from 0: not cached */
+	struct taut_stalls_faults faults;
 };
 TAUT_API void taut_stalls_result(
 	const struct taut_stalls *stalls, struct taut_stalls_result *ret_result);

@@ -9,7 +9,7 @@ import os
 import struct
 import time
 
-from . import _lib, _spent
+from . import _heap, _lib, _spent
 from ._process import host_name
 
 ALL_PPM = 1_000_000
@@ -65,6 +65,7 @@ class Sums:
         if not is_end:
             self.read += len(text)  # it was read after the kernel had counted
         self.opened = control.opened()
+        self.own_faults, self.worker_faults = _heap.faults(), sum(map(_faults_of, workers))
 
     def _add_io(self, words):
         self.read += _number(words, b"rchar:") or 0
@@ -73,10 +74,12 @@ class Sums:
         self.storage += storage or 0
 
     def counts(self):
-        return self.cpu_ns, self.own_ns, self.read, self.storage, *self.opened
+        spent = self.cpu_ns, self.own_ns, self.read, self.storage, *self.opened
+        return *spent, self.own_faults, self.worker_faults
 
     def since(self, before):
-        """[cpu_ns, own_cpu_ns, rchar, read_bytes (-1: unknown), opened, opened_bytes]"""
+        """[cpu_ns, own_cpu_ns, rchar, read_bytes (-1: unknown), opened, opened_bytes,
+        page faults of this process, of workers]"""
         found = [max(0, b - a) for a, b in zip(before.counts(), self.counts())]
         if not (self.has_storage and before.has_storage):
             found[3] = -1
@@ -97,6 +100,21 @@ def _io_of(pid):
         return b""
     try:
         return _spent._read(fd)
+    finally:
+        os.close(fd)
+
+
+def _faults_of(pid):
+    """Pages that it had to ask the system for, none of them read from anywhere. 0: it is
+    gone."""
+    fd = _spent._open("/proc/%d/stat" % pid)
+    if fd < 0:
+        return 0
+    try:
+        behind_name = _spent._read(fd).rpartition(b")")[2].split()
+        return int(behind_name[7])  # minflt of proc(5)
+    except (IndexError, ValueError):
+        return 0
     finally:
         os.close(fd)
 
@@ -135,6 +153,7 @@ class RankFile:
     def phase(self, number, name, window, source):
         which = "%d %s" % (number, name)
         cpu, own, *counts = window.sums
+        *counts, own_faults, worker_faults = counts
         wait = window.wait_ns() if source.knows_waits else 0
         row = [len(window.steps), window.samples, window.wall_ns(), wait, cpu, *counts]
         if source.has_processes:
@@ -143,6 +162,7 @@ class RankFile:
         self.lines(
             ["phase %s %s" % (which, " ".join(map(str, row)))]
             + ["step %s %d %d %d" % (which, *step) for step in steps]
+            + ["faults %s %d %d" % (which, own_faults, worker_faults)]
         )
 
     def end(self):

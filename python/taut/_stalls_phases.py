@@ -13,6 +13,7 @@ import os
 import sys
 import time
 
+from . import _heap
 from . import _stalls_measured as measured
 
 HELD = 4  # batches that are used again and again
@@ -229,6 +230,7 @@ class Phases:
             items=source.items,
             cores=measured.cores(),
             device=int(source.has_device()),
+            fault_ns=round(_heap.fault_seconds() * 1e9),
         )
 
     def _opened(self, begin):

@@ -76,6 +76,20 @@ static void put_job(struct tauti_put *put, const struct tauti_stalls_view *v)
 	tauti_put_char(put, '}');
 }
 
+static void put_faults(struct tauti_put *put, const struct taut_stalls_faults *faults)
+{
+	tauti_field_section(put, "page_faults", faults->fault_ns > 0 ? "{" : "null");
+	if (faults->fault_ns <= 0)
+		return;
+	tauti_put_key(put, "fault_ns");
+	tauti_put_real(put, faults->fault_ns);
+	put_share(put, "a_step", faults->step);
+	put_share(put, "step_share", faults->step_share);
+	put_share(put, "an_item", faults->item);
+	put_share(put, "item_share", faults->item_share);
+	tauti_put_char(put, '}');
+}
+
 static void put_measured(struct tauti_put *put, const struct tauti_stalls_view *v)
 {
 	const struct taut_stalls_result *r = &v->result;
@@ -96,6 +110,7 @@ static void put_measured(struct tauti_put *put, const struct tauti_stalls_view *
 	put_share(put, "cold_share", r->cold_share);
 	put_share(put, "cached_share", r->cached_share);
 	tauti_put_char(put, '}');
+	put_faults(put, &r->faults);
 }
 
 static void put_storage(struct tauti_put *put, const struct tauti_stalls_view *v)

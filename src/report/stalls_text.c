@@ -10,6 +10,7 @@ struct page {
 };
 
 static const double not_cold = 0.9, not_cached = 0.1; /* shares that are told */
+static const double many_faults = 0.03;
 
 /* --- numbers ------------------------------------------------------------------------- */
 
@@ -186,6 +187,38 @@ static void say_stalls(const struct page *g)
 		tauti_table_cell(&table, rows[i].what, TAUTI_PLAIN);
 	}
 	tauti_table_end(&table);
+}
+
+static void put_faults(const struct page *g, struct tauti_table *table, double share,
+	double faults, const char *what)
+{
+	if (share < 0)
+		return;
+	tauti_table_cell(table, pct(g, share), TAUTI_PLAIN);
+	tauti_table_cell(table, count(g, (uint64_t)(faults + 0.5)), TAUTI_PLAIN);
+	tauti_table_cell(table, what, TAUTI_PLAIN);
+}
+
+static void say_faults(const struct page *g)
+{
+	static const struct tauti_column heads[] = {
+		{ "%", TAUTI_RIGHT, false }, { "faults", TAUTI_RIGHT, false },
+		{ "of", TAUTI_LEFT, false } };
+	const struct taut_stalls_faults *f = &g->v->result.faults;
+	struct tauti_table table;
+
+	if (f->step_share < many_faults && f->item_share < many_faults)
+		return;
+	tauti_sheet_heading(g->sheet, "Page faults",
+		"memory given back and asked for again; share of processor time");
+	tauti_table_begin(&table, g->sheet, heads, 3);
+	put_faults(g, &table, f->step_share, f->step, "a step of the job alone");
+	put_faults(g, &table, f->item_share, f->item,
+		"an item, of the workers, in the page cache");
+	tauti_table_end(&table);
+	wrap(g, tauti_sheet_text(g->sheet, "Each takes %s us. 'taut run --heap keep' spares "
+		"most of them, in the workers too, where malloc is the C library's.",
+		real(g, f->fault_ns / 1e3, 1)));
 }
 
 static void say_storage(const struct page *g)
@@ -407,6 +440,7 @@ taut_status tauti_stalls_text(const struct tauti_stalls_view *view,
 	say_cold(&g);
 	say_rates(&g);
 	say_stalls(&g);
+	say_faults(&g);
 	say_storage(&g);
 	if (view->has_model) {
 		say_model(&g);

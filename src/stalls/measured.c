@@ -14,14 +14,15 @@ enum { WORD_BYTES = 40, MOST_FILE_BYTES = 64 << 20 };
 #define MOST_COUNT (INT64_C(1) << 40)
 
 enum key {
-	RANK, HOST, LOADER, UNIT, WORKERS, DEPTH, BATCH, ITEMS, DEVICE, CORES, KEYS,
+	RANK, HOST, LOADER, UNIT, WORKERS, DEPTH, BATCH, ITEMS, DEVICE, CORES, FAULT_NS,
+	KEYS,
 	NEEDED = CORES, /* those before it */
 };
 
 static const char *const keys[KEYS] = {
 	[RANK] = "rank", [HOST] = "host", [LOADER] = "loader", [UNIT] = "unit",
 	[WORKERS] = "workers", [DEPTH] = "depth", [BATCH] = "batch", [ITEMS] = "items",
-	[DEVICE] = "device", [CORES] = "cores",
+	[DEVICE] = "device", [CORES] = "cores", [FAULT_NS] = "fault_ns",
 };
 static const char *const loaders[] = { "torch", "tf.data", "mxnet", "taut" };
 static const char *const phases[TAUT_STALLS_PHASES] = {
@@ -225,6 +226,8 @@ static taut_status read_value(struct reader *r, enum key key)
 			&to->items);
 	case DEVICE:
 		return read_flag(r, "0 or 1", bits, &to->on_device);
+	case FAULT_NS:
+		return read_number(r, "0 to 2^52 ns", 0, MOST_NS, &to->fault_ns);
 	default:
 		return read_u32(r, "1 to 65536 cores", 1, 65536, &to->cores);
 	}
@@ -240,7 +243,8 @@ static taut_status read_key(struct reader *r, const char *word)
 		r->has[i] = true;
 		return read_value(r, (enum key)i);
 	}
-	return expected(r, "phase, step, start, end, or a line of the header", word);
+	return expected(
+		r, "phase, step, faults, start, end, or a line of the header", word);
 }
 
 /* Before the first phase, and at the end. */
@@ -310,7 +314,8 @@ static taut_status read_sums(struct reader *r, struct tauti_measured_phase *phas
 static taut_status read_phase(struct reader *r)
 {
 	struct tauti_measured *to = r->to;
-	struct tauti_measured_phase phase = { .first_step = to->steps.count };
+	struct tauti_measured_phase phase = { .first_step = to->steps.count,
+		.own_faults = -1, .worker_faults = -1 };
 	taut_status status = check_header(r);
 
 	if (!status)
@@ -326,11 +331,40 @@ static taut_status read_phase(struct reader *r)
 	return taut_vec_push(&to->phases, phase) ? TAUT_OK : no_memory(r);
 }
 
+/* NULL: there is none. */
+static struct tauti_measured_phase *last_phase(const struct reader *r)
+{
+	size_t n = r->to->phases.count;
+
+	return n ? &r->to->phases.data[n - 1] : NULL;
+}
+
+static taut_status read_faults(struct reader *r)
+{
+	struct tauti_measured_phase *last = last_phase(r);
+	int64_t own = 0, workers = 0;
+	enum taut_stalls_phase phase;
+	uint32_t round;
+	taut_status status = read_which(r, &round, &phase);
+
+	if (!status && (!last || last->round != round || last->phase != phase ||
+		last->own_faults >= 0))
+		return expected(r, "faults once, behind their phase", phases[phase]);
+	if (!status)
+		status = read_number(r, "OWN: 0 to 2^40", 0, MOST_COUNT, &own);
+	if (!status)
+		status = read_number(r, "WORKERS: 0 to 2^40", 0, MOST_COUNT, &workers);
+	if (status)
+		return status;
+	last->own_faults = own;
+	last->worker_faults = workers;
+	return TAUT_OK;
+}
+
 static taut_status read_step(struct reader *r)
 {
 	struct tauti_measured *to = r->to;
-	struct tauti_measured_phase *last = to->phases.count ?
-		&to->phases.data[to->phases.count - 1] : NULL;
+	struct tauti_measured_phase *last = last_phase(r);
 	struct tauti_measured_step step = { .wall_ns = 0 };
 	enum taut_stalls_phase phase;
 	uint32_t round;
@@ -392,6 +426,8 @@ static taut_status read_line(struct reader *r)
 		status = read_phase(r);
 	else if (!strcmp(word, "step"))
 		status = read_step(r);
+	else if (!strcmp(word, "faults"))
+		status = read_faults(r);
 	else if (!strcmp(word, "start"))
 		status = read_start(r);
 	else if (!strcmp(word, "end"))

@@ -11,9 +11,12 @@
  *     items N                of the whole set, of all ranks; -1: it does not say
  *     cores N                that this rank and its workers may use; may be left out
  *     device 0|1             1: steps are computed on a device, not on this host's cores
+ *     fault_ns N             what a page fault takes that fresh memory costs; 0: it cannot be
+ *                            told. May be left out
  *     phase ROUND NAME STEPS SAMPLES WALL_NS WAIT_NS CPU_NS RCHAR READ_BYTES OPENED
  *         OPENED_BYTES [OWN_CPU_NS]      (one line)
  *     step ROUND NAME WALL_NS WAIT_NS TAKE_NS    (behind their phase, in their order)
+ *     faults ROUND NAME OWN WORKERS              (behind their phase; may be left out)
  *     start ROUND NAME NS                        (may be left out)
  *     ...
  *     end
@@ -40,6 +43,8 @@
  *               ranks of the host
  *     OWN_CPU_NS   of CPU_NS, what this rank's process took, where workers are processes of
  *               their own; left out where they are not, or it cannot be told
+ * Faults: pages that the system gave without reading any (minor page faults), to this rank's
+ * process, and to its workers where they are processes of their own.
  * A start: what making the loader of this phase took the job, before anything was asked of
  * it (workers are made).
  * A step: WALL_NS of it; of that WAIT_NS in the loader's next; TAKE_NS: of that, while a
@@ -75,6 +80,7 @@ struct tauti_measured_phase {
 	int64_t read_bytes; /* -1: it cannot be read */
 	int64_t opened, opened_bytes;
 	int64_t own_cpu_ns; /* -1: it is not there */
+	int64_t own_faults, worker_faults; /* -1: they are not there */
 	size_t first_step, n_steps; /* n_steps: lines, at most `steps` */
 };
 
@@ -92,6 +98,7 @@ struct tauti_measured {
 	uint32_t workers, depth, batch;
 	uint32_t cores; /* 0: it does not say */
 	int64_t items;  /* -1: it does not say */
+	int64_t fault_ns; /* 0: it does not say */
 	TAUT_VEC(struct tauti_measured_phase) phases;
 	TAUT_VEC(struct tauti_measured_step) steps;
 	TAUT_VEC(struct tauti_measured_start) starts;

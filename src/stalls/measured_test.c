@@ -9,8 +9,8 @@
 	"workers 3\ndepth 6\nbatch 32\nitems -1\ndevice 1\n"
 #define PHASE "phase 0 cold 20 640 1000 100 2000 64 -1 640 6400"
 
-static const char whole[] = HEADER "cores 8\n"
-	"phase 0 place 20 640 500 0 500 0 0 0 0\n"
+static const char whole[] = HEADER "cores 8\nfault_ns 2500\n"
+	"phase 0 place 20 640 500 0 500 0 0 0 0\nfaults 0 place 70 0\n"
 	"start 0 cold 77\n"
 	PHASE " 1500\nstep 0 cold 50 5 -1\nstep 0 cold 51 6 4\n"
 	"phase 1 half 20 320 300 0 300 0 0 0 0\nend\n";
@@ -23,7 +23,7 @@ static taut_status parse(const char *text, struct tauti_measured *to, struct tau
 static void test_all_of_it(void **state)
 {
 	struct tauti_measured m;
-	const struct tauti_measured_phase *cold;
+	const struct tauti_measured_phase *cold, *place;
 
 	(void)state;
 	assert_int_equal(parse(whole, &m, NULL), TAUT_OK);
@@ -37,6 +37,7 @@ static void test_all_of_it(void **state)
 	assert_int_equal(m.batch, 32);
 	assert_int_equal(m.items, -1);
 	assert_int_equal(m.cores, 8);
+	assert_int_equal(m.fault_ns, 2500);
 	assert_int_equal(m.phases.count, 3);
 	cold = tauti_measured_find(&m, 0, TAUT_STALLS_COLD);
 	assert_int_equal(cold->wall_ns, 1000);
@@ -52,7 +53,12 @@ static void test_all_of_it(void **state)
 	assert_int_equal(m.steps.data[cold->first_step + 1].wait_ns, 6);
 	assert_int_equal(m.steps.data[cold->first_step + 1].take_ns, 4);
 	assert_int_equal(m.starts.data[0].ns, 77);
-	assert_int_equal(tauti_measured_find(&m, 0, TAUT_STALLS_PLACE)->own_cpu_ns, -1);
+	assert_int_equal(cold->own_faults, -1);
+	assert_int_equal(cold->worker_faults, -1);
+	place = tauti_measured_find(&m, 0, TAUT_STALLS_PLACE);
+	assert_int_equal(place->own_cpu_ns, -1);
+	assert_int_equal(place->own_faults, 70);
+	assert_int_equal(place->worker_faults, 0);
 	assert_null(tauti_measured_find(&m, 1, TAUT_STALLS_COLD));
 	tauti_measured_fini(&m);
 }
@@ -127,9 +133,18 @@ static void test_refusals(void **state)
 		"f:11: expected no more steps than its phase, and behind it, found 'cold'");
 	refuse(HEADER "phase 0 cold 1 1 1 0 3 0 0 0 0\nstep 0 cold 1 1 1\nstep 0 cold 1 1 1\n",
 		"f:13: expected no more steps than its phase, and behind it, found 'cold'");
+	refuse(HEADER "faults 0 cold 1 1\n",
+		"f:11: expected faults once, behind their phase, found 'cold'");
+	refuse(HEADER PHASE "\nfaults 0 place 1 1\n",
+		"f:12: expected faults once, behind their phase, found 'place'");
+	refuse(HEADER PHASE "\nfaults 0 cold 1 1\nfaults 0 cold 1 1\n",
+		"f:13: expected faults once, behind their phase, found 'cold'");
+	refuse(HEADER PHASE "\nfaults 0 cold 1\n",
+		"f:12: expected WORKERS: 0 to 2^40, found ''");
+	refuse(HEADER "fault_ns -1\n", "f:11: expected 0 to 2^52 ns, found '-1'");
 	refuse(HEADER "end\nend\n", "f:12: expected nothing behind 'end', found 'end'");
-	refuse(HEADER "\n", "f:11: expected phase, step, start, end, or a line of the header, "
-		"found ''");
+	refuse(HEADER "\n", "f:11: expected phase, step, faults, start, end, or a line of the "
+		"header, found ''");
 }
 
 static void test_without_memory(void **state)

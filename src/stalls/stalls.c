@@ -103,6 +103,8 @@ static void add_rank(struct tauti_stalls_sum *sum, const struct tauti_measured_p
 	sum->rchar += (double)phase->rchar;
 	or_unknown(&sum->own_cpu_ns, phase->own_cpu_ns);
 	or_unknown(&sum->read_bytes, phase->read_bytes);
+	or_unknown(&sum->own_faults, phase->own_faults);
+	or_unknown(&sum->worker_faults, phase->worker_faults);
 }
 
 /* Each rank of a host says what all of them opened. */
@@ -337,6 +339,72 @@ static void fill_stalls(const struct taut_stalls *stalls, struct taut_stalls_res
 	result->cached_stall = share(stalls, PLACE | CACHED, cached_stall);
 }
 
+/* --- page faults -----------------------------------------------------------------------*/
+
+/* Of all ranks, which time them beside each other; 0: not known. */
+static double fault_ns(const struct taut_stalls *stalls)
+{
+	double sum = 0;
+
+	for (uint32_t i = 0; i < stalls->n_ranks; i++) {
+		if (!stalls->ranks[i].fault_ns)
+			return 0;
+		sum += (double)stalls->ranks[i].fault_ns / stalls->n_ranks;
+	}
+	return sum;
+}
+
+static double step_faults(const struct tauti_stalls_sum *sums, const void *context)
+{
+	const struct tauti_stalls_sum *sum = &sums[TAUT_STALLS_PLACE];
+	uint32_t n_ranks = *(const uint32_t *)context;
+
+	return sum->own_faults < 0 ? NAN : sum->own_faults / sum->steps / n_ranks;
+}
+
+static double step_fault_share(const struct tauti_stalls_sum *sums, const void *context)
+{
+	const struct tauti_stalls_sum *sum = &sums[TAUT_STALLS_PLACE];
+
+	return sum->own_faults < 0 || sum->cpu_ns <= 0 ? NAN :
+		sum->own_faults * *(const double *)context / sum->cpu_ns;
+}
+
+static double worker_faults(const struct tauti_stalls_sum *sums, const void *context)
+{
+	const struct tauti_stalls_sum *sum = &sums[TAUT_STALLS_CACHED];
+
+	(void)context;
+	return sum->worker_faults < 0 || sum->own_cpu_ns < 0 ? NAN :
+		sum->worker_faults / sum->samples;
+}
+
+static double worker_fault_share(const struct tauti_stalls_sum *sums, const void *context)
+{
+	const struct tauti_stalls_sum *sum = &sums[TAUT_STALLS_CACHED];
+	double workers_ns = sum->cpu_ns - sum->own_cpu_ns;
+
+	return sum->worker_faults < 0 || sum->own_cpu_ns < 0 || workers_ns <= 0 ? NAN :
+		sum->worker_faults * *(const double *)context / workers_ns;
+}
+
+static void fill_faults(const struct taut_stalls *stalls, struct taut_stalls_faults *faults)
+{
+	enum { PLACE = 1 << TAUT_STALLS_PLACE, CACHED = 1 << TAUT_STALLS_CACHED };
+
+	faults->fault_ns = fault_ns(stalls);
+	faults->step = tauti_stalls_median(
+		stalls, PLACE, step_faults, &stalls->n_ranks, -1);
+	faults->item = tauti_stalls_median(stalls, CACHED, worker_faults, NULL, -1);
+	faults->step_share = faults->item_share = -1;
+	if (faults->fault_ns <= 0)
+		return;
+	faults->step_share = fmin(1, tauti_stalls_median(
+		stalls, PLACE, step_fault_share, &faults->fault_ns, -1));
+	faults->item_share = fmin(1, tauti_stalls_median(
+		stalls, CACHED, worker_fault_share, &faults->fault_ns, -1));
+}
+
 void taut_stalls_result(
 	const struct taut_stalls *stalls, struct taut_stalls_result *ret_result)
 {
@@ -357,6 +425,7 @@ void taut_stalls_result(
 	};
 
 	fill_stalls(stalls, &result);
+	fill_faults(stalls, &result.faults);
 	*ret_result = result;
 }
 

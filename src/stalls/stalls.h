@@ -40,6 +40,7 @@ struct tauti_stalls_sum {
 	double own_cpu_ns; /* below 0: a rank does not tell; and so are the next two */
 	double read_bytes;
 	double own_ns;     /* of a step, without waiting: of the rank that waited longest */
+	double own_faults, worker_faults; /* below 0: a rank does not tell */
 	double opened, opened_bytes;
 };
 /* False: not all ranks have that phase. */

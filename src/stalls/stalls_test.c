@@ -123,6 +123,48 @@ static void test_rates_and_stalls(void **state)
 	world_near(result.cached_share, 320 / 32000.0, 1e-9, "cached_share");
 }
 
+/* In two rounds 1,000 and 3,000 faults of 2 us each, by both ranks: of 10 steps that take 2 ms of
+ * processor time each, and of 80 items whose workers take 100 us each. */
+static void test_page_faults(void **state)
+{
+	static const char lines[] = "fault_ns 2000\n"
+		"phase 0 place 10 80 30000000 0 20000000 0 0 0 0\nfaults 0 place 1000 0\n"
+		"phase 0 cached 10 80 30000000 0 28000000 0 0 0 0 20000000\n"
+		"faults 0 cached 1000 800\n"
+		"phase 1 place 10 80 30000000 0 20000000 0 0 0 0\nfaults 1 place 3000 0\n"
+		"phase 1 cached 10 80 30000000 0 28000000 0 0 0 0 20000000\n"
+		"faults 1 cached 1000 1600\n";
+	struct taut_stalls_faults faults;
+
+	(void)state;
+	write_rank(0, "a", lines);
+	write_rank(1, "a", lines);
+	faults = result_of_folder().faults;
+	world_near(faults.fault_ns, 2000, 1e-9, "fault_ns");
+	world_near(faults.step, 200, 1e-9, "faults of a step");
+	world_near(faults.step_share, 0.2, 1e-9, "their share");
+	world_near(faults.item, 15, 1e-9, "faults of an item");
+	world_near(faults.item_share, 0.3, 1e-9, "their share");
+	write_rank(1, "a", lines + strlen("fault_ns 2000\n")); /* it does not say */
+	faults = result_of_folder().faults;
+	assert_true(faults.fault_ns == 0 && faults.step_share < 0 && faults.item_share < 0);
+	world_near(faults.step, 200, 1e-9, "faults of a step");
+}
+
+/* Workers that are threads are not told apart from the job. */
+static void test_faults_of_threads(void **state)
+{
+	static const char lines[] = "fault_ns 2000\n"
+		"phase 0 cached 10 80 30000000 0 28000000 0 0 0 0\nfaults 0 cached 1000 0\n";
+	struct taut_stalls_faults faults;
+
+	(void)state;
+	write_rank(0, "a", lines);
+	write_rank(1, "a", lines);
+	faults = result_of_folder().faults;
+	assert_true(faults.step < 0 && faults.item < 0 && faults.item_share < 0);
+}
+
 /* Each rank of a host says what all of them opened, those of two hosts what theirs did. */
 static void test_two_hosts(void **state)
 {
@@ -243,6 +285,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(test_rates_and_stalls),
+		WITH_FOLDER(test_page_faults),
+		WITH_FOLDER(test_faults_of_threads),
 		WITH_FOLDER(test_two_hosts),
 		WITH_FOLDER(test_items_that_are_no_files),
 		WITH_FOLDER(test_shares_are_shares),

@@ -28,14 +28,20 @@ def phase_lines(index, name, slower=1.0):
     files = STEPS * BATCH * loads
     head = [index, name, STEPS, samples, STEPS * wall, STEPS * wait, cpu, read, storage]
     head += [files, files * ITEM_BYTES]
-    lines = ["phase " + " ".join(map(str, head))]
-    return lines + [f"step {index} {name} {wall} {wait} -1"] * STEPS
+    own = STEPS * int(STEP_MS["place"] * 1e6)  # of cpu; the rest is of workers
+    lines = ["phase " + " ".join(map(str, head + [own] * loads))]
+    lines += [f"step {index} {name} {wall} {wait} -1"] * STEPS
+    faults = 1200 * STEPS, 20 * STEPS * BATCH * loads
+    return lines + [f"faults {index} {name} {faults[0]} {faults[1]}"]
 
 
-def rank_text(rank=0, ranks=1, rounds=4, phases=("place", "cold", "cached", "part"), items=ITEMS):
+PHASES = "place", "cold", "cached", "part"
+
+
+def rank_text(rank=0, ranks=1, rounds=4, phases=PHASES, items=ITEMS, fault_ns=2500):
     lines = ["taut-stalls 1", f"rank {rank} of {ranks}", "host here", "loader torch"]
     lines += ["unit batch", "workers 2", "depth 4", f"batch {BATCH}", f"items {items}"]
-    lines += ["cores 4", "device 0"]
+    lines += ["cores 4", "device 0", f"fault_ns {fault_ns}"]
     for index in range(rounds):
         for name in phases:  # rounds differ, phases of one do not
             lines += phase_lines(index, name, 1 + 0.01 * index)
@@ -76,6 +82,27 @@ class Read(command.Case):
         self.assertEqual(result["cold"]["cached_share"], 0)
         self.assertEqual(result["job"]["mean_bytes"], ITEM_BYTES)
         self.assertIsNone(result["storage"])
+
+    def test_page_faults(self):
+        """1,200 of 2.5 us are 3 of a step's 10 ms; of an item 20, 50 us of 1.8 ms."""
+        folder = self.kept()
+        faults = self.json(folder)["page_faults"]
+        self.assertEqual((faults["fault_ns"], faults["a_step"], faults["an_item"]), (2500, 1200, 20))
+        self.assertAlmostEqual(faults["step_share"], 0.3)
+        self.assertAlmostEqual(faults["item_share"], 0.05 / 1.8, places=4)
+        said = " ".join(self.done("stalls", "--read", folder).split())
+        for part in ("Page faults", "30.0 1,200 a step of the job alone", "2.8 20 an item",
+                     "Each takes 2.5 us. 'taut run --heap keep' spares most"):  # fmt: skip
+            self.assertIn(part, said)
+
+    def test_few_page_faults(self):
+        """What is little is not said, and what is not known is null."""
+        folder = self.kept("few", fault_ns=250)
+        self.assertAlmostEqual(self.json(folder)["page_faults"]["step_share"], 0.03)
+        unknown = self.kept("unknown", fault_ns=0)
+        self.assertIsNone(self.json(unknown)["page_faults"])
+        for kept in (self.kept("fewer", fault_ns=200), unknown):
+            self.assertNotIn("Page faults", self.done("stalls", "--read", kept))
 
     def test_two_ranks_are_one_job(self):
         result = self.json(self.kept(ranks=2))

@@ -40,6 +40,11 @@ static void check_result(const struct taut_stalls *stalls)
 	MUST(result.spread_bytes >= 0 && isfinite(result.spread_bytes));
 	MUST(result.cold_share >= -1 && result.cold_share <= 1);
 	MUST(result.cached_share >= -1 && result.cached_share <= 1);
+	MUST(result.faults.fault_ns >= 0 && isfinite(result.faults.fault_ns));
+	MUST(result.faults.step >= -1 && isfinite(result.faults.step));
+	MUST(result.faults.item >= -1 && isfinite(result.faults.item));
+	MUST(result.faults.step_share >= -1 && result.faults.step_share <= 1);
+	MUST(result.faults.item_share >= -1 && result.faults.item_share <= 1);
 	MUST(result.n_hosts >= 1 && result.n_hosts <= result.n_ranks);
 }
 

@@ -41,6 +41,7 @@ class Phase:
             setattr(self, key, int(word))
         self.has_own = len(words) == 2 + len(_SUMS)
         self.lines = []  # of steps: (wall, wait, take)
+        self.faults = None  # of the rank's process, of its workers
 
     def step_ms(self):
         return self.wall_ns / self.steps / MS
@@ -58,6 +59,8 @@ class Rank:
                 self.phases.append(Phase(words))
             elif key == "step":
                 self.phases[-1].lines.append(tuple(map(int, words[2:])))
+            elif key == "faults":
+                self.phases[-1].faults = tuple(map(int, words[2:]))
             elif key == "start":
                 self.starts.append(words)
             elif key == "end":

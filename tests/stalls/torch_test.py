@@ -56,6 +56,21 @@ class TorchTest(Case):
         self.check_step(rank, "half", 6)
         self.check_step(rank, "cached", 4 * 10 / 2)
 
+    def test_page_faults(self):
+        """Of steps and of items, each asked for by itself."""
+        self.run_torch("--workers", 2, "--pages", 50, "--step-pages", 300, "--step", 2)
+        rank = self.rank()
+        self.assertGreater(int(rank.told["fault_ns"]), 50)
+        for phase in rank.named("place"):
+            own, workers = phase.faults
+            self.assertGreaterEqual(own, 300 * phase.steps)
+            self.assertLess(own, 300 * phase.steps + 200)
+            self.assertEqual(workers, 0)
+        for phase in rank.named("cached"):
+            workers = phase.faults[1]
+            self.assertGreater(workers, 0.5 * 50 * phase.samples)
+            self.assertLess(workers, 2 * 50 * phase.samples)
+
     def test_no_workers(self):
         """A stream that is shorter than a phase, read by the job itself, which leaves its
         loop and validates for 200 ms: that is no part of its steps."""

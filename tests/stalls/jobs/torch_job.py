@@ -3,6 +3,7 @@
 ms of sleep and SPIN ms of a core. A step sleeps for STEP ms, by its share of a batch."""
 
 import argparse
+import mmap
 import os
 import time
 
@@ -15,6 +16,8 @@ parser.add_argument("--workers", type=int, default=0)
 parser.add_argument("--item", type=float, default=0)
 parser.add_argument("--spin", type=float, default=0)
 parser.add_argument("--step", type=float, default=5)
+parser.add_argument("--pages", type=int, default=0, help="that an item asks the system for")
+parser.add_argument("--step-pages", type=int, default=0, help="the same of a step")
 parser.add_argument("--batch", type=int, default=4)
 parser.add_argument("--stream", action="store_true")
 parser.add_argument("--persistent", action="store_true")
@@ -29,7 +32,16 @@ PATHS = sorted(os.path.join(job.data, name) for name in os.listdir(job.data))
 BYTES = os.path.getsize(PATHS[0])
 
 
+def touch(pages):
+    if pages:
+        size = pages * mmap.PAGESIZE
+        with mmap.mmap(-1, size, mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS) as memory:
+            for at in range(0, size, mmap.PAGESIZE):
+                memory[at] = 1
+
+
 def load(path):
+    touch(job.pages)
     with open(path, "rb") as f:
         if job.cold:
             os.posix_fadvise(f.fileno(), 0, 0, os.POSIX_FADV_DONTNEED)
@@ -79,6 +91,7 @@ def train_step(batch):
     model(x / BYTES).sum().backward()
     optimizer.step()
     x.zero_()
+    touch(job.step_pages)
     time.sleep(job.step / 1000 * len(x) / job.batch)
 
 
