@@ -40,6 +40,9 @@ static const struct built_in {
 	{ TAUT_ALLREDUCE, ALONE, 1, TAUT_NONE, 1 << 20, TAUT_WAY_RING,
 		2 << 20, 2 },
 	{ TAUT_ALLREDUCE, ALONE, 2, 2, 1 << 20, TAUT_WAY_FLAT, 1 << 20, 2 },
+	/* but each adds up all of it then, where half would do: of what is large that is the
+	 * dearer of the two */
+	{ TAUT_ALLREDUCE, ALONE, 2, 2, 4 << 20, TAUT_WAY_DIRECT, 4 << 20, 4 },
 	/* of few ranks the fewest steps: each is a wait for the slowest. Passes fill the
 	 * link meanwhile; smaller ones cost more than they fill */
 	{ TAUT_ALLREDUCE, ALONE, 4, 4, 512 << 10, TAUT_WAY_DIRECT, 0, 1 },

@@ -58,14 +58,17 @@ static void test_built_in(void **state)
 static void test_few_hosts(void **state)
 {
 	static const struct {
-		enum taut_coll_way small, large; /* of 64 KiB; of 1 MiB and more */
+		enum taut_coll_way small, large, larger; /* of 64 KiB, 1 and 64 MiB */
 		uint64_t pass_bytes, larger_pass_bytes;
 		uint32_t at_once;
 	} right[] = {
-		{ TAUT_WAY_FLAT, TAUT_WAY_FLAT, 1 << 20, 1 << 20, 2 },
-		{ TAUT_WAY_DIRECT, TAUT_WAY_DIRECT, 512 << 10, 1 << 20, 4 },
-		{ TAUT_WAY_HALVING, TAUT_WAY_DIRECT, 512 << 10, 1 << 20, 4 },
-		{ TAUT_WAY_HALVING, TAUT_WAY_RING, 2 << 20, 2 << 20, 2 },
+		{ TAUT_WAY_FLAT, TAUT_WAY_FLAT, TAUT_WAY_DIRECT, 1 << 20, 4 << 20, 4 },
+		{ TAUT_WAY_DIRECT, TAUT_WAY_DIRECT, TAUT_WAY_DIRECT, 512 << 10,
+			1 << 20, 4 },
+		{ TAUT_WAY_HALVING, TAUT_WAY_DIRECT, TAUT_WAY_DIRECT, 512 << 10,
+			1 << 20, 4 },
+		{ TAUT_WAY_HALVING, TAUT_WAY_RING, TAUT_WAY_RING, 2 << 20, 2 << 20,
+			2 },
 	};
 
 	(void)state;
@@ -79,6 +82,7 @@ static void test_few_hosts(void **state)
 		assert_int_equal(choice->way, right[i].large);
 		assert_int_equal(choice->pass_bytes, right[i].pass_bytes);
 		choice = tauti_table_choice(&table, TAUT_ALLREDUCE, 64 << 20);
+		assert_int_equal(choice->way, right[i].larger);
 		assert_int_equal(choice->pass_bytes, right[i].larger_pass_bytes);
 		assert_int_equal(choice->passes_at_once, right[i].at_once);
 		assert_int_equal(way_at(&table, TAUT_ALLREDUCE, 64 << 10),
