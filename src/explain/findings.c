@@ -6,6 +6,7 @@
 
 enum { MAX_FINDINGS = 10 };
 static const double worth_saying = 0.005; /* of a step */
+static const double worth_faults = 0.02; /* counted and timed, not replayed */
 
 static double ms(int64_t ns)
 {
@@ -347,6 +348,64 @@ static const struct {
 	{ "copy", say_copy }, { "unexplained", say_unexplained },
 };
 
+/* --- page faults --------------------------------------------------------------------*/
+
+/* The rank whose own steps have most of them. They need not be in the recorded ones: a
+ * profiler's blocks change what malloc gives back. */
+static const struct taut_trace *most_faults(const struct tauti_explain *x)
+{
+	const struct taut_run *run = x->g->run;
+	const struct taut_trace *most = &run->traces[0];
+
+	for (uint32_t i = 1; i < run->n_traces; i++)
+		if (run->traces[i].faults_unrecorded * run->traces[i].fault_ns >
+			most->faults_unrecorded * most->fault_ns)
+			most = &run->traces[i];
+	return most;
+}
+
+static bool say_faults(struct tauti_explain *x, const struct taut_trace *t,
+	struct taut_report_finding *f)
+{
+	f->id = "page-faults";
+	f->cost_ns = t->faults_unrecorded * t->fault_ns;
+	f->at_rank = -1;
+	f->evidence = taut_arena_printf(x->arena, "rank %d: %lld faults in a "
+		"step that is not recorded, %lld in one that is; %.2f us each",
+		t->rank, (long long)t->faults_unrecorded,
+		(long long)t->faults_recorded, (double)t->fault_ns / 1e3);
+	f->text = taut_arena_printf(x->arena, "Page faults take up to %.1f ms "
+		"(%.0f %%) of each step of the job: memory that malloc gives "
+		"back to the system and asks for again. 'taut run --heap keep', "
+		"or MALLOC_MMAP_MAX_=0 with a large MALLOC_TRIM_THRESHOLD_, "
+		"keeps it.", ms(f->cost_ns), share(f->cost_ns, x->step_ns));
+	return f->text && f->evidence;
+}
+
+/* Among those that are there, the most expensive first. */
+static bool add_faults(
+	struct tauti_explain *x, struct taut_report_finding *out, uint32_t *n)
+{
+	const struct taut_trace *t = most_faults(x);
+	struct taut_report_finding found = { .ranks = NULL };
+	uint32_t at = *n;
+
+	if ((double)(t->faults_unrecorded * t->fault_ns) <
+		worth_faults * (double)x->step_ns || x->step_ns <= 0)
+		return true;
+	if (!say_faults(x, t, &found))
+		return false;
+	while (at && out[at - 1].cost_ns < found.cost_ns)
+		at--;
+	if (at == MAX_FINDINGS)
+		return true;
+	if (*n < MAX_FINDINGS)
+		++*n;
+	memmove(out + at + 1, out + at, (*n - at - 1) * sizeof *out);
+	out[at] = found;
+	return true;
+}
+
 taut_status tauti_findings_say(struct tauti_explain *x, struct taut_error *err)
 {
 	struct taut_report *r = x->report;
@@ -372,6 +431,8 @@ taut_status tauti_findings_say(struct tauti_explain *x, struct taut_error *err)
 				n++;
 			}
 	}
+	if (!add_faults(x, out, &n))
+		return tauti_explain_no_memory(err);
 	r->findings = out;
 	r->n_findings = n;
 	return TAUT_OK;
