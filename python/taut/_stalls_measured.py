@@ -59,19 +59,29 @@ class Sums:
         self.own_ns = _cpu_ns(own)
         self.cpu_ns = self.own_ns + sum(map(_cpu_ns, workers))
         self.read = self.storage = 0
-        for pid in [own, *workers] if is_end else [*workers, own]:
-            text = _io_of(pid)
-            self._add_io(text.split())
-        if not is_end:
-            self.read += len(text)  # it was read after the kernel had counted
+        # What is read for this belongs to neither side of it.
+        if is_end:
+            self._add_io([own, *workers])
+            self._add_faults(workers)
+        else:
+            self._add_faults(workers)
+            last = self._add_io([*workers, own])
+            self.read += last
         self.opened = control.opened()
-        self.own_faults, self.worker_faults = _heap.faults(), sum(map(_faults_of, workers))
 
-    def _add_io(self, words):
-        self.read += _number(words, b"rchar:") or 0
-        storage = _number(words, b"read_bytes:")
-        self.has_storage = self.has_storage and storage is not None
-        self.storage += storage or 0
+    def _add_io(self, pids):
+        """Returns what was read for the last of them, which the kernel had not counted."""
+        for pid in pids:
+            text = _io_of(pid)
+            words = text.split()
+            self.read += _number(words, b"rchar:") or 0
+            storage = _number(words, b"read_bytes:")
+            self.has_storage = self.has_storage and storage is not None
+            self.storage += storage or 0
+        return len(text)
+
+    def _add_faults(self, workers):
+        self.own_faults, self.worker_faults = _heap.faults(), sum(map(_faults_of, workers))
 
     def counts(self):
         spent = self.cpu_ns, self.own_ns, self.read, self.storage, *self.opened

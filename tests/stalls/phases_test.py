@@ -5,6 +5,7 @@ when items are cached, and not at all when they come from storage."""
 
 import os
 import pathlib
+import signal
 import sys
 import tempfile
 import unittest
@@ -56,6 +57,21 @@ class PhasesTest(unittest.TestCase):
         cold, part = source.read[measured.ALL_PPM], source.read[measured.ALL_PPM // 2]
         self.assertGreater(len(part), 8 + source.depth)
         self.assertLessEqual(part, cold)
+
+    def test_looking_reads_nothing(self):
+        """What is read to count processes is none of what they read."""
+        worker = os.fork()
+        if not worker:
+            signal.pause()
+        self.addCleanup(os.waitpid, worker, 0)
+        self.addCleanup(os.kill, worker, signal.SIGKILL)
+        before = measured.Sums(Control(), [worker])
+        text = pathlib.Path(__file__).read_bytes()
+        after = measured.Sums(Control(), [worker], is_end=True)
+        self.assertEqual(after.since(before)[2], len(text))
+        before = measured.Sums(Control(), [worker])
+        after = measured.Sums(Control(), [worker], is_end=True)
+        self.assertEqual(after.since(before)[2], 0)
 
 
 if __name__ == "__main__":
