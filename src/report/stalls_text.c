@@ -217,7 +217,8 @@ static void say_faults(const struct page *g)
 		"an item, of the workers, in the page cache");
 	tauti_table_end(&table);
 	wrap(g, tauti_sheet_text(g->sheet, "Each takes %s us. 'taut run --heap keep' spares "
-		"most of them, in the workers too, where malloc is the C library's.",
+		"those that come of the C library's malloc; shared memory in which workers "
+		"hand tensors over has its own.",
 		real(g, f->fault_ns / 1e3, 1)));
 }
 

@@ -92,7 +92,7 @@ class Read(command.Case):
         self.assertAlmostEqual(faults["item_share"], 0.05 / 1.8, places=4)
         said = " ".join(self.done("stalls", "--read", folder).split())
         for part in ("Page faults", "30.0 1,200 a step of the job alone", "2.8 20 an item",
-                     "Each takes 2.5 us. 'taut run --heap keep' spares most"):  # fmt: skip
+                     "Each takes 2.5 us. 'taut run --heap keep' spares those"):  # fmt: skip
             self.assertIn(part, said)
 
     def test_few_page_faults(self):
