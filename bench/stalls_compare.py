@@ -18,7 +18,7 @@ was off by stands below.
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
 Jobs keep what memory they have (malloc's own settings, as bench/lab has them): else each step
-pays for page faults, and how many depends on what was freed before.
+pays for page faults, and how many depends on what was freed before. --heap own: as it comes.
 
 Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A point
 beside which other programs took more than --most of the cores is thrown away and done again;
@@ -53,7 +53,7 @@ JOB = os.path.join(common.HERE, "stalls_job.py")
 RATES = {"light": 30e6, "residual": 25e6, "stacked": 12e6}  # bytes/s; by model
 MODELS = tuple(RATES)
 BASE = {"rate": 1.0, "workers": 2, "cores": 2, "batch": 32, "jobs": 1, "page": None, "kept": 0}
-HEAP = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8589934592"}
+KEPT = {"MALLOC_MMAP_MAX_": "0", "MALLOC_TRIM_THRESHOLD_": "8589934592"}
 POINTS = (
     ("rate / 2", {"rate": 0.5}),
     ("rate x 2", {"rate": 2}),
@@ -261,6 +261,10 @@ def lines_of(file):
     return [line for line in text.splitlines() if line.startswith("{")]
 
 
+def environment(options):
+    return {**os.environ, **(KEPT if options.heap == "kept" else {})}
+
+
 def run_jobs(place, command, point, options):
     """Their epochs, and how much of the set the page cache held, again and again. It is limited
     from their second epoch on, when their workers have all that they need besides."""
@@ -271,7 +275,7 @@ def run_jobs(place, command, point, options):
     jobs = [
         subprocess.Popen(
             command, stdout=out, stderr=subprocess.STDOUT, preexec_fn=place.enter,
-            env={**os.environ, **HEAP},
+            env=environment(options),
         )
         for out in told
     ]
@@ -333,7 +337,7 @@ def run_stalls(options, folder):
     try:
         done = subprocess.run(
             command, capture_output=True, text=True, preexec_fn=place.enter, check=False,
-            env={**os.environ, **HEAP},
+            env=environment(options),
         )
     finally:
         place.close()
@@ -442,6 +446,7 @@ def main():
     parser.add_argument("--images", type=int, default=800, help="to make, without --root")
     parser.add_argument("--rate", type=float, help="bytes/s of the first point")
     parser.add_argument("--epochs", type=int, default=5, help="that count, of each point")
+    parser.add_argument("--heap", choices=("kept", "own"), default="kept")
     parser.add_argument("--rounds", type=int, default=8, help="of taut stalls")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tries", type=int, default=3)
