@@ -287,6 +287,9 @@ TAUT_API const char *taut_trace_fact(
 	const struct taut_trace *trace, const char *key);
 TAUT_API const char *taut_trace_name(
 	const struct taut_trace *trace, size_t i); /* name of event i */
+/* What page faults take of a step of this rank while it is not recorded; 0: none, or not
+ * known. */
+TAUT_API int64_t taut_trace_faults_ns(const struct taut_trace *trace);
 
 struct taut_run_options { /* zero is every field's default */
 	unsigned threads;   /* 0: one per core */

@@ -350,17 +350,22 @@ static const struct {
 
 /* --- page faults --------------------------------------------------------------------*/
 
-/* The rank whose own steps have most of them. They need not be in the recorded ones: a
+/* The rank whose own steps have most of them; NULL: none has any. They need not be in the recorded ones: a
  * profiler's blocks change what malloc gives back. */
 static const struct taut_trace *most_faults(const struct tauti_explain *x)
 {
 	const struct taut_run *run = x->g->run;
-	const struct taut_trace *most = &run->traces[0];
+	const struct taut_trace *most = NULL;
+	int64_t most_ns = 0;
 
-	for (uint32_t i = 1; i < run->n_traces; i++)
-		if (run->traces[i].faults_unrecorded * run->traces[i].fault_ns >
-			most->faults_unrecorded * most->fault_ns)
+	for (uint32_t i = 0; i < run->n_traces; i++) {
+		int64_t ns = taut_trace_faults_ns(&run->traces[i]);
+
+		if (ns > most_ns) {
 			most = &run->traces[i];
+			most_ns = ns;
+		}
+	}
 	return most;
 }
 
@@ -368,7 +373,7 @@ static bool say_faults(struct tauti_explain *x, const struct taut_trace *t,
 	struct taut_report_finding *f)
 {
 	f->id = "page-faults";
-	f->cost_ns = t->faults_unrecorded * t->fault_ns;
+	f->cost_ns = taut_trace_faults_ns(t);
 	f->at_rank = -1;
 	f->evidence = taut_arena_printf(x->arena, "rank %d: %lld faults in a "
 		"step that is not recorded, %lld in one that is; %.2f us each",
@@ -390,8 +395,8 @@ static bool add_faults(
 	struct taut_report_finding found = { .ranks = NULL };
 	uint32_t at = *n;
 
-	if ((double)(t->faults_unrecorded * t->fault_ns) <
-		worth_faults * (double)x->step_ns || x->step_ns <= 0)
+	if (!t || (double)taut_trace_faults_ns(t) <
+		worth_faults * (double)x->step_ns)
 		return true;
 	if (!say_faults(x, t, &found))
 		return false;

@@ -76,3 +76,8 @@ const char *taut_trace_name(const struct taut_trace *trace, size_t i)
 {
 	return taut_names_text(trace->names, trace->name[i]);
 }
+
+int64_t taut_trace_faults_ns(const struct taut_trace *trace)
+{
+	return trace->faults_unrecorded * trace->fault_ns;
+}

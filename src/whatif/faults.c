@@ -7,11 +7,6 @@
 /* More of the work than this are figures of another job. */
 static const double most_share = 0.8;
 
-int64_t tauti_faults_ns(const struct taut_trace *trace)
-{
-	return trace->faults_unrecorded * trace->fault_ns;
-}
-
 /* What is missing in a recorded step; negative: too much is in it. */
 static double missing_ns(const struct taut_trace *trace)
 {

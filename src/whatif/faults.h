@@ -9,9 +9,6 @@
 
 #include "whatif/whatif.h"
 
-/* What a rank's own faults take of its step (ns); 0: none, or not known. */
-int64_t tauti_faults_ns(const struct taut_trace *trace);
-
 /* The durations as they are with the job's own faults: in proportion, for where a
  * fault fell was not recorded. to may be from. *ret_ns: what was put into a
  * step of the rank that had most of it; negative: taken off. */

@@ -35,7 +35,7 @@ static taut_status find_left(struct keeper *k)
 	if (!k->left)
 		return tauti_no_memory(k->err, "page faults");
 	for (uint32_t r = 0; run && r < run->n_traces; r++) {
-		int64_t ns = tauti_faults_ns(&run->traces[r]);
+		int64_t ns = taut_trace_faults_ns(&run->traces[r]);
 		double spared = share * (double)ns;
 
 		k->is_known |= run->traces[r].fault_ns > 0;
