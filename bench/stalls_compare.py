@@ -17,8 +17,8 @@ was off by stands below.
                it is as it stays
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
-Jobs keep what memory they have (malloc's own settings, as bench/lab has them): else each step
-pays for page faults, and how many depends on what was freed before. --heap own: as it comes.
+With --heap kept jobs keep what memory they have (malloc's own settings, as bench/lab has them);
+as malloc comes each step pays for page faults, and what they take differs by turns.
 
 Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A point
 beside which other programs took more than --most of the cores is thrown away and done again;
@@ -446,7 +446,7 @@ def main():
     parser.add_argument("--images", type=int, default=800, help="to make, without --root")
     parser.add_argument("--rate", type=float, help="bytes/s of the first point")
     parser.add_argument("--epochs", type=int, default=5, help="that count, of each point")
-    parser.add_argument("--heap", choices=("kept", "own"), default="kept")
+    parser.add_argument("--heap", choices=("own", "kept"), default="own")
     parser.add_argument("--rounds", type=int, default=8, help="of taut stalls")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tries", type=int, default=3)
