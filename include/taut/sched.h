@@ -27,7 +27,7 @@
  *
  *   while committed - finished bytes < credit, and some agreed task has pieces
  *   that are not committed: commit the next piece of the one with the least
- *   (priority, task).
+ *   (priority, task). Of a group all must be agreed; taut_sched_join().
  *
  * Committed pieces are started at once, in that order. Nobody decrees: a round
  * is over when every rank's words have come, and a rank enters one when it has
@@ -75,7 +75,8 @@ struct taut_sched_options { /* zero is every field's default */
 	                         least it; 0: 64 */
 	uint64_t credit_bytes; /* 0: no limit. A piece may begin while less than
 	                          this is under way, so there may be one piece
-	                          (DECLARED: or one fused group) less a byte more */
+	                          (DECLARED: or what is fused; of a group what is
+	                          started together) less a byte more */
 	uint64_t fuse_bytes;  /* whole tasks that follow each other in the sequence
 	                         are started together up to so many bytes: those
 	                         committed by one round; DECLARED: runs of tasks in
@@ -134,6 +135,14 @@ TAUT_API void taut_sched_destroy(struct taut_sched *sched);
 TAUT_API TAUT_NODISCARD taut_status taut_sched_declare(
 	struct taut_sched *sched, uint64_t bytes, int64_t priority,
 	uint32_t after, uint32_t *ret_task, struct taut_error *reterr);
+/* The task that was declared last goes with the one before it, and so with all that
+ * goes with that: a group. None of it is committed before all of it is agreed, and
+ * then one behind the other, by the least of its priorities. Whole tasks of it are
+ * started together, up to piece_bytes (0: all of it), and with no others. So a
+ * task that is made ready waits for the rest of its group. TAUT_EINVAL: too late, there
+ * is none before it, or either of the two comes after another. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_join(
+	struct taut_sched *sched, struct taut_error *reterr);
 /* This rank's part of the next iteration of the task is there. TAUT_EINVAL: the
  * iteration before it, of the task or of one that comes after it, is not done, or
  * there is no such task, or it comes after another. From inside done() a task

@@ -66,6 +66,11 @@ TAUT_API void taut_sync_destroy(struct taut_sync *sync);
 TAUT_API TAUT_NODISCARD taut_status taut_sync_declare(struct taut_sync *sync,
 	enum taut_type type, uint64_t count, int64_t priority, double factor,
 	uint32_t *ret_task, struct taut_error *reterr);
+/* The task that was declared last goes together with the one before it, as
+ * taut_sched_join(): what is made ready of it waits for all of its group. TAUT_EINVAL:
+ * too late, there is none before it, or tasks go in halves, each by itself. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_join(
+	struct taut_sync *sync, struct taut_error *reterr);
 /* This rank's part is there; it is summed in place. data: NULL: where it was last
  * time. TAUT_EINVAL: it never was ready, or it is and is not done, or there is
  * no such task. */

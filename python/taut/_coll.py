@@ -154,6 +154,7 @@ TABLE = (
         [_pointer, ctypes.c_int, _u64, _i64, ctypes.c_double]
         + [ctypes.POINTER(_u32), _error],
     ),
+    ("taut_sync_join", _status, [_pointer, _error]),
     ("taut_sync_ready", _status, [_pointer, _u32, _pointer, _error]),
     ("taut_sync_wait", _status, [_pointer, _u32, _i64, _error]),
     ("taut_sync_next", _status, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
@@ -301,6 +302,8 @@ class Sync(_Handle):
     """Sums of gradients, over a Comm. limits: _options.Limits."""
 
     def __init__(self, comm, limits):
+        if limits.groups:
+            raise ValueError("TAUT_RUN_FUSE: groups are of PyTorch's gradients: expected bytes")
         super().__init__(comm.lib, "the sums of the job", "taut_sync_destroy")
         self.ordered = limits.ordered
         self.running = set()  # threads in run()

@@ -26,6 +26,8 @@ def engine_class(options):
     from . import _lib, _sync
 
     has_coll = _lib.has(*_sync.NEEDS)
+    if options.groups and options.engine == "server":
+        raise ValueError("TAUT_RUN_FUSE: servers have no groups of gradients")
     if options.compress != "none":
         _check_compress(options, has_coll)
     if options.engine == "server":
@@ -126,7 +128,7 @@ class Control:
 
     def plain_limits(self):
         """As without crossing: whole tasks, some together, when they are ready."""
-        return self.options.limits("declared")._replace(piece=0, credit=0)
+        return self.options.limits("declared")._replace(piece=0, credit=0, groups=())
 
     def watch_modules(self, module, whole):
         """Of the module, after it was made. whole: parts of it that read all their

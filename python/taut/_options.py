@@ -5,7 +5,9 @@ import collections
 import os
 import sys
 
-Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordered way")
+# groups: bytes of gradients that always go together, in the order of backward; the last
+# holds for all behind it; (): what goes together follows from fuse.
+Limits = collections.namedtuple("Limits", "order piece credit fuse halves ordered way groups")
 
 NAMES = {
     "SCHEDULE": ("on", "off"),
@@ -38,12 +40,21 @@ class Options:
                     "TAUT_RUN_%s: expected %s, found '%s'" % (name, " or ".join(values), value)
                 )
             setattr(self, name.lower(), value)
+        self.groups = ()
         self.given = [name.lower() for name in BYTES if environment.get("TAUT_RUN_" + name)]
         for name, default in BYTES.items():
             value = environment.get("TAUT_RUN_" + name) or str(default)
+            if name == "FUSE" and "+" in value:
+                try:
+                    self.groups, value = sizes_of(value), str(default)
+                except ValueError as why:
+                    raise ValueError("TAUT_RUN_%s: %s" % (name, why)) from None
             if not value.isdecimal():
                 raise ValueError("TAUT_RUN_%s: expected bytes, found '%s'" % (name, value))
             setattr(self, name.lower(), int(value))
+        if self.groups and self.halves == "on":
+            raise ValueError("TAUT_RUN_HALVES: each gradient goes in halves by itself, and "
+                             "TAUT_RUN_FUSE has groups")
         for name, default in NUMBERS.items():
             value = environment.get("TAUT_RUN_" + name)
             if value and not value.isdecimal():
@@ -79,13 +90,32 @@ class Options:
             self.halves == on,
             self.ordered == on,
             self.way,
+            self.groups,
         )
-
 
     def fitted(self, limits, piece):
         """These, where the link wants pieces of so many bytes: but for what is given."""
         fits = {"piece": piece, "credit": 4 * piece, "fuse": piece}
         return limits._replace(**{k: v for k, v in fits.items() if k not in self.given})
+
+
+def sizes_of(text):
+    """Of "1048576+4096"."""
+    sizes = text.split("+")
+    if not all(size.isdecimal() and int(size) for size in sizes):
+        raise ValueError("expected bytes of each group, like 4096+65536, found '%s'" % text)
+    return tuple(map(int, sizes))
+
+
+def joining(sizes, groups):
+    """Of each tensor of so many bytes, whether it goes with the one before it: a group
+    is closed when it has come to its size. Without groups none does."""
+    number, filled = 0, 0
+    for size in sizes:
+        yield filled > 0
+        filled += size
+        if not groups or filled >= groups[min(number, len(groups) - 1)]:
+            number, filled = number + 1, 0
 
 
 def size_text(n_bytes):

@@ -63,6 +63,7 @@ _TABLE = (
         ctypes.c_int,
         [_pointer, _u64, _i64, _u32, ctypes.POINTER(_u32), _error],
     ),
+    ("taut_sched_join", ctypes.c_int, [_pointer, _error]),
     ("taut_sched_ready", ctypes.c_int, [_pointer, _u32, _error]),
     ("taut_sched_finished", ctypes.c_int, [_pointer, _u64, _error]),
     (
@@ -124,6 +125,10 @@ class Sched:
         task = _u32()
         self._call("declare", nbytes, priority, _lib.NONE, ctypes.byref(task))
         return task.value
+
+    def join(self):
+        """The task that was declared last goes with the one before it."""
+        self._call("join")
 
     def ready(self, task):
         self._call("ready", task)

@@ -13,7 +13,7 @@ import time
 import torch
 from torch.nn import Parameter
 
-from . import _pending
+from . import _options, _pending
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -38,6 +38,7 @@ class Sums:
         self.has_callback = False
         self.used_is_there, self.used_is_given = True, False
         self.crossing = False
+        self.mates = {}  # by record: those of its group, with which it is summed
         self.exchange = self.used = None
         self.last_hook_ns = 0
         self.ready_ns = [0] * len(named)  # when each had its last gradient
@@ -69,12 +70,21 @@ class Sums:
         place = {task: i for i, task in enumerate(order)}
         factor = 1 / self.engine.n_ranks
         # DECLARED goes in the order of tasks: the last parameter's is the first.
-        self.task_of, self.record_of = {}, []
+        self.task_of, self.record_of, self.mates = {}, [], {}
         n = len(self.records)
-        for record in reversed(self.records):
+        joined = _options.joining(map(self.bytes_of, reversed(self.records)), limits.groups)
+        mates = []
+        for record, goes_along in zip(reversed(self.records), joined):
             priority = place.get(record.task, n) if order else n - record.task
             self.task_of[record] = self.exchange.declare(record.parameter, priority, factor)
             self.record_of.append(record)
+            if goes_along:
+                self.exchange.join()
+            else:
+                mates = []
+            mates.append(record)
+            if limits.groups:
+                self.mates[record] = mates
         if self.careful:
             self.used = torch.zeros(n, dtype=torch.int32)
             self.used_task = self.exchange.declare(self.used, -1, 1)
@@ -172,7 +182,7 @@ class Sums:
             self.fires[record.task] += 1
             if self.learns or self.fires[record.task] < self.expected[record.task]:
                 return
-        if self.limits.order == "declared" and record.task in self.seen:
+        if self.has_turns() and record.task in self.seen:
             self.again(record)
         self.give(record, self.dense(parameter))
         self.last_hook_ns = self.ready_ns[record.task] = time.monotonic_ns()
@@ -198,16 +208,22 @@ class Sums:
             parameter.grad = grad
         return grad
 
+    def has_turns(self):
+        """A gradient waits for others of its iteration."""
+        return self.limits.order == "declared" or bool(self.limits.groups)
+
     def again(self, record):
-        """A second backward() of one iteration: the declared order has one turn."""
+        """A second backward() of one iteration: the declared order has one turn, and so
+        has a group."""
         if not self.is_complete:
             raise RuntimeError(
                 "%s got a second gradient in an iteration before all parameters had "
-                "their first: TAUT_RUN_GATE=off and TAUT_RUN_ORDER=agreed allow it"
-                % record.name
+                "their first: TAUT_RUN_GATE=off and TAUT_RUN_ORDER=agreed, without groups in "
+                "TAUT_RUN_FUSE, allow it" % record.name
             )
         self.wait_all()
-        self.open(self.limits._replace(order="agreed"), [], self.crossing)
+        limits = self.limits._replace(order="agreed", groups=())
+        self.open(limits, [], self.crossing)
 
     def give(self, record, grad):
         with _pending.lock:
@@ -242,7 +258,7 @@ class Sums:
             return
         if self.careful:
             self.give_rest()
-        if self.limits.order == "declared" and not self.is_complete:
+        if self.has_turns() and not self.is_complete:
             return  # another backward() has the rest
         begin_ns = time.monotonic_ns()
         for record in self.records:
@@ -296,7 +312,7 @@ class Sums:
     def wait_for(self, record):
         """Its gradient is summed when this returns. The lock is held."""
         while not (record.is_there and (not record.is_unused or self.used_is_there)):
-            self.check_declared(record)
+            self.check_turn(record)
             self.collect(WAIT_SECONDS)
         if record.is_unused:
             record.is_unused = False
@@ -304,23 +320,30 @@ class Sums:
         if record.state == SUMMING:
             _pending.settle(record)
 
-    def check_declared(self, record):
-        """In the declared order a sum may be one for which others must come first. What
-        had no gradient yet in this iteration waits for one that had all."""
-        if self.limits.order != "declared" or self.is_complete or record.task not in self.seen:
+    def check_turn(self, record):
+        """A sum may be one for which others must come first. What had no gradient yet in
+        this iteration waits for one that had all."""
+        if not self.has_turns() or self.is_complete or record.task not in self.seen:
             return
+        mates = [r for r in self.mates.get(record, ()) if r.task not in self.seen]
         first = [r for r in self.records[record.task + 1 :] if r.task not in self.seen]
-        if first:
+        if self.limits.order == "declared" and first:
             raise RuntimeError(
                 "%s or its gradient was read before backward() had that of %s, which is "
                 "summed first: find_unused_parameters=True, or TAUT_RUN_GATE=off and "
                 "TAUT_RUN_ORDER=agreed, allow it"
                 % (record.name, first[-1].name)
             )
+        if mates:
+            raise RuntimeError(
+                "%s or its gradient was read before backward() had that of %s, with which it "
+                "is summed: TAUT_RUN_FUSE without groups allows it"
+                % (record.name, mates[-1].name)
+            )
 
     def is_stuck(self):
         """Some gradients never came, before which others may not go."""
-        return self.limits.order == "declared" and bool(self.seen) and not self.is_complete
+        return self.has_turns() and bool(self.seen) and not self.is_complete
 
     def take_unused(self, record):
         """The others' mean, where one of them used the parameter."""
@@ -344,7 +367,7 @@ class Sums:
                 _pending.finish(self.arrived())
                 while missing := [r for r in wanted if not r.is_there and r.state != IDLE]:
                     for record in missing:
-                        self.check_declared(record)
+                        self.check_turn(record)
                     self.collect(WAIT_SECONDS)
             ready = set(self.arrived())
             _pending.finish(list(ready.union(wanted)))

@@ -37,7 +37,8 @@ static const struct opt options[] = {
 		"limit (default: four pieces)", 0, 0 },
 	{ "fuse", 0, OPT_TEXT, offsetof(struct values, fuse), "BYTES",
 		"gradients that are summed together, up to so many bytes "
-		"(default: a piece)", 0, 0 },
+		"(default: a piece); 1M+4M+8M: in groups of that size, as "
+		"the backward pass gives them, the last for all behind it", 0, 0 },
 	{ "order", 0, OPT_TEXT, offsetof(struct values, order), "HOW",
 		"agreed: by priority, as all ranks agree (the default); "
 		"declared: last parameter first", 0, 0 },
@@ -142,12 +143,6 @@ static bool take_words(const struct values *values, struct taut_arena *arena)
 	return true;
 }
 
-/* 4096, 512K, 4M, 1G */
-static bool take_bytes(const char *text, uint64_t *ret_bytes)
-{
-	return opt_bytes(&text, UINT64_C(1) << 40, ret_bytes) && !*text;
-}
-
 static taut_status set_sizes(const struct values *values,
 	const struct env_setting *s, bool *ret_wrong)
 {
@@ -155,18 +150,24 @@ static taut_status set_sizes(const struct values *values,
 
 	for (size_t i = 0; i < N_SIZES && !status; i++) {
 		const char *text = value_of(values, &sizes[i]);
-		uint64_t bytes;
+		const char *bytes = text ? opt_sizes(
+			text, UINT64_C(1) << 40, s->arena) : NULL;
+		bool is_fuse = values->fuse && text == values->fuse;
 
 		if (!text)
 			continue;
-		if (!take_bytes(text, &bytes)) {
+		if (!bytes)
+			return taut_error_set(
+				s->err, TAUT_ENOMEM, -1, "no memory");
+		if (!*bytes || (!is_fuse && strchr(bytes, '+'))) {
 			term_complain("run: --%s: expected bytes, like 4096 or "
-				"512K, found '%s'", sizes[i].option, text);
+				"512K%s, found '%s'", sizes[i].option,
+				is_fuse ? ", or of each group, like 1M+4M" : "",
+				text);
 			*ret_wrong = true;
 			return TAUT_OK;
 		}
-		status = env_set(s, sizes[i].variable, taut_arena_printf(
-			s->arena, "%llu", (unsigned long long)bytes));
+		status = env_set(s, sizes[i].variable, bytes);
 	}
 	return status;
 }

@@ -2,6 +2,7 @@
 #include "cli/opt.h"
 
 #include <ctype.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -385,4 +386,23 @@ bool opt_bytes(const char **at, uint64_t most, uint64_t *ret_bytes)
 	}
 	*ret_bytes = bytes;
 	return true;
+}
+
+const char *opt_sizes(const char *text, uint64_t most, struct taut_arena *arena)
+{
+	const char *found = "";
+	bool is_row = strchr(text, '+') != NULL;
+
+	for (const char *at = text; found; at++) {
+		uint64_t bytes;
+
+		if (!opt_bytes(&at, most, &bytes) || (is_row && !bytes) ||
+			(*at && *at != '+'))
+			return "";
+		found = taut_arena_printf(arena, "%s%s%" PRIu64, found,
+			*found ? "+" : "", bytes);
+		if (!*at)
+			break;
+	}
+	return found;
 }

@@ -88,5 +88,10 @@ const char *opt_nearest(
  * then stands behind them. False: there are no digits, or it is more than `most`,
  * which is below 2^59. */
 bool opt_bytes(const char **at, uint64_t most, uint64_t *ret_bytes);
+/* One such number, or several with a plus between them: in bytes, "1048576+4096", in the
+ * arena. NULL: there is no memory; "": the text is something else, or one is 0 where
+ * there are several. */
+const char *opt_sizes(
+	const char *text, uint64_t most, struct taut_arena *arena);
 
 #endif /* TAUT_CLI_OPT_H */

@@ -7,7 +7,7 @@
 #include "cli/opt.h"
 #include "cli/term.h"
 
-enum kind { WORD, NUMBER, BYTES, TEXT };
+enum kind { WORD, NUMBER, BYTES, SIZES, TEXT };
 
 static const struct row {
 	const char *option, *variable;
@@ -31,7 +31,7 @@ static const struct row {
 		offsetof(struct run_decide, compress), WORD,
 		{ "fp16", "bf16" } },
 	{ "bucket", "TAUT_RUN_BUCKET", offsetof(struct run_decide, bucket),
-		BYTES, { 0 } },
+		SIZES, { 0 } },
 	{ "bucket-first", "TAUT_RUN_BUCKET_FIRST",
 		offsetof(struct run_decide, bucket_first), BYTES, { 0 } },
 	{ "job", "TAUT_RUN_JOB", offsetof(struct run_decide, job), TEXT,
@@ -70,23 +70,25 @@ static bool read_number(const struct row *row, const char *text)
 static taut_status read_bytes(const struct row *row, const char *text,
 	const struct env_setting *s, const char **ret_value)
 {
-	const char *at = text;
-	uint64_t bytes;
+	const char *bytes = opt_sizes(text, UINT64_C(1) << 40, s->arena);
 
-	if (!opt_bytes(&at, UINT64_C(1) << 40, &bytes) || *at || !bytes) {
-		term_complain("run: --%s: expected bytes, like 4096 or 25M, "
-			"found '%s'", row->option, text);
-		return TAUT_OK;
-	}
-	*ret_value = taut_arena_printf(s->arena, "%" PRIu64, bytes);
-	return *ret_value ? TAUT_OK : no_memory(s);
+	if (!bytes)
+		return no_memory(s);
+	if (!*bytes || !strcmp(bytes, "0") ||
+		(row->kind == BYTES && strchr(bytes, '+')))
+		term_complain("run: --%s: expected bytes, like 4096 or 25M%s, "
+			"found '%s'", row->option, row->kind == SIZES ?
+			", or of each bucket, like 1M+4M" : "", text);
+	else
+		*ret_value = bytes;
+	return TAUT_OK;
 }
 
 static taut_status read_value(const struct row *row, const char *text,
 	const struct env_setting *s, const char **ret_value)
 {
 	*ret_value = NULL;
-	if (row->kind == BYTES)
+	if (row->kind == BYTES || row->kind == SIZES)
 		return read_bytes(row, text, s, ret_value);
 	if (row->kind == TEXT ||
 		(row->kind == WORD && read_word(row, text)) ||

@@ -146,6 +146,31 @@ static taut_status tell_bytes(struct teller *t, const char *variable,
 		"%" PRIu64, (uint64_t)llround(bytes * share)));
 }
 
+/* "1048576+4096": of buckets of a size each. */
+static taut_status tell_row(struct teller *t, const char *variable,
+	const struct tauti_change *change, const char *name, double share)
+{
+	double *bytes;
+	uint32_t n;
+	const char *text = "";
+	taut_status status = tauti_param_sizes(change, place_of(change, name),
+		t->arena, &bytes, &n, t->err);
+
+	for (uint32_t i = 0; !status && text && i < n; i++) {
+		if (bytes[i] * share < 1 || bytes[i] > 1e15)
+			return refuse(t, change, "a plan has sizes in bytes, "
+				"like 4MiB");
+		text = taut_arena_printf(t->arena, "%s%s%" PRIu64, text,
+			i ? "+" : "", (uint64_t)llround(bytes[i] * share));
+	}
+	return status ? status : tell(t, variable, text);
+}
+
+static bool is_row(const struct tauti_change *change)
+{
+	return tauti_param_is_row(change, place_of(change, ""));
+}
+
 /* --- Taut's exchange ------------------------------------------------------------------ */
 
 /* Predictions count a gradient's bytes, the exchange those that it sends. */
@@ -217,7 +242,7 @@ static taut_status tell_ours(struct teller *t)
 	if (!status && bucket)
 		status = allow(t, bucket, names);
 	if (!status && bucket)
-		status = tell_bytes(
+		status = (is_row(bucket) ? tell_row : tell_bytes)(
 			t, "TAUT_RUN_FUSE", bucket, "", sent(t));
 	if (!status && algorithm)
 		status = tell_way(t, algorithm);
@@ -238,6 +263,8 @@ static taut_status tell_theirs(struct teller *t)
 	if (status || !bucket)
 		return status;
 	status = allow(t, bucket, names);
+	if (!status && is_row(bucket))
+		return tell_row(t, "TAUT_RUN_BUCKET", bucket, "", 1);
 	if (!status)
 		status = tell_bytes(t, "TAUT_RUN_BUCKET", bucket, "", 1);
 	return status ? status : tell_bytes(t, "TAUT_RUN_BUCKET_FIRST", bucket,

@@ -15,19 +15,27 @@ static int largest_first(const void *a, const void *b)
 
 static taut_status take_gradients(const struct tauti_ddp *ddp,
 	struct taut_arena *arena, struct taut_plan_job *job,
-	struct taut_error *err)
+	struct tauti_plan_order *order, struct taut_error *err)
 {
 	const struct tauti_ddp_step *s = ddp->steps.data;
-	int64_t *bytes;
+	int64_t *bytes, *ready;
+	uint32_t *first;
 
 	if (!ddp->steps.count || !ddp->sized || !ddp->buckets.count)
 		return TAUT_OK;
 	bytes = TAUT_ARENA_ARRAY(arena, int64_t, (size_t)s->n_gradients + 1);
-	if (!bytes)
+	ready = TAUT_ARENA_ARRAY(arena, int64_t, (size_t)s->n_gradients + 1);
+	first = TAUT_ARENA_ARRAY(arena, uint32_t, (size_t)s->n_buckets + 1);
+	if (!bytes || !ready || !first)
 		return taut_error_set(
 			err, TAUT_ENOMEM, -1, "no memory for a plan's job");
 	for (uint32_t i = 0; i < s->n_gradients; i++)
-		bytes[i] = ddp->gradients.data[s->first_gradient + i].bytes;
+		bytes[i] = ready[i] =
+			ddp->gradients.data[s->first_gradient + i].bytes;
+	for (uint32_t i = 0; i < s->n_buckets; i++)
+		first[i] = ddp->buckets.data[s->first_bucket + i].first;
+	*order = (struct tauti_plan_order){
+		s->n_gradients, s->n_buckets, ready, first };
 	qsort(bytes, s->n_gradients, sizeof *bytes, largest_first);
 	job->gradient_bytes = bytes;
 	job->n_gradients = s->n_gradients;
@@ -39,7 +47,7 @@ static taut_status take_gradients(const struct tauti_ddp *ddp,
 /* A job whose ranks do not sum alike has no gradients that a plan could name. */
 static taut_status find_gradients(struct tauti_predictor *p,
 	struct taut_arena *arena, struct taut_plan_job *job,
-	struct taut_error *err)
+	struct tauti_plan_order *order, struct taut_error *err)
 {
 	struct tauti_ddp *ddp;
 	struct taut_error why;
@@ -52,7 +60,7 @@ static taut_status find_gradients(struct tauti_predictor *p,
 		return TAUT_OK;
 	if (status)
 		return taut_error_set(err, status, -1, "%s", why.message);
-	status = take_gradients(ddp, arena, job, err);
+	status = take_gradients(ddp, arena, job, order, err);
 	tauti_ddp_destroy(ddp);
 	return status;
 }
@@ -77,27 +85,39 @@ static const char *framework_of(const struct taut_run *run)
 	return found;
 }
 
-taut_status taut_plan_job_of(const struct taut_graph *graph,
+taut_status tauti_plan_read_job(const struct taut_graph *graph,
 	struct taut_arena *arena, struct taut_plan_job *ret_job,
-	struct taut_error *reterr)
+	struct tauti_plan_order *ret_order, struct taut_error *err)
 {
+	struct tauti_plan_order order = { .n = 0 };
 	struct taut_plan_job job = { .n_ranks = (uint32_t)graph->run->n_traces,
 		.n_hosts = tauti_run_hosts(graph->run),
 		.framework = framework_of(graph->run) };
 	struct tauti_prepared ready;
 	struct tauti_predictor p;
-	taut_status status = tauti_prepared_init(&ready, graph, reterr);
+	taut_status status = tauti_prepared_init(&ready, graph, err);
 
 	if (status)
 		return status;
 	status = tauti_predictor_init(&p, graph, ready.job, ready.costs,
-		&ready.recorder, NULL, 0, reterr);
+		&ready.recorder, NULL, 0, err);
 	if (!status) {
-		status = find_gradients(&p, arena, &job, reterr);
+		status = find_gradients(&p, arena, &job, &order, err);
 		tauti_predictor_fini(&p);
 	}
 	tauti_prepared_fini(&ready);
-	if (!status)
+	if (!status) {
 		*ret_job = job;
+		*ret_order = order;
+	}
 	return status;
+}
+
+taut_status taut_plan_job_of(const struct taut_graph *graph,
+	struct taut_arena *arena, struct taut_plan_job *ret_job,
+	struct taut_error *reterr)
+{
+	struct tauti_plan_order order;
+
+	return tauti_plan_read_job(graph, arena, ret_job, &order, reterr);
 }

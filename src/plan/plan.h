@@ -1,7 +1,8 @@
 /* plan.h - what the files of this room share, but for the search (space.h,
  * search.h).
  *
- *     graph --stacks.c--> a space of stacks of changes --search.h--> the best one
+ *     graph --job.c--> what a plan is for
+ *     graph --stacks.c, groups.c--> a space of stacks of changes --search.h--> the best
  *     plan  --file_read.c, file_write.c--> JSON
  *     plan  --apply.c--> the variables that a job is told */
 #ifndef TAUT_PLAN_INTERNAL_H
@@ -22,6 +23,19 @@ enum taut_numerics tauti_plan_numerics(
 
 /* Can its jobs be given none of them? "" can. */
 bool tauti_plan_is_foreign(const char *framework);
+
+/* --- job.c ------------------------------------------------------------------------ */
+/* The gradients of a rank and step as they become ready, and where the recorded buckets
+ * begin; n 0: not known. */
+struct tauti_plan_order {
+	uint32_t n, n_buckets;
+	const int64_t *bytes;
+	const uint32_t *first; /* by bucket: its first gradient; the first is 0 */
+};
+/* Arrays in arena. */
+taut_status tauti_plan_read_job(const struct taut_graph *graph,
+	struct taut_arena *arena, struct taut_plan_job *ret_job,
+	struct tauti_plan_order *ret_order, struct taut_error *err);
 
 /* The name of a change's text: up to its = or comma; at most room - 1 bytes. */
 void tauti_plan_change_name(const char *change, char *ret_name, size_t room);

@@ -179,17 +179,45 @@ static taut_status prune_one(struct work *k, bool *ret_pruned)
 	return status;
 }
 
+/* A list of buckets that gives next to nothing is a size again. */
+static taut_status take_plain(struct work *k, const struct tauti_found *found)
+{
+	uint32_t n = tauti_stacks_space(k->stacks)->n_sites;
+	uint8_t *options = taut_arena_calloc(k->out->arena, n, 1);
+	struct tauti_stack plain;
+	struct tauti_cost c;
+	taut_status status;
+
+	if (!options)
+		return no_memory(k->err);
+	memcpy(options, found->options, n);
+	tauti_stacks_plain(k->stacks, options);
+	status = tauti_stacks_at(k->stacks, options, &plain, k->err);
+	if (!status)
+		status = tauti_stacks_cost(k->stacks, &plain, &c, k->err);
+	if (status || c.step_ns == TAUTI_NEVER ||
+		(double)(c.step_ns - k->best_ns) >=
+		least_gain * (double)k->best_ns)
+		return status;
+	k->best = plain;
+	k->best_ns = c.step_ns;
+	return TAUT_OK;
+}
+
 static taut_status take_best(struct work *k)
 {
 	const struct tauti_found *found = tauti_search_best(k->search);
 	bool pruned = true;
-	taut_status status = TAUT_OK;
+	taut_status status;
 
 	if (found->cost.step_ns == TAUTI_NEVER)
 		return taut_error_set(k->err, TAUT_EINVAL, -1, "no plan that "
 			"was tried keeps a rank's memory below what is given");
-	tauti_stacks_at(k->stacks, found->options, &k->best);
+	status = tauti_stacks_at(
+		k->stacks, found->options, &k->best, k->err);
 	k->best_ns = found->cost.step_ns;
+	if (!status)
+		status = take_plain(k, found);
 	k->start_ns = tauti_search_start(k->search)->cost.step_ns;
 	while (!status && pruned)
 		status = prune_one(k, &pruned);
@@ -331,8 +359,11 @@ static taut_status keep_point(struct work *k, const struct tauti_found *found,
 	struct tauti_stack stack;
 	size_t given = tauti_stacks_given(k->stacks);
 	const char **changes;
+	taut_status status = tauti_stacks_at(
+		k->stacks, found->options, &stack, k->err);
 
-	tauti_stacks_at(k->stacks, found->options, &stack);
+	if (status)
+		return status;
 	changes = taut_arena_calloc(
 		k->out->arena, stack.n + 1, sizeof *changes);
 	for (size_t i = given; changes && i < stack.n; i++) {

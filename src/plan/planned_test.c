@@ -196,7 +196,8 @@ static int64_t best_of_all(const struct told *t,
 		struct tauti_stack stack;
 		struct tauti_cost c;
 
-		tauti_stacks_at(s, at, &stack);
+		assert_int_equal(
+			tauti_stacks_at(s, at, &stack, NULL), TAUT_OK);
 		assert_int_equal(
 			tauti_stacks_cost(s, &stack, &c, NULL), TAUT_OK);
 		best = c.step_ns < best ? c.step_ns : best;

@@ -7,12 +7,19 @@
 #include <string.h>
 
 #include "base/hash.h"
+#include "plan/groups.h"
 #include "base/vec.h"
 
 enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET,
 	PIECE, CREDIT, WAY, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
-enum { MOST_OPTIONS = 16, MOST_PATTERNS = 6, TEXT_BYTES = 2048 };
+enum {
+	MOST_OPTIONS = 16,
+	MOST_PATTERNS = 6,
+	TEXT_BYTES = 8192,
+	/* Behind the others, one for each place at which a bucket may end. */
+	MOST_SITES = SITES + TAUTI_GROUPS_SITES,
+};
 
 static const char *const pass_names[PASSES] = {
 	[INPUT] = "input", [MEMORY] = "memory", [COMPUTE] = "computation",
@@ -70,11 +77,13 @@ struct tauti_stacks {
 	const char *schedules[MOST_OPTIONS][MOST_OPTIONS]; /* by piece, credit */
 	const char *ours[MOST_OPTIONS]; /* of COMPRESS, where Taut sums */
 	int64_t start_ns; /* as it is */
-	int64_t alone_ns[SITES];
+	int64_t alone_ns[MOST_SITES];
 	uint8_t alone_best[SITES]; /* the option that takes so long */
-	uint8_t n_options[SITES];
-	uint32_t pass[SITES];
-	uint8_t at[SITES];
+	uint8_t n_options[MOST_SITES];
+	uint32_t pass[MOST_SITES];
+	uint8_t at[MOST_SITES], coarse[MOST_SITES];
+	struct tauti_groups groups;
+	int64_t caps[MOST_OPTIONS]; /* of BUCKET's options; 0: as recorded */
 	struct tauti_space space;
 	TAUT_VEC(struct known) known;
 	uint32_t *slots; /* open addressing; id + 1 */
@@ -125,12 +134,31 @@ static void push(struct tauti_stack *stack, const char *change)
 		stack->changes[stack->n++] = change;
 }
 
-void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
-	struct tauti_stack *ret_stack)
+/* The option's text, or one that lists the buckets. */
+static taut_status find_bucket(const struct tauti_stacks *s,
+	const uint8_t *options, const char **ret_text, struct taut_error *err)
+{
+	bool ours = options[WHO] > 0;
+	int64_t cap = ours || options[BUCKET] ? s->caps[options[BUCKET]] : 0;
+	taut_status status = tauti_groups_text(&s->groups, cap,
+		options + SITES, s->arena, ret_text, err);
+
+	if (!status && !*ret_text && (ours || options[BUCKET]))
+		*ret_text = text_at(s, BUCKET, options);
+	return status;
+}
+
+taut_status tauti_stacks_at(const struct tauti_stacks *s,
+	const uint8_t *options, struct tauti_stack *ret_stack,
+	struct taut_error *err)
 {
 	struct tauti_stack stack = { .n = 0 };
 	bool ours = options[WHO] > 0;
+	const char *bucket;
+	taut_status status = find_bucket(s, options, &bucket, err);
 
+	if (status)
+		return status;
 	for (size_t i = 0; i < s->n_given; i++)
 		push(&stack, s->given[i]);
 	push(&stack, text_at(s, WORKERS, options));
@@ -142,8 +170,7 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 	push(&stack, text_at(s, COMPILE, options));
 	push(&stack, text_at(s, AMP, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
-	if (ours || options[BUCKET])
-		push(&stack, text_at(s, BUCKET, options));
+	push(&stack, bucket);
 	push(&stack, ours ? s->ours[options[COMPRESS]] :
 		text_at(s, COMPRESS, options));
 	if (ours) {
@@ -151,6 +178,12 @@ void tauti_stacks_at(const struct tauti_stacks *s, const uint8_t *options,
 		push(&stack, s->schedules[options[PIECE]][options[CREDIT]]);
 	}
 	*ret_stack = stack;
+	return TAUT_OK;
+}
+
+void tauti_stacks_plain(const struct tauti_stacks *s, uint8_t *options)
+{
+	memset(options + SITES, 0, s->groups.n_sites);
 }
 
 size_t tauti_stacks_given(const struct tauti_stacks *s)
@@ -286,9 +319,9 @@ static taut_status cost(void *self, struct tauti_cost *ret_cost,
 {
 	struct tauti_stacks *s = self;
 	struct tauti_stack stack;
+	taut_status status = tauti_stacks_at(s, s->at, &stack, err);
 
-	tauti_stacks_at(s, s->at, &stack);
-	return tauti_stacks_cost(s, &stack, ret_cost, err);
+	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
 }
 
 static const struct tauti_space_ops ops = { .set = set, .cost = cost };
@@ -492,14 +525,15 @@ static taut_status note(
 static taut_status try_option(struct tauti_stacks *s, enum site site,
 	uint8_t option, struct tauti_cost *ret_cost, struct taut_error *err)
 {
-	uint8_t options[SITES] = { 0 };
+	uint8_t options[MOST_SITES] = { 0 };
 	struct tauti_stack stack;
+	taut_status status;
 
 	options[site] = option;
 	if (site == CACHE)
 		options[LOADER] = option > 0;
-	tauti_stacks_at(s, options, &stack);
-	return tauti_stacks_cost(s, &stack, ret_cost, err);
+	status = tauti_stacks_at(s, options, &stack, err);
+	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
 }
 
 /* What is refused is no option, unless memory alone is too little, which another
@@ -567,6 +601,47 @@ static taut_status try_all(struct tauti_stacks *s, struct taut_error *err)
 	return status;
 }
 
+/* --- gradients one by one ------------------------------------------------------------------ */
+
+static taut_status read_caps(struct tauti_stacks *s, struct taut_error *err)
+{
+	taut_status status = TAUT_OK;
+
+	for (uint8_t i = 0; !status && i < s->n_options[BUCKET]; i++) {
+		struct tauti_change change;
+		double *bytes;
+		uint32_t n;
+
+		status = tauti_change_read(
+			s->texts[BUCKET][i], s->arena, &change, err);
+		if (!status)
+			status = tauti_param_sizes(
+				&change, 0, s->arena, &bytes, &n, err);
+		if (!status)
+			s->caps[i] = (int64_t)*bytes;
+	}
+	return status;
+}
+
+/* Where buckets are decided at all. The coarse view has none of these. */
+static taut_status add_groups(struct tauti_stacks *s,
+	const struct tauti_plan_order *order, struct taut_error *err)
+{
+	bool offered = s->n_options[BUCKET] > 1 && order->n > 1;
+
+	memset(s->coarse, 1, SITES);
+	if (!offered)
+		return TAUT_OK;
+	tauti_groups_find(order, &s->groups);
+	for (uint32_t i = SITES; i < SITES + s->groups.n_sites; i++) {
+		s->n_options[i] = 2;
+		s->pass[i] = EXCHANGE;
+		s->alone_ns[i] = TAUTI_NEVER;
+	}
+	s->space.n_sites += s->groups.n_sites;
+	return read_caps(s, err);
+}
+
 static taut_status note_framework(
 	struct tauti_stacks *s, struct taut_error *err)
 {
@@ -583,7 +658,9 @@ static taut_status note_framework(
 static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 	const struct taut_plan_options *o, struct taut_error *err)
 {
-	taut_status status = taut_plan_job_of(graph, s->arena, &s->job, err);
+	struct tauti_plan_order order;
+	taut_status status = tauti_plan_read_job(
+		graph, s->arena, &s->job, &order, err);
 
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
@@ -592,6 +669,7 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 	s->memory_most = o->memory_most;
 	s->space = (struct tauti_space){ .ops = &ops, .self = s,
 		.n_sites = SITES, .n_options = s->n_options, .pass = s->pass,
+		.coarse = s->coarse,
 		.n_passes = PASSES, .pass_names = pass_names };
 	if (!status)
 		status = taut_predictor_create(graph, &s->predictor, err);
@@ -601,7 +679,9 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = note_framework(s, err);
 	if (!status)
 		status = try_all(s, err);
-	return status || add_ours(s) ? status : no_memory(err);
+	if (!status && !add_ours(s))
+		status = no_memory(err);
+	return status ? status : add_groups(s, &order, err);
 }
 
 taut_status tauti_stacks_create(const struct taut_graph *graph,
@@ -675,11 +755,12 @@ bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
 	ret_options[WHO] = (uint8_t)which;
 	if (which)
 		ret_options[BUCKET] = 0;
+	tauti_stacks_plain(s, ret_options);
 	return true;
 }
 
 const char *tauti_stacks_site_name(const struct tauti_stacks *s, uint32_t site)
 {
 	(void)s;
-	return sites[site].name;
+	return sites[site < SITES ? site : BUCKET].name;
 }

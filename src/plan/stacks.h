@@ -31,8 +31,11 @@ void tauti_stacks_destroy(struct tauti_stacks *stacks); /* NULL is fine */
 const struct tauti_space *tauti_stacks_space(const struct tauti_stacks *stacks);
 const struct taut_plan_job *tauti_stacks_job(const struct tauti_stacks *stacks);
 /* What was given, and what options (by site) decide. */
-void tauti_stacks_at(const struct tauti_stacks *stacks, const uint8_t *options,
-	struct tauti_stack *ret_stack);
+taut_status tauti_stacks_at(const struct tauti_stacks *stacks,
+	const uint8_t *options, struct tauti_stack *ret_stack,
+	struct taut_error *err);
+/* The same without what decides on gradients one by one. */
+void tauti_stacks_plain(const struct tauti_stacks *stacks, uint8_t *options);
 /* The first of a stack's changes that was decided. */
 size_t tauti_stacks_given(const struct tauti_stacks *stacks);
 /* Of any stack; TAUTI_NEVER where the recording refuses it. Remembered. */

@@ -13,7 +13,7 @@
 
 /* The order of the sites. */
 enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
-	WAY, COMPRESS, SITES };
+	WAY, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
 
 static const struct ddp_job usual = {
 	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
@@ -45,16 +45,25 @@ static struct tauti_cost cost_of(
 	return c;
 }
 
+static void stack_at(const struct tauti_stacks *s, const uint8_t options[ALL],
+	struct tauti_stack *ret)
+{
+	struct taut_error err;
+
+	if (tauti_stacks_at(s, options, ret, &err))
+		fail_msg("%s", err.message);
+}
+
 /* --- stacks ---------------------------------------------------------------------------- */
 
 /* said: the changes with a space between them. */
 static void expect_stack(const struct tauti_stacks *s,
-	const uint8_t options[SITES], const char *said)
+	const uint8_t options[ALL], const char *said)
 {
 	struct tauti_stack stack;
 	char text[1024] = "";
 
-	tauti_stacks_at(s, options, &stack);
+	stack_at(s, options, &stack);
 	for (size_t i = 0; i < stack.n; i++) {
 		strcat(text, i ? " " : "");
 		strcat(text, stack.changes[i]);
@@ -69,22 +78,53 @@ static void test_stacks(void **state)
 	const struct tauti_space *space = tauti_stacks_space(s);
 
 	(void)state;
-	assert_int_equal(space->n_sites, SITES);
+	assert_int_equal(space->n_sites, ALL);
 	assert_int_equal(space->n_options[WHO], 2);
 	assert_int_equal(space->n_options[COMPRESS], 3);
-	expect_stack(s, (const uint8_t[SITES]){ 0 }, "");
-	expect_stack(s, (const uint8_t[SITES]){ [COMPRESS] = 1 },
+	expect_stack(s, (const uint8_t[ALL]){ 0 }, "");
+	expect_stack(s, (const uint8_t[ALL]){ [COMPRESS] = 1 },
 		"compress=fp16");
-	expect_stack(s, (const uint8_t[SITES]){ [WHO] = 1 }, "bucket=1MiB "
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1 }, "bucket=1MiB "
 		"algorithm=ring schedule=priority,partition=1MiB,credit=4MiB,"
 		"barrier=cross");
-	expect_stack(s, (const uint8_t[SITES]){ [WHO] = 1, [PIECE] = 1,
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 1,
 		[CREDIT] = 2, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
 		"compress=bf16,by=taut algorithm=flat schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross");
 	/* without Taut's exchange its parts are nothing */
-	expect_stack(s, (const uint8_t[SITES]){ [PIECE] = 3, [CREDIT] = 3,
+	expect_stack(s, (const uint8_t[ALL]){ [PIECE] = 3, [CREDIT] = 3,
 		[WAY] = 1 }, "");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* 1 MB of each gradient; as recorded two and two, by 1 MiB as well, and by 256 KiB each
+ * alone. */
+static void test_groups(void **state)
+{
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	const struct tauti_space *space = tauti_stacks_space(s);
+	uint8_t options[ALL] = { [SITES + 1] = 1, [COMPRESS] = 1 };
+
+	(void)state;
+	for (uint32_t i = 0; i < ALL; i++)
+		assert_int_equal(space->coarse[i], i < SITES);
+	assert_string_equal(tauti_stacks_site_name(s, SITES), "bucket");
+	assert_true(tauti_stacks_alone(s, SITES) == TAUTI_NEVER);
+	expect_stack(s, options, "bucket=4000000+4000000 compress=fp16");
+	options[SITES + 2] = 1;
+	expect_stack(s, options, "bucket=3000000+1000000 compress=fp16");
+	options[BUCKET] = 1;
+	expect_stack(s, options, "bucket=1000000+3000000 compress=fp16");
+	options[BUCKET] = 0;
+	options[COMPRESS] = 0;
+	options[WHO] = 1;
+	expect_stack(s, options, "bucket=3000000+1000000 algorithm=ring "
+		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
+	tauti_stacks_plain(s, options);
+	expect_stack(s, options, "bucket=1MiB algorithm=ring "
+		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
 	tauti_stacks_destroy(s);
 	forget(&t);
 }
@@ -95,7 +135,7 @@ static void test_every_state_can_be_run(void **state)
 	struct told t = tell(&usual);
 	struct tauti_stacks *s = create(&t, &lossy);
 	const struct tauti_space *space = tauti_stacks_space(s);
-	uint8_t at[SITES] = { 0 };
+	uint8_t at[ALL] = { 0 };
 	uint32_t site = 0, n = 0;
 
 	(void)state;
@@ -109,7 +149,7 @@ static void test_every_state_can_be_run(void **state)
 		struct taut_error err;
 		uint32_t n_settings;
 
-		tauti_stacks_at(s, at, &stack);
+		stack_at(s, at, &stack);
 		for (; plan.n_decisions < stack.n; plan.n_decisions++)
 			decisions[plan.n_decisions] = (struct taut_decision){
 				stack.changes[plan.n_decisions], 0, -1 };
@@ -130,9 +170,10 @@ static void test_every_state_can_be_run(void **state)
 
 static void test_cost_is_the_replay(void **state)
 {
-	static const uint8_t states[][SITES] = { { 0 }, { [COMPRESS] = 1 },
+	static const uint8_t states[][ALL] = { { 0 }, { [COMPRESS] = 1 },
 		{ [BUCKET] = 3 }, { [WHO] = 1 }, { [WHO] = 1, [BUCKET] = 5,
-		[PIECE] = 2, [CREDIT] = 3, [WAY] = 1, [COMPRESS] = 2 } };
+		[PIECE] = 2, [CREDIT] = 3, [WAY] = 1, [COMPRESS] = 2 },
+		{ [SITES] = 1 }, { [WHO] = 1, [SITES + 1] = 1 } };
 	struct told t = tell(&usual);
 	struct tauti_stacks *s = create(&t, &lossy);
 	const struct tauti_space *space = tauti_stacks_space(s);
@@ -144,12 +185,12 @@ static void test_cost_is_the_replay(void **state)
 		struct tauti_cost c;
 		struct taut_error err;
 
-		for (uint32_t site = 0; site < SITES; site++)
+		for (uint32_t site = 0; site < ALL; site++)
 			assert_int_equal(space->ops->set(space->self, site,
 				states[i][site], &err), TAUT_OK);
 		assert_int_equal(
 			space->ops->cost(space->self, &c, &err), TAUT_OK);
-		tauti_stacks_at(s, states[i], &stack);
+		stack_at(s, states[i], &stack);
 		if (taut_predict(t.graph, stack.changes, stack.n, NULL, &p,
 			&err))
 			fail_msg("%s", err.message);
@@ -168,7 +209,7 @@ static void test_heap(void **state)
 	struct told t = tell(&usual);
 	struct tauti_stacks *s = create(&t, &lossy);
 	struct tauti_stack stack;
-	uint8_t options[SITES] = { [HEAP] = 1 };
+	uint8_t options[ALL] = { [HEAP] = 1 };
 
 	(void)state;
 	assert_int_equal(tauti_stacks_space(s)->n_options[HEAP], 1);
@@ -178,7 +219,7 @@ static void test_heap(void **state)
 	s = create(&t, &lossy);
 	assert_int_equal(tauti_stacks_space(s)->n_options[HEAP], 2);
 	expect_stack(s, options, "heap=keep");
-	tauti_stacks_at(s, options, &stack);
+	stack_at(s, options, &stack);
 	assert_true(cost_of(s, &stack).step_ns <
 		cost_of(s, &(struct tauti_stack) { .n = 0 }).step_ns);
 	tauti_stacks_destroy(s);
@@ -202,7 +243,7 @@ static void test_compiled(void **state)
 	struct told t;
 	struct tauti_stacks *s;
 	struct tauti_stack stack;
-	uint8_t options[SITES] = { [COMPILE] = 1 };
+	uint8_t options[ALL] = { [COMPILE] = 1 };
 
 	(void)state;
 	job.block_bytes = 1000;
@@ -211,11 +252,11 @@ static void test_compiled(void **state)
 	s = create(&t, &lossy);
 	assert_int_equal(tauti_stacks_space(s)->n_options[COMPILE], 2);
 	expect_stack(s, options, "compile=nn.Module: blocks.*");
-	tauti_stacks_at(s, options, &stack);
+	stack_at(s, options, &stack);
 	assert_true(cost_of(s, &stack).step_ns <
 		cost_of(s, &(struct tauti_stack) { .n = 0 }).step_ns);
 	options[RECOMPUTE] = 1;
-	tauti_stacks_at(s, options, &stack);
+	stack_at(s, options, &stack);
 	assert_int_equal(stack.n, 2);
 	assert_true(cost_of(s, &stack).step_ns == TAUTI_NEVER);
 	tauti_stacks_destroy(s);
@@ -406,8 +447,8 @@ static void test_given(void **state)
 
 	(void)state;
 	assert_int_equal(tauti_stacks_given(s), 1);
-	expect_stack(s, (const uint8_t[SITES]){ 0 }, "link=0.5x");
-	expect_stack(s, (const uint8_t[SITES]){ [BUCKET] = 1,
+	expect_stack(s, (const uint8_t[ALL]){ 0 }, "link=0.5x");
+	expect_stack(s, (const uint8_t[ALL]){ [BUCKET] = 1,
 		[COMPRESS] = 2 }, "link=0.5x bucket=256KiB compress=bf16");
 	tauti_stacks_destroy(s);
 	options.given = wrong;
@@ -453,6 +494,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_every_state_can_be_run),
 		cmocka_unit_test(test_cost_is_the_replay),
 		cmocka_unit_test(test_heap),

@@ -19,7 +19,7 @@
  * sequence that is not finished on some rank. All ranks have committed it or will,
  * with the answer that is on its way; each starts it after pieces that are all
  * finished; so nothing keeps it from moving. When all that is committed is
- * finished everywhere and a task is ready everywhere, then either the answer
+ * finished everywhere and a group is ready everywhere, then either the answer
  * said so, and it is committed; or some rank noticed after it had sent its words,
  * and that is news, which makes it enter a round (tauti_rounds_due()).
  *
@@ -37,8 +37,8 @@ enum { LIMITS = 4, COMPARED = 2 + LIMITS };
 
 static uint64_t hash_task(const struct tauti_task *task)
 {
-	uint64_t fields[3] = { task->bytes, (uint64_t)task->priority,
-		task->after };
+	uint64_t fields[4] = { task->bytes, (uint64_t)task->priority,
+		task->after, task->group };
 
 	return tauti_hash((const char *)fields, sizeof fields);
 }
@@ -208,7 +208,7 @@ static void find(struct taut_sched *sched, const uint64_t *words)
 {
 	const struct tauti_task *it;
 	struct taut_error err;
-	char after[32] = "no task";
+	char after[32] = "no task", with[32] = "none before it";
 	size_t i = 0;
 
 	while (i + 1 < sched->tasks.count &&
@@ -217,10 +217,12 @@ static void find(struct taut_sched *sched, const uint64_t *words)
 	it = &sched->tasks.data[i];
 	if (it->after != TAUT_NONE)
 		snprintf(after, sizeof after, "task %" PRIu32, it->after);
+	if (it->group != i)
+		snprintf(with, sizeof with, "task %" PRIu32, it->group);
 	taut_error_set(&err, TAUT_EMATCH, -1, "scheduler: ranks do not match: "
-		"task %zu has %" PRIu64 " bytes, priority %" PRId64 " and comes "
-		"after %s here, and not on every rank", i, it->bytes,
-		it->priority, after);
+		"task %zu has %" PRIu64 " bytes, priority %" PRId64 ", comes "
+		"after %s and goes with %s here, and not on every rank", i,
+		it->bytes, it->priority, after, with);
 	tauti_sched_fail(sched, &err);
 }
 

@@ -171,6 +171,41 @@ static void test_fuses(void **state)
 }
 
 /* A reduce-scatter, and the all-gather after it. */
+/* 1 and 2 go together, when both ranks have both; 0, which matters more, does not
+ * wait for them. */
+static void test_groups(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ .piece_bytes = 128 });
+	tasks(3, 10);
+	assert_int_equal(taut_sched_join(a.sched, NULL), TAUT_OK);
+	assert_int_equal(taut_sched_join(b.sched, NULL), TAUT_OK);
+	hand_ready(&a, 2);
+	hand_ready(&b, 2);
+	hand_answer(&a, &b, 0);
+	hand_expect(&a, "?0 ?1 ");
+	hand_expect(&b, "?0 ?1 ");
+	hand_answer(&a, &b, 1); /* 2 is agreed */
+	hand_expect(&a, "");
+	hand_ready(&a, 1);
+	hand_ready(&b, 0);
+	hand_ready(&a, 0);
+	hand_answer(&a, &b, 2); /* 0 was not known when they entered */
+	assert_int_equal(taut_sched_asked(b.sched, 3, NULL), TAUT_OK);
+	hand_answer(&a, &b, 3);
+	hand_expect(&a, "?2 ?3 +0:0-10 ");
+	hand_expect(&b, "?2 ?3 +0:0-10 ");
+	hand_ready(&b, 1);
+	hand_expect(&b, "?4 ");
+	assert_int_equal(taut_sched_asked(a.sched, 4, NULL), TAUT_OK);
+	hand_expect(&a, "?4 ");
+	hand_answer(&a, &b, 4);
+	hand_expect(&a, "+1:0-10,2:0-10 ");
+	hand_expect(&b, "+1:0-10,2:0-10 ");
+	hand_destroy(&a);
+	hand_destroy(&b);
+}
+
 static void test_after(void **state)
 {
 	(void)state;
@@ -419,6 +454,7 @@ static void test_other_limits(void **state)
 }
 
 #define NOT_EVERY ", and not on every rank"
+#define WITH_NONE " and goes with none before it here"
 
 static void differ(uint64_t bytes, int64_t priority, uint32_t after,
 	const char *of_b)
@@ -434,16 +470,29 @@ static void differ(uint64_t bytes, int64_t priority, uint32_t after,
 	snprintf(line, sizeof line, "scheduler: ranks do not match: task 70 "
 		"has %s" NOT_EVERY, of_b);
 	expect_mismatch("scheduler: ranks do not match: task 70 has 10 bytes, "
-		"priority 3 and comes after task 4 here" NOT_EVERY, line);
+		"priority 3, comes after task 4" WITH_NONE NOT_EVERY, line);
 }
 
 static void test_other_task(void **state)
 {
 	(void)state;
-	differ(11, 3, 4, "11 bytes, priority 3 and comes after task 4 here");
-	differ(10, -3, 4, "10 bytes, priority -3 and comes after task 4 here");
+	differ(11, 3, 4, "11 bytes, priority 3, comes after task 4" WITH_NONE);
+	differ(10, -3, 4, "10 bytes, priority -3, comes after task 4" WITH_NONE);
 	differ(10, 3, TAUT_NONE,
-		"10 bytes, priority 3 and comes after no task here");
+		"10 bytes, priority 3, comes after no task" WITH_NONE);
+}
+
+static void test_other_group(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ .credit_bytes = 1 });
+	tasks(3, 10);
+	assert_int_equal(taut_sched_join(b.sched, NULL), TAUT_OK);
+	agree_that_not(2);
+	expect_mismatch("scheduler: ranks do not match: task 2 has 10 bytes, "
+		"priority 2, comes after no task" WITH_NONE NOT_EVERY,
+		"scheduler: ranks do not match: task 2 has 10 bytes, priority "
+		"2, comes after no task and goes with task 1 here" NOT_EVERY);
 }
 
 /* --- failure -----------------------------------------------------------------------*/
@@ -485,6 +534,7 @@ int main(void)
 		cmocka_unit_test(test_overtakes),
 		cmocka_unit_test(test_out_of_order),
 		cmocka_unit_test(test_fuses),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_after),
 		cmocka_unit_test(test_one_rank),
 		cmocka_unit_test(test_many),
@@ -496,6 +546,7 @@ int main(void)
 		cmocka_unit_test(test_other_count),
 		cmocka_unit_test(test_other_limits),
 		cmocka_unit_test(test_other_task),
+		cmocka_unit_test(test_other_group),
 		cmocka_unit_test(test_agree_fails),
 		cmocka_unit_test(test_memory),
 	};

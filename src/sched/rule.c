@@ -22,7 +22,7 @@ bool tauti_sched_has_credit(const struct taut_sched *sched, uint64_t bytes)
 
 /* --- open tasks --------------------------------------------------------------------*/
 
-void tauti_sched_open(struct taut_sched *sched, uint32_t task)
+static void open_task(struct taut_sched *sched, uint32_t task)
 {
 	struct tauti_task *it = task_of(sched, task);
 
@@ -34,6 +34,18 @@ void tauti_sched_open(struct taut_sched *sched, uint32_t task)
 	else
 		task_of(sched, sched->newest)->newer = task;
 	sched->newest = task;
+}
+
+void tauti_sched_open(struct taut_sched *sched, uint32_t task)
+{
+	uint32_t first = task_of(sched, task)->group;
+	struct tauti_task *group = task_of(sched, first);
+
+	if (++group->n_there < group->n_group)
+		return;
+	group->n_there = 0;
+	for (uint32_t i = 0; i < group->n_group; i++)
+		open_task(sched, first + i);
 }
 
 static void close_task(struct taut_sched *sched, uint32_t task)
@@ -78,49 +90,74 @@ static bool commit_piece(struct taut_sched *sched, uint32_t task, bool joined)
 	return true;
 }
 
-/* Is the task, committed next, started with the one before it? *together is
- * the bytes of those so far, 0 where nothing can join. */
-static bool joins(
-	const struct taut_sched *sched, uint32_t task, uint64_t *together)
-{
-	uint64_t bytes = task_of(sched, task)->bytes;
-	uint64_t limit = sched->limits.fuse_bytes;
+struct together { /* what is started at once, so far */
+	uint64_t bytes;  /* 0: nothing can join */
+	uint32_t group;  /* TAUT_NONE: tasks that go with no others */
+};
 
+static uint32_t group_of(const struct taut_sched *sched, uint32_t task)
+{
+	uint32_t group = task_of(sched, task)->group;
+
+	return task_of(sched, group)->n_group > 1 ? group : TAUT_NONE;
+}
+
+/* Is the task, committed next, started with the one before it? */
+static bool joins(const struct taut_sched *sched, uint32_t task,
+	struct together *together)
+{
+	const struct taut_sched_options *limits = &sched->limits;
+	uint64_t bytes = task_of(sched, task)->bytes;
+	uint32_t group = group_of(sched, task);
+	uint64_t most = limits->fuse_bytes;
+
+	if (group != TAUT_NONE)
+		most = limits->piece_bytes ? limits->piece_bytes : UINT64_MAX;
 	if (!tauti_sched_whole(sched, task)) {
-		*together = 0;
+		together->bytes = 0;
 		return false;
 	}
-	if (*together && *together < limit && bytes <= limit - *together) {
-		*together += bytes;
+	if (together->bytes && together->group == group &&
+		together->bytes < most && bytes <= most - together->bytes) {
+		together->bytes += bytes;
 		return true;
 	}
-	*together = bytes;
+	*together = (struct together){ bytes, group };
 	return false;
 }
 
+static bool may_begin(const struct taut_sched *sched)
+{
+	return tauti_sched_has_credit(sched, sched->charged_bytes);
+}
+
+/* What joins one of its own group needs no credit of its own. */
 static void commit_by_priority(struct taut_sched *sched)
 {
-	uint64_t together = 0;
+	struct together together = { 0, TAUT_NONE };
+	uint32_t position;
 
-	while (tauti_sched_has_credit(sched, sched->charged_bytes)) {
-		uint32_t position = tauti_bits_first(&sched->open), task;
+	while ((position = tauti_bits_first(&sched->open)) != TAUT_NONE) {
+		uint32_t task = sched->by_position[position];
+		bool joined = joins(sched, task, &together);
 
-		if (position == TAUT_NONE)
+		if (!(joined && together.group != TAUT_NONE) &&
+			!may_begin(sched))
 			return;
-		task = sched->by_position[position];
 		sched->counts.overtaken += task != sched->oldest;
-		if (!commit_piece(sched, task, joins(sched, task, &together)))
+		if (!commit_piece(sched, task, joined))
 			return;
 	}
 }
 
 /* --- as declared -------------------------------------------------------------------*/
 
-/* A task that waits for another of the run would wait forever. */
+/* A group is a run. Of other tasks, one that waits for another of the run would wait
+ * forever. */
 void tauti_sched_begin_run(struct taut_sched *sched, uint32_t first)
 {
-	uint64_t together = 0;
-	uint32_t end = first + 1;
+	struct together together = { 0, TAUT_NONE };
+	uint32_t end = first + task_of(sched, first)->n_group;
 
 	joins(sched, first, &together);
 	while (end < sched->tasks.count) {
@@ -143,20 +180,28 @@ static bool run_is_ready(struct taut_sched *sched)
 	return sched->run_ready == sched->run_end;
 }
 
+/* What is left of the run, as far as there is credit. True: all of it. */
+static bool commit_run(struct taut_sched *sched)
+{
+	struct together together = { 0, TAUT_NONE };
+
+	for (uint32_t task = sched->run_begin; task < sched->run_end; task++)
+		while (tauti_bits_has(&sched->open, task)) {
+			bool joined = joins(sched, task, &together);
+
+			if ((!joined && !may_begin(sched)) ||
+				!commit_piece(sched, task, joined))
+				return false;
+		}
+	return true;
+}
+
 static void commit_as_declared(struct taut_sched *sched)
 {
-	while (tauti_sched_has_credit(sched, sched->charged_bytes) &&
-		run_is_ready(sched)) {
-		uint32_t task = sched->run_begin;
-
-		for (; task < sched->run_end; task++)
-			if (!commit_piece(sched, task, task > sched->run_begin))
-				return;
-		if (tauti_bits_has(&sched->open, task - 1))
-			continue; /* pieces of it are left */
+	while (may_begin(sched) && run_is_ready(sched) && commit_run(sched))
 		tauti_sched_begin_run(sched,
-			task < sched->tasks.count ? task : 0);
-	}
+			sched->run_end < sched->tasks.count ?
+			sched->run_end : 0);
 }
 
 void tauti_sched_commit(struct taut_sched *sched)

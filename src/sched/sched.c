@@ -113,7 +113,8 @@ static taut_status declare(struct taut_sched *sched, uint64_t bytes,
 	it->bytes = bytes;
 	it->priority = priority;
 	it->after = after;
-	it->root = task;
+	it->root = it->group = task;
+	it->n_group = 1;
 	it->first_heir = it->next_heir = TAUT_NONE;
 	it->older = it->newer = it->next_done = TAUT_NONE;
 	if (after != TAUT_NONE) {
@@ -141,21 +142,64 @@ taut_status taut_sched_declare(struct taut_sched *sched, uint64_t bytes,
 	return tauti_sched_leave(sched, status, reterr);
 }
 
+static taut_status join(struct taut_sched *sched, struct taut_error *reterr)
+{
+	struct tauti_task *tasks = sched->tasks.data;
+	size_t last = sched->tasks.count - 1;
+
+	if (sched->frozen || sched->tasks.count < 2 ||
+		tasks[last].after != TAUT_NONE ||
+		tasks[last - 1].after != TAUT_NONE)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "scheduler: "
+			"two tasks that were declared one after the other, and "
+			"come after none, go together, which is said before the "
+			"first is ready");
+	if (tasks[last].group == last) {
+		tasks[last].group = tasks[last - 1].group;
+		tasks[tasks[last].group].n_group++;
+	}
+	return TAUT_OK;
+}
+
+taut_status taut_sched_join(struct taut_sched *sched, struct taut_error *reterr)
+{
+	taut_status status = tauti_sched_enter(sched);
+
+	if (!status)
+		status = join(sched, reterr);
+	return tauti_sched_leave(sched, status, reterr);
+}
+
+/* Tasks of a group stand one behind the other. */
 static int by_priority(const void *a, const void *b, void *tasks)
 {
+	const struct tauti_task *all = tasks;
 	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
-	int64_t of_x = ((const struct tauti_task *)tasks)[x].priority;
-	int64_t of_y = ((const struct tauti_task *)tasks)[y].priority;
+	int64_t of_x = all[all[x].group].least;
+	int64_t of_y = all[all[y].group].least;
 
 	if (of_x != of_y)
 		return of_x < of_y ? -1 : 1;
 	return (x > y) - (x < y);
 }
 
+static void find_least(struct taut_sched *sched)
+{
+	struct tauti_task *tasks = sched->tasks.data;
+
+	for (uint32_t i = 0; i < sched->tasks.count; i++) {
+		int64_t *least = &tasks[tasks[i].group].least;
+
+		if (tasks[i].group == i || tasks[i].priority < *least)
+			*least = tasks[i].priority;
+	}
+}
+
 static void find_positions(struct taut_sched *sched)
 {
 	uint32_t n = (uint32_t)sched->tasks.count;
 
+	find_least(sched);
 	for (uint32_t i = 0; i < n; i++)
 		sched->by_position[i] = i;
 	if (sched->limits.order != TAUT_SCHED_DECLARED)

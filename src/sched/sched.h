@@ -29,7 +29,11 @@ struct tauti_task {
 	uint32_t after, root; /* itself when it is a root */
 	uint32_t first_heir, next_heir; /* those directly after it, a list */
 	uint32_t n_tree, n_left; /* of a root: tasks, those not told as done */
-	uint32_t position;       /* by (priority, task) */
+	uint32_t group;          /* the first of those that it goes with */
+	uint32_t n_group, n_there; /* of a first: tasks of the group, those ready
+	                              and held back until all are */
+	int64_t least;           /* of a first: priority of the group */
+	uint32_t position;       /* by (priority, group, task) */
 	uint32_t begun, told;    /* iterations made ready, told as done */
 	uint64_t committed_bytes, finished_bytes; /* of iteration `begun` */
 	uint32_t older, newer; /* in the list of open tasks */
@@ -105,7 +109,8 @@ void tauti_sched_fail_memory(struct taut_sched *sched);
 bool tauti_sched_whole(const struct taut_sched *sched, uint32_t task);
 /* May something begin with so many bytes under way? */
 bool tauti_sched_has_credit(const struct taut_sched *sched, uint64_t bytes);
-/* It is open: to the list of those, at its end. */
+/* It may be committed as soon as all of its group may: then to the list of those
+ * that are open, at its end. */
 void tauti_sched_open(struct taut_sched *sched, uint32_t task);
 /* Finds the run of tasks from `first` on. */
 void tauti_sched_begin_run(struct taut_sched *sched, uint32_t first);

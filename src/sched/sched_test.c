@@ -209,6 +209,92 @@ static void test_fuses_whole_tasks(void **state)
 	hand_destroy(&hand);
 }
 
+/* --- groups ------------------------------------------------------------------------*/
+
+static void join(void)
+{
+	assert_int_equal(taut_sched_join(hand.sched, NULL), TAUT_OK);
+}
+
+/* 1 to 4 go together, first because of 3, and nothing of them before all are there:
+ * whole ones up to a piece at once, whatever fuses and whatever credit is left. */
+static void test_groups(void **state)
+{
+	static const uint64_t bytes[] = { 10, 40, 50, 200, 30, 60 };
+	static const int64_t priorities[] = { 2, 9, 9, 1, 9, 3 };
+
+	(void)state;
+	make(&(struct taut_sched_options){ ALONE, .piece_bytes = 128,
+		.credit_bytes = 1, .fuse_bytes = 70 });
+	for (int i = 0; i < 6; i++) {
+		hand_task(&hand, bytes[i], priorities[i], TAUT_NONE);
+		if (i > 1 && i < 5)
+			join();
+	}
+	hand_ready(&hand, 4);
+	hand_ready(&hand, 2);
+	hand_ready(&hand, 3);
+	hand_expect(&hand, "");
+	hand_ready(&hand, 5);
+	hand_expect(&hand, "+5:0-60 ");
+	hand_ready(&hand, 1);
+	hand_ready(&hand, 0);
+	hand_finished(&hand, 0);
+	hand_expect(&hand, "+1:0-40,2:0-50 =5.1 ");
+	hand_finished(&hand, 2);
+	hand_finished(&hand, 1);
+	hand_expect(&hand, "=2.1 +3:0-128 =1.1 ");
+	hand_ready(&hand, 2); /* of the next iteration, before 3 and 4 are done */
+	hand_finished(&hand, 3);
+	hand_finished(&hand, 4);
+	hand_expect(&hand, "+3:128-200 +4:0-30 =3.1 ");
+	hand_finished(&hand, 5);
+	hand_expect(&hand, "+0:0-10 =4.1 ");
+	hand_destroy(&hand);
+}
+
+/* Without a limit of pieces all of a group goes at once, and no other with it. */
+static void test_groups_whole(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ DECLARED, .fuse_bytes = 1000 });
+	for (int i = 0; i < 6; i++) {
+		hand_task(&hand, 400, 0, TAUT_NONE);
+		if (i == 2 || i == 3)
+			join();
+	}
+	for (uint32_t i = 6; i-- > 0;)
+		hand_ready(&hand, i);
+	hand_expect(&hand, "+0:0-400 +1:0-400,2:0-400,3:0-400 "
+		"+4:0-400,5:0-400 ");
+	hand_destroy(&hand);
+}
+
+static void test_groups_are_declared(void **state)
+{
+	uint32_t task;
+
+	(void)state;
+	make(&(struct taut_sched_options){ ALONE });
+	refused(taut_sched_join(hand.sched, NULL)); /* nothing is there */
+	hand_task(&hand, 10, 0, TAUT_NONE);
+	refused(taut_sched_join(hand.sched, NULL));
+	hand_task(&hand, 10, 0, 0);
+	refused(taut_sched_join(hand.sched, NULL)); /* after the other */
+	assert_int_equal(taut_sched_declare(
+		hand.sched, 10, 0, TAUT_NONE, &task, NULL), TAUT_OK);
+	refused(taut_sched_join(hand.sched, NULL));
+	hand_task(&hand, 10, 0, TAUT_NONE);
+	join();
+	join(); /* it does already */
+	hand_ready(&hand, 3);
+	refused(taut_sched_join(hand.sched, NULL));
+	hand_expect(&hand, "");
+	hand_ready(&hand, 2);
+	hand_expect(&hand, "+2:0-10,3:0-10 ");
+	hand_destroy(&hand);
+}
+
 /* --- as declared -------------------------------------------------------------------*/
 
 static void test_declared(void **state)
@@ -572,6 +658,9 @@ int main(void)
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_fuses),
 		cmocka_unit_test(test_fuses_whole_tasks),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_groups_whole),
+		cmocka_unit_test(test_groups_are_declared),
 		cmocka_unit_test(test_declared),
 		cmocka_unit_test(test_declared_fuses),
 		cmocka_unit_test(test_after),

@@ -22,6 +22,7 @@ struct slow_task {
 	uint64_t bytes;
 	int64_t priority;
 	uint32_t after;
+	bool joins; /* goes with the one before it */
 };
 
 struct slow_limits {
@@ -63,6 +64,26 @@ static inline bool slow_is_whole(
 	return slow->tasks[task].bytes <= slow_piece_bytes(limits);
 }
 
+/* Tasks that it goes with: first .. end - 1. */
+static inline uint32_t slow_group(const struct slow *slow, uint32_t task)
+{
+	while (slow->tasks[task].joins)
+		task--;
+	return task;
+}
+
+static inline uint32_t slow_group_end(const struct slow *slow, uint32_t task)
+{
+	for (task++; task < slow->n_tasks && slow->tasks[task].joins;)
+		task++;
+	return task;
+}
+
+static inline bool slow_is_alone(const struct slow *slow, uint32_t task)
+{
+	return slow_group(slow, task) + 1 == slow_group_end(slow, task);
+}
+
 static inline bool slow_has_credit(
 	struct slow *slow, struct slow_limits limits)
 {
@@ -92,13 +113,20 @@ static inline uint64_t slow_together(const struct slow *slow)
 static inline bool slow_joins(
 	const struct slow *slow, struct slow_limits limits, uint32_t task)
 {
-	if (!limits.fuse_bytes || slow->n == slow->batch ||
-		!slow_is_whole(slow, limits, task) ||
-		!slow_is_whole(slow, limits,
-			slow->pieces[slow->n - 1].piece.task))
+	bool alone = slow_is_alone(slow, task);
+	uint64_t most = alone ? limits.fuse_bytes : slow_piece_bytes(limits);
+	uint32_t last;
+
+	if (slow->n == slow->batch)
 		return false;
-	return slow_together(slow) + slow->tasks[task].bytes <=
-		limits.fuse_bytes;
+	last = slow->pieces[slow->n - 1].piece.task;
+	if (!slow_is_whole(slow, limits, task) ||
+		!slow_is_whole(slow, limits, last))
+		return false;
+	if (alone ? !slow_is_alone(slow, last) :
+		slow_group(slow, last) != slow_group(slow, task))
+		return false;
+	return slow_together(slow) + slow->tasks[task].bytes <= most;
 }
 
 static inline void slow_add(
@@ -128,9 +156,25 @@ static inline void slow_add(
 	}
 }
 
+/* All of its group are agreed, for more iterations than it has behind it. */
 static inline bool slow_is_open(const struct slow *slow, uint32_t task)
 {
-	return slow->agreed[task] > slow->complete[task];
+	for (uint32_t i = slow_group(slow, task);
+		i < slow_group_end(slow, task); i++)
+		if (slow->agreed[i] <= slow->complete[task])
+			return false;
+	return true;
+}
+
+static inline int64_t slow_priority(const struct slow *slow, uint32_t task)
+{
+	int64_t least = INT64_MAX;
+
+	for (uint32_t i = slow_group(slow, task);
+		i < slow_group_end(slow, task); i++)
+		if (slow->tasks[i].priority < least)
+			least = slow->tasks[i].priority;
+	return least;
 }
 
 static inline uint32_t slow_best(const struct slow *slow)
@@ -139,7 +183,7 @@ static inline uint32_t slow_best(const struct slow *slow)
 
 	for (uint32_t i = 0; i < slow->n_tasks; i++)
 		if (slow_is_open(slow, i) && (best == TAUT_NONE ||
-			slow->tasks[i].priority < slow->tasks[best].priority))
+			slow_priority(slow, i) < slow_priority(slow, best)))
 			best = i;
 	return best;
 }
@@ -157,7 +201,8 @@ static inline uint32_t slow_run_end(
 		uint32_t after = slow->tasks[end].after;
 
 		bytes += slow->tasks[end].bytes;
-		if (!slow_is_whole(slow, limits, end) ||
+		if (!slow_is_alone(slow, end) ||
+			!slow_is_whole(slow, limits, end) ||
 			bytes > limits.fuse_bytes ||
 			(after != TAUT_NONE && after >= slow->next))
 			break;
@@ -165,10 +210,31 @@ static inline uint32_t slow_run_end(
 	return end;
 }
 
+/* Of a group whose turn it is, what may go. */
+static inline bool slow_commit_group(
+	struct slow *slow, struct slow_limits limits)
+{
+	uint32_t end = slow_group_end(slow, slow->next), task = slow->next;
+
+	while (task < end && !slow_is_open(slow, task))
+		task++;
+	if (task == end)
+		return false;
+	do {
+		slow_add(slow, limits, task, slow_joins(slow, limits, task));
+		task += !slow_is_open(slow, task);
+	} while (task < end && slow_joins(slow, limits, task));
+	if (task == end)
+		slow->next = end % slow->n_tasks;
+	return true;
+}
+
 static inline bool slow_commit_run(struct slow *slow, struct slow_limits limits)
 {
 	uint32_t end = slow_run_end(slow, limits), first = slow->next;
 
+	if (!slow_is_alone(slow, first))
+		return slow_commit_group(slow, limits);
 	for (uint32_t i = first; i < end; i++)
 		if (!slow_is_open(slow, i))
 			return false;
@@ -183,18 +249,22 @@ static inline bool slow_commit_run(struct slow *slow, struct slow_limits limits)
 static inline void slow_commit(struct slow *slow, struct slow_limits limits)
 {
 	slow->batch = slow->n;
-	while (slow_has_credit(slow, limits)) {
+	for (;;) {
+		bool has_credit = slow_has_credit(slow, limits), joined;
 		uint32_t task;
 
 		if (slow->order == TAUT_SCHED_DECLARED) {
-			if (!slow_commit_run(slow, limits))
+			if (!has_credit || !slow_commit_run(slow, limits))
 				return;
 			continue;
 		}
 		task = slow_best(slow);
 		if (task == TAUT_NONE)
 			return;
-		slow_add(slow, limits, task, slow_joins(slow, limits, task));
+		joined = slow_joins(slow, limits, task);
+		if (!has_credit && (!joined || slow_is_alone(slow, task)))
+			return;
+		slow_add(slow, limits, task, joined);
 	}
 }
 

@@ -113,7 +113,7 @@ struct world {
 	size_t n_gathered, n_answer;
 	TAUT_VEC(uint64_t) committed; /* pieces, after each round */
 	/* What was seen, for the test to know that it was. */
-	uint64_t n_starts, n_pieces, n_overtaken, n_fused;
+	uint64_t n_starts, n_pieces, n_overtaken, n_fused, n_grouped;
 };
 
 #define WORLD_CHECK(world, what, ...) \
@@ -359,7 +359,8 @@ static inline void world_check_piece(struct world_rank *rank,
 		expected->piece.iteration,
 		(unsigned long long)expected->piece.first_byte);
 	WORLD_CHECK(world, !credit || rank->under_way_bytes < credit ||
-		(joined && world->order == TAUT_SCHED_DECLARED),
+		(joined && (world->order == TAUT_SCHED_DECLARED ||
+		!slow_is_alone(rank->slow, piece->task))),
 		"rank %u: no credit is left", rank->id);
 	rank->under_way_bytes += piece->bytes;
 	rank->n_started++;
@@ -393,7 +394,8 @@ static inline taut_status world_start(void *context,
 		"rank %u starts too few together", rank->id);
 	world->n_starts++;
 	world->n_pieces += n;
-	world->n_fused += n > 1;
+	world->n_fused += n > 1 && slow_is_alone(rank->slow, pieces[0].task);
+	world->n_grouped += n > 1 && !slow_is_alone(rank->slow, pieces[0].task);
 	if (world_breaks(rank, WORLD_START_FAILS, rank->calls))
 		return taut_error_set(err, TAUT_EFORMAT, -1, "broken");
 	if (rank->calls == channel->transfers.count &&

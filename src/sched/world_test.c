@@ -31,6 +31,7 @@ static void draw_tasks(struct world *world)
 {
 	uint64_t most = world_pick(world, 3) ? 2048 : 200;
 	bool in_pairs = world_pick(world, 4) == 0;
+	bool in_groups = world_pick(world, 3) == 0;
 
 	world->n_tasks = 1 + (uint32_t)world_pick(
 		world, world_pick(world, 16) ? 14 : SLOW_TASKS / 2);
@@ -39,10 +40,12 @@ static void draw_tasks(struct world *world)
 
 		*it = (struct slow_task){ 1 + world_pick(world, most),
 			(int64_t)world_pick(world, world->n_tasks) - 3,
-			TAUT_NONE };
+			TAUT_NONE, false };
 		if (i && (in_pairs ? i >= world->n_tasks / 2 :
 			world_pick(world, 6) == 0))
 			it->after = (uint32_t)world_pick(world, i);
+		it->joins = i && in_groups && it->after == TAUT_NONE &&
+			it[-1].after == TAUT_NONE && world_pick(world, 3);
 	}
 }
 
@@ -60,7 +63,8 @@ static void draw_iterations(struct world *world)
 		for (uint32_t i = 0; i < world->n_tasks; i++)
 			world->used[k][i] = i == 0 || world->crosses ||
 				world->order == TAUT_SCHED_DECLARED ||
-				world_pick(world, 8);
+				(world->tasks[i].joins ? world->used[k][i - 1] :
+				world_pick(world, 8));
 	}
 	world->limits[0] = world->limits[1];
 }
@@ -139,6 +143,9 @@ static void begin_rank(struct world *world, uint32_t id)
 			world->tasks[i].bytes, world->tasks[i].priority,
 			world->tasks[i].after, &task, NULL), TAUT_OK);
 		assert_int_equal(task, i);
+		if (world->tasks[i].joins)
+			assert_int_equal(
+				taut_sched_join(rank->sched, NULL), TAUT_OK);
 	}
 	world_push(world, world_delay(world, world->compute_ns), WORLD_NEXT,
 		id, 0);
@@ -167,13 +174,25 @@ static bool is_finished_everywhere(const struct world *world, size_t number)
 	return true;
 }
 
+static bool has_begun_all(const struct world *world,
+	const struct world_rank *rank, uint32_t task)
+{
+	const struct slow *slow = &world->slow;
+
+	for (uint32_t i = slow_group(slow, task);
+		i < slow_group_end(slow, task); i++)
+		if (rank->begun[i] <= slow->complete[task])
+			return false;
+	return true;
+}
+
 static bool is_open_everywhere(const struct world *world)
 {
 	for (uint32_t t = 0; t < world->n_tasks; t++) {
 		uint32_t i = 0;
 
 		while (i < world->n_ranks &&
-			world->ranks[i].begun[t] > world->slow.complete[t])
+			has_begun_all(world, &world->ranks[i], t))
 			i++;
 		if (i == world->n_ranks)
 			return true;
@@ -338,6 +357,7 @@ static void test_worlds(void **state)
 	uint64_t first = one ? strtoull(one, NULL, 10) : 1;
 	uint64_t end = first + (one ? 1 : n ? strtoull(n, NULL, 10) : WORLDS);
 	uint64_t pieces = 0, overtaken = 0, fused = 0, rounds = 0, crashed = 0;
+	uint64_t grouped = 0;
 	struct world *world = malloc(sizeof *world);
 
 	(void)state;
@@ -347,6 +367,7 @@ static void test_worlds(void **state)
 		pieces += world->n_pieces;
 		overtaken += world->n_overtaken;
 		fused += world->n_fused;
+		grouped += world->n_grouped;
 		rounds += world->n_rounds;
 		for (uint32_t i = 0; i < world->n_ranks; i++)
 			crashed += world->ranks[i].failed;
@@ -354,12 +375,13 @@ static void test_worlds(void **state)
 	}
 	free(world);
 	print_message("%llu worlds: %llu pieces, %llu overtaken, %llu fused, "
-		"%llu rounds, %llu ranks failed\n",
+		"%llu in groups, %llu rounds, %llu ranks failed\n",
 		(unsigned long long)(end - first), (unsigned long long)pieces,
 		(unsigned long long)overtaken, (unsigned long long)fused,
+		(unsigned long long)grouped,
 		(unsigned long long)rounds, (unsigned long long)crashed);
 	assert_true(one || (pieces > end && overtaken > end && fused > end &&
-		rounds > end && crashed > end / 10));
+		grouped > end && rounds > end && crashed > end / 10));
 }
 
 int main(void)

@@ -97,10 +97,10 @@ static bool pair_differs(const struct tauti_round *round, size_t i)
 
 static uint64_t hash_task(const struct tauti_task_of_sync *task)
 {
-	uint64_t fields[4] = { (uint64_t)task->type, task->count,
-		(uint64_t)task->priority, 0 };
+	uint64_t fields[5] = { (uint64_t)task->type, task->count,
+		(uint64_t)task->priority, task->joined, 0 };
 
-	memcpy(&fields[3], &task->factor, sizeof task->factor);
+	memcpy(&fields[4], &task->factor, sizeof task->factor);
 	return tauti_hash((const char *)fields, sizeof fields);
 }
 
@@ -200,8 +200,10 @@ static taut_status find(const struct taut_sync *sync, struct taut_error *err)
 	task = &sync->tasks.data[i];
 	return taut_error_set(err, TAUT_EMATCH, -1, "sync: ranks do not match: "
 		"task %zu has %" PRIu64 " elements of %s, priority %" PRId64
-		" and factor %g here, and not on every rank", i, task->count,
-		taut_type_name(task->type), task->priority, task->factor);
+		" and factor %g, and goes %s the one before it here, and not "
+		"on every rank", i, task->count, taut_type_name(task->type),
+		task->priority, task->factor,
+		task->joined ? "with" : "without");
 }
 
 /* --- whether they have the same limits since ------------------------------------------

@@ -257,6 +257,34 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 	return status;
 }
 
+/* With the lock. */
+static taut_status join(struct taut_sync *sync, struct taut_error *reterr)
+{
+	taut_status status;
+
+	if (sync->frozen || sync->options.halves)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: tasks that "
+			"go together are declared so before the first is ready, "
+			"and not in halves");
+	status = taut_sched_join(sync->sched, reterr);
+	if (!status)
+		sync->tasks.data[sync->tasks.count - 1].joined = true;
+	return status;
+}
+
+taut_status taut_sync_join(struct taut_sync *sync, struct taut_error *reterr)
+{
+	taut_status status = tauti_sync_check_origin(sync, reterr);
+
+	if (status)
+		return status;
+	status = tauti_sync_lock_live(sync, reterr);
+	if (!status)
+		status = join(sync, reterr);
+	pthread_mutex_unlock(&sync->lock);
+	return status;
+}
+
 /* --- counts ------------------------------------------------------------------------*/
 
 void taut_sync_counts(

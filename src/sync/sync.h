@@ -40,6 +40,7 @@ struct tauti_task_of_sync {
 	uint64_t count;
 	int64_t priority;
 	double factor;
+	bool joined; /* goes with the one before it */
 	void *data; /* the thread's to read while open */
 	/* Under the lock. */
 	bool open;   /* made ready, not done */

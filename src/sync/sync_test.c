@@ -391,6 +391,85 @@ static void test_refused(void **state)
 	taut_sync_destroy(NULL);
 }
 
+/* --- groups ------------------------------------------------------------------------*/
+
+static void join(struct rank *rank)
+{
+	RANK_OK(rank, taut_sync_join(rank->sync, why));
+}
+
+/* Twelve small tasks in groups of three, whose gradients come one after the other, and
+ * the last of a group last of all. */
+static void sum_groups(struct rank *rank)
+{
+	float values[SMALL][7] = { { 0 } };
+	uint32_t tasks[SMALL];
+
+	for (int i = 0; i < SMALL; i++) {
+		tasks[i] = declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
+		if (i % 3)
+			join(rank);
+	}
+	for (int k = 0; k < 10; k++) {
+		memset(values, 0, sizeof values);
+		for (int turn = 0; turn < 3; turn++)
+			for (int i = turn; i < SMALL; i += 3) {
+				struct taut_error err;
+
+				values[i][0] = (float)(i + k);
+				ready(rank, tasks[i], values[i]);
+				RANK_CHECK(rank, turn == 2 || taut_sync_wait(
+					rank->sync, tasks[i], 100000, &err) ==
+					TAUT_EAGAIN);
+			}
+		await(rank, TAUT_NONE);
+		for (int i = 0; i < SMALL; i++)
+			RANK_CHECK(rank, values[i][0] == 3 * (float)(i + k));
+	}
+}
+
+/* Each group is one message, whatever became ready when. */
+static void test_groups(void **state)
+{
+	struct taut_sync_options options = { .piece_bytes = 1 << 20 };
+	struct taut_sync_counts counts;
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		options.order = i ? TAUT_SCHED_DECLARED : TAUT_SCHED_AGREED;
+		ranks_create(&ranks, 3, &options);
+		ranks_each(&ranks, sum_groups);
+		taut_sync_counts(ranks.rank[1].sync, &counts);
+		assert_int_equal(counts.messages, 10 * SMALL / 3);
+		assert_int_equal(counts.sched.pieces, 10 * SMALL);
+		ranks_destroy(&ranks);
+	}
+}
+
+static void test_groups_refused(void **state)
+{
+	struct taut_sync_options halves = { .halves = true };
+	struct taut_error err;
+	struct ranks ranks;
+	uint32_t task;
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct taut_sync *sync;
+
+		ranks_create(&ranks, 1, i ? &halves : &PLAIN);
+		sync = ranks.rank[0].sync;
+		assert_int_equal(taut_sync_join(sync, &err), TAUT_EINVAL);
+		for (int k = 0; k < 2; k++)
+			assert_int_equal(taut_sync_declare(sync, TAUT_FLOAT32,
+				1, 0, 0, &task, &err), TAUT_OK);
+		assert_int_equal(taut_sync_join(sync, &err),
+			i ? TAUT_EINVAL : TAUT_OK);
+		ranks_destroy(&ranks);
+	}
+}
+
 /* --- ranks that do not match -------------------------------------------------------*/
 
 static void expect_line(
@@ -416,6 +495,21 @@ static void declare_other_type(struct rank *rank)
 	expect_line(rank, TAUT_EMATCH, "task 1 has 2 elements of ");
 }
 
+static void declare_other_group(struct rank *rank)
+{
+	float room[4] = { 0 };
+
+	declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	if (rank->id)
+		join(rank);
+	ready(rank, 0, room);
+	ready(rank, 1, room + 2);
+	expect_line(rank, TAUT_EMATCH, rank->id ?
+		"and goes with the one before it here" :
+		"and goes without the one before it here");
+}
+
 static void declare_more(struct rank *rank)
 {
 	int64_t room[4] = { 0 };
@@ -433,6 +527,9 @@ static void test_match(void **state)
 	(void)state;
 	ranks_create(&ranks, 3, &PLAIN);
 	ranks_each(&ranks, declare_other_type);
+	ranks_destroy(&ranks);
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, declare_other_group);
 	ranks_destroy(&ranks);
 	ranks_create(&ranks, 2, &PLAIN);
 	ranks_each(&ranks, declare_more);
@@ -652,6 +749,8 @@ int main(void)
 		cmocka_unit_test(test_tune),
 		cmocka_unit_test(test_carry),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_groups),
+		cmocka_unit_test(test_groups_refused),
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_match_options),
 		cmocka_unit_test(test_match_tuned),

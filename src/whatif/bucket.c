@@ -12,7 +12,8 @@ struct job {
 	struct tauti_whatif *w;
 	const struct tauti_change *c;
 	struct tauti_ddp *ddp;
-	double cap, first;
+	double *caps;
+	uint32_t n_caps;
 	struct taut_error *err;
 };
 
@@ -46,14 +47,32 @@ static double recorded_cap(const struct tauti_ddp *ddp)
 	return most;
 }
 
+static taut_status read_each(struct job *j)
+{
+	if (tauti_param_given(j->c, FIRST))
+		return tauti_param_wrong(j->c, FIRST, "nothing where each "
+			"bucket has a size of its own", j->err);
+	return tauti_param_sizes(
+		j->c, CAP, j->w->arena, &j->caps, &j->n_caps, j->err);
+}
+
+/* Of the first, and of the others. */
 static taut_status read(struct job *j)
 {
-	taut_status status = read_size(
-		j, CAP, recorded_cap(j->ddp), &j->cap);
+	double most = recorded_cap(j->ddp);
+	taut_status status;
 
-	j->first = j->cap;
+	if (tauti_param_is_row(j->c, CAP))
+		return read_each(j);
+	j->n_caps = 2;
+	j->caps = TAUT_ARENA_ARRAY(j->w->arena, double, 2);
+	if (!j->caps)
+		return taut_error_set(
+			j->err, TAUT_ENOMEM, -1, "no memory for buckets");
+	status = read_size(j, CAP, most, &j->caps[1]);
+	j->caps[0] = j->caps[1];
 	if (!status && tauti_param_given(j->c, FIRST))
-		status = read_size(j, FIRST, recorded_cap(j->ddp), &j->first);
+		status = read_size(j, FIRST, most, &j->caps[0]);
 	return status;
 }
 
@@ -108,7 +127,7 @@ static taut_status change(struct job *j)
 		return taut_error_set(j->err, TAUT_ENOMEM, -1,
 			"no memory for buckets");
 	status = tauti_ddp_plan(bytes, j->ddp->steps.data->n_gradients,
-		j->first, j->cap, &plan, j->err);
+		j->caps, j->n_caps, &plan, j->err);
 	if (!status && as_recorded(j->ddp, &plan))
 		status = tauti_note(j->w, j->err, "bucket: these are the "
 			"recorded buckets");
@@ -138,8 +157,9 @@ static taut_status apply(struct tauti_whatif *w,
 }
 
 static const struct taut_parameter parameters[] = {
-	[CAP] = { "", "BYTES|FACTOR", NULL,
-		"size at which a bucket is full: 25MiB, 2x" },
+	[CAP] = { "", "BYTES|BYTES+BYTES...|FACTOR", NULL,
+		"size at which a bucket is full: 25MiB, 2x; or that of each, "
+		"as gradients come: 1MiB+4MiB+8MiB, the last for all behind it" },
 	[FIRST] = { "first", "BYTES|FACTOR", "", "the same of the first "
 		"bucket; without it, that of the others. PyTorch's default is "
 		"1MiB where no bucket_cap_mb is given" },

@@ -113,6 +113,24 @@ static void test_buckets(void **state)
 	expect(&usual, "bucket=3MB", NULL, 67, 0);
 }
 
+/* Each of its own size; the last one's is that of all behind it. */
+static void test_groups(void **state)
+{
+	(void)state;
+	expect(&usual, "bucket=2MB+2MB", NULL, 62, 0);
+	expect(&usual, "bucket=1MB+1MB", NULL, 57, 2);
+	expect(&usual, "bucket=1MB+3MB", NULL, 62, 0);
+	expect(&usual, "bucket=3MB+1MB", NULL, 67, 0);
+	expect(&usual, "bucket=1000kB+1.5MB+7", NULL, 57, 1);
+	refuse(&usual, "bucket=1MB+0", "value: expected a size, or one of each "
+		"bucket like 1MiB+4MiB, found '1MB+0'");
+	refuse(&usual, "bucket=1MB++1MB", "found '1MB++1MB'");
+	refuse(&usual, "bucket=1MB+2x", "found '1MB+2x'");
+	refuse(&usual, "bucket=1MB+25%", "found '1MB+25%'");
+	refuse(&usual, "bucket=1MB+1MB,first=1MB", "first: expected nothing "
+		"where each bucket has a size of its own, found '1MB'");
+}
+
 static void test_buckets_without_shapes(void **state)
 {
 	struct ddp_job job = usual;
@@ -495,18 +513,26 @@ static void test_no_memory(void **state)
 static void test_plan(void **state)
 {
 	static const int64_t bytes[] = { 400, 51200 * 4, 4, 4096, 100 };
+	static const double caps[] = { 400, 204800 }, many[] = { 1, 2, 1e6 };
 	struct taut_error err = { 0 };
 	tauti_plan plan = { 0 };
 
 	(void)state;
 	assert_int_equal(
-		tauti_ddp_plan(bytes, 5, 400, 204800, &plan, &err), 0);
+		tauti_ddp_plan(bytes, 5, caps, 2, &plan, &err), 0);
 	assert_int_equal(plan.count, 3);
 	assert_int_equal(plan.data[1], 1);
 	assert_int_equal(plan.data[2], 2);
 	taut_vec_free(&plan);
-	assert_int_equal(tauti_ddp_plan(bytes, 0, 1, 1, &plan, &err), 0);
+	assert_int_equal(tauti_ddp_plan(bytes, 0, caps, 1, &plan, &err), 0);
 	assert_int_equal(plan.count, 0);
+	taut_vec_free(&plan);
+	assert_int_equal(tauti_ddp_plan(bytes, 5, many, 3, &plan, &err), 0);
+	assert_int_equal(plan.count, 3);
+	assert_int_equal(plan.data[2], 2);
+	taut_vec_free(&plan);
+	assert_int_equal(tauti_ddp_plan(bytes, 5, many, 1, &plan, &err), 0);
+	assert_int_equal(plan.count, 5);
 	taut_vec_free(&plan);
 }
 
@@ -515,6 +541,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_recorded_buckets),
 		cmocka_unit_test(test_buckets),
+		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_buckets_without_shapes),
 		cmocka_unit_test(test_buckets_again),
 		cmocka_unit_test(test_nothing_to_bucket),

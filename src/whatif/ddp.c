@@ -650,14 +650,15 @@ taut_status tauti_ddp_need_buckets(const struct tauti_whatif *w,
 }
 
 taut_status tauti_ddp_plan(const int64_t *bytes, uint32_t n,
-	double first_bytes, double cap_bytes, tauti_plan *ret_plan,
+	const double *caps, uint32_t n_caps, tauti_plan *ret_plan,
 	struct taut_error *err)
 {
 	tauti_plan plan = { 0 };
 	double size = 0;
 
 	for (uint32_t i = 0; i < n; i++) {
-		double limit = plan.count > 1 ? cap_bytes : first_bytes;
+		size_t last = plan.count ? plan.count - 1 : 0;
+		double limit = caps[last < n_caps ? last : n_caps - 1];
 
 		if ((!i || size >= limit) && (size = 0, 1) &&
 			!taut_vec_push(&plan, i)) {

@@ -82,10 +82,11 @@ uint32_t tauti_row_around(const struct taut_trace *trace, uint32_t row,
 
 /* The first gradients of a plan's buckets, the first is 0. */
 typedef TAUT_VEC(uint32_t) tauti_plan;
-/* As DDP makes them: a bucket is closed when it has come to its size, the
- * first one's being first_bytes. bytes: of n gradients as they are ready. */
+/* As DDP makes them: a bucket is closed when it has come to its size, caps of n_caps,
+ * at least one; the last one's is that of all behind it. bytes: of n gradients as
+ * they are ready. */
 taut_status tauti_ddp_plan(const int64_t *bytes, uint32_t n,
-	double first_bytes, double cap_bytes, tauti_plan *ret_plan,
+	const double *caps, uint32_t n_caps, tauti_plan *ret_plan,
 	struct taut_error *err);
 
 /* --- laying collectives anew (lay.c) -------------------------------------------- */

@@ -372,6 +372,49 @@ taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
 	return TAUT_OK;
 }
 
+/* A factor may begin with a sign. */
+bool tauti_param_is_row(const struct tauti_change *c, size_t i)
+{
+	return *c->values[i] && strchr(c->values[i] + 1, '+');
+}
+
+/* 0: it is no size. */
+static double size_of(const char *text, size_t len)
+{
+	char part[NAME_BYTES];
+	const char *at = cut(text, len, part);
+	double value;
+
+	return len < NAME_BYTES && read_number(&at, &value) ?
+		value * suffix_of(TAUTI_BYTES, at) : 0;
+}
+
+taut_status tauti_param_sizes(const struct tauti_change *c, size_t i,
+	struct taut_arena *arena, double **ret_bytes, uint32_t *ret_n,
+	struct taut_error *err)
+{
+	const char *at = c->values[i];
+	double *bytes = TAUT_ARENA_ARRAY(arena, double, strlen(at) + 1);
+	uint32_t n = 0;
+
+	if (!bytes)
+		return no_memory(err);
+	for (;; at++) {
+		size_t len = strcspn(at, "+");
+
+		bytes[n] = size_of(at, len);
+		if (!(bytes[n++] > 0))
+			return tauti_param_wrong(c, i, "a size, or one of each "
+				"bucket like 1MiB+4MiB", err);
+		at += len;
+		if (!*at)
+			break;
+	}
+	*ret_bytes = bytes;
+	*ret_n = n;
+	return TAUT_OK;
+}
+
 bool tauti_param_share(const struct tauti_change *c, size_t i, double *ret)
 {
 	const char *at = c->values[i];

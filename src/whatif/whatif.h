@@ -47,6 +47,12 @@ enum tauti_unit { TAUTI_BITS_PER_S, TAUTI_BYTES, TAUTI_NS, TAUTI_PLAIN,
 taut_status tauti_param_scaled(const struct tauti_change *c, size_t i,
 	enum tauti_unit unit, bool *ret_is_factor, double *ret,
 	struct taut_error *err);
+/* Several sizes, "1MiB+4MiB"? */
+bool tauti_param_is_row(const struct tauti_change *c, size_t i);
+/* Bytes of each of a row, or of the one that there is; above 0, in arena. */
+taut_status tauti_param_sizes(const struct tauti_change *c, size_t i,
+	struct taut_arena *arena, double **ret_bytes, uint32_t *ret_n,
+	struct taut_error *err);
 /* "40%", without a sign: *ret is 0.4. False: values[i] is something else. */
 bool tauti_param_share(const struct tauti_change *c, size_t i, double *ret);
 /* Index among the words of the form "a|b|c". */

@@ -119,13 +119,13 @@ static taut_status plan(struct world *x, const struct tauti_ddp *ddp,
 	const struct tauti_ddp_step *s = ddp->steps.data;
 	int64_t *bytes = TAUT_ARENA_ARRAY(
 		x->w->arena, int64_t, s->n_gradients + 1);
-	double cap, first, all = 0;
+	double caps[2], all = 0; /* of the first, and of the others */
 	taut_status status = bytes ? TAUT_OK : no_memory(x->err);
 
 	if (!status)
-		status = read_bytes(x, BUCKET, &cap);
+		status = read_bytes(x, FIRST, &caps[0]);
 	if (!status)
-		status = read_bytes(x, FIRST, &first);
+		status = read_bytes(x, BUCKET, &caps[1]);
 	for (uint32_t i = 0; !status && i < s->n_gradients; i++) {
 		bytes[i] = ddp->gradients.data[s->first_gradient + i].bytes;
 		all += (double)bytes[i];
@@ -133,8 +133,8 @@ static taut_status plan(struct world *x, const struct tauti_ddp *ddp,
 	if (!status && !(all > 0))
 		status = need_gradients(x);
 	if (!status)
-		status = tauti_ddp_plan(bytes, s->n_gradients, first, cap,
-			ret_plan, x->err);
+		status = tauti_ddp_plan(
+			bytes, s->n_gradients, caps, 2, ret_plan, x->err);
 	if (!status)
 		status = tauti_note(x->w, x->err, "world: nothing sums "
 			"gradients in this recording; %.4g MB of them are "

@@ -174,7 +174,11 @@ class Run(command.Case):
             (["--workers", "-1"], "--workers: expected a number from 0 to 9999, found '-1'"),
             (["--amp", "x"], "--amp: expected bf16 or fp16, found 'x'"),
             (["--optimizer", "x"], "--optimizer: expected fused, found 'x'"),
-            (["--bucket", "0"], "--bucket: expected bytes, like 4096 or 25M, found '0'"),
+            (["--bucket", "0"], "--bucket: expected bytes, like 4096 or 25M, or of each bucket, like 1M+4M, found '0'"),
+            (["--bucket", "1M+0"], "like 1M+4M, found '1M+0'"),
+            (["--bucket-first", "1+2"], "--bucket-first: expected bytes, like 4096 or 25M, found '1+2'"),
+            (["--piece", "1M+2"], "--piece: expected bytes, like 4096 or 512K, found '1M+2'"),
+            (["--fuse", "1M+"], "--fuse: expected bytes, like 4096 or 512K, or of each group, like 1M+4M, found '1M+'"),
             (["--recompute", ""], "--recompute wants PATTERN"),
         ):
             result = run(*words, "--", "true")

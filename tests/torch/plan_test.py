@@ -15,10 +15,10 @@ SIMPLE = [PYTHON, str(JOBS / "simple.py")]
 MEASURED = [PYTHON, str(JOBS / "measured.py")]
 KEYS = "rank world steps step_ns applied not_applied warm peak_memory_bytes".split()
 STOCK = (
-    "plain bucket workers no_workers heap recompute recompute_buffers compress optimizer amp "
+    "plain bucket groups workers no_workers heap recompute recompute_buffers compress optimizer amp "
     "all_together refused compiled"
 )
-TAUT = "plain workers recompute optimizer all_together given_back refused_by_taut compiled"
+TAUT = "plain groups_of_taut workers recompute optimizer all_together given_back refused_by_taut compiled"
 # Bytes of the gradients of Net in plan.py.
 GRADIENTS = [32768] * 6 + [4096, 1024] + [512] * 9 + [256] * 4 + [16]
 
@@ -29,6 +29,17 @@ def buckets_of(sizes, first, cap):
     for n_bytes in sizes:
         held += n_bytes
         if held >= (cap if found else first):
+            found.append(held)
+            held = 0
+    return found + ([held] if held else [])
+
+
+def groups_of(sizes, caps):
+    """The same where each has a size of its own, the last for all behind it."""
+    found, held = [], 0
+    for n_bytes in sizes:
+        held += n_bytes
+        if held >= caps[min(len(found), len(caps) - 1)]:
             found.append(held)
             held = 0
     return found + ([held] if held else [])
@@ -77,6 +88,23 @@ class Decisions(unittest.TestCase):
             self.assertGreater(len(expected), 5)
             self.assertEqual(seen["cap"], [20000, 25 << 20])  # and undone
             self.assertEqual(seen["made"], ["bucket=20000,first=9000"])
+
+    def test_groups(self):
+        caps = [9000, 500, 40000, 20000]
+        for seen, plain in self.each("groups"):
+            self.same(seen, plain)
+            expected = groups_of(seen["bytes"], caps)
+            self.assertEqual(seen["sizes"], ", ".join(map(str, expected)))
+            self.assertGreater(len(expected), 5)
+            self.assertEqual(seen["cap"], [caps, caps, []])  # and undone
+            self.assertEqual(seen["made"], ["bucket=9000+500+40000+20000"])
+
+    def test_groups_of_taut(self):
+        """From the second step on each is one message."""
+        for seen, plain in self.each("groups_of_taut", "on"):
+            self.same(seen, plain)
+            expected = groups_of(seen["bytes"], [9000, 500, 40000, 20000])
+            self.assertEqual(seen["messages"], 3 * len(expected))
 
     def test_workers(self):
         for schedule in ("off", "on"):
@@ -230,6 +258,11 @@ REFUSED = {
     "wrong": "TAUT_RUN_JOB: expected BYTESxCOUNT, found 'ax2'",
     "right": None,
     "bytes": "TAUT_RUN_BUCKET: expected bytes, found '4M'",
+    "row": "TAUT_RUN_BUCKET: expected bytes of each group, like 4096+65536, found '4096+0'",
+    "row_first": "TAUT_RUN_BUCKET TAUT_RUN_BUCKET_FIRST: each bucket has a size: expected no "
+    "other of the first",
+    "row_unused": "bucket=4096+8192: with find_unused_parameters buckets are not made as "
+    "gradients come",
     "word": "TAUT_RUN_COMPRESS: expected fp16 or bf16, found 'int8'",
     "hook": "compress=fp16: the job registers a hook of its own",
     "no such module": "recompute=blocks*: no model of the job has a module of this name",

@@ -97,7 +97,8 @@ LATE = {"TAUT_RUN_GATE": "off", "TAUT_TEST_LATE": "1"}
 
 class Case(unittest.TestCase):
     def same_as_pytorch(
-        self, job, *names, but=(), on_time=(), either=(), engines=("coll", "process-group")
+        self, job, *names, but=(), on_time=(), either=(), engines=("coll", "process-group"),
+        variables=None
     ):
         """What the programs saw, with each engine, is what they see without Taut;
         updates were late but in those on_time, and in those where other sums may
@@ -106,7 +107,7 @@ class Case(unittest.TestCase):
         command = [PYTHON, str(JOBS / (job + ".py")), *names, *["-" + name for name in but]]
         own = {}
         for e in engines:
-            more = dict(LATE, **(SERVERS if e == "server" else {}))
+            more = dict(LATE, **(SERVERS if e == "server" else {}), **(variables or {}))
             own[e] = start(command, 2, environment(True, TAUT_RUN_ENGINE=e, **more))
         without = lines(reference(command))
         for engine, processes in own.items():

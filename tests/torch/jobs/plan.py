@@ -178,6 +178,31 @@ def bucket():
 
 
 @program
+def groups():
+    with decided(BUCKET="9000+500+40000+20000"):
+        model, _, seen = train()
+        seen.update(how_made())
+        unused = DDP(Net(), find_unused_parameters=True, static_graph=True)
+    seen["sizes"] = model._get_ddp_logging_data()["rebuilt_bucket_sizes"]
+    seen["cap"] = [model.bucket_bytes_cap_list, unused.bucket_bytes_cap_list]
+    seen["cap"] += [DDP(Net()).bucket_bytes_cap_list]
+    seen["bytes"] = [p.nbytes for p in reversed(list(model.parameters()))]
+    return seen
+
+
+@program
+def groups_of_taut():
+    os.environ["TAUT_RUN_FUSE"] = "9000+500+40000+20000"
+    try:
+        model, _, seen = train()
+    finally:
+        del os.environ["TAUT_RUN_FUSE"]
+    seen["messages"] = model.__dict__["_taut"].sums.counts()["messages"]
+    seen["bytes"] = [p.nbytes for p in reversed(list(model.parameters()))]
+    return seen
+
+
+@program
 def workers():
     with decided(WORKERS="2"):
         seen = train()[2]
@@ -510,6 +535,9 @@ REFUSED = {
     "wrong": (ready, {"JOB": "gradients=ax2"}),
     "right": (ready, {"JOB": "ranks=2 gradients="}),
     "bytes": (ready, {"BUCKET": "4M"}),
+    "row": (ready, {"BUCKET": "4096+0"}),
+    "row_first": (ready, {"BUCKET": "4096+8192", "BUCKET_FIRST": "4096"}),
+    "row_unused": (lambda: ready(find_unused_parameters=True), {"BUCKET": "4096+8192"}),
     "word": (ready, {"COMPRESS": "int8"}),
     "hook": (registers, {"COMPRESS": "fp16"}),
     "no such module": (ready, {"RECOMPUTE": "blocks*"}),
