@@ -128,7 +128,8 @@ class Control:
 
     def plain_limits(self):
         """As without crossing: whole tasks, some together, when they are ready."""
-        return self.options.limits("declared")._replace(piece=0, credit=0, groups=())
+        limits = self.options.limits("declared")
+        return limits._replace(piece=0, credit=0, fuse=self.options.fuse, groups=())
 
     def watch_modules(self, module, whole):
         """Of the module, after it was made. whole: parts of it that read all their

@@ -86,7 +86,7 @@ class Options:
             order,
             self.piece,
             self.credit,
-            self.fuse,
+            0 if self.groups else self.fuse,
             self.halves == on,
             self.ordered == on,
             self.way,

@@ -115,6 +115,30 @@ static void test_a_fresh_batch_costs(void **state)
 	world_near(1 + model.error[0], 1, 0.006, "error[0]");
 }
 
+/* A job that waits for nothing, whose steps in place were slow by chance. */
+static void test_place_is_not_slower(void **state)
+{
+	struct world world = plain();
+	struct taut_stalls_storage storage = world_storage(&world);
+	struct taut_stalls *stalls;
+	struct taut_stalls_model model;
+	struct tauti_measured *rank;
+
+	(void)state;
+	world.job.step_ns = 20 * WORLD_MS;
+	stalls = world_open(&world);
+	rank = &stalls->ranks[0];
+	for (size_t i = 0; i < rank->phases.count; i++)
+		if (rank->phases.data[i].phase == TAUT_STALLS_PLACE) {
+			rank->phases.data[i].wall_ns += 10 * 2 * WORLD_MS;
+			rank->phases.data[i].cpu_ns += 10 * 2 * WORLD_MS;
+		}
+	assert_int_equal(taut_stalls_model(stalls, &storage, 0, &model, NULL), TAUT_OK);
+	taut_stalls_close(stalls);
+	world_near((double)model.job.step_ns, 21 * WORLD_MS, 0.01, "step_ns");
+	world_near(1 + model.error[0], 1.05, 0.006, "error[0]");
+}
+
 /* Rounds that differ by a third say little: what counters told is not changed to fit them. */
 static void test_doubt_is_no_measure(void **state)
 {
@@ -281,6 +305,7 @@ int main(void)
 		cmocka_unit_test(test_numbers_come_back),
 		cmocka_unit_test(test_storage_is_found),
 		cmocka_unit_test(test_a_fresh_batch_costs),
+		cmocka_unit_test(test_place_is_not_slower),
 		cmocka_unit_test(test_doubt_is_no_measure),
 		cmocka_unit_test(test_fresh_memory_costs),
 		cmocka_unit_test(test_a_crowd_is_found),
