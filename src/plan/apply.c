@@ -146,7 +146,8 @@ static taut_status tell_bytes(struct teller *t, const char *variable,
 		"%" PRIu64, (uint64_t)llround(bytes * share)));
 }
 
-/* "1048576+4096": of buckets of a size each. */
+/* "1048576+4096": of buckets of a size each. One size alone is that of them all, and told
+ * twice: it is a row that makes them fixed. */
 static taut_status tell_row(struct teller *t, const char *variable,
 	const struct tauti_change *change, const char *name, double share)
 {
@@ -154,16 +155,22 @@ static taut_status tell_row(struct teller *t, const char *variable,
 	uint32_t n;
 	const char *text = "";
 	taut_status status = tauti_param_sizes(change, place_of(change, name),
-		t->arena, &bytes, &n, t->err);
+		t->arena, &bytes, &n, NULL);
 
-	for (uint32_t i = 0; !status && text && i < n; i++) {
-		if (bytes[i] * share < 1 || bytes[i] > 1e15)
+	if (status == TAUT_EINVAL)
+		return refuse(t, change, "a plan has sizes in bytes, like 4MiB");
+	if (status)
+		return no_memory(t->err);
+	for (uint32_t i = 0; text && i < n + (n == 1); i++) {
+		double size = bytes[i < n ? i : n - 1] * share;
+
+		if (size < 1 || size > 1e15)
 			return refuse(t, change, "a plan has sizes in bytes, "
 				"like 4MiB");
 		text = taut_arena_printf(t->arena, "%s%s%" PRIu64, text,
-			i ? "+" : "", (uint64_t)llround(bytes[i] * share));
+			i ? "+" : "", (uint64_t)llround(size));
 	}
-	return status ? status : tell(t, variable, text);
+	return tell(t, variable, text);
 }
 
 static bool is_row(const struct tauti_change *change)
@@ -241,9 +248,8 @@ static taut_status tell_ours(struct teller *t)
 
 	if (!status && bucket)
 		status = allow(t, bucket, names);
-	if (!status && bucket)
-		status = (is_row(bucket) ? tell_row : tell_bytes)(
-			t, "TAUT_RUN_FUSE", bucket, "", sent(t));
+	if (!status && bucket) /* fixed groups are what was predicted */
+		status = tell_row(t, "TAUT_RUN_FUSE", bucket, "", sent(t));
 	if (!status && algorithm)
 		status = tell_way(t, algorithm);
 	return status;

@@ -128,14 +128,14 @@ static void test_ours(void **state)
 	(void)state;
 	TOLD(SAYS_OURS SAYS_JOB, OURS);
 	TOLD(SAYS_OURS SAYS_JOB, OURS ",order=agreed");
-	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288\n" SAYS_JOB,
+	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288+524288\n" SAYS_JOB,
 		"bucket=512KiB", OURS);
 	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288+4096\n" SAYS_JOB,
 		"bucket=512KiB+4KiB", OURS);
 	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144+2048\n"
 		"TAUT_RUN_COMPRESS=fp16\n" SAYS_JOB,
 		"bucket=512KiB+4KiB", "compress=fp16,by=taut", OURS);
-	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144\nTAUT_RUN_WAY=ring\n"
+	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144+262144\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_WORKERS=2\n" SAYS_JOB,
 		"workers=2", "bucket=512KiB", "compress=fp16,by=taut",
 		"algorithm=ring", OURS);
@@ -187,7 +187,7 @@ static void test_every_kind(void **state)
 		}
 	changes[n++] = OURS;
 	assert_null(taut_plan_kind(n));
-	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288\nTAUT_RUN_WAY=ring\n"
+	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288+524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_HEAP=keep\nTAUT_RUN_RECOMPUTE=a*\n"
 		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"

@@ -98,7 +98,7 @@ static bool pair_differs(const struct tauti_round *round, size_t i)
 static uint64_t hash_task(const struct tauti_task_of_sync *task)
 {
 	uint64_t fields[5] = { (uint64_t)task->type, task->count,
-		(uint64_t)task->priority, task->joined, 0 };
+		(uint64_t)task->priority, task->group, 0 };
 
 	memcpy(&fields[4], &task->factor, sizeof task->factor);
 	return tauti_hash((const char *)fields, sizeof fields);
@@ -203,7 +203,7 @@ static taut_status find(const struct taut_sync *sync, struct taut_error *err)
 		" and factor %g, and goes %s the one before it here, and not "
 		"on every rank", i, task->count, taut_type_name(task->type),
 		task->priority, task->factor,
-		task->joined ? "with" : "without");
+		task->group < i ? "with" : "without");
 }
 
 /* --- whether they have the same limits since ------------------------------------------

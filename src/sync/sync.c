@@ -225,9 +225,13 @@ static taut_status declare(struct taut_sync *sync,
 	if (!status && sync->options.halves)
 		status = taut_sched_declare(sync->sched, bytes, task->priority,
 			first, &second, reterr);
-	if (!status)
-		sync->tasks.data[sync->tasks.count++] = *task;
-	return status;
+	if (status)
+		return status;
+	sync->tasks.data[sync->tasks.count] = *task;
+	sync->tasks.data[sync->tasks.count].group =
+		(uint32_t)sync->tasks.count;
+	sync->tasks.count++;
+	return TAUT_OK;
 }
 
 taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
@@ -236,7 +240,7 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 {
 	struct tauti_task_of_sync task = { .type = type, .count = count,
 		.wire = type == TAUT_FLOAT32 ? sync->options.wire : type,
-		.priority = priority, .factor = factor,
+		.priority = priority, .factor = factor, .n_group = 1,
 		.next_ready = TAUT_NONE, .next_done = TAUT_NONE };
 	taut_status status = tauti_sync_check_origin(sync, reterr);
 
@@ -260,6 +264,8 @@ taut_status taut_sync_declare(struct taut_sync *sync, enum taut_type type,
 /* With the lock. */
 static taut_status join(struct taut_sync *sync, struct taut_error *reterr)
 {
+	struct tauti_task_of_sync *tasks;
+	uint32_t last;
 	taut_status status;
 
 	if (sync->frozen || sync->options.halves)
@@ -267,8 +273,12 @@ static taut_status join(struct taut_sync *sync, struct taut_error *reterr)
 			"go together are declared so before the first is ready, "
 			"and not in halves");
 	status = taut_sched_join(sync->sched, reterr);
-	if (!status)
-		sync->tasks.data[sync->tasks.count - 1].joined = true;
+	tasks = sync->tasks.data;
+	last = (uint32_t)sync->tasks.count - 1;
+	if (!status && tasks[last].group == last) {
+		tasks[last].group = tasks[last - 1].group;
+		tasks[tasks[last].group].n_group++;
+	}
 	return status;
 }
 

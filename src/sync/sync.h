@@ -40,11 +40,13 @@ struct tauti_task_of_sync {
 	uint64_t count;
 	int64_t priority;
 	double factor;
-	bool joined; /* goes with the one before it */
+	uint32_t group; /* the first of those that it goes with; itself: none before it */
 	void *data; /* the thread's to read while open */
 	/* Under the lock. */
 	bool open;   /* made ready, not done */
 	bool queued; /* done, not taken by taut_sync_next() */
+	uint32_t n_group, n_handed; /* of a group's first: tasks; those that were
+	                               made ready since all were */
 	uint32_t n_waiters;
 	uint32_t next_ready, next_done;
 };

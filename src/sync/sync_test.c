@@ -443,6 +443,9 @@ static void test_groups(void **state)
 		taut_sync_counts(ranks.rank[1].sync, &counts);
 		assert_int_equal(counts.messages, 10 * SMALL / 3);
 		assert_int_equal(counts.sched.pieces, 10 * SMALL);
+		/* of each group by its last; and once to compare what was
+		 * declared */
+		assert_in_range(counts.wakes, 1, 10 * SMALL / 3 + 1);
 		ranks_destroy(&ranks);
 	}
 }

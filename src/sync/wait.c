@@ -80,9 +80,12 @@ static taut_status check_ready(const struct taut_sync *sync, uint32_t task,
 	return TAUT_OK;
 }
 
-static void make_ready(struct taut_sync *sync, uint32_t task, void *data)
+/* Is this something that the thread can do something with? Not before all of a group
+ * are there: then it is woken once for all of them. */
+static bool make_ready(struct taut_sync *sync, uint32_t task, void *data)
 {
 	struct tauti_task_of_sync *it = &sync->tasks.data[task];
+	struct tauti_task_of_sync *group = &sync->tasks.data[it->group];
 
 	sync->frozen = true;
 	it->data = data ? data : it->data;
@@ -94,6 +97,10 @@ static void make_ready(struct taut_sync *sync, uint32_t task, void *data)
 	else
 		sync->tasks.data[sync->last_ready].next_ready = task;
 	sync->last_ready = task;
+	if (++group->n_handed < group->n_group)
+		return false;
+	group->n_handed = 0;
+	return true;
 }
 
 taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
@@ -110,8 +117,10 @@ taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
 		pthread_mutex_unlock(&sync->lock);
 		return status;
 	}
-	make_ready(sync, task, data);
-	unlock_with_news(sync);
+	if (make_ready(sync, task, data))
+		unlock_with_news(sync);
+	else
+		pthread_mutex_unlock(&sync->lock);
 	return TAUT_OK;
 }
 
