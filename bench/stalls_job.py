@@ -4,7 +4,8 @@
 """A training job as anybody writes it: DataLoader over a tree of JPEGs, a model, SGD. What
 bench/stalls_compare.py measures and predicts; it knows nothing of either.
 
-Prints a line of JSON an epoch: its seconds, from the first batch asked for to the last step.
+Prints a line of JSON an epoch: its seconds, from the first batch asked for to the last step,
+and the page faults of this process in a step.
 With --forget the system is told before each epoch to forget all files, so that their bytes
 come from storage; with --kept, what lies in that folder is read from there.
 """
@@ -13,6 +14,7 @@ import argparse
 import json
 import os
 import random
+import resource
 import time
 
 import torch
@@ -118,6 +120,10 @@ def train(model, loader, optimizer):
         optimizer.step()
 
 
+def faults():
+    return resource.getrusage(resource.RUSAGE_SELF).ru_minflt
+
+
 def main():
     parser = argparse.ArgumentParser(
         description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter
@@ -141,9 +147,10 @@ def main():
     for _ in range(options.epochs):
         if options.forget:
             forget(tree.stored)
-        begun = time.perf_counter()
+        begun, before = time.perf_counter(), faults()
         train(model, loader, optimizer)
-        print(json.dumps({"seconds": time.perf_counter() - begun}), flush=True)
+        seconds, had = time.perf_counter() - begun, (faults() - before) / len(loader)
+        print(json.dumps({"seconds": seconds, "faults_a_step": round(had)}), flush=True)
 
 
 if __name__ == "__main__":

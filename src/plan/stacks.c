@@ -436,14 +436,15 @@ static const struct offer { /* of sites whose values do not depend on the job */
 	{ CREDIT, "schedule", NULL, credits, N(credits), true },
 };
 
-/* Of two ranks a message goes each way, whole (flat) or in halves (all else). */
+/* Of two ranks a message goes each way, whole (flat) or in halves (all else), which is twice
+ * as many: the first is what stands where the replay sees no difference. */
 static bool add_ways(struct tauti_stacks *s, bool choose)
 {
-	const char *ways[MOST_OPTIONS] = { "ring" };
+	const char *ways[MOST_OPTIONS] = { s->job.n_ranks == 2 ? "flat" : "ring" };
 	uint32_t n = 1;
 
 	if (choose && s->job.n_ranks == 2)
-		ways[n++] = "flat";
+		ways[n++] = "ring";
 	if (choose && s->job.n_ranks > 2)
 		ways[n++] = "direct";
 	if (choose && s->job.n_ranks > 2)

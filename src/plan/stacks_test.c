@@ -85,11 +85,11 @@ static void test_stacks(void **state)
 	expect_stack(s, (const uint8_t[ALL]){ [COMPRESS] = 1 },
 		"compress=fp16");
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1 }, "bucket=1MiB "
-		"algorithm=ring schedule=priority,partition=1MiB,credit=4MiB,"
+		"algorithm=flat schedule=priority,partition=1MiB,credit=4MiB,"
 		"barrier=cross");
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 1,
 		[CREDIT] = 2, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
-		"compress=bf16,by=taut algorithm=flat schedule=priority,"
+		"compress=bf16,by=taut algorithm=ring schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross");
 	/* without Taut's exchange its parts are nothing */
 	expect_stack(s, (const uint8_t[ALL]){ [PIECE] = 3, [CREDIT] = 3,
@@ -120,10 +120,10 @@ static void test_groups(void **state)
 	options[BUCKET] = 0;
 	options[COMPRESS] = 0;
 	options[WHO] = 1;
-	expect_stack(s, options, "bucket=3000000+1000000 algorithm=ring "
+	expect_stack(s, options, "bucket=3000000+1000000 algorithm=flat "
 		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
 	tauti_stacks_plain(s, options);
-	expect_stack(s, options, "bucket=1MiB algorithm=ring "
+	expect_stack(s, options, "bucket=1MiB algorithm=flat "
 		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
 	tauti_stacks_destroy(s);
 	forget(&t);
