@@ -38,7 +38,7 @@ class Sums:
         self.has_callback = False
         self.used_is_there, self.used_is_given = True, False
         self.crossing = False
-        self.mates = {}  # by record: those of its group, with which it is summed
+        self.mates = {}  # by task: records of its group, with which it is summed
         self.exchange = self.used = None
         self.last_hook_ns = 0
         self.ready_ns = [0] * len(named)  # when each had its last gradient
@@ -84,7 +84,7 @@ class Sums:
                 mates = []
             mates.append(record)
             if limits.groups:
-                self.mates[record] = mates
+                self.mates[record.task] = mates
         if self.careful:
             self.used = torch.zeros(n, dtype=torch.int32)
             self.used_task = self.exchange.declare(self.used, -1, 1)
@@ -106,6 +106,7 @@ class Sums:
                     del _pending.records[id(record.parameter)]
                     _pending.settle(record)
             self.handles, self.records, self.record_of, self.task_of = [], [], [], {}
+            self.mates = {}
             self.armed, self.at_first, self.used = False, None, None
 
     def forked(self):
@@ -325,7 +326,7 @@ class Sums:
         this iteration waits for one that had all."""
         if not self.has_turns() or self.is_complete or record.task not in self.seen:
             return
-        mates = [r for r in self.mates.get(record, ()) if r.task not in self.seen]
+        mates = [r for r in self.mates.get(record.task, ()) if r.task not in self.seen]
         first = [r for r in self.records[record.task + 1 :] if r.task not in self.seen]
         if self.limits.order == "declared" and first:
             raise RuntimeError(
@@ -343,7 +344,11 @@ class Sums:
 
     def is_stuck(self):
         """Some gradients never came, before which others may not go."""
-        return self.has_turns() and bool(self.seen) and not self.is_complete
+        if self.limits.order == "declared":
+            return bool(self.seen) and not self.is_complete
+        return not self.is_complete and any(
+            r.task not in self.seen for task in self.seen for r in self.mates.get(task, ())
+        )
 
     def take_unused(self, record):
         """The others' mean, where one of them used the parameter."""

@@ -38,7 +38,8 @@ struct run_decide { /* NULL: not given */
 		"fp16 or bf16: gradients in 16 bits on the wire", 0, 0 }, \
 	{ "bucket", 0, OPT_TEXT, offsetof(values, member.bucket), "BYTES", \
 		"of --no-schedule: the size at which a bucket of PyTorch's " \
-		"DistributedDataParallel is full", 0, 0 }, \
+		"DistributedDataParallel is full; 1M+4M+8M: that of each, as " \
+		"gradients come, the last for all behind it", 0, 0 }, \
 	{ "bucket-first", 0, OPT_TEXT, offsetof(values, member.bucket_first), \
 		"BYTES", "the same of the first bucket (default: as the " \
 		"others)", 0, 0 }, \

@@ -149,13 +149,13 @@ static taut_status tell_bytes(struct teller *t, const char *variable,
 /* "1048576+4096": of buckets of a size each. One size alone is that of them all, and told
  * twice: it is a row that makes them fixed. */
 static taut_status tell_row(struct teller *t, const char *variable,
-	const struct tauti_change *change, const char *name, double share)
+	const struct tauti_change *change, double share)
 {
 	double *bytes;
 	uint32_t n;
 	const char *text = "";
-	taut_status status = tauti_param_sizes(change, place_of(change, name),
-		t->arena, &bytes, &n, NULL);
+	taut_status status = tauti_param_sizes(
+		change, place_of(change, ""), t->arena, &bytes, &n, NULL);
 
 	if (status == TAUT_EINVAL)
 		return refuse(t, change, "a plan has sizes in bytes, like 4MiB");
@@ -171,11 +171,6 @@ static taut_status tell_row(struct teller *t, const char *variable,
 			i ? "+" : "", (uint64_t)llround(size));
 	}
 	return tell(t, variable, text);
-}
-
-static bool is_row(const struct tauti_change *change)
-{
-	return tauti_param_is_row(change, place_of(change, ""));
 }
 
 /* --- Taut's exchange ------------------------------------------------------------------ */
@@ -249,7 +244,7 @@ static taut_status tell_ours(struct teller *t)
 	if (!status && bucket)
 		status = allow(t, bucket, names);
 	if (!status && bucket) /* fixed groups are what was predicted */
-		status = tell_row(t, "TAUT_RUN_FUSE", bucket, "", sent(t));
+		status = tell_row(t, "TAUT_RUN_FUSE", bucket, sent(t));
 	if (!status && algorithm)
 		status = tell_way(t, algorithm);
 	return status;
@@ -269,8 +264,8 @@ static taut_status tell_theirs(struct teller *t)
 	if (status || !bucket)
 		return status;
 	status = allow(t, bucket, names);
-	if (!status && is_row(bucket))
-		return tell_row(t, "TAUT_RUN_BUCKET", bucket, "", 1);
+	if (!status && tauti_param_is_row(bucket, place_of(bucket, "")))
+		return tell_row(t, "TAUT_RUN_BUCKET", bucket, 1);
 	if (!status)
 		status = tell_bytes(t, "TAUT_RUN_BUCKET", bucket, "", 1);
 	return status ? status : tell_bytes(t, "TAUT_RUN_BUCKET_FIRST", bucket,

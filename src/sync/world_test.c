@@ -2,7 +2,7 @@
  * priority, made ready in an order that no other rank has, not all of them in every
  * iteration, waited for in one of three ways. Every element is compared with the
  * sum in the order of the ranks, so results do not depend on pieces, credit, what is
- * fused, or halves. Two in three narrow what is of float32. In some of them a rank ends at any moment: then each other one
+ * fused, groups, or halves. Two in three narrow what is of float32. In some of them a rank ends at any moment: then each other one
  * is told, or was done.
  *
  * TAUT_WORLDS=N runs more, TAUT_WORLD_SEED=N one. */
@@ -20,6 +20,7 @@ struct task {
 	int64_t priority;
 	double factor;
 	uint64_t offset; /* in a rank's memory */
+	uint32_t group;  /* the first of those that it goes with */
 };
 
 struct world {
@@ -55,7 +56,8 @@ struct caller {
 static bool is_used(
 	const struct world *world, uint32_t iteration, uint32_t task)
 {
-	uint64_t state = world->seed * 31 + iteration * 1009 + task;
+	uint64_t state = world->seed * 31 + iteration * 1009 +
+		world->tasks[task].group;
 
 	return world->all_used || ranks_below(&state, 4);
 }
@@ -326,11 +328,14 @@ static void live(struct rank *rank)
 	uint32_t task;
 
 	pthread_barrier_init(&place.barrier, NULL, THREADS);
-	for (uint32_t t = 0; t < world->n_tasks; t++)
+	for (uint32_t t = 0; t < world->n_tasks; t++) {
 		RANK_OK(rank, taut_sync_declare(rank->sync,
 			world->tasks[t].type, world->tasks[t].count,
 			world->tasks[t].priority, world->tasks[t].factor,
 			&task, why));
+		if (world->tasks[t].group < t)
+			RANK_OK(rank, taut_sync_join(rank->sync, why));
+	}
 	for (uint32_t i = 0; i < THREADS; i++) {
 		callers[i] = (struct caller){ .place = &place, .id = i,
 			.random = world->seed * 97 + rank->id * 7 + i };
@@ -352,6 +357,7 @@ static void make_tasks(struct world *world, uint64_t *random)
 	static const double factors[] = { 0, 1, 0.5, 1.0 / 3 };
 	bool packed = ranks_below(random, 2);
 	uint32_t n_types = ranks_below(random, 2) ? 2 : TAUT_TYPES;
+	bool grouped = ranks_below(random, 2) && !world->options.halves;
 
 	world->n_tasks = 1 + (uint32_t)ranks_below(random, TASKS);
 	for (uint32_t t = 0; t < world->n_tasks; t++) {
@@ -362,6 +368,8 @@ static void make_tasks(struct world *world, uint64_t *random)
 		task->count =
 			1 + ranks_below(random, large ? LARGE : SMALL);
 		task->priority = (int64_t)ranks_below(random, 6) - 3;
+		task->group = t && grouped && ranks_below(random, 3) ?
+			task[-1].group : t;
 		task->factor = task->type <= TAUT_BFLOAT16 ?
 			factors[ranks_below(random, 4)] : 0;
 		world->bytes = (world->bytes + 7) / 8 * 8 +

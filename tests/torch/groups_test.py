@@ -17,6 +17,11 @@ class Groups(Case):
     def test_models(self):
         self.same_as_pytorch("models", on_time={"unused"}, variables=GROUPS)
 
+    def test_habits(self):
+        """Models that come and go, with nothing of them left."""
+        names = ["models_come_and_go", "collected_anywhere", "wrapped_again", "hooks_stay"]
+        self.same_as_pytorch("habits", *names, engines=["coll"], variables=GROUPS)
+
     def test_half_of_a_group(self):
         one = {"TAUT_RUN_FUSE": "1000000+1"}
         name = "a_backward_for_each_head"
