@@ -2,15 +2,15 @@
 # Copyright 2026 The Taut authors
 # SPDX-License-Identifier: Apache-2.0
 """How long epochs of real PyTorch jobs take with another storage, cache, cores, workers, batch
-or a second job: measured, beside what `taut stalls` predicts from one run of the job.
+or a second job: measured, beside what `taut stalls` predicts from the job as it is.
 
 The job is bench/stalls_job.py: DataLoader over made JPEGs (bench/load_compare.py) on a disk
 that a control group slows down to a rate, with a model of one of three weights, on one thread.
-`taut stalls` runs it once, at the first point; each other point is then predicted from what
-this run gave (`taut stalls --read --change`), and measured at once behind it. That is a turn:
-cores and disks of a shared machine are not the same an hour later, so each turn has a run of
-its own, and the medians of both sides over the turns are compared; what each turn's one run
-was off by stands below.
+`taut stalls` runs it at the first point (--runs times: processes of the same job differ); each
+other point is then predicted from what that gave (`taut stalls --read --change`), and measured
+at once behind it. That is a turn: cores and disks of a shared machine are not the same an hour
+later, so each turn has a `taut stalls` of its own, and the medians of both sides over the turns
+are compared; what each turn was off by alone stands below.
 
   cold         before each epoch the system forgets the files; an epoch is as the first one
   page cache   of so much of the set: a control group of memory holds it there. Epochs once
@@ -23,7 +23,7 @@ as malloc comes each step pays for page faults, and what they take differs by tu
 Seconds an epoch, medians over epochs, from the second on (page cache: the fourth). A point
 beside which other programs took more than --most of the cores is thrown away and done again;
 so is one before or after which the cores were not as fast, within --steady, as around the
-turn's run of `taut stalls`, whose prediction is for cores of that speed. After --tries it
+turn's `taut stalls`, whose prediction is for cores of that speed. After --tries it
 counts as it is.
 
 Needs root, control groups (v1: blkio, memory), torch, Pillow, numpy; --device is the disk
@@ -325,13 +325,13 @@ def epoch_s(told):
 
 
 def run_stalls(options, folder):
-    """One run of the job at the first point; what it measured is kept in a folder. How fast
-    the cores were."""
+    """One command, which runs the job at the first point; what it measured is kept in a folder.
+    How fast the cores were."""
     calm(options.most)
     speeds = [speed()]
     place = Place(options.rate, BASE["cores"], options)
     command = [options.taut, "stalls", "--json", "--rounds", str(options.rounds)]
-    command += ["--out", folder, "--"]
+    command += ["--runs", str(options.runs), "--out", folder, "--"]
     command += [sys.executable, JOB, options.root, "--model", options.model]
     command += ["--epochs", "100000"]
     try:
@@ -447,7 +447,8 @@ def main():
     parser.add_argument("--rate", type=float, help="bytes/s of the first point")
     parser.add_argument("--epochs", type=int, default=5, help="that count, of each point")
     parser.add_argument("--heap", choices=("own", "kept"), default="own")
-    parser.add_argument("--rounds", type=int, default=8, help="of taut stalls")
+    parser.add_argument("--runs", type=int, default=3, help="of the job, by taut stalls")
+    parser.add_argument("--rounds", type=int, default=3, help="of each of them")
     parser.add_argument("--turns", type=int, default=3)
     parser.add_argument("--tries", type=int, default=3)
     parser.add_argument("--most", type=float, default=0.03, help="of the cores, for others")

@@ -35,7 +35,8 @@ TAUT_BEGIN_DECLS
 
 struct taut_stalls; /* opaque: what the ranks measured */
 
-/* What rank files of the folder hold: of rank 0, and of as many as it says. TAUT_EFORMAT also
+/* What rank files of the folder hold: of rank 0, and of as many as it says; and, where there
+ * are FOLDER/run-2, FOLDER/run-3 and so on, of these further runs of the same job. TAUT_EFORMAT also
  * where no phase of all ranks has a step: the line says how far they came. */
 TAUT_API TAUT_NODISCARD taut_status taut_stalls_open(const char *folder,
 	struct taut_stalls **ret_stalls, struct taut_error *reterr);
@@ -49,7 +50,8 @@ enum taut_stalls_phase {
 
 /* A median over the rounds, and a 95 % interval: Student's t over the rounds, of rates on
  * logarithms, so that it holds for as few as 3; widened to hold the median. n_rounds 0: not
- * measured, and all is 0; 1: low and high are the value, for nothing is known of them. */
+ * measured, and all is 0; 1: low and high are the value, for nothing is known of them.
+ * Of several runs: the mean of their medians, and an interval over the runs. */
 struct taut_stalls_value {
 	double value, low, high;
 	uint32_t n_rounds;
@@ -67,6 +69,7 @@ struct taut_stalls_faults {
 
 struct taut_stalls_result {
 	uint32_t n_ranks, n_hosts, n_workers; /* workers of one rank */
+	uint32_t n_runs;         /* of the job, one after another */
 	uint32_t batch, depth;
 	int64_t n_items;         /* of the set; -1: unknown */
 	const char *loader;      /* as in the rank files */

@@ -14,7 +14,7 @@
 #include "cli/verbs.h"
 
 struct values {
-	unsigned rounds, steps;
+	unsigned rounds, steps, runs;
 	const char *out, *read, *memory, *rate;
 	bool json, no_probe;
 	struct stalls_asked asked;
@@ -24,6 +24,10 @@ static const struct opt options[] = {
 	{ "rounds", 0, OPT_NUMBER, offsetof(struct values, rounds), "N",
 		"go through all phases so many times (default: 5); 3 or more have "
 		"intervals", 1, 1000 },
+	{ "runs", 0, OPT_NUMBER, offsetof(struct values, runs), "N",
+		"run the job so many times, one after another (default: 1): what a step "
+		"takes may differ from process to process; 3 or more have intervals over "
+		"runs", 1, 100 },
 	{ "steps", 0, OPT_NUMBER, offsetof(struct values, steps), "N",
 		"steps of a phase, after its loader came to its pace (default: 20)",
 		1, 100000 },
@@ -112,8 +116,8 @@ static bool check_options(const struct verb_call *call, struct work *w)
 		term_complain("stalls: expected a COMMAND to run, or --read FOLDER");
 		return false;
 	}
-	if (v->read && v->out) {
-		term_complain("stalls: --read has no --out");
+	if (v->read && (v->out || v->runs)) {
+		term_complain("stalls: --read has no --%s", v->out ? "out" : "runs");
 		return false;
 	}
 	if (v->rate && v->no_probe) {
@@ -212,6 +216,11 @@ static taut_status run_apart(const struct work *w, const struct verb_call *call,
 	return status;
 }
 
+static bool ended_well(const struct record_job *job)
+{
+	return !job->fault && !job->signal && !job->exit_status;
+}
+
 static taut_status tell_end(struct work *w, const struct record_job *job,
 	struct taut_error *err)
 {
@@ -236,6 +245,50 @@ static taut_status explain_nothing(const struct work *w, struct taut_error *err)
 		"environment", w->job.command);
 }
 
+/* How it ended that it does not count. */
+static const char *loss_of(const struct work *w, const struct record_job *job)
+{
+	if (job->signal)
+		return taut_arena_printf(w->arena, "was ended by signal %d", job->signal);
+	if (!ended_well(job))
+		return taut_arena_printf(
+			w->arena, "ended with status %d", record_job_status(job));
+	return "gave its loader no time to be measured";
+}
+
+/* A run that does not come to its end counts only where it is the first. */
+static taut_status run_once_more(struct work *w, const struct verb_call *call,
+	const struct env_setting *s, unsigned number, bool *ret_well)
+{
+	struct record_job job = { .exit_status = 0 };
+	const char *folder = NULL;
+	taut_status status = stalls_folder_make_run(
+		w->folder, number, w->arena, &folder, s->err);
+
+	if (!status)
+		status = env_set(s, "TAUT_STALLS", folder);
+	if (!status)
+		status = run_apart(w, call, &job, s->err);
+	*ret_well = !status && ended_well(&job) && stalls_folder_has_ranks(folder);
+	if (status || *ret_well)
+		return status;
+	stalls_folder_remove(folder);
+	return note(w, taut_arena_printf(w->arena, "Run %u of the job %s: it does not "
+		"count, and no further one was made.", number, loss_of(w, &job)), s->err);
+}
+
+/* *job is the first one. */
+static taut_status run_all(struct work *w, const struct verb_call *call,
+	const struct env_setting *s, struct record_job *job)
+{
+	taut_status status = run_apart(w, call, job, s->err);
+	bool well = ended_well(job) && stalls_folder_has_ranks(w->folder);
+
+	for (unsigned number = 2; !status && well && number <= w->values->runs; number++)
+		status = run_once_more(w, call, s, number, &well);
+	return status;
+}
+
 static taut_status run_job(struct work *w, const struct verb_call *call,
 	struct record_job *job, struct taut_error *err)
 {
@@ -247,7 +300,7 @@ static taut_status run_job(struct work *w, const struct verb_call *call,
 	for (size_t i = 0; i < lines.count; i++)
 		term_complain("%s", lines.data[i]);
 	taut_vec_free(&lines);
-	return status ? status : run_apart(w, call, job, err);
+	return status ? status : run_all(w, call, &s, job);
 }
 
 /* --- storage ------------------------------------------------------------------------------*/

@@ -31,10 +31,13 @@ struct stalls_job {
  * files that the job's processes expect there. TAUT_EIO, TAUT_EINVAL. */
 TAUT_NODISCARD taut_status stalls_folder_make(const char *out, struct taut_arena *arena,
 	const char **ret_folder, struct taut_error *err);
-/* All that may be in it, and it. */
+/* FOLDER/run-NUMBER, of another run of the same job: 2, 3 and so on. */
+TAUT_NODISCARD taut_status stalls_folder_make_run(const char *folder, unsigned number,
+	struct taut_arena *arena, const char **ret_run, struct taut_error *err);
+/* All that may be in it, also of further runs, and it. */
 void stalls_folder_remove(const char *folder);
 /* How many files were forgotten, and their bytes; and how many processes had what is
- * preloaded. 0 where it cannot be read. */
+ * preloaded: by all runs. 0 where it cannot be read. */
 struct stalls_counts {
 	uint64_t processes, forgotten, forgotten_bytes;
 };

@@ -13,6 +13,7 @@
 #include "stalls/control.h"
 
 enum { PATH_BYTES = 4096, LINE_BYTES = 8192, MOST_NOTES = 64 };
+static const char run_prefix[] = "run-";
 
 static taut_status no_memory(struct taut_error *err)
 {
@@ -117,7 +118,20 @@ taut_status stalls_folder_make(const char *out, struct taut_arena *arena,
 	return status;
 }
 
-void stalls_folder_remove(const char *folder)
+taut_status stalls_folder_make_run(const char *folder, unsigned number,
+	struct taut_arena *arena, const char **ret_run, struct taut_error *err)
+{
+	const char *path = taut_arena_printf(arena, "%s/%s%u", folder, run_prefix, number);
+
+	return path ? stalls_folder_make(path, arena, ret_run, err) : no_memory(err);
+}
+
+static bool is_run(const char *name)
+{
+	return !strncmp(name, run_prefix, sizeof run_prefix - 1);
+}
+
+static void remove_one(const char *folder)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -130,22 +144,52 @@ void stalls_folder_remove(const char *folder)
 	(void)rmdir(folder);
 }
 
+void stalls_folder_remove(const char *folder)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[PATH_BYTES];
+
+	while (dir && (entry = readdir(dir)))
+		if (is_run(entry->d_name) && path_in(path, folder, entry->d_name))
+			remove_one(path);
+	if (dir)
+		closedir(dir);
+	remove_one(folder);
+}
+
 /* --- what is in it -----------------------------------------------------------------------*/
 
-struct stalls_counts stalls_folder_counts(const char *folder)
+static void add_counts(const char *folder, struct stalls_counts *counts)
 {
-	struct stalls_counts counts = { 0, 0, 0 };
 	struct tauti_stalls_control control;
 	char path[PATH_BYTES];
 	FILE *in = path_in(path, folder, "control") ? fopen(path, "rbe") : NULL;
 
 	if (in && fread(&control, 1, sizeof control, in) == sizeof control &&
 		!memcmp(control.magic, TAUTI_STALLS_MAGIC, sizeof control.magic) &&
-		control.version == TAUTI_STALLS_VERSION)
-		counts = (struct stalls_counts){ control.processes, control.forgotten,
-			control.forgotten_bytes };
+		control.version == TAUTI_STALLS_VERSION) {
+		counts->processes += control.processes;
+		counts->forgotten += control.forgotten;
+		counts->forgotten_bytes += control.forgotten_bytes;
+	}
 	if (in)
 		fclose(in);
+}
+
+struct stalls_counts stalls_folder_counts(const char *folder)
+{
+	struct stalls_counts counts = { 0, 0, 0 };
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	char path[PATH_BYTES];
+
+	add_counts(folder, &counts);
+	while (dir && (entry = readdir(dir)))
+		if (is_run(entry->d_name) && path_in(path, folder, entry->d_name))
+			add_counts(path, &counts);
+	if (dir)
+		closedir(dir);
 	return counts;
 }
 

@@ -66,6 +66,7 @@ static void put_job(struct tauti_put *put, const struct tauti_stalls_view *v)
 	tauti_put_string(put, r->loader);
 	tauti_field_integer(put, "ranks", r->n_ranks);
 	tauti_field_integer(put, "hosts", r->n_hosts);
+	tauti_field_integer(put, "runs", r->n_runs);
 	tauti_field_integer(put, "workers", r->n_workers);
 	tauti_field_integer(put, "depth", r->depth);
 	tauti_field_integer(put, "batch", r->batch);

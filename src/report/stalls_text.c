@@ -137,6 +137,16 @@ static void put_value(const struct page *g, struct tauti_table *table,
 	tauti_table_cell(table, count(g, value->n_rounds), TAUTI_PLAIN);
 }
 
+/* What low and high are, behind what the numbers are. */
+static const char *with_interval(const struct page *g, const char *what)
+{
+	uint32_t n = g->v->result.n_runs;
+
+	return n > 1 ? tauti_sheet_text(g->sheet,
+		"%s; low and high: 95 %%, over %u runs", what, n) :
+		tauti_sheet_text(g->sheet, "%s; low and high: 95 %%", what);
+}
+
 static void say_rates(const struct page *g)
 {
 	static const struct tauti_column heads[] = {
@@ -145,8 +155,8 @@ static void say_rates(const struct page *g)
 		{ "with", TAUTI_LEFT, false } };
 	struct tauti_table table;
 
-	tauti_sheet_heading(g->sheet, "How fast the job is",
-		"all ranks; low and high: 95 %");
+	tauti_sheet_heading(
+		g->sheet, "How fast the job is", with_interval(g, "all ranks"));
 	tauti_table_begin(&table, g->sheet, heads, 5);
 	for (size_t i = 0; i < sizeof phases / sizeof phases[0]; i++) {
 		const struct taut_stalls_value *value =
@@ -177,8 +187,8 @@ static void say_stalls(const struct page *g)
 	};
 	struct tauti_table table;
 
-	tauti_sheet_heading(g->sheet, "What it waits for",
-		"share of its time; low and high: 95 %");
+	tauti_sheet_heading(
+		g->sheet, "What it waits for", with_interval(g, "share of its time"));
 	tauti_table_begin(&table, g->sheet, heads, 5);
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
 		if (!rows[i].value->n_rounds)

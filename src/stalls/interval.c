@@ -48,21 +48,35 @@ static double half_width(const double *values, uint32_t n, double *ret_mean)
 	return n > 1 ? student_of(n - 1) * sqrt(squares / (n - 1) / n) : 0;
 }
 
-struct taut_stalls_value tauti_stalls_interval(double *values, uint32_t n, bool are_rates)
+/* Around the mean of values; around `middle` where they are not to be averaged. */
+static struct taut_stalls_value around(
+	double *values, uint32_t n, bool are_rates, const double *middle)
 {
-	struct taut_stalls_value ret = { .value = tauti_stalls_middle(values, n), .n_rounds = n };
+	struct taut_stalls_value ret = { .n_rounds = n };
 	double mean, half;
 
-	if (n == 1) {
-		ret.low = ret.high = ret.value;
-		return ret;
-	}
 	for (uint32_t i = 0; are_rates && i < n; i++)
 		values[i] = log(values[i]);
 	half = half_width(values, n, &mean);
 	ret.low = are_rates ? exp(mean - half) : mean - half;
 	ret.high = are_rates ? exp(fmin(mean + half, 700)) : mean + half;
+	ret.value = middle ? *middle : are_rates ? exp(fmin(mean, 700)) : mean;
 	ret.low = fmin(ret.low, ret.value);
 	ret.high = fmax(ret.high, ret.value);
 	return ret;
+}
+
+struct taut_stalls_value tauti_stalls_interval(double *values, uint32_t n, bool are_rates)
+{
+	double middle = tauti_stalls_middle(values, n);
+
+	if (n == 1)
+		return (struct taut_stalls_value){ middle, middle, middle, 1 };
+	return around(values, n, are_rates, &middle);
+}
+
+struct taut_stalls_value tauti_stalls_interval_of_runs(
+	double *values, uint32_t n, bool are_rates)
+{
+	return around(values, n, are_rates, NULL);
 }

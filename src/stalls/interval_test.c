@@ -31,6 +31,20 @@ static void test_of_logarithms(void **state)
 	world_near(value.high, 2 * exp(half), 1e-6, "high");
 }
 
+static void test_of_runs(void **state)
+{
+	double one[] = { 3 }, rates[] = { 8, 1, 1 }, shares[] = { 0.5, 0.1, 0.6 };
+	struct taut_stalls_value value = tauti_stalls_interval_of_runs(one, 1, false);
+
+	(void)state;
+	assert_true(value.value == 3 && value.low == 3 && value.high == 3);
+	value = tauti_stalls_interval_of_runs(rates, 3, true);
+	world_near(value.value, 2, 1e-12, "of rates");
+	world_near(value.low, 2 * exp(-4.303 * log(2)), 1e-6, "low");
+	value = tauti_stalls_interval_of_runs(shares, 3, false);
+	world_near(value.value, 0.4, 1e-12, "of shares");
+}
+
 /* It holds the median, whatever the values, and is a number. */
 static void test_of_any(void **state)
 {
@@ -58,6 +72,7 @@ static void test_of_any(void **state)
 
 struct noise {
 	double white, walk, trend; /* a phase */
+	double run;                /* a process */
 };
 
 static void add_phase(struct tauti_measured *rank, uint32_t round,
@@ -70,27 +85,33 @@ static void add_phase(struct tauti_measured *rank, uint32_t round,
 	assert_true(taut_vec_push(&rank->phases, row));
 }
 
-static struct taut_stalls_result measure(
-	uint32_t rounds, const struct noise *noise, struct tauti_draw *draw)
+static struct taut_stalls_result measure(uint32_t runs, uint32_t rounds,
+	const struct noise *noise, struct tauti_draw *draw)
 {
 	static const struct {
 		enum taut_stalls_phase phase;
 		double ns;
 	} phases[] = { { TAUT_STALLS_PLACE, 10e6 }, { TAUT_STALLS_COLD, 20e6 },
 		{ TAUT_STALLS_CACHED, 12e6 } };
-	struct tauti_measured *rank = calloc(1, sizeof *rank);
+	struct tauti_measured *ranks = calloc(runs, sizeof *ranks);
 	struct tauti_listed listed = { .paths = NULL };
 	struct taut_stalls_result result;
 	struct taut_stalls *stalls;
-	double slow = 0;
 
-	*rank = (struct tauti_measured){ .n_ranks = 1, .loader = "torch", .batch = 32 };
-	for (uint32_t i = 0; i < rounds * 3; i++) {
-		slow += noise->trend + noise->walk * world_gauss(draw);
-		add_phase(rank, i / 3, phases[i % 3].phase, phases[i % 3].ns *
-			exp(slow + noise->white * world_gauss(draw)));
+	for (uint32_t run = 0; run < runs; run++) {
+		double slow = noise->run * world_gauss(draw);
+
+		ranks[run] = (struct tauti_measured){
+			.n_ranks = 1, .loader = "torch", .batch = 32 };
+		for (uint32_t i = 0; i < rounds * 3; i++) {
+			slow += noise->trend + noise->walk * world_gauss(draw);
+			add_phase(&ranks[run], i / 3, phases[i % 3].phase,
+				phases[i % 3].ns *
+				exp(slow + noise->white * world_gauss(draw)));
+		}
 	}
-	assert_int_equal(tauti_stalls_make(rank, 1, &listed, &stalls, NULL), TAUT_OK);
+	assert_int_equal(
+		tauti_stalls_make(ranks, 1, runs, &listed, &stalls, NULL), TAUT_OK);
 	taut_stalls_result(stalls, &result);
 	taut_stalls_close(stalls);
 	return result;
@@ -101,13 +122,14 @@ static bool holds(const struct taut_stalls_value *value, double truth)
 	return value->low <= truth && truth <= value->high;
 }
 
-static void expect_coverage(uint32_t rounds, struct noise noise, bool of_rates)
+static void expect_coverage(
+	uint32_t runs, uint32_t rounds, struct noise noise, bool of_rates)
 {
 	struct tauti_draw draw = tauti_draw_begin(7, rounds, of_rates);
 	int held[4] = { 0 };
 
 	for (int k = 0; k < 2000; k++) {
-		struct taut_stalls_result result = measure(rounds, &noise, &draw);
+		struct taut_stalls_result result = measure(runs, rounds, &noise, &draw);
 
 		held[0] += holds(&result.fetch_stall, 0.4);
 		held[1] += holds(&result.prepare_stall, 0.1);
@@ -116,8 +138,9 @@ static void expect_coverage(uint32_t rounds, struct noise noise, bool of_rates)
 	}
 	for (int i = 0; i < 3 + of_rates; i++)
 		if (held[i] < 1800 || held[i] > 1980)
-			fail_msg("%d of 2000 intervals over %u rounds hold what is true "
-				"(%d), expected 1800 to 1980", held[i], rounds, i);
+			fail_msg("%d of 2000 intervals over %u runs of %u rounds hold what "
+				"is true (%d), expected 1800 to 1980", held[i], runs,
+				rounds, i);
 }
 
 static void test_intervals_hold_what_is_true(void **state)
@@ -126,9 +149,29 @@ static void test_intervals_hold_what_is_true(void **state)
 
 	(void)state;
 	for (int i = 0; i < 3; i++) {
-		expect_coverage(rounds[i], (struct noise){ 0.03, 0, 0 }, true);
-		expect_coverage(rounds[i], (struct noise){ 0.02, 0.01, 0.003 }, false);
+		expect_coverage(1, rounds[i], (struct noise){ .white = 0.03 }, true);
+		expect_coverage(1, rounds[i],
+			(struct noise){ .white = 0.02, .walk = 0.01, .trend = 0.003 },
+			false);
 	}
+}
+
+/* Where processes differ, rounds of one say nothing of it: only runs do. */
+static void test_intervals_of_runs_hold_what_is_true(void **state)
+{
+	const struct noise noise = { .white = 0.01, .run = 0.08 };
+	struct tauti_draw draw = tauti_draw_begin(7, 8, 9);
+	int held = 0;
+
+	(void)state;
+	expect_coverage(3, 3, noise, true);
+	expect_coverage(5, 2, noise, true);
+	for (int k = 0; k < 2000; k++) {
+		struct taut_stalls_result result = measure(1, 9, &noise, &draw);
+
+		held += holds(&result.rate[TAUT_STALLS_COLD], 1600);
+	}
+	assert_true(held < 400);
 }
 
 int main(void)
@@ -136,8 +179,10 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_of_few),
 		cmocka_unit_test(test_of_logarithms),
+		cmocka_unit_test(test_of_runs),
 		cmocka_unit_test(test_of_any),
 		cmocka_unit_test(test_intervals_hold_what_is_true),
+		cmocka_unit_test(test_intervals_of_runs_hold_what_is_true),
 	};
 	return cmocka_run_group_tests_name("medians and intervals", tests, NULL, NULL);
 }

@@ -107,12 +107,12 @@ static double items(const struct tauti_stalls_sum *sums, const void *context)
 	return sum->samples / sum->steps;
 }
 
-static double median(const struct taut_stalls *stalls, enum taut_stalls_phase phase,
+static double usual(const struct taut_stalls *stalls, enum taut_stalls_phase phase,
 	tauti_stalls_figure of)
 {
 	int context = (int)phase;
 
-	return tauti_stalls_median(stalls, 1u << phase, of, &context, 0);
+	return tauti_stalls_usual(stalls, 1u << phase, of, &context, 0);
 }
 
 /* --- steps and starts one by one -----------------------------------------------------------*/
@@ -144,7 +144,7 @@ static bool add_starts(const struct tauti_measured *rank, values_vec *values)
 	return true;
 }
 
-/* The median of what add() finds in all ranks; 0: it finds nothing. */
+/* The median of what add() finds in all ranks of all runs; 0: it finds nothing. */
 static taut_status median_of(const struct taut_stalls *stalls,
 	bool (*add)(const struct tauti_measured *rank, values_vec *values),
 	int64_t *ret_ns, struct taut_error *reterr)
@@ -152,7 +152,7 @@ static taut_status median_of(const struct taut_stalls *stalls,
 	values_vec values = { 0 };
 	bool all = true;
 
-	for (uint32_t i = 0; i < stalls->n_ranks && all; i++)
+	for (uint32_t i = 0; i < stalls->n_ranks * stalls->n_runs && all; i++)
 		all = add(&stalls->ranks[i], &values);
 	if (all)
 		*ret_ns = values.count ?
@@ -169,8 +169,8 @@ static taut_status median_of(const struct taut_stalls *stalls,
 static double cores_of(const struct taut_stalls *stalls, const struct taut_stalls_model *model)
 {
 	double cores = stalls->ranks[0].cores ? stalls->ranks[0].cores : taut_cores();
-	double at_work = fmax(median(stalls, TAUT_STALLS_CACHED, busy),
-		median(stalls, TAUT_STALLS_PLACE, busy)) / stalls->n_hosts;
+	double at_work = fmax(usual(stalls, TAUT_STALLS_CACHED, busy),
+		usual(stalls, TAUT_STALLS_PLACE, busy)) / stalls->n_hosts;
 
 	return at_work > 1.05 * cores ? cores * model->n_ranks_host : cores;
 }
@@ -189,7 +189,7 @@ static double speed(const struct taut_feed_host *host, double at_work)
 static double at_work_beside(const struct taut_stalls *stalls,
 	const struct taut_stalls_model *model, enum taut_stalls_phase phase)
 {
-	double others = median(stalls, phase, busy) / stalls->n_hosts - 1;
+	double others = usual(stalls, phase, busy) / stalls->n_hosts - 1;
 
 	return fmin(fmax(others, 0) / (model->host.cores - 1), 1);
 }
@@ -198,7 +198,7 @@ static double at_work_beside(const struct taut_stalls *stalls,
  * others: it takes 1 / (1 - q b) - 1 / (1 - q a) longer, which grows with q. */
 static void find_crowd(const struct taut_stalls *stalls, struct taut_stalls_model *model)
 {
-	double rise = tauti_stalls_median(stalls, PLACE | CACHED | COLD, own_rise, NULL, 0);
+	double rise = tauti_stalls_usual(stalls, PLACE | CACHED | COLD, own_rise, NULL, 0);
 	double a, b, low = 0, high = 1 - LEAST_CROWD;
 
 	if (model->host.cores <= 1 || rise <= 0 || stalls->ranks[0].on_device)
@@ -223,8 +223,8 @@ static void find_crowd(const struct taut_stalls *stalls, struct taut_stalls_mode
 static void raise_take(const struct taut_stalls *stalls, struct taut_stalls_model *model)
 {
 	double now = speed(&model->host,
-		median(stalls, TAUT_STALLS_CACHED, busy) / stalls->n_hosts);
-	double ns = tauti_stalls_median(stalls, PLACE | CACHED, fresh_ns, &now, 0);
+		usual(stalls, TAUT_STALLS_CACHED, busy) / stalls->n_hosts);
+	double ns = tauti_stalls_usual(stalls, PLACE | CACHED, fresh_ns, &now, 0);
 
 	ns = fmin(ns / stalls->n_ranks, 0x1p50);
 	if (ns > (double)model->job.take_ns)
@@ -245,15 +245,15 @@ static enum taut_feed_form form_of(const struct tauti_measured *rank)
  * regression: Ayer et al., 1955). */
 static double place_ns(const struct taut_stalls *stalls)
 {
-	double place = median(stalls, TAUT_STALLS_PLACE, step_ns);
-	double cached = median(stalls, TAUT_STALLS_CACHED, step_ns);
+	double place = usual(stalls, TAUT_STALLS_PLACE, step_ns);
+	double cached = usual(stalls, TAUT_STALLS_CACHED, step_ns);
 
 	return cached > 0 && cached < place ? (place + cached) / 2 : place;
 }
 
 static void fill_step(const struct taut_stalls *stalls, struct taut_stalls_model *model)
 {
-	double at_work = median(stalls, TAUT_STALLS_PLACE, busy);
+	double at_work = usual(stalls, TAUT_STALLS_PLACE, busy);
 	double ns = place_ns(stalls);
 
 	model->job.step_cores = at_work / stalls->n_ranks;
@@ -267,12 +267,12 @@ static double item_cpu_ns(const struct taut_stalls *stalls,
 	const struct taut_stalls_model *model, enum taut_stalls_phase phase)
 {
 	int context = (int)phase;
-	double ns = tauti_stalls_median(stalls, 1u << phase, apart_ns, &context, -1);
+	double ns = tauti_stalls_usual(stalls, 1u << phase, apart_ns, &context, -1);
 
 	if (ns < 0)
-		ns = tauti_stalls_median(stalls, PLACE | 1u << phase, more_ns, &context, 0) -
+		ns = tauti_stalls_usual(stalls, PLACE | 1u << phase, more_ns, &context, 0) -
 			(double)model->job.take_ns / model->job.batch;
-	return ns * speed(&model->host, median(stalls, phase, busy) / stalls->n_hosts);
+	return ns * speed(&model->host, usual(stalls, phase, busy) / stalls->n_hosts);
 }
 
 /* Steps are of whole items of the set, and so differ as these do. */
@@ -283,7 +283,7 @@ static void fill_items(const struct taut_stalls *stalls, struct taut_stalls_mode
 
 	model->job.prepare_ns = fmax(item_cpu_ns(stalls, model, TAUT_STALLS_CACHED), 0);
 	model->job.prepare_spread = model->set.spread;
-	if (median(stalls, TAUT_STALLS_COLD, step_ns) <= 0)
+	if (usual(stalls, TAUT_STALLS_COLD, step_ns) <= 0)
 		return;
 	cold_ns = item_cpu_ns(stalls, model, TAUT_STALLS_COLD) - model->job.prepare_ns;
 	if (from_storage > 0.1)
@@ -321,10 +321,10 @@ static taut_status fill_job(const struct taut_stalls *stalls,
 /* A step of half the batch, by the line through the two that were measured. */
 static void fill_half(const struct taut_stalls *stalls, struct taut_stalls_model *model)
 {
-	double whole = median(stalls, TAUT_STALLS_PLACE, items);
-	double half = median(stalls, TAUT_STALLS_HALF, items);
-	double whole_ns = median(stalls, TAUT_STALLS_PLACE, step_ns);
-	double half_ns = median(stalls, TAUT_STALLS_HALF, step_ns);
+	double whole = usual(stalls, TAUT_STALLS_PLACE, items);
+	double half = usual(stalls, TAUT_STALLS_HALF, items);
+	double whole_ns = usual(stalls, TAUT_STALLS_PLACE, step_ns);
+	double half_ns = usual(stalls, TAUT_STALLS_HALF, step_ns);
 	double missing;
 
 	if (half <= 0 || half >= whole)
@@ -336,7 +336,7 @@ static void fill_half(const struct taut_stalls *stalls, struct taut_stalls_model
 
 /* --- the set and where it lies -----------------------------------------------------------*/
 
-/* Where nobody says how many items there are: as many as were seen. */
+/* Where nobody says how many items there are: as many as the first run has seen. */
 static uint64_t count_items(const struct taut_stalls *stalls)
 {
 	double seen = 0;
@@ -386,10 +386,10 @@ static taut_status fill_storage(const struct taut_stalls_storage *storage,
  * for it, and does without latency. */
 static void guess_storage(const struct taut_stalls *stalls, struct taut_stalls_model *model)
 {
-	double cold_ns = median(stalls, TAUT_STALLS_COLD, step_ns);
-	double items_host = median(stalls, TAUT_STALLS_COLD, items) / stalls->n_hosts;
+	double cold_ns = usual(stalls, TAUT_STALLS_COLD, step_ns);
+	double items_host = usual(stalls, TAUT_STALLS_COLD, items) / stalls->n_hosts;
 
-	if (cold_ns > 1.01 * median(stalls, TAUT_STALLS_CACHED, step_ns))
+	if (cold_ns > 1.01 * usual(stalls, TAUT_STALLS_CACHED, step_ns))
 		model->host.rate_bytes_s = (uint64_t)fmin(
 			items_host * model->set.mean_bytes / cold_ns * 1e9, 0x1p62);
 }
@@ -425,17 +425,17 @@ static taut_status fit(const struct taut_stalls *stalls, struct taut_stalls_mode
 	struct taut_error *reterr)
 {
 	struct tauti_seen seen = {
-		.cached_ns = median(stalls, TAUT_STALLS_CACHED, step_ns),
-		.cold_ns = median(stalls, TAUT_STALLS_COLD, step_ns),
-		.part_ns = median(stalls, TAUT_STALLS_PART, step_ns),
-		.busy = median(stalls, TAUT_STALLS_CACHED, busy) / stalls->n_hosts,
+		.cached_ns = usual(stalls, TAUT_STALLS_CACHED, step_ns),
+		.cold_ns = usual(stalls, TAUT_STALLS_COLD, step_ns),
+		.part_ns = usual(stalls, TAUT_STALLS_PART, step_ns),
+		.busy = usual(stalls, TAUT_STALLS_CACHED, busy) / stalls->n_hosts,
 		.cold_kept = kept(stalls, TAUT_STALLS_COLD, 0),
 		.part_kept = kept(stalls, TAUT_STALLS_PART, 0.5),
 	};
 	int cached = TAUT_STALLS_CACHED;
 	struct taut_stalls_result result;
 
-	seen.own_ns = tauti_stalls_median(stalls, CACHED, own_ns, &cached, -1);
+	seen.own_ns = tauti_stalls_usual(stalls, CACHED, own_ns, &cached, -1);
 	taut_stalls_result(stalls, &result);
 	seen.cached_doubt = doubt(&result.rate[TAUT_STALLS_CACHED]);
 	seen.cold_doubt = doubt(&result.rate[TAUT_STALLS_COLD]);
@@ -448,7 +448,7 @@ static taut_status check(const struct taut_stalls *stalls, struct taut_error *re
 		TAUT_STALLS_PLACE, TAUT_STALLS_CACHED };
 
 	for (int i = 0; i < 2; i++)
-		if (median(stalls, needed[i], step_ns) <= 0)
+		if (usual(stalls, needed[i], step_ns) <= 0)
 			return taut_error_set(reterr, TAUT_EINVAL, -1, "stalls: expected "
 				"steps of '%s' of all ranks, found none",
 				tauti_measured_phase_name(needed[i]));

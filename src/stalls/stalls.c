@@ -7,22 +7,45 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 enum { MOST_STEPS = 1000 }; /* of a phase, that are looked at one by one */
 
 /* --- ranks belong together -------------------------------------------------------------*/
 
-static taut_status contradict(const struct tauti_measured *a, const struct tauti_measured *b,
-	const char *what, int64_t of_a, int64_t of_b, struct taut_error *reterr)
+enum { NAME_BYTES = 64 };
+
+/* The file of stalls->ranks[i]. */
+static const char *name_of(
+	const struct taut_stalls *stalls, uint32_t i, char name[NAME_BYTES])
 {
-	return taut_error_set(reterr, TAUT_EMATCH, -1, "rank-%" PRIu32 ".stalls and "
-		"rank-%" PRIu32 ".stalls: expected the same %s, found %" PRId64 " and %"
-		PRId64, a->rank, b->rank, what, of_a, of_b);
+	uint32_t run = i / stalls->n_ranks, rank = i % stalls->n_ranks;
+
+	if (run)
+		snprintf(name, NAME_BYTES, "run-%" PRIu32 "/rank-%" PRIu32 ".stalls",
+			run + 1, rank);
+	else
+		snprintf(name, NAME_BYTES, "rank-%" PRIu32 ".stalls", rank);
+	return name;
 }
 
-static taut_status check_header(const struct tauti_measured *a,
-	const struct tauti_measured *b, struct taut_error *reterr)
+/* a and b are numbers of stalls->ranks. */
+static taut_status contradict(const struct taut_stalls *stalls, uint32_t a, uint32_t b,
+	const char *what, int64_t of_a, int64_t of_b, struct taut_error *reterr)
 {
+	char name_a[NAME_BYTES], name_b[NAME_BYTES];
+
+	return taut_error_set(reterr, TAUT_EMATCH, -1,
+		"%s and %s: expected the same %s, found %" PRId64 " and %" PRId64,
+		name_of(stalls, a, name_a), name_of(stalls, b, name_b), what, of_a, of_b);
+}
+
+/* As the first. */
+static taut_status check_header(
+	const struct taut_stalls *stalls, uint32_t i, struct taut_error *reterr)
+{
+	const struct tauti_measured *a = &stalls->ranks[0], *b = &stalls->ranks[i];
+	char name_a[NAME_BYTES], name_b[NAME_BYTES];
 	const struct {
 		const char *what;
 		int64_t of_a, of_b;
@@ -36,22 +59,27 @@ static taut_status check_header(const struct tauti_measured *a,
 		{ "device", a->on_device, b->on_device },
 	};
 
-	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++)
-		if (rows[i].of_a != rows[i].of_b)
-			return contradict(
-				a, b, rows[i].what, rows[i].of_a, rows[i].of_b, reterr);
-	if (a->loader != b->loader)
-		return taut_error_set(reterr, TAUT_EMATCH, -1, "rank-%" PRIu32
-			".stalls and rank-%" PRIu32 ".stalls: expected the same loader, "
-			"found %s and %s", a->rank, b->rank, a->loader, b->loader);
-	return TAUT_OK;
+	for (size_t k = 0; k < sizeof rows / sizeof *rows; k++)
+		if (rows[k].of_a != rows[k].of_b)
+			return contradict(stalls, 0, i, rows[k].what, rows[k].of_a,
+				rows[k].of_b, reterr);
+	if (a->loader == b->loader)
+		return TAUT_OK;
+	return taut_error_set(reterr, TAUT_EMATCH, -1,
+		"%s and %s: expected the same loader, found %s and %s",
+		name_of(stalls, 0, name_a), name_of(stalls, i, name_b), a->loader,
+		b->loader);
 }
 
-static taut_status check_steps(const struct tauti_measured *a,
-	const struct tauti_measured *b, struct taut_error *reterr)
+/* As the first of its run. */
+static taut_status check_steps(
+	const struct taut_stalls *stalls, uint32_t i, struct taut_error *reterr)
 {
-	for (size_t i = 0; i < a->phases.count; i++) {
-		const struct tauti_measured_phase *of_a = &a->phases.data[i];
+	uint32_t first = i - i % stalls->n_ranks;
+	const struct tauti_measured *a = &stalls->ranks[first], *b = &stalls->ranks[i];
+
+	for (size_t k = 0; k < a->phases.count; k++) {
+		const struct tauti_measured_phase *of_a = &a->phases.data[k];
 		const struct tauti_measured_phase *of_b =
 			tauti_measured_find(b, of_a->round, of_a->phase);
 		char what[64];
@@ -60,26 +88,27 @@ static taut_status check_steps(const struct tauti_measured *a,
 			continue;
 		snprintf(what, sizeof what, "steps of '%s' of round %" PRIu32,
 			tauti_measured_phase_name(of_a->phase), of_a->round);
-		return contradict(a, b, what, of_a->steps, of_b->steps, reterr);
+		return contradict(
+			stalls, first, i, what, of_a->steps, of_b->steps, reterr);
 	}
 	return TAUT_OK;
 }
 
 static taut_status check_ranks(const struct taut_stalls *stalls, struct taut_error *reterr)
 {
-	const struct tauti_measured *first = &stalls->ranks[0];
 	taut_status status = TAUT_OK;
 
-	for (uint32_t i = 0; i < stalls->n_ranks && !status; i++) {
-		const struct tauti_measured *rank = &stalls->ranks[i];
+	for (uint32_t i = 0; i < stalls->n_ranks * stalls->n_runs && !status; i++) {
+		uint32_t expected = i % stalls->n_ranks, found = stalls->ranks[i].rank;
+		char name[NAME_BYTES];
 
-		if (rank->rank != i)
-			return taut_error_set(reterr, TAUT_EMATCH, -1, "rank-%" PRIu32
-				".stalls: expected rank %" PRIu32 ", found %" PRIu32, i,
-				i, rank->rank);
-		status = check_header(first, rank, reterr);
+		if (found != expected)
+			return taut_error_set(reterr, TAUT_EMATCH, -1,
+				"%s: expected rank %" PRIu32 ", found %" PRIu32,
+				name_of(stalls, i, name), expected, found);
+		status = check_header(stalls, i, reterr);
 		if (!status)
-			status = check_steps(first, rank, reterr);
+			status = check_steps(stalls, i, reterr);
 	}
 	return status;
 }
@@ -107,15 +136,15 @@ static void add_rank(struct tauti_stalls_sum *sum, const struct tauti_measured_p
 	or_unknown(&sum->worker_faults, phase->worker_faults);
 }
 
-/* Each rank of a host says what all of them opened. */
-static void add_opened(const struct taut_stalls *stalls, uint32_t rank,
-	const struct tauti_measured_phase *phase, struct tauti_stalls_sum *sum)
+/* Of n ranks of a run: each of a host says what all of them opened. */
+static void add_opened(const struct tauti_measured *ranks, uint32_t n_ranks,
+	const char *host, const struct tauti_measured_phase *phase,
+	struct tauti_stalls_sum *sum)
 {
-	const char *host = stalls->ranks[rank].host;
 	double n = 0;
 
-	for (uint32_t i = 0; i < stalls->n_ranks; i++)
-		n += !strcmp(stalls->ranks[i].host, host);
+	for (uint32_t i = 0; i < n_ranks; i++)
+		n += !strcmp(ranks[i].host, host);
 	sum->opened += (double)phase->opened / n;
 	sum->opened_bytes += (double)phase->opened_bytes / n;
 }
@@ -133,7 +162,7 @@ static void lower(const struct tauti_measured *rank, const struct tauti_measured
 
 /* Ranks take their steps together, and the one that waited longest is the one that no
  * other was waited for by: what of its step is not waiting is the step itself. */
-static double own_ns(const struct taut_stalls *stalls, uint32_t round,
+static double own_ns(const struct tauti_measured *ranks, uint32_t n_ranks, uint32_t round,
 	enum taut_stalls_phase phase, size_t n_steps)
 {
 	double least_ns[MOST_STEPS], sum_ns = 0;
@@ -144,9 +173,8 @@ static double own_ns(const struct taut_stalls *stalls, uint32_t round,
 		n_steps = MOST_STEPS;
 	for (size_t k = 0; k < n_steps; k++)
 		least_ns[k] = INFINITY;
-	for (uint32_t i = 0; i < stalls->n_ranks; i++)
-		lower(&stalls->ranks[i],
-			tauti_measured_find(&stalls->ranks[i], round, phase), least_ns,
+	for (uint32_t i = 0; i < n_ranks; i++)
+		lower(&ranks[i], tauti_measured_find(&ranks[i], round, phase), least_ns,
 			n_steps);
 	for (size_t k = 0; k < n_steps; k++)
 		sum_ns += least_ns[k];
@@ -156,34 +184,37 @@ static double own_ns(const struct taut_stalls *stalls, uint32_t round,
 bool tauti_stalls_sum(const struct taut_stalls *stalls, uint32_t round,
 	enum taut_stalls_phase phase, struct tauti_stalls_sum *ret_sum)
 {
+	uint32_t run = round / stalls->n_rounds, n = stalls->n_ranks;
+	const struct tauti_measured *ranks = stalls->ranks + (size_t)run * n;
 	struct tauti_stalls_sum sum = { .steps = 0 };
 	size_t n_steps = SIZE_MAX;
 
-	for (uint32_t i = 0; i < stalls->n_ranks; i++) {
+	round %= stalls->n_rounds;
+	for (uint32_t i = 0; i < n; i++) {
 		const struct tauti_measured_phase *row =
-			tauti_measured_find(&stalls->ranks[i], round, phase);
+			tauti_measured_find(&ranks[i], round, phase);
 
 		if (!row)
 			return false;
 		add_rank(&sum, row);
-		add_opened(stalls, i, row, &sum);
+		add_opened(ranks, n, ranks[i].host, row, &sum);
 		n_steps = row->n_steps < n_steps ? row->n_steps : n_steps;
 	}
-	sum.wait_ns /= stalls->n_ranks;
-	sum.own_ns = own_ns(stalls, round, phase, n_steps);
+	sum.wait_ns /= n;
+	sum.own_ns = own_ns(ranks, n, round, phase, n_steps);
 	*ret_sum = sum;
 	return true;
 }
 
 /* --- over the rounds -------------------------------------------------------------------*/
 
-/* values has room for all rounds. Returns how many there are. */
-static uint32_t collect(const struct taut_stalls *stalls, unsigned phases,
+/* Of the rounds of a run; values has room for them. Returns how many there are. */
+static uint32_t collect(const struct taut_stalls *stalls, uint32_t run, unsigned phases,
 	tauti_stalls_figure of, const void *context, double *values)
 {
-	uint32_t n = 0;
+	uint32_t n = 0, first = run * stalls->n_rounds;
 
-	for (uint32_t round = 0; round < stalls->n_rounds; round++) {
+	for (uint32_t round = first; round < first + stalls->n_rounds; round++) {
 		struct tauti_stalls_sum sums[TAUT_STALLS_PHASES];
 		bool all = true;
 		double value;
@@ -199,23 +230,57 @@ static uint32_t collect(const struct taut_stalls *stalls, unsigned phases,
 	return n;
 }
 
-double tauti_stalls_median(const struct taut_stalls *stalls, unsigned phases,
-	tauti_stalls_figure of, const void *context, double otherwise)
+/* The median of each run that has it; values has room for all runs. Returns how many, and
+ * how many rounds are behind them. */
+static uint32_t collect_runs(const struct taut_stalls *stalls, unsigned phases,
+	tauti_stalls_figure of, const void *context, double *values, uint32_t *ret_rounds)
 {
-	double values[TAUTI_MEASURED_ROUNDS];
-	uint32_t n = collect(stalls, phases, of, context, values);
+	uint32_t n = 0, n_rounds = 0;
 
-	return n ? tauti_stalls_middle(values, n) : otherwise;
+	for (uint32_t run = 0; run < stalls->n_runs; run++) {
+		double of_rounds[TAUTI_MEASURED_ROUNDS];
+		uint32_t found = collect(stalls, run, phases, of, context, of_rounds);
+
+		if (found)
+			values[n++] = tauti_stalls_middle(of_rounds, found);
+		n_rounds += found;
+	}
+	*ret_rounds = n_rounds;
+	return n;
 }
 
+double tauti_stalls_usual(const struct taut_stalls *stalls, unsigned phases,
+	tauti_stalls_figure of, const void *context, double otherwise)
+{
+	double values[TAUTI_MEASURED_RUNS], mean = 0;
+	uint32_t n_rounds, n = collect_runs(stalls, phases, of, context, values, &n_rounds);
+
+	for (uint32_t i = 0; i < n; i++)
+		mean += values[i] / n;
+	return n ? mean : otherwise;
+}
+
+/* Rounds of one process are alike in what differs from one process to the next: where there
+ * were several, the interval is over them. */
 static struct taut_stalls_value interval(const struct taut_stalls *stalls, unsigned phases,
 	tauti_stalls_figure of, const void *context, bool are_rates)
 {
 	double values[TAUTI_MEASURED_ROUNDS];
-	uint32_t n = collect(stalls, phases, of, context, values);
+	struct taut_stalls_value found = { .value = 0 };
+	uint32_t n, n_rounds = 0;
 
-	return n ? tauti_stalls_interval(values, n, are_rates) :
-		(struct taut_stalls_value){ .value = 0 };
+	if (stalls->n_runs > 1) {
+		n = collect_runs(stalls, phases, of, context, values, &n_rounds);
+		if (n)
+			found = tauti_stalls_interval_of_runs(values, n, are_rates);
+		n_rounds = n > 1 ? n_rounds : n; /* one run says nothing of others */
+	} else {
+		n_rounds = collect(stalls, 0, phases, of, context, values);
+		if (n_rounds)
+			found = tauti_stalls_interval(values, n_rounds, are_rates);
+	}
+	found.n_rounds = n_rounds;
+	return found;
 }
 
 /* --- what is read ----------------------------------------------------------------------*/
@@ -248,7 +313,7 @@ static double bytes_an_item(const struct tauti_stalls_sum *sums, const void *con
 /* What a window of steps counts is off by what was begun before it and ends behind it. */
 bool tauti_stalls_by_file(const struct taut_stalls *stalls)
 {
-	double opened = tauti_stalls_median(
+	double opened = tauti_stalls_usual(
 		stalls, 1 << TAUT_STALLS_CACHED, opened_an_item, NULL, 0);
 
 	return opened > 0.75 && opened < 1.33;
@@ -257,9 +322,9 @@ bool tauti_stalls_by_file(const struct taut_stalls *stalls)
 double tauti_stalls_item_bytes(const struct taut_stalls *stalls)
 {
 	if (tauti_stalls_by_file(stalls))
-		return tauti_stalls_median(
+		return tauti_stalls_usual(
 			stalls, 1 << TAUT_STALLS_CACHED, opened_bytes_an_item, NULL, 0);
-	return tauti_stalls_median(stalls, 1 << TAUT_STALLS_COLD, bytes_an_item, NULL, 0);
+	return tauti_stalls_usual(stalls, 1 << TAUT_STALLS_COLD, bytes_an_item, NULL, 0);
 }
 
 double tauti_stalls_from_storage(
@@ -268,7 +333,7 @@ double tauti_stalls_from_storage(
 	bool by_file = tauti_stalls_by_file(stalls);
 	double read = 0, all = 0;
 
-	for (uint32_t round = 0; round < stalls->n_rounds; round++) {
+	for (uint32_t round = 0; round < stalls->n_rounds * stalls->n_runs; round++) {
 		struct tauti_stalls_sum sum;
 
 		if (!tauti_stalls_sum(stalls, round, phase, &sum))
@@ -344,12 +409,13 @@ static void fill_stalls(const struct taut_stalls *stalls, struct taut_stalls_res
 /* Of all ranks, which time them beside each other; 0: not known. */
 static double fault_ns(const struct taut_stalls *stalls)
 {
+	uint32_t n = stalls->n_ranks * stalls->n_runs;
 	double sum = 0;
 
-	for (uint32_t i = 0; i < stalls->n_ranks; i++) {
+	for (uint32_t i = 0; i < n; i++) {
 		if (!stalls->ranks[i].fault_ns)
 			return 0;
-		sum += (double)stalls->ranks[i].fault_ns / stalls->n_ranks;
+		sum += (double)stalls->ranks[i].fault_ns / n;
 	}
 	return sum;
 }
@@ -393,15 +459,15 @@ static void fill_faults(const struct taut_stalls *stalls, struct taut_stalls_fau
 	enum { PLACE = 1 << TAUT_STALLS_PLACE, CACHED = 1 << TAUT_STALLS_CACHED };
 
 	faults->fault_ns = fault_ns(stalls);
-	faults->step = tauti_stalls_median(
+	faults->step = tauti_stalls_usual(
 		stalls, PLACE, step_faults, &stalls->n_ranks, -1);
-	faults->item = tauti_stalls_median(stalls, CACHED, worker_faults, NULL, -1);
+	faults->item = tauti_stalls_usual(stalls, CACHED, worker_faults, NULL, -1);
 	faults->step_share = faults->item_share = -1;
 	if (faults->fault_ns <= 0)
 		return;
-	faults->step_share = fmin(1, tauti_stalls_median(
+	faults->step_share = fmin(1, tauti_stalls_usual(
 		stalls, PLACE, step_fault_share, &faults->fault_ns, -1));
-	faults->item_share = fmin(1, tauti_stalls_median(
+	faults->item_share = fmin(1, tauti_stalls_usual(
 		stalls, CACHED, worker_fault_share, &faults->fault_ns, -1));
 }
 
@@ -412,6 +478,7 @@ void taut_stalls_result(
 	struct taut_stalls_result result = {
 		.n_ranks = stalls->n_ranks,
 		.n_hosts = stalls->n_hosts,
+		.n_runs = stalls->n_runs,
 		.n_workers = first->workers,
 		.batch = first->batch,
 		.depth = first->depth,
@@ -445,14 +512,19 @@ static uint32_t count_hosts(const struct taut_stalls *stalls)
 	return n;
 }
 
+/* Of the run that has most; at least 1. */
 static uint32_t count_rounds(const struct taut_stalls *stalls)
 {
-	const struct tauti_measured *first = &stalls->ranks[0];
-	uint32_t n = 0;
+	uint32_t n = 1;
 
-	for (size_t i = 0; i < first->phases.count; i++)
-		if (first->phases.data[i].round >= n)
-			n = first->phases.data[i].round + 1;
+	for (uint32_t run = 0; run < stalls->n_runs; run++) {
+		const struct tauti_measured *first =
+			&stalls->ranks[(size_t)run * stalls->n_ranks];
+
+		for (size_t i = 0; i < first->phases.count; i++)
+			if (first->phases.data[i].round >= n)
+				n = first->phases.data[i].round + 1;
+	}
 	return n;
 }
 
@@ -460,7 +532,7 @@ static bool any_phase(const struct taut_stalls *stalls)
 {
 	struct tauti_stalls_sum sum;
 
-	for (uint32_t round = 0; round < stalls->n_rounds; round++)
+	for (uint32_t round = 0; round < stalls->n_rounds * stalls->n_runs; round++)
 		for (int i = 0; i < TAUT_STALLS_PHASES; i++)
 			if (tauti_stalls_sum(stalls, round, (enum taut_stalls_phase)i, &sum))
 				return true;
@@ -510,19 +582,20 @@ static taut_status take_sizes(struct taut_stalls *stalls, struct taut_error *ret
 	return TAUT_OK;
 }
 
-taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n,
-	struct tauti_listed *listed, struct taut_stalls **ret_stalls,
+taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n_ranks,
+	uint32_t n_runs, struct tauti_listed *listed, struct taut_stalls **ret_stalls,
 	struct taut_error *reterr)
 {
 	struct taut_stalls *stalls = calloc(1, sizeof *stalls);
 	taut_status status;
 
 	if (!stalls) {
-		tauti_stalls_end_ranks(ranks, n);
+		tauti_stalls_end_ranks(ranks, (size_t)n_ranks * n_runs);
 		tauti_listed_fini(listed);
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "stalls: out of memory");
 	}
-	*stalls = (struct taut_stalls){ .ranks = ranks, .n_ranks = n, .listed = *listed };
+	*stalls = (struct taut_stalls){ .ranks = ranks, .n_ranks = n_ranks,
+		.n_runs = n_runs, .listed = *listed };
 	status = check_ranks(stalls, reterr);
 	stalls->n_hosts = count_hosts(stalls);
 	stalls->n_rounds = count_rounds(stalls);
@@ -538,9 +611,9 @@ taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n,
 	return TAUT_OK;
 }
 
-void tauti_stalls_end_ranks(struct tauti_measured *ranks, uint32_t n)
+void tauti_stalls_end_ranks(struct tauti_measured *ranks, size_t n)
 {
-	for (uint32_t i = 0; i < n; i++)
+	for (size_t i = 0; i < n; i++)
 		tauti_measured_fini(&ranks[i]);
 	free(ranks);
 }
@@ -549,7 +622,7 @@ void taut_stalls_close(struct taut_stalls *stalls)
 {
 	if (!stalls)
 		return;
-	tauti_stalls_end_ranks(stalls->ranks, stalls->n_ranks);
+	tauti_stalls_end_ranks(stalls->ranks, (size_t)stalls->n_ranks * stalls->n_runs);
 	tauti_listed_fini(&stalls->listed);
 	free(stalls->sizes);
 	free(stalls);
@@ -559,15 +632,15 @@ void taut_stalls_close(struct taut_stalls *stalls)
 
 typedef TAUT_VEC(struct tauti_measured) ranks_vec;
 
-static taut_status read_rank(
-	const char *folder, ranks_vec *ranks, struct taut_error *reterr)
+static taut_status read_rank(const char *folder, uint32_t number, ranks_vec *ranks,
+	struct taut_error *reterr)
 {
 	struct tauti_measured rank;
 	char path[PATH_MAX];
 	taut_status status;
 
-	if ((size_t)snprintf(path, sizeof path, "%s/rank-%zu.stalls", folder,
-		ranks->count) >= sizeof path)
+	if ((size_t)snprintf(path, sizeof path, "%s/rank-%" PRIu32 ".stalls", folder,
+		number) >= sizeof path)
 		return taut_error_set(
 			reterr, TAUT_EIO, -1, "%.300s: its path is too long", folder);
 	status = tauti_measured_read(path, &rank, reterr);
@@ -578,14 +651,35 @@ static taut_status read_rank(
 	return status;
 }
 
-/* As many as the first one says. */
-static taut_status read_ranks(
+/* As many as the first one of all says. */
+static taut_status read_run(
 	const char *folder, ranks_vec *ranks, struct taut_error *reterr)
 {
-	taut_status status = read_rank(folder, ranks, reterr);
+	taut_status status = read_rank(folder, 0, ranks, reterr);
+	uint32_t n = status ? 0 : ranks->data[0].n_ranks;
 
-	while (!status && ranks->count < ranks->data[0].n_ranks)
-		status = read_rank(folder, ranks, reterr);
+	for (uint32_t i = 1; i < n && !status; i++)
+		status = read_rank(folder, i, ranks, reterr);
+	return status;
+}
+
+/* FOLDER/run-2 and so on, as long as there is one with a rank. Counts them on. */
+static taut_status read_more_runs(const char *folder, ranks_vec *ranks, uint32_t *n_runs,
+	struct taut_error *reterr)
+{
+	taut_status status = TAUT_OK;
+
+	while (!status && *n_runs < TAUTI_MEASURED_RUNS) {
+		char run[PATH_MAX], first[PATH_MAX];
+
+		if ((size_t)snprintf(run, sizeof run, "%s/run-%" PRIu32, folder,
+			*n_runs + 1) >= sizeof run ||
+			(size_t)snprintf(first, sizeof first, "%s/rank-0.stalls", run) >=
+			sizeof first || access(first, F_OK) != 0)
+			break;
+		status = read_run(run, ranks, reterr);
+		++*n_runs;
+	}
 	return status;
 }
 
@@ -594,15 +688,18 @@ taut_status taut_stalls_open(
 {
 	struct tauti_listed listed = { .paths = NULL };
 	ranks_vec ranks = { 0 };
-	taut_status status = read_ranks(folder, &ranks, reterr);
+	uint32_t n_ranks, n_runs = 1;
+	taut_status status = read_run(folder, &ranks, reterr);
 
+	n_ranks = (uint32_t)ranks.count;
+	if (!status)
+		status = read_more_runs(folder, &ranks, &n_runs, reterr);
 	if (!status)
 		status = tauti_listed_read(folder, &listed, reterr);
 	if (status) {
 		tauti_listed_fini(&listed);
-		tauti_stalls_end_ranks(ranks.data, (uint32_t)ranks.count);
+		tauti_stalls_end_ranks(ranks.data, ranks.count);
 		return status;
 	}
-	return tauti_stalls_make(
-		ranks.data, (uint32_t)ranks.count, &listed, ret_stalls, reterr);
+	return tauti_stalls_make(ranks.data, n_ranks, n_runs, &listed, ret_stalls, reterr);
 }

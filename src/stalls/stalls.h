@@ -15,20 +15,22 @@
 #include "stalls/measured.h"
 
 struct taut_stalls {
-	struct tauti_measured *ranks; /* n_ranks, by number */
-	uint32_t n_ranks, n_hosts, n_rounds;
+	struct tauti_measured *ranks; /* n_ranks by number, run by run: n_runs times */
+	uint32_t n_ranks, n_hosts;
+	uint32_t n_runs;   /* of the job: FOLDER, and FOLDER/run-2 and so on */
+	uint32_t n_rounds; /* of a run, of that which has most; at least 1 */
 	struct tauti_listed listed;
 	uint64_t *sizes; /* of what is listed and not empty; n_sizes */
 	size_t n_sizes;
 	double spread;   /* of sizes: coefficient of variation */
 };
 
-/* Takes over what it is given, also if it fails: n ranks, from malloc, and what they
- * listed. Checks that they belong together. */
-TAUT_NODISCARD taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n,
-	struct tauti_listed *listed, struct taut_stalls **ret_stalls,
+/* Takes over what it is given, also if it fails: n_ranks * n_runs ranks, from malloc, and
+ * what those of the first run listed. Checks that they belong together. */
+TAUT_NODISCARD taut_status tauti_stalls_make(struct tauti_measured *ranks, uint32_t n_ranks,
+	uint32_t n_runs, struct tauti_listed *listed, struct taut_stalls **ret_stalls,
 	struct taut_error *reterr);
-void tauti_stalls_end_ranks(struct tauti_measured *ranks, uint32_t n);
+void tauti_stalls_end_ranks(struct tauti_measured *ranks, size_t n);
 
 /* --- one phase of one round, all ranks together ---------------------------------------*/
 struct tauti_stalls_sum {
@@ -43,16 +45,17 @@ struct tauti_stalls_sum {
 	double own_faults, worker_faults; /* below 0: a rank does not tell */
 	double opened, opened_bytes;
 };
-/* False: not all ranks have that phase. */
+/* round: below n_rounds * n_runs, those of the first run first. False: not all ranks have
+ * that phase. */
 bool tauti_stalls_sum(const struct taut_stalls *stalls, uint32_t round,
 	enum taut_stalls_phase phase, struct tauti_stalls_sum *ret_sum);
 
-/* The median over the rounds of what of() makes of their sums (by phase), where each of
- * `phases`, a set of bits, is there; or `otherwise`. of() gives no number (NAN) where it
- * cannot be told. */
+/* What of() makes of the sums (by phase) of a round in which each of `phases`, a set of bits,
+ * is there: of each run the median over its rounds, and of these the mean; or `otherwise`.
+ * of() gives no number (NAN) where it cannot be told. */
 typedef double (*tauti_stalls_figure)(
 	const struct tauti_stalls_sum *sums, const void *context);
-double tauti_stalls_median(const struct taut_stalls *stalls, unsigned phases,
+double tauti_stalls_usual(const struct taut_stalls *stalls, unsigned phases,
 	tauti_stalls_figure of, const void *context, double otherwise);
 /* A file an item, as far as opens of files tell. */
 bool tauti_stalls_by_file(const struct taut_stalls *stalls);
@@ -67,6 +70,11 @@ double tauti_stalls_from_storage(
  * logarithms if they are rates (all above 0). It is widened to hold the median; of one
  * value it is that value. Sorts the values. */
 struct taut_stalls_value tauti_stalls_interval(double *values, uint32_t n, bool are_rates);
+/* The mean (of rates: of their logarithms) of one value of each run in place of the median:
+ * what a run happens to be is as likely to be anything between two others. Also n_rounds
+ * is n. */
+struct taut_stalls_value tauti_stalls_interval_of_runs(
+	double *values, uint32_t n, bool are_rates);
 double tauti_stalls_middle(double *values, size_t n); /* n >= 1; sorts them */
 
 #endif /* TAUT_STALLS_STALLS_H */

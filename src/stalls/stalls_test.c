@@ -17,20 +17,22 @@ static int make_folder(void **state)
 
 static int remove_folder(void **state)
 {
-	static const char *const names[] = { "rank-0.stalls", "rank-1.stalls", "files" };
+	static const char *const names[] = { "rank-0.stalls", "rank-1.stalls", "files",
+		"run-2/rank-0.stalls", "run-2/rank-1.stalls", "run-3/rank-0.stalls",
+		"run-3/rank-1.stalls", "run-2", "run-3" };
 	char path[128];
 
 	(void)state;
-	for (int i = 0; i < 3; i++) {
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++) {
 		snprintf(path, sizeof path, "%s/%s", folder, names[i]);
-		unlink(path);
+		(void)remove(path);
 	}
 	return rmdir(folder);
 }
 
 static void write_file(const char *name, const char *text)
 {
-	char path[128];
+	char path[192];
 	FILE *out;
 
 	snprintf(path, sizeof path, "%s/%s", folder, name);
@@ -40,19 +42,31 @@ static void write_file(const char *name, const char *text)
 	assert_int_equal(fclose(out), 0);
 }
 
-/* Of two ranks with batches of 8, on hosts of that name. */
-static void write_rank(uint32_t rank, const char *host, const char *lines)
+/* Of two ranks with batches of 8, on hosts of that name; of a run of the job. */
+static void write_rank_of(
+	uint32_t run, uint32_t rank, const char *host, const char *lines)
 {
-	char name[32], *text = NULL;
+	char path[128], name[64], *text = NULL;
 	size_t bytes;
 	FILE *out = open_memstream(&text, &bytes);
 
 	fprintf(out, "taut-stalls 1\nrank %u of 2\nhost %s\nloader torch\nunit batch\n"
 		"workers 2\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n%s", rank, host, lines);
 	fclose(out);
-	snprintf(name, sizeof name, "rank-%u.stalls", rank);
+	if (run > 1) {
+		snprintf(path, sizeof path, "%s/run-%u", folder, run);
+		(void)mkdir(path, 0777);
+		snprintf(name, sizeof name, "run-%u/rank-%u.stalls", run, rank);
+	} else {
+		snprintf(name, sizeof name, "rank-%u.stalls", rank);
+	}
 	write_file(name, text);
 	free(text);
+}
+
+static void write_rank(uint32_t rank, const char *host, const char *lines)
+{
+	write_rank_of(1, rank, host, lines);
 }
 
 static struct taut_stalls_result result_of_folder(void)
@@ -121,6 +135,93 @@ static void test_rates_and_stalls(void **state)
 	world_near(result.spread_bytes, 0.5, 1e-9, "spread_bytes");
 	world_near(result.cold_share, 31900 / 32000.0, 1e-9, "cold_share");
 	world_near(result.cached_share, 320 / 32000.0, 1e-9, "cached_share");
+}
+
+/* Of a run of two rounds, ranks alike: steps in place of so many ns, and cached ones of a
+ * quarter more. */
+static void write_run(uint32_t run, int first_ns, int second_ns)
+{
+	char lines[512];
+
+	snprintf(lines, sizeof lines, "fault_ns %d\n"
+		"phase 0 place 10 80 %d 0 1000 0 0 0 0\n"
+		"phase 0 cached 10 80 %d 0 2500 1600 16 160 16000\n"
+		"phase 1 place 10 80 %d 0 1000 0 0 0 0\n"
+		"phase 1 cached 10 80 %d 0 2500 1600 16 160 16000\nend\n", first_ns,
+		10 * first_ns, 10 * first_ns * 5 / 4, 10 * second_ns,
+		10 * second_ns * 5 / 4);
+	for (uint32_t rank = 0; rank < 2; rank++)
+		write_rank_of(run, rank, "a", lines);
+}
+
+/* Of each run its median, of these the mean: of rates that of their logarithms; and the
+ * interval is over the runs, with Student's t of two degrees of freedom. */
+static void test_runs(void **state)
+{
+	const double n[] = { 16 / 2000e-9, 16 / 1000e-9, 16 / 4000e-9 }; /* samples/s */
+	double mean = (log(n[0]) + log(n[1]) + log(n[2])) / 3, deviation = log(2);
+	const struct taut_stalls_value *place;
+	struct taut_stalls_result result;
+
+	(void)state;
+	write_run(1, 2000, 2000);
+	write_run(2, 1000, 1000);
+	write_run(3, 4000, 4000);
+	result = result_of_folder();
+	place = &result.rate[TAUT_STALLS_PLACE];
+	assert_int_equal(result.n_runs, 3);
+	assert_int_equal(result.n_ranks, 2);
+	assert_int_equal(result.n_hosts, 1);
+	assert_int_equal(place->n_rounds, 6);
+	world_near(place->value, exp(mean), 1e-9, "place");
+	world_near(place->low, exp(mean - 4.303 * deviation / sqrt(3)), 1e-4, "low");
+	world_near(place->high, exp(mean + 4.303 * deviation / sqrt(3)), 1e-4, "high");
+	world_near(result.cached_stall.value, 0.2, 1e-9, "cached_stall");
+	world_near(result.cached_stall.low, 0.2, 1e-9, "its low end");
+	world_near(result.faults.fault_ns, 7000 / 3.0, 1e-9, "fault_ns");
+	world_near(result.cached_share, 32 / 16000.0, 1e-9, "cached_share");
+}
+
+/* Rounds of one run that differ, and runs with as many rounds as they came to. */
+static void test_rounds_of_runs(void **state)
+{
+	struct taut_stalls_result result;
+
+	(void)state;
+	write_run(1, 1000, 3000);
+	write_rank_of(2, 0, "a", "phase 0 place 10 80 40000 0 1000 0 0 0 0\n"
+		"phase 2 place 10 80 40000 0 1000 0 0 0 0\n");
+	write_rank_of(2, 1, "a", "phase 0 place 10 80 40000 0 1000 0 0 0 0\n"
+		"phase 2 place 10 80 40000 0 1000 0 0 0 0\n");
+	result = result_of_folder();
+	assert_int_equal(result.n_runs, 2);
+	assert_int_equal(result.rate[TAUT_STALLS_PLACE].n_rounds, 4);
+	world_near(result.rate[TAUT_STALLS_PLACE].value,
+		sqrt((16 / 1000e-9 + 16 / 3000e-9) / 2 * 16 / 4000e-9), 1e-9, "place");
+	/* One run alone has cached items: of others that says nothing. */
+	assert_int_equal(result.rate[TAUT_STALLS_CACHED].n_rounds, 1);
+	assert_true(result.rate[TAUT_STALLS_CACHED].low ==
+		result.rate[TAUT_STALLS_CACHED].high);
+	assert_true(result.faults.fault_ns == 0);
+}
+
+static void test_runs_that_contradict(void **state)
+{
+	(void)state;
+	write_run(1, 1000, 1000);
+	write_run(2, 1000, 1000);
+	write_file("run-2/rank-1.stalls", "taut-stalls 1\nrank 1 of 2\nhost a\nloader torch\n"
+		"unit batch\nworkers 2\ndepth 4\nbatch 16\nitems 1000\ndevice 0\n");
+	refuse(TAUT_EMATCH, "rank-0.stalls and run-2/rank-1.stalls: expected the same batch, "
+		"found 8 and 16");
+	write_file("run-2/rank-1.stalls", "taut-stalls 1\nrank 0 of 2\nhost a\nloader torch\n"
+		"unit batch\nworkers 2\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n");
+	refuse(TAUT_EMATCH, "run-2/rank-1.stalls: expected rank 1, found 0");
+	write_rank_of(2, 1, "a", "phase 0 place 9 80 1 0 1 0 0 0 0\n");
+	refuse(TAUT_EMATCH, "run-2/rank-0.stalls and run-2/rank-1.stalls: expected the same "
+		"steps of 'place' of round 0, found 10 and 9");
+	write_file("run-2/rank-1.stalls", "nothing\n");
+	refuse(TAUT_EFORMAT, "/run-2/rank-1.stalls:1: expected 'taut-stalls 1'");
 }
 
 /* In two rounds 1,000 and 3,000 faults of 2 us each, by both ranks: of 10 steps that take 2 ms of
@@ -285,6 +386,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		WITH_FOLDER(test_rates_and_stalls),
+		WITH_FOLDER(test_runs),
+		WITH_FOLDER(test_rounds_of_runs),
+		WITH_FOLDER(test_runs_that_contradict),
 		WITH_FOLDER(test_page_faults),
 		WITH_FOLDER(test_faults_of_threads),
 		WITH_FOLDER(test_two_hosts),

@@ -196,7 +196,7 @@ static inline struct taut_stalls *world_open(const struct world *world)
 			fail_msg("%s", err.message);
 		free(text);
 	}
-	if (tauti_stalls_make(ranks, n, &listed, &stalls, &err))
+	if (tauti_stalls_make(ranks, n, 1, &listed, &stalls, &err))
 		fail_msg("%s", err.message);
 	return stalls;
 }

@@ -110,6 +110,25 @@ class Read(command.Case):
         value = result["samples_a_second"]["place"]["value"]
         self.assertAlmostEqual(value, 2000, delta=60)
 
+    def test_several_runs(self):
+        """The second takes twice as long for all."""
+        folder = self.kept()
+        (folder / "run-2").mkdir()
+        slow = []
+        for line in rank_text().splitlines():
+            key, *words = line.split()
+            for i in {"phase": (4, 5), "step": (2, 3)}.get(key, ()):
+                words[i] = str(2 * int(words[i]))
+            slow.append(" ".join([key, *words]))
+        (folder / "run-2" / "rank-0.stalls").write_text("\n".join(slow) + "\n")
+        result = self.json(folder)
+        place = result["samples_a_second"]["place"]
+        self.assertEqual((result["job"]["runs"], place["rounds"]), (2, 8))
+        self.assertAlmostEqual(place["value"], 1000 / 2**0.5, delta=15)
+        self.assertLess(place["low"], 500)
+        self.assertAlmostEqual(result["model"]["step_ms"], 15, delta=0.3)
+        self.assertIn("95 %, over 2 runs", self.done("stalls", "--read", folder))
+
     def test_predictions(self):
         """What is cached costs what cached items cost, and no storage is read."""
         folder = self.kept()
@@ -200,6 +219,8 @@ class Read(command.Case):
             ((), "expected a COMMAND"),
             (("--read", "x", "true"), "expected a COMMAND"),
             (("--read", "x", "--out", "y"), "--read has no --out"),
+            (("--read", "x", "--runs", "2"), "--read has no --runs"),
+            (("--runs", "101", "true"), "--runs"),
             (("--rate", "5M", "--no-probe", "true"), "--rate or --no-probe"),
             (("--rate", "much", "true"), "--rate: expected bytes"),
             (("--memory", "0", "true"), "--memory: expected bytes"),
@@ -282,6 +303,44 @@ class Run(command.Case):
         again = self.run_job("--out", out, "--", *self.job())
         self.assertEqual((again.returncode, again.stdout), (1, ""))
         self.assertIn("expected a new or an empty folder", again.stderr)
+
+    def test_further_runs(self):
+        """Each has a folder as the first has; what one sets is not set twice."""
+        out = self.folder / "kept"
+        number = self.folder / "number"
+        count = (
+            f"open({str(number)!r}, 'a').write(os.environ['TAUT_STALLS'] + '\\n')\n"
+            "assert os.environ['LD_PRELOAD'].count('taut-stalls') == 1\n"
+            "assert open(os.environ['TAUT_STALLS'] + '/files').read().count('/rank\\n') == 1\n"
+        )
+        first = self.run_job("--json", "--runs", "3", "--out", out, "--", *self.job(count))
+        self.assertEqual((first.returncode, first.stderr), (0, "the job was here\n" * 3))
+        folders = [str(out), str(out / "run-2"), str(out / "run-3")]
+        self.assertEqual(number.read_text().split(), folders)
+        self.assertEqual(json.loads(first.stdout)["job"]["runs"], 3)
+        self.assertEqual(self.done("stalls", "--json", "--read", out), first.stdout)
+        result = self.run_job("--runs", "2", "--", *self.job())
+        self.assertEqual((result.returncode, self.left()), (0, []))
+
+    def test_a_further_run_that_fails(self):
+        """What was measured before counts, and no other begins."""
+        number = self.folder / "number"
+        begin = f"open({str(number)!r}, 'a').write('.')\nif os.environ['TAUT_STALLS'].endswith('run-2'):\n    "
+        remove = "os.unlink(os.environ['TAUT_STALLS'] + '/rank-0.stalls')"
+        for end, says in (
+            ("sys.exit(3)", "Run 2 of the job ended with status 3: it does not count, and no"),
+            ("os.kill(os.getpid(), signal.SIGKILL)", "Run 2 of the job was ended by signal 9: "),
+            (remove, "Run 2 of the job gave its loader no time to be measured: it does not"),
+        ):
+            number.write_text("")
+            out = self.folder / ("kept" + str(len(end)))
+            result = self.run_job("--runs", "3", "--out", out, "--", *self.job(begin + end))
+            self.assertEqual(result.returncode, 0, result.stderr)
+            self.assertIn(says, " ".join(result.stdout.split()))
+            self.assertEqual(number.read_text(), "..")
+            self.assertFalse((out / "run-2").exists())
+        result = self.run_job("--runs", "3", "--", *self.job("sys.exit(3)"))
+        self.assertEqual(result.stdout.count("the job was here"), 1)
 
     def test_a_job_that_fails_later(self):
         for end, says in (

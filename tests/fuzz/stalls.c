@@ -1,5 +1,5 @@
-/* stalls.c - what ranks of somebody else wrote: the file of each behind a line '--', and last
- * what they opened. What is made of it are numbers in their limits, whatever they wrote. */
+/* stalls.c - what ranks of somebody else wrote: the file of each behind a line '--', perhaps
+ * those of further runs, and last what they opened. What is made of it are numbers in their limits, whatever they wrote. */
 #include <math.h>
 #include <stdint.h>
 #include <stdio.h>
@@ -97,6 +97,11 @@ static size_t part_of(const char *text, size_t size)
 	return size;
 }
 
+static bool is_rank(const char *text, size_t size)
+{
+	return size > 11 && !memcmp(text, "taut-stalls", 11);
+}
+
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	struct tauti_measured *ranks = calloc(RANKS, sizeof *ranks);
@@ -105,13 +110,13 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tauti_listed listed;
 	struct taut_stalls *stalls;
 	taut_status status = TAUT_OK;
-	uint32_t n = 0;
+	uint32_t n = 0, n_ranks;
 
 	if (!ranks)
 		abort();
 	if (size > MOST)
 		size = 0;
-	while (n < RANKS && !status) {
+	while (n < RANKS && !status && (!n || n % ranks[0].n_ranks || is_rank(text, size))) {
 		size_t bytes = part_of(text, size);
 
 		status = tauti_measured_parse(text, bytes, "input", &ranks[n++], &err);
@@ -120,8 +125,6 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		bytes += size - bytes >= 3 ? 3 : 0;
 		text += bytes;
 		size -= bytes;
-		if (n == ranks[0].n_ranks)
-			break;
 	}
 	MUST(tauti_listed_parse(text, size, &listed, &err) == TAUT_OK);
 	if (status) {
@@ -129,7 +132,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		tauti_listed_fini(&listed);
 		return 0;
 	}
-	status = tauti_stalls_make(ranks, n, &listed, &stalls, &err);
+	n_ranks = ranks[0].n_ranks;
+	if (n < n_ranks || n % n_ranks)
+		n_ranks = n; /* too few of them: it is to be found */
+	status = tauti_stalls_make(ranks, n_ranks, n / n_ranks, &listed, &stalls, &err);
 	MUST(status == TAUT_OK || status == TAUT_EMATCH || status == TAUT_EFORMAT);
 	if (status)
 		return 0;
