@@ -10,7 +10,7 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size);
 
-enum { MOST = 1 << 14, RANKS = 3 };
+enum { MOST = 1 << 14, RANKS = 4 };
 
 #define MUST(condition) \
 	do { \
