@@ -13,8 +13,8 @@ later, so each turn has a `taut stalls` of its own, and the medians of both side
 are compared; what each turn was off by alone stands below.
 
   cold         before each epoch the system forgets the files; an epoch is as the first one
-  page cache   of so much of the set: a control group of memory holds it there. Epochs once
-               it is as it stays
+  page cache   of so much of the set: a control group of memory holds it there, or some
+               hundredths below. Epochs once it is as it stays
   kept         so much of the set, the same items in each epoch, in memory; the rest cold
 
 With --heap kept jobs keep what memory they have (malloc's own settings, as bench/lab has them);
@@ -348,23 +348,25 @@ def run_stalls(options, folder):
     return statistics.fmean(speeds)
 
 
-def words_of(change):
-    """As --change has it."""
+def words_of(change, cached=None):
+    """As --change has it. cached: what the page cache was seen to hold, of the set."""
     point = {**BASE, **change}
     words = [f"{name}={change[name]:g}" for name in change if name not in ("page", "kept")]
     cache = "none"
     if point["page"]:
-        cache = f"linux:{100 * point['page']:g}%"
+        cache = f"linux:{100 * (cached or point['page']):.4g}%"
     elif point["kept"]:
         cache = f"keep:{100 * point['kept']:g}%"
     return ",".join([*words, "cache=" + cache])
 
 
-def predicted(options, folder):
-    """Seconds of a later epoch at each point, by name, and all that the command says."""
-    command = [options.taut, "stalls", "--read", folder, "--json"]
-    for _name, change in points_of_all():
-        command += ["--change", words_of(change)]
+def predicted(options, turn):
+    """Seconds of a later epoch at each point, by name, and all that the command says. Where the
+    page cache is limited, of one as large as it was: the system keeps it below the limit."""
+    command = [options.taut, "stalls", "--read", turn["folder"], "--json"]
+    for name, change in points_of_all():
+        cached = turn["points"].get(name, {}).get("cached")
+        command += ["--change", words_of(change, cached)]
     told = json.loads(subprocess.run(command, capture_output=True, check=True).stdout)
     names = (name for name, _change in points_of_all())
     return {name: row["epoch"]["later_ms"] / 1e3 for name, row in zip(names, told["asked"])}, told
@@ -404,7 +406,7 @@ def collect(options, turns):
 
 
 def show(options, turns):
-    said, told = zip(*(predicted(options, one["folder"]) for one in turns))
+    said, told = zip(*(predicted(options, one) for one in turns))
     median = statistics.median
     print(f"{options.model}, {options.rate / 1e6:g} MB/s, {len(turns)} turns; samples/s: " + ", ".join(
         f"{name} {median(one['samples_a_second'][name]['value'] for one in told):.0f}"

@@ -42,12 +42,14 @@ static taut_status check(const struct taut_stalls_model *model,
 
 /* --- what becomes of it ----------------------------------------------------------------*/
 
+/* What a disk with a limit gives at once is what it gives in some time, whatever the limit. */
 void tauti_set_rate(struct taut_feed_host *host, double times)
 {
 	double rate = (double)host->rate_bytes_s * times;
 
 	if (host->rate_bytes_s)
 		host->rate_bytes_s = (uint64_t)fmin(fmax(rate, 1), 0x1p62);
+	host->burst_bytes = (uint64_t)fmin((double)host->burst_bytes * times, 0x1p62);
 	host->latency_ns = llround(fmin((double)host->latency_ns / times, 0x1p50));
 }
 

@@ -1,5 +1,6 @@
 /* Predictions from what was measured of a made-up job, beside that job itself after the
  * change; and where a closed form says what must come out. */
+#include "stalls/predict.h"
 #include "stalls/world_by_hand.h"
 
 #include "tests/support/alloc_fail.h"
@@ -242,9 +243,36 @@ static void test_without_memory(void **state)
 	assert_true(n > 10);
 }
 
+/* A disk half as fast, whose bursts last as long: the first of them is half as large. */
+static void test_bursts_last_as_long(void **state)
+{
+	struct world world = plain();
+	struct taut_stalls_storage storage;
+	struct taut_stalls_model model;
+	struct taut_stalls_change half = { .rate = 0.5, .has_cache = true };
+	struct taut_feed_host host = { .rate_bytes_s = 1000, .burst_bytes = 100 };
+
+	(void)state;
+	tauti_set_rate(&host, 0.5);
+	assert_int_equal(host.burst_bytes, 50);
+	tauti_set_rate(&host, 8);
+	assert_int_equal(host.burst_bytes, 400);
+	world.host.rate_bytes_s = 20000000;
+	world.host.burst_bytes = 2000000;
+	storage = world_storage(&world);
+	storage.burst_bytes = world.host.burst_bytes;
+	model = world_model(&world, &storage);
+	world.host.cache = TAUT_FEED_NONE;
+	world.host.rate_bytes_s /= 2;
+	world.host.latency_ns *= 2;
+	world.host.burst_bytes /= 2;
+	world_near(later_ns(&model, &half), direct_ns(&world, 1, 3), 0.002, "half");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_bursts_last_as_long),
 		cmocka_unit_test(test_other_points),
 		cmocka_unit_test(test_another_loader),
 		cmocka_unit_test(test_closed_forms),
