@@ -405,6 +405,10 @@ def collect(options, turns):
             keep_turns()
 
 
+def means_of(lists):
+    return ", ".join(f"{statistics.fmean(values):.1f}" for values in lists if values)
+
+
 def show(options, turns):
     said, told = zip(*(predicted(options, one) for one in turns))
     median = statistics.median
@@ -414,7 +418,7 @@ def show(options, turns):
     ))  # fmt: skip
     print(f"{'seconds an epoch':26}{'measured':>10}{'from':>8}{'to':>8}{'predicted':>11}"
           f"{'error':>9}{'others':>8}{'speed':>8}")  # fmt: skip
-    errors, alone = [], [[] for _ in turns]
+    errors, said_alone, alone = [], [[] for _ in turns], [[] for _ in turns]
     for name, change in points_of_all():
         rows = [(one["points"][name], says[name]) for one, says in zip(turns, said)
                 if name in one["points"]]  # fmt: skip
@@ -425,7 +429,8 @@ def show(options, turns):
         error = 100 * (says_s / median(is_s) - 1)
         if change:
             errors.append(abs(error))
-            for off, (row, says) in zip(alone, rows):
+            for said_off, off, (row, says) in zip(said_alone, alone, rows):
+                said_off.append(abs(100 * (says / median(is_s) - 1)))
                 off.append(abs(100 * (says / epoch_s(row) - 1)))
         print(
             f"{name:26}{median(is_s):10.3f}{min(is_s):8.3f}{max(is_s):8.3f}{says_s:11.3f}"
@@ -434,8 +439,9 @@ def show(options, turns):
         )
     if errors:
         print(f"\nerror without its sign, {len(errors)} points beside the first: mean "
-              f"{statistics.fmean(errors):.1f} %, most {max(errors):.1f} %; of single turns "
-              + ", ".join(f"{statistics.fmean(off):.1f}" for off in alone if off) + " %\n")  # fmt: skip
+              f"{statistics.fmean(errors):.1f} %, most {max(errors):.1f} %; what one turn says "
+              f"beside the medians of what was measured {means_of(said_alone)} %, beside its "
+              f"own {means_of(alone)} %\n")  # fmt: skip
 
 
 def main():
