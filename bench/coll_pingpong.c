@@ -1,8 +1,8 @@
 /* coll_pingpong.c - what an engine itself gives between two ranks, without
  * collectives.
  *
- *     coll_pingpong shm|ucx [BYTES,...]                     both made here
- *     coll_pingpong shm|ucx BYTES,... RANK HOST:PORT        one of two, on any hosts
+ *     coll_pingpong shm|tcp|ucx [BYTES,...]                     both made here
+ *     coll_pingpong shm|tcp|ucx BYTES,... RANK HOST:PORT        one of two, on any hosts
  *
  * A line for each size, default 4 B to the longest message:
  *
@@ -261,10 +261,12 @@ static void run(const char *engine, const struct sizes *sizes, uint32_t rank,
 		check(TAUT_ENOMEM, &err);
 	memset(pair.memory, 0, FAR_BYTES);
 	check(tauti_meet_create(&options, &meet, &err), &err);
-	check(strcmp(engine, "ucx") ?
-		tauti_shm_create(meet, rank, 2, hosts, true, &pair.engine,
-			&err) :
-		tauti_ucx_create(meet, rank, 2, &pair.engine, &err), &err);
+	check(!strcmp(engine, "ucx") ?
+		tauti_ucx_create(meet, rank, 2, &pair.engine, &err) :
+		!strcmp(engine, "tcp") ?
+		tauti_tcp_create(meet, rank, 2, NULL, &pair.engine, &err) :
+		tauti_shm_create(meet, rank, 2, hosts, true, &pair.engine, &err),
+		&err);
 	check(tauti_meet_watch(meet,
 		&(struct tauti_watch){ .lost = lost }, &err), &err);
 	measure_all(&pair, sizes);
@@ -332,10 +334,11 @@ int main(int argc, char **argv)
 {
 	struct sizes sizes = { .n = 0 };
 
-	if (argc < 2 || (strcmp(argv[1], "shm") && strcmp(argv[1], "ucx")) ||
+	if (argc < 2 || (strcmp(argv[1], "shm") && strcmp(argv[1], "tcp") &&
+		strcmp(argv[1], "ucx")) ||
 		!read_sizes(argc > 2 ? argv[2] : usual, &sizes) ||
 		argc == 4 || argc > 5) {
-		fprintf(stderr, "usage: coll_pingpong shm|ucx [BYTES,... [RANK "
+		fprintf(stderr, "usage: coll_pingpong shm|tcp|ucx [BYTES,... [RANK "
 			"HOST:PORT]]\n");
 		return 2;
 	}

@@ -39,7 +39,7 @@ static const struct opt options[] = {
 	{ "root", 0, OPT_NUMBER, offsetof(struct values, root), "RANK",
 		"of a broadcast (default: 0)", 0, BENCH_MOST_RANKS - 1 },
 	{ "engine", 0, OPT_TEXT, offsetof(struct values, engine), "NAME",
-		"what carries messages: auto (default), shm, ucx, or inproc, "
+		"what carries messages: auto (default), shm, tcp, ucx, or inproc, "
 		"where ranks are threads", 0, 0 },
 	{ "meet", 0, OPT_TEXT, offsetof(struct values, meet), "ADDRESS",
 		"HOST:PORT at which rank 0 listens, under a launcher that does "
@@ -87,7 +87,7 @@ static const char *way_name(unsigned i)
 
 static const char *engine_name(unsigned i)
 {
-	static const char *const names[] = { "auto", "shm", "ucx", "inproc" };
+	static const char *const names[] = { "auto", "shm", "tcp", "ucx", "inproc" };
 
 	return names[i];
 }
@@ -107,7 +107,7 @@ static bool read_names(const struct verb_call *call, struct bench_plan *plan,
 		{ "--reduction", v->reduction, TAUT_REDUCTIONS,
 			reduction_name },
 		{ "--way", v->way, TAUT_WAYS, way_name },
-		{ "--engine", v->engine, 4, engine_name },
+		{ "--engine", v->engine, 5, engine_name },
 	};
 	unsigned found[5] = { 0, TAUT_FLOAT32, TAUT_SUM, TAUT_WAY_AUTO, 0 };
 

@@ -8,8 +8,9 @@
  *     table.c rows.c      what is chosen
  *     meet.c  ...         how ranks find each other, and see that one is gone
  *     host.c              which ranks are on one host
+ *     network.c           whether there is more than TCP between hosts
  *     cores.c             whether those can all run at once
- *     engines/            inproc, shm, ucx, mixed: the files of one begin alike
+ *     engines/            inproc, shm, tcp, ucx, mixed, mpi: the files of one begin alike
  */
 #ifndef TAUT_COLL_COLL_H
 #define TAUT_COLL_COLL_H
@@ -57,6 +58,12 @@ void tauti_meet_summon(struct tauti_meet *meet);
  * with commas between. False: they are not known. */
 TAUT_NODISCARD bool tauti_meet_devices(
 	const struct tauti_meet *meet, char *ret_names, size_t bytes);
+/* the address that this rank's end of its connection has (of rank 0's: the first that is
+ * not within its host, or the first), or that rank 0 has for another rank; the port is the
+ * meeting's. False: it is not known. */
+struct sockaddr_storage;
+TAUT_NODISCARD bool tauti_meet_address(const struct tauti_meet *meet, bool of_rank_0,
+	struct sockaddr_storage *ret_address);
 enum { TAUTI_REACHED = 16 }; /* numbers that say how far a rank took part */
 
 /* Whether this rank waits for others in what all of those took part in that have
@@ -114,6 +121,11 @@ TAUT_NODISCARD taut_status tauti_inproc_create(uint32_t n_ranks,
 TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of, bool spins,
 	struct tauti_engine *ret_engine, struct taut_error *reterr);
+/* All ranks by TCP, on connections of their own: those of other hosts, by host_of; NULL:
+ * all others. All ranks call it. */
+TAUT_NODISCARD taut_status tauti_tcp_create(struct tauti_meet *meet, uint32_t rank,
+	uint32_t n_ranks, const uint32_t *host_of, struct tauti_engine *ret_engine,
+	struct taut_error *reterr);
 /* All ranks by UCX, which is looked for at run time. TAUT_EIO: it is not there. */
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
@@ -145,6 +157,11 @@ uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks);
 /* Ranks on the host of this one, itself among them. */
 uint32_t tauti_hosts_beside(
 	const uint32_t *host_of, uint32_t n_ranks, uint32_t rank);
+
+/* --- network.c -------------------------------------------------------------------------*/
+bool tauti_network_has_rdma(void);
+/* One device, no RDMA, and no wish of the user's to UCX: nothing that UCX would choose from. */
+bool tauti_network_is_plain(void);
 
 /* --- cores.c ---------------------------------------------------------------------------
  * Who looks for news without sleeping takes a core from another rank, where there

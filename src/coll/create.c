@@ -6,17 +6,18 @@
 #include <stdlib.h>
 #include <string.h>
 
-enum want { AUTO, SHM, UCX };
+enum want { AUTO, SHM, UCX, TCP };
 
 /* What each rank says to all: bytes, the same on every machine of a job. */
 struct hello {
 	uint64_t host, rows; /* the host's id; a hash of the table's file */
 	uint64_t version;    /* of what ranks say to each other */
 	uint64_t want;
+	uint64_t is_plain;   /* its network: tauti_network_is_plain() */
 	struct tauti_cores cores;
 };
 
-enum { VERSION = 3 };
+enum { VERSION = 4 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -50,17 +51,17 @@ static const char *or_variable(const char *option, const char *variable)
 static taut_status read_engine(
 	struct making *making, const char *option, struct taut_error *reterr)
 {
-	static const char *const names[] = { "auto", "shm", "ucx" };
+	static const char *const names[] = { "auto", "shm", "ucx", "tcp" };
 	const char *name = or_variable(option, "TAUT_ENGINE");
 
-	for (int i = AUTO; name && i <= UCX; i++) {
+	for (int i = AUTO; name && i <= TCP; i++) {
 		if (strcmp(name, names[i]) != 0)
 			continue;
 		making->want = (enum want)i;
 		return TAUT_OK;
 	}
 	return name ? taut_error_set(reterr, TAUT_EINVAL, -1, "engine '%s': "
-		"expected auto, shm or ucx", name) : TAUT_OK;
+		"expected auto, shm, ucx or tcp", name) : TAUT_OK;
 }
 
 static taut_status read_options(struct making *making,
@@ -145,7 +146,8 @@ static taut_status say_hello(struct making *making, struct taut_error *reterr)
 {
 	struct hello mine = { .host = tauti_host_id(),
 		.rows = tauti_rows_hash(making->rows.data, making->rows.count),
-		.version = VERSION, .want = making->want };
+		.version = VERSION, .want = making->want,
+		.is_plain = tauti_network_is_plain() };
 	taut_status status;
 
 	tauti_cores_tell(&mine.cores);
@@ -186,13 +188,33 @@ static taut_status open_ucx(struct making *making,
 		ret_engine, reterr);
 }
 
+/* Of hosts that have nothing but TCP between them, by connections of our own. */
+static bool is_plain(const struct making *making)
+{
+	for (uint32_t i = 0; i < making->n_ranks; i++)
+		if (!making->hellos[i].is_plain)
+			return false;
+	return true;
+}
+
+/* To other hosts; of an engine that was asked for, to all. */
+static taut_status open_far(struct making *making,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	if (making->want == TCP || (making->want == AUTO && is_plain(making)))
+		return tauti_tcp_create(making->meet, making->rank, making->n_ranks,
+			making->want == TCP ? NULL : making->host_of, ret_engine,
+			reterr);
+	return open_ucx(making, ret_engine, reterr);
+}
+
 static taut_status open_mixed(struct making *making, struct taut_error *reterr)
 {
 	struct tauti_engine near = { .table = NULL }, far = { .table = NULL };
 	taut_status status = open_shm(making, &near, reterr);
 
 	if (!status)
-		status = open_ucx(making, &far, reterr);
+		status = open_far(making, &far, reterr);
 	if (!status)
 		status = tauti_mixed_create(making->rank, making->n_ranks,
 			making->host_of, near, far, &making->engine, reterr);
@@ -210,8 +232,9 @@ static taut_status open_engine(struct making *making, struct taut_error *reterr)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "engine shm: "
 			"the ranks are on %" PRIu32 " hosts, or in namespaces "
 			"that share no memory", making->n_hosts);
-	if (making->want == UCX || making->n_hosts == making->n_ranks)
-		return open_ucx(making, &making->engine, reterr);
+	if (making->want == UCX || making->want == TCP ||
+		making->n_hosts == making->n_ranks)
+		return open_far(making, &making->engine, reterr);
 	if (making->n_hosts == 1)
 		return open_shm(making, &making->engine, reterr);
 	return open_mixed(making, reterr);

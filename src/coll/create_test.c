@@ -184,6 +184,7 @@ static void test_sums(void **state)
 	run_ranks(2, "shm", 0, TAUT_NONE, sums);
 	run_ranks(3, "auto", 0, TAUT_NONE, sums);
 	run_ranks(2, "ucx", 0, TAUT_NONE, sums);
+	run_ranks(2, "tcp", 0, TAUT_NONE, sums);
 }
 
 static int on_hosts(struct one *one, struct taut_comm *comm)
@@ -193,8 +194,12 @@ static int on_hosts(struct one *one, struct taut_comm *comm)
 
 	EXPECT(choice.n_hosts ==
 		one->options.n_ranks / one->per_host);
-	EXPECT(strcmp(taut_comm_engine(comm),
-		one->per_host == 1 ? "ucx" : "shm+ucx") == 0);
+	if (tauti_network_is_plain())
+		EXPECT(strcmp(taut_comm_engine(comm),
+			one->per_host == 1 ? "tcp" : "shm+tcp") == 0);
+	else
+		EXPECT(strcmp(taut_comm_engine(comm),
+			one->per_host == 1 ? "ucx" : "shm+ucx") == 0);
 	return sums(one, comm);
 }
 
@@ -204,6 +209,12 @@ static void test_hosts(void **state)
 	if (!run_ranks(2, "auto", 1, TAUT_NONE, on_hosts))
 		skip();
 	run_ranks(4, "auto", 2, TAUT_NONE, on_hosts);
+	/* Who says something to UCX has it. */
+	assert_int_equal(setenv("UCX_LOG_LEVEL", "error", 0), 0);
+	assert_false(tauti_network_is_plain());
+	run_ranks(2, "auto", 1, TAUT_NONE, on_hosts);
+	run_ranks(4, "auto", 2, TAUT_NONE, on_hosts);
+	unsetenv("UCX_LOG_LEVEL");
 }
 
 /* --- ranks that go ---------------------------------------------------------------------*/
@@ -297,9 +308,11 @@ static void test_gone(void **state)
 	(void)state;
 	run_ranks(3, "shm", 0, 1, killed);
 	run_ranks(3, "ucx", 0, 1, killed);
+	run_ranks(3, "tcp", 0, 1, killed);
 	run_ranks(4, "auto", 2, 1, killed);
 	run_ranks(3, "shm", 0, 1, gives_up);
 	run_ranks(2, "ucx", 0, 1, gives_up);
+	run_ranks(2, "tcp", 0, 1, gives_up);
 }
 
 /* It is killed when all others have heard that it is lost. */
@@ -344,7 +357,9 @@ static void test_leaves(void **state)
 		run_ranks(3, "shm", 0, victim, leaves);
 	run_ranks(2, "shm", 0, 0, leaves);
 	run_ranks(3, "ucx", 0, 0, leaves);
+	run_ranks(3, "tcp", 0, 0, leaves);
 	run_ranks(3, "ucx", 0, 2, leaves);
+	run_ranks(3, "tcp", 0, 2, leaves);
 	run_ranks(4, "auto", 2, 1, leaves);
 }
 
@@ -385,7 +400,9 @@ static void test_still_ends(void **state)
 	run_ranks(3, "shm", 0, 1, still_ends);
 	run_ranks(3, "shm", 0, 0, still_ends);
 	run_ranks(3, "ucx", 0, 1, still_ends);
+	run_ranks(3, "tcp", 0, 1, still_ends);
 	run_ranks(3, "ucx", 0, 0, still_ends);
+	run_ranks(3, "tcp", 0, 0, still_ends);
 	run_ranks(4, "auto", 2, 0, still_ends);
 }
 
@@ -496,6 +513,7 @@ static void test_in_flight(void **state)
 	run_worlds(3, "shm", 20);
 	run_worlds(4, "shm", 10);
 	run_worlds(3, "ucx", 5);
+	run_worlds(3, "tcp", 5);
 }
 
 /* --- ranks that go as soon as they are there ---------------------------------------------*/
@@ -591,6 +609,7 @@ static void test_fates(void **state)
 	(void)state;
 	run_fates(3, "shm", 0, 4);
 	run_fates(3, "ucx", 0, 5);
+	run_fates(3, "tcp", 0, 5);
 	run_fates(4, "auto", 2, 2);
 }
 
@@ -627,6 +646,7 @@ static void test_killed_later(void **state)
 	(void)state;
 	run_ranks(3, "shm", 0, 1, killed_later);
 	run_ranks(3, "ucx", 0, 1, killed_later);
+	run_ranks(3, "tcp", 0, 1, killed_later);
 }
 
 /* --- ranks that do not come --------------------------------------------------------------*/
@@ -707,6 +727,7 @@ static void test_again(void **state)
 	(void)state;
 	run_without(3, "shm", 0, again);
 	run_without(2, "ucx", 0, again);
+	run_without(2, "tcp", 0, again);
 	run_without(4, "auto", 2, again);
 }
 
@@ -731,9 +752,9 @@ static void test_options(void **state)
 	unsetenv("TAUT_SECRET");
 	expect_refused(&options, TAUT_EINVAL, "rank 2 of 2");
 	options.rank = 0;
-	options.engine = "tcp";
+	options.engine = "ib";
 	expect_refused(&options, TAUT_EINVAL,
-		"engine 'tcp': expected auto, shm or ucx");
+		"engine 'ib': expected auto, shm, ucx or tcp");
 	options.engine = NULL;
 	options.table = "/nowhere/at.all";
 	expect_refused(&options, TAUT_EIO, "/nowhere/at.all: No such file");

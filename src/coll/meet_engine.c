@@ -143,3 +143,39 @@ bool tauti_meet_devices(
 	freeifaddrs(all);
 	return used > 0;
 }
+
+/* --- at which addresses ---------------------------------------------------------------*/
+
+static bool is_within(const struct sockaddr_storage *at)
+{
+	const struct sockaddr_in *four = (const void *)at;
+	const struct sockaddr_in6 *six = (const void *)at;
+
+	if (at->ss_family == AF_INET)
+		return ntohl(four->sin_addr.s_addr) >> 24 == IN_LOOPBACKNET;
+	return IN6_IS_ADDR_LOOPBACK(&six->sin6_addr) ||
+		(IN6_IS_ADDR_V4MAPPED(&six->sin6_addr) &&
+		six->sin6_addr.s6_addr[12] == IN_LOOPBACKNET);
+}
+
+bool tauti_meet_address(const struct tauti_meet *meet, bool of_rank_0,
+	struct sockaddr_storage *ret_address)
+{
+	uint32_t first = tauti_meet_first(meet), end = tauti_meet_end(meet);
+	bool found = false;
+
+	for (uint32_t i = first; i < end && (!found || is_within(ret_address)); i++) {
+		struct sockaddr_storage at = { .ss_family = AF_UNSPEC };
+		socklen_t bytes = sizeof at;
+
+		if (of_rank_0 && meet->rank ?
+			getpeername(meet->links[i].fd, (struct sockaddr *)&at, &bytes) :
+			getsockname(meet->links[i].fd, (struct sockaddr *)&at, &bytes))
+			continue;
+		if (found && is_within(&at))
+			continue;
+		*ret_address = at;
+		found = true;
+	}
+	return found;
+}

@@ -1,4 +1,4 @@
-/* Two engines as one: the contract, with shared memory near and UCX far, and what
+/* Two engines as one: the contract, with shared memory near and UCX or TCP far, and what
  * it does with engines that are made up. */
 #include "coll/engines/contract.h"
 
@@ -10,6 +10,7 @@
 /* --- the contract, for every way to lay ranks on two hosts ---------------------------*/
 
 static const uint32_t *host_of; /* of the run that is on */
+static bool over_tcp;           /* the far one; else over UCX */
 
 static taut_status make(void *engines, uint32_t rank,
 	struct tauti_engine *ret_engine, struct taut_error *err)
@@ -23,8 +24,10 @@ static taut_status make(void *engines, uint32_t rank,
 			host_of, tauti_cores_enough_here(it->n_ranks), &near,
 			err);
 	if (status == TAUT_OK)
-		status = tauti_ucx_create(it->meets[rank], rank, it->n_ranks,
-			&far, err);
+		status = over_tcp ? tauti_tcp_create(it->meets[rank], rank,
+			it->n_ranks, host_of, &far, err) :
+			tauti_ucx_create(it->meets[rank], rank, it->n_ranks, &far,
+				err);
 	if (status == TAUT_OK)
 		status = tauti_mixed_create(rank, it->n_ranks, host_of, near,
 			far, ret_engine, err);
@@ -325,8 +328,9 @@ int main(void)
 	int failed = run_made_up();
 
 	ranks_ucx_in_sanitizer();
-	for (int i = 0; i < 4; i++) {
-		host_of = layouts[i];
+	for (int i = 0; i < 8; i++) {
+		host_of = layouts[i / 2];
+		over_tcp = i % 2;
 		failed += contract_run(&contract);
 	}
 	return failed;

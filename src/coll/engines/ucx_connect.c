@@ -12,6 +12,7 @@
  *                 anew with what devices there are by then
  *     greetings   a byte each way; all hear who had no answer, and why. One for
  *                 which it went wrong before the time is over summons the others */
+#include "coll/engines/outcome.h"
 #include "coll/engines/ucx.h"
 
 #include <stdlib.h>
@@ -31,29 +32,6 @@ struct hail { /* one way */
 struct tauti_ucx_greeting { /* with one peer */
 	struct hail said, heard;
 	uint8_t out, in; /* nobody looks at them */
-};
-
-enum reason {
-	UNSAID,      /* its code says it, or the meeting does */
-	SUMMONED,    /* by another rank, for which it went wrong */
-	LATE,        /* all see that at the same time */
-	NO_GREETING,
-	NO_WAY,
-	BROKEN,
-	REASONS
-};
-
-/* How a stage went for one rank, as all are told. */
-struct outcome {
-	uint16_t code;   /* TAUT_OK, or a status without its sign */
-	uint16_t reason;
-	uint32_t peer;   /* with whom it went wrong; TAUT_NONE: with nobody */
-};
-
-struct fault {
-	struct taut_error why; /* code TAUT_OK: none */
-	enum reason reason;
-	uint32_t peer;
 };
 
 /* --- addresses ------------------------------------------------------------------------*/
@@ -164,81 +142,21 @@ static taut_status connect_to(struct tauti_ucx *ucx, uint32_t rank,
 }
 
 static void connect_up(struct tauti_ucx *ucx, const struct addresses *addresses,
-	struct fault *fault)
+	struct tauti_fault *fault)
 {
 	for (uint32_t i = ucx->rank + 1; i < ucx->n_ranks; i++) {
 		if (connect_to(ucx, i, addresses, &fault->why) == TAUT_OK)
 			continue;
 		fault->peer = i;
-		fault->reason = NO_WAY;
+		fault->reason = TAUTI_NO_WAY;
 		return;
 	}
 }
 
-/* --- what all hear ----------------------------------------------------------------------*/
-
-static taut_status say_outcome(const struct tauti_ucx *ucx, uint32_t rank,
-	const struct outcome *of, const struct fault *mine,
-	struct taut_error *reterr)
-{
-	static const char *const reasons[REASONS] = {
-		[LATE] = ": it does not answer in time",
-		[NO_GREETING] = ": what it says is no greeting",
-		[NO_WAY] = ": there is no way to it",
-		[BROKEN] = ": it broke" };
-	const char *reason = of->reason < REASONS ? reasons[of->reason] : NULL;
-
-	if (rank == ucx->rank && mine->why.message[0]) {
-		if (reterr)
-			*reterr = mine->why;
-		return mine->why.code;
-	}
-	if (of->code == -(int)TAUT_ENOMEM)
-		return taut_error_set(reterr, TAUT_ENOMEM, -1,
-			"UCX: rank %u has no memory to connect", rank);
-	if (of->peer == TAUT_NONE)
-		return taut_error_set(reterr, TAUT_EIO, -1,
-			"UCX: rank %u could not connect", rank);
-	return taut_error_set(reterr, TAUT_EIO, -1,
-		"UCX: rank %u has no connection to rank %u%s", rank, of->peer,
-		reason ? reason : "");
-}
-
-/* The first for which it went wrong, before those that it summoned. TAUT_NONE: it
- * went well. */
-static uint32_t who_speaks(const struct outcome *all, uint32_t n_ranks)
-{
-	uint32_t summoned = TAUT_NONE;
-
-	for (uint32_t i = 0; i < n_ranks; i++) {
-		if (all[i].code && all[i].reason != SUMMONED)
-			return i;
-		if (all[i].code && summoned == TAUT_NONE)
-			summoned = i;
-	}
-	return summoned;
-}
-
-/* One rank speaks for all. A rank that has gone is found here, by the meeting, and
- * named. */
 static taut_status conclude(struct tauti_ucx *ucx, struct tauti_meet *meet,
-	const struct fault *mine, struct taut_error *reterr)
+	const struct tauti_fault *mine, struct taut_error *reterr)
 {
-	const struct outcome own = { (uint16_t)-(int)mine->why.code,
-		(uint16_t)mine->reason, mine->peer };
-	struct outcome *all = calloc(ucx->n_ranks, sizeof *all);
-	uint32_t rank = TAUT_NONE;
-	taut_status status;
-
-	if (!all)
-		return no_memory(reterr);
-	status = tauti_meet_gather(meet, &own, sizeof own, all, reterr);
-	if (status == TAUT_OK)
-		rank = who_speaks(all, ucx->n_ranks);
-	if (rank != TAUT_NONE)
-		status = say_outcome(ucx, rank, &all[rank], mine, reterr);
-	free(all);
-	return status;
+	return tauti_conclude(meet, "UCX", ucx->rank, ucx->n_ranks, mine, reterr);
 }
 
 /* --- greetings --------------------------------------------------------------------------*/
@@ -274,7 +192,7 @@ static taut_status listen_for(struct tauti_ucx *ucx, uint32_t rank,
 }
 
 /* Listens to all, and speaks to those above. */
-static void begin_greeting(struct tauti_ucx *ucx, struct fault *fault)
+static void begin_greeting(struct tauti_ucx *ucx, struct tauti_fault *fault)
 {
 	taut_status status = TAUT_OK;
 
@@ -286,7 +204,7 @@ static void begin_greeting(struct tauti_ucx *ucx, struct fault *fault)
 			status = say(ucx, i, &fault->why);
 		if (status != TAUT_OK) {
 			fault->peer = i;
-			fault->reason = BROKEN;
+			fault->reason = TAUTI_BROKEN;
 		}
 	}
 	fault->why.code = status;
@@ -303,13 +221,13 @@ static taut_status answer(struct tauti_ucx *ucx, uint32_t rank,
 /* Answers those who spoke. TAUT_NONE: all is said and heard; else a rank of which
  * something is missing. */
 static uint32_t greet_more(struct tauti_ucx *ucx,
-	const struct addresses *addresses, struct fault *fault)
+	const struct addresses *addresses, struct tauti_fault *fault)
 {
 	uint32_t missing = TAUT_NONE;
 
 	for (uint32_t i = 0; i < ucx->n_ranks; i++) {
 		const struct tauti_ucx_greeting *with = &ucx->greetings[i];
-		enum reason reason = NO_WAY;
+		enum tauti_reason reason = TAUTI_NO_WAY;
 		taut_status status = TAUT_OK;
 
 		if (i == ucx->rank)
@@ -317,11 +235,11 @@ static uint32_t greet_more(struct tauti_ucx *ucx,
 		if (with->heard.over && !with->said.begun)
 			status = answer(ucx, i, addresses, &fault->why);
 		if (with->heard.status != TAUT_OK) {
-			reason = NO_GREETING;
+			reason = TAUTI_NO_GREETING;
 			status = taut_error_set(&fault->why, TAUT_EIO, -1,
 				"UCX: what rank %u says is no greeting", i);
 		} else if (with->said.over && with->said.status != TAUT_OK) {
-			reason = BROKEN;
+			reason = TAUTI_BROKEN;
 			status = taut_error_set(&fault->why, with->said.status,
 				-1, "UCX: rank %u cannot be greeted: %s", i,
 				taut_status_name(with->said.status));
@@ -357,27 +275,27 @@ static uint32_t gone_or(const struct tauti_ucx *ucx, uint32_t missing)
 	return missing;
 }
 
-static void say_late(struct fault *fault, uint32_t missing, int64_t within_ns)
+static void say_late(struct tauti_fault *fault, uint32_t missing, int64_t within_ns)
 {
 	fault->peer = missing;
-	fault->reason = LATE;
+	fault->reason = TAUTI_LATE;
 	taut_error_set(&fault->why, TAUT_EIO, -1,
 		"rank %u does not answer by UCX within %.3g s", missing,
 		(double)within_ns / 1e9);
 }
 
 static void move_on(struct tauti_ucx *ucx, int64_t left_ns, uint32_t missing,
-	struct fault *fault)
+	struct tauti_fault *fault)
 {
 	fault->why.code = await_more(ucx, left_ns, &fault->why);
 	if (fault->why.code) {
-		fault->reason = BROKEN;
+		fault->reason = TAUTI_BROKEN;
 		fault->peer = gone_or(ucx, missing);
 	}
 }
 
 /* Without a line: another rank has it, or the meeting. */
-static void give_up(struct fault *fault, enum reason reason, uint32_t missing)
+static void give_up(struct tauti_fault *fault, enum tauti_reason reason, uint32_t missing)
 {
 	fault->why.code = TAUT_EIO;
 	fault->reason = reason;
@@ -386,7 +304,7 @@ static void give_up(struct fault *fault, enum reason reason, uint32_t missing)
 
 /* Until all was said and heard, or all hear by the meeting why not. */
 static void greet(struct tauti_ucx *ucx, struct tauti_meet *meet,
-	const struct addresses *addresses, struct fault *fault)
+	const struct addresses *addresses, struct tauti_fault *fault)
 {
 	/* The others wait as long for what comes of it. */
 	int64_t within_ns = tauti_meet_within_ns(meet) / 4 * 3;
@@ -402,9 +320,9 @@ static void greet(struct tauti_ucx *ucx, struct tauti_meet *meet,
 		if (fault->why.code)
 			return;
 		if (word == TAUTI_MEET_ENDS)
-			give_up(fault, UNSAID, missing);
+			give_up(fault, TAUTI_UNSAID, missing);
 		else if (word == TAUTI_MEET_SUMMONS)
-			give_up(fault, SUMMONED, missing);
+			give_up(fault, TAUTI_SUMMONED, missing);
 		else if (left_ns <= 0)
 			say_late(fault, missing, within_ns);
 		else
@@ -417,7 +335,7 @@ static void greet(struct tauti_ucx *ucx, struct tauti_meet *meet,
 static taut_status greet_all(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	const struct addresses *addresses, struct taut_error *reterr)
 {
-	struct fault fault = { .peer = TAUT_NONE };
+	struct tauti_fault fault = { .peer = TAUT_NONE };
 	taut_status status;
 
 	ucx->greetings = calloc(ucx->n_ranks, sizeof *ucx->greetings);
@@ -425,7 +343,7 @@ static taut_status greet_all(struct tauti_ucx *ucx, struct tauti_meet *meet,
 		return no_memory(reterr);
 	greet(ucx, meet, addresses, &fault);
 	/* Who waits for this rank would do so until the time is over. */
-	if (fault.why.code && fault.reason > LATE)
+	if (fault.why.code && fault.reason > TAUTI_LATE)
 		tauti_meet_summon(meet);
 	status = conclude(ucx, meet, &fault, reterr);
 	if (status == TAUT_OK) { /* else UCX may have some of them */
@@ -438,7 +356,7 @@ static taut_status greet_all(struct tauti_ucx *ucx, struct tauti_meet *meet,
 taut_status tauti_ucx_connect(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	bool *ret_again, struct taut_error *reterr)
 {
-	struct fault fault = { .peer = TAUT_NONE };
+	struct tauti_fault fault = { .peer = TAUT_NONE };
 	struct addresses addresses = { NULL, 0 };
 	taut_status status = gather_addresses(ucx, meet, &addresses, reterr);
 

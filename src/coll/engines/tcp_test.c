@@ -1,0 +1,502 @@
+/* The engine over TCP: what comes in slices of any kind, nonsense, ranks that end, and how
+ * ranks connect. */
+#include "tests/support/ranks.h"
+
+#include <poll.h>
+#include <signal.h>
+
+#include "coll/engines/tcp.h"
+#include "tests/support/alloc_fail.h"
+#include "tests/support/waits.h"
+
+static const int64_t second_ns = 1000000000;
+
+/* --- an engine whose other end is the test's -----------------------------------------------*/
+
+struct pair {
+	struct tauti_engine engine; /* of rank 0 */
+	int other;                  /* what rank 1 says and hears */
+};
+
+static struct pair pair_make(void)
+{
+	struct tauti_tcp *tcp = NULL;
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	assert_int_equal(tauti_tcp_open(0, 2, &tcp, NULL), TAUT_OK);
+	assert_int_equal(tauti_tcp_give(tcp, 1, ends[0], NULL), TAUT_OK);
+	return (struct pair){ { &tauti_tcp_engine, tcp }, ends[1] };
+}
+
+static void pair_end(struct pair *pair)
+{
+	pair->engine.table->destroy(pair->engine.context);
+	if (pair->other >= 0)
+		close(pair->other);
+}
+
+static void progress(struct pair *pair)
+{
+	struct taut_error err = { .message = "" };
+
+	if (pair->engine.table->progress(pair->engine.context, &err))
+		fail_msg("%s", err.message);
+}
+
+static size_t put_head(uint8_t *to, uint64_t tag, uint64_t bytes)
+{
+	for (int i = 0; i < 8; i++) {
+		to[i] = (uint8_t)(tag >> 8 * i);
+		to[8 + i] = (uint8_t)(bytes >> 8 * i);
+	}
+	return TAUTI_TCP_HEAD;
+}
+
+static uint64_t draw(uint64_t *state, uint64_t below)
+{
+	*state ^= *state << 13;
+	*state ^= *state >> 7;
+	*state ^= *state << 17;
+	return *state % below;
+}
+
+/* --- slices -------------------------------------------------------------------------------*/
+
+enum { MESSAGES = 12, FLOATS = 50000 };
+
+struct message {
+	struct wait wait;
+	size_t count; /* of floats */
+	bool reduces, asked;
+	float *sent, *into, *own;
+};
+
+static void ask(struct pair *pair, struct message *message, uint64_t tag)
+{
+	const struct taut_coll_engine *table = pair->engine.table;
+	void *engine = pair->engine.context;
+
+	message->asked = true;
+	wait_init(&message->wait);
+	assert_int_equal(message->reduces ? table->recv_reduce(engine, 1, tag,
+		TAUT_FLOAT32, TAUT_SUM, message->into, message->own, message->count,
+		&message->wait.request, NULL) : table->recv(engine, 1, tag, message->into,
+		message->count * 4, &message->wait.request, NULL), TAUT_OK);
+}
+
+static struct message message_make(uint64_t *state)
+{
+	size_t count = draw(state, 3) ? draw(state, 60) : draw(state, FLOATS);
+	struct message message = { .count = count, .reduces = draw(state, 2),
+		.sent = malloc(count * 4 + 1), .into = malloc(count * 4 + 1),
+		.own = malloc(count * 4 + 1) };
+
+	for (size_t i = 0; i < count; i++) {
+		message.sent[i] = (float)draw(state, 1000);
+		message.own[i] = (float)draw(state, 1000);
+		message.into[i] = -1;
+	}
+	return message;
+}
+
+static void message_check(struct message *message)
+{
+	assert_true(message->wait.over);
+	assert_int_equal(message->wait.status, TAUT_OK);
+	for (size_t i = 0; i < message->count; i++)
+		if (message->into[i] != message->sent[i] +
+			(message->reduces ? message->own[i] : 0))
+			fail_msg("element %zu of %zu is %g", i, message->count,
+				(double)message->into[i]);
+	free(message->sent);
+	free(message->into);
+	free(message->own);
+}
+
+/* One after the other, each asked for before it comes, while it does, or after it. */
+static void play_slices(uint64_t seed)
+{
+	struct pair pair = pair_make();
+	struct message messages[MESSAGES];
+	uint8_t *stream = NULL;
+	size_t bytes = 0, at = 0, asked = 0;
+	uint64_t state = seed;
+
+	for (uint32_t i = 0; i < MESSAGES; i++) {
+		size_t of_data;
+
+		messages[i] = message_make(&state);
+		of_data = messages[i].count * 4;
+		stream = realloc(stream, bytes + TAUTI_TCP_HEAD + of_data);
+		bytes += put_head(stream + bytes, i, of_data);
+		memcpy(stream + bytes, messages[i].sent, of_data);
+		bytes += of_data;
+	}
+	while (at < bytes || asked < MESSAGES) {
+		size_t most = draw(&state, 3) ? 40 : 200000;
+		size_t some = 1 + draw(&state, most);
+		ssize_t n;
+
+		if (some > bytes - at)
+			some = bytes - at;
+		n = some ? send(pair.other, stream + at, some, MSG_DONTWAIT) : 0;
+		at += n > 0 ? (size_t)n : 0;
+		if (draw(&state, 4) == 0 && asked < MESSAGES) {
+			uint32_t i = (uint32_t)draw(&state, MESSAGES);
+
+			while (messages[i].asked)
+				i = (i + 1) % MESSAGES;
+			ask(&pair, &messages[i], i);
+			asked++;
+		}
+		if (draw(&state, 3))
+			progress(&pair);
+	}
+	for (int i = 0; i < 100; i++)
+		progress(&pair);
+	for (uint32_t i = 0; i < MESSAGES; i++)
+		message_check(&messages[i]);
+	free(stream);
+	pair_end(&pair);
+}
+
+static void test_slices(void **state)
+{
+	(void)state;
+	for (uint64_t seed = 1; seed <= 60; seed++)
+		play_slices(seed * 0x9E3779B97F4A7C15u);
+}
+
+/* What goes out is its head and its bytes, in the order of the sends, also where the other
+ * side takes it slowly. */
+static void test_what_goes_out(void **state)
+{
+	enum { BYTES = 3 << 20 };
+	struct pair pair = pair_make();
+	const struct taut_coll_engine *table = pair.engine.table;
+	uint8_t *big = malloc(BYTES), *heard = malloc(BYTES + 64), expected[16];
+	const uint32_t peer = 1;
+	struct wait waits[3];
+	size_t have = 0;
+
+	(void)state;
+	for (size_t i = 0; i < BYTES; i++)
+		big[i] = (uint8_t)(i * 7 + (i >> 10));
+	for (int i = 0; i < 3; i++)
+		wait_init(&waits[i]);
+	assert_int_equal(table->send(pair.engine.context, &peer, 1, 5, big, BYTES,
+		&waits[0].request, NULL), TAUT_OK);
+	assert_int_equal(table->send(pair.engine.context, &peer, 1, 6, "", 0,
+		&waits[1].request, NULL), TAUT_OK);
+	assert_int_equal(table->send(pair.engine.context, &peer, 1, 7, "end", 3,
+		&waits[2].request, NULL), TAUT_OK);
+	assert_false(waits[0].over || waits[1].over || waits[2].over);
+	while (have < BYTES + 51) {
+		ssize_t n = recv(pair.other, heard + have, BYTES + 64 - have, MSG_DONTWAIT);
+
+		have += n > 0 ? (size_t)n : 0;
+		progress(&pair);
+	}
+	assert_true(waits[0].over && waits[1].over && waits[2].over);
+	put_head(expected, 5, BYTES);
+	assert_memory_equal(heard, expected, 16);
+	assert_memory_equal(heard + 16, big, BYTES);
+	put_head(expected, 6, 0);
+	assert_memory_equal(heard + 16 + BYTES, expected, 16);
+	put_head(expected, 7, 3);
+	assert_memory_equal(heard + 32 + BYTES, expected, 16);
+	assert_memory_equal(heard + 48 + BYTES, "end", 3);
+	free(big);
+	free(heard);
+	pair_end(&pair);
+}
+
+/* --- nonsense -----------------------------------------------------------------------------*/
+
+static void expect_nonsense(uint64_t tag, uint64_t bytes)
+{
+	struct pair pair = pair_make();
+	struct taut_error err = { .message = "" };
+	uint8_t head[TAUTI_TCP_HEAD];
+
+	put_head(head, tag, bytes);
+	assert_int_equal(send(pair.other, head, sizeof head, 0), sizeof head);
+	assert_int_equal(pair.engine.table->progress(pair.engine.context, &err),
+		TAUT_EFORMAT);
+	assert_string_equal(err.message, "what rank 1 sends is no message");
+	assert_int_equal(pair.engine.table->progress(pair.engine.context, NULL),
+		TAUT_EFORMAT);
+	pair_end(&pair);
+}
+
+static void test_nonsense(void **state)
+{
+	(void)state;
+	expect_nonsense(UINT64_C(1) << TAUT_COLL_TAG_BITS, 4);
+	expect_nonsense(3, TAUTI_TCP_MOST_BYTES + 1);
+	expect_nonsense(3, UINT64_MAX);
+}
+
+/* One that says that it is a terabyte takes no memory for what has not come. */
+static void test_a_long_promise(void **state)
+{
+	struct pair pair = pair_make();
+	uint8_t head[TAUTI_TCP_HEAD];
+	struct wait wait;
+
+	(void)state;
+	put_head(head, 3, TAUTI_TCP_MOST_BYTES);
+	assert_int_equal(send(pair.other, head, sizeof head, 0), sizeof head);
+	assert_int_equal(send(pair.other, "abc", 3, 0), 3);
+	progress(&pair);
+	assert_true(pair.engine.table->arrived(pair.engine.context, 3, UINT64_MAX));
+	wait_init(&wait);
+	assert_int_equal(pair.engine.table->recv(pair.engine.context, 1, 3, head, 3,
+		&wait.request, NULL), TAUT_OK);
+	assert_int_equal(wait.status, TAUT_EMATCH);
+	pair_end(&pair);
+}
+
+/* --- one that goes ------------------------------------------------------------------------*/
+
+/* What it said is still heard; what it did not say is missed, a little later. */
+static void test_it_closes(void **state)
+{
+	struct pair pair = pair_make();
+	const struct taut_coll_engine *table = pair.engine.table;
+	struct taut_error err = { .message = "" };
+	int64_t begun_ns = tauti_now_ns();
+	uint8_t head[TAUTI_TCP_HEAD];
+	struct wait waits[2];
+	char heard = 0;
+
+	(void)state;
+	put_head(head, 3, 1);
+	assert_int_equal(send(pair.other, head, sizeof head, 0), sizeof head);
+	assert_int_equal(send(pair.other, "x", 1, 0), 1);
+	close(pair.other);
+	pair.other = -1;
+	for (int i = 0; i < 10; i++)
+		progress(&pair);
+	wait_init(&waits[0]);
+	wait_init(&waits[1]);
+	assert_int_equal(table->recv(pair.engine.context, 1, 3, &heard, 1,
+		&waits[0].request, NULL), TAUT_OK);
+	assert_int_equal(until_over(&pair.engine, &waits[0], 1, &err), TAUT_OK);
+	assert_int_equal(heard, 'x');
+	assert_int_equal(table->recv(pair.engine.context, 1, 4, &heard, 1,
+		&waits[1].request, NULL), TAUT_OK);
+	assert_int_equal(until_over(&pair.engine, &waits[1], 1, &err), TAUT_EIO);
+	assert_string_equal(err.message, "rank 1 is gone: its connection closed");
+	assert_true(tauti_now_ns() - begun_ns < 10 * second_ns);
+	pair_end(&pair);
+	assert_int_equal(waits[1].status, TAUT_EIO);
+}
+
+/* Who only sends to it hears of it, too. */
+static void test_a_send_to_nobody(void **state)
+{
+	struct pair pair = pair_make();
+	struct taut_error err = { .message = "" };
+	const uint32_t peer = 1;
+	struct wait wait;
+
+	(void)state;
+	close(pair.other);
+	pair.other = -1;
+	wait_init(&wait);
+	assert_int_equal(pair.engine.table->send(pair.engine.context, &peer, 1, 3, "x", 1,
+		&wait.request, NULL), TAUT_OK);
+	assert_int_equal(until_over(&pair.engine, &wait, 1, &err), TAUT_EIO);
+	assert_string_equal(err.message, "rank 1 is gone: its connection closed");
+	pair_end(&pair);
+	assert_int_equal(wait.status, TAUT_EIO);
+}
+
+/* --- memory -------------------------------------------------------------------------------*/
+
+static void test_memory(void **state)
+{
+	struct tauti_tcp *tcp = NULL;
+	taut_status status = TAUT_ENOMEM;
+	struct pair pair;
+	const uint32_t peer = 1;
+	struct wait wait;
+	long n;
+	char byte;
+
+	(void)state;
+	for (n = 0; status; n++) {
+		alloc_fail_after(n);
+		status = tauti_tcp_open(0, 2, &tcp, NULL);
+		alloc_fail_never();
+		assert_true(!status || status == TAUT_ENOMEM);
+	}
+	assert_true(n > 3);
+	tauti_tcp_engine.destroy(tcp);
+	pair = pair_make();
+	wait_init(&wait);
+	for (long k = 0; k < 2; k++) {
+		alloc_fail_after(k);
+		status = pair.engine.table->send(pair.engine.context, &peer, 1, 3, "x", 1,
+			&wait.request, NULL);
+		alloc_fail_never();
+		assert_int_equal(status, k || !wait.over ? TAUT_ENOMEM : TAUT_OK);
+	}
+	pair_end(&pair);
+	assert_false(wait.over);
+	pair = pair_make();
+	alloc_fail_after(0);
+	assert_int_equal(pair.engine.table->recv(pair.engine.context, 1, 3, &byte, 1,
+		&wait.request, NULL), TAUT_ENOMEM);
+	alloc_fail_never();
+	assert_false(wait.over);
+	pair_end(&pair);
+}
+
+/* --- connecting ---------------------------------------------------------------------------
+ * Ranks that take part in the meeting as those do that connect. MUTE calls nobody and
+ * listens nowhere; ANOTHER is at its place, and does not know what it should. */
+
+enum role { JOINS, MUTE, ANOTHER };
+
+struct job {
+	char where[64];
+	enum role roles[RANKS_MOST];
+	int64_t within_ns;
+	struct taut_error error[RANKS_MOST];
+};
+
+static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
+	struct taut_error *err)
+{
+	const struct job *job = one->shared;
+	struct sockaddr_in at = { .sin_family = AF_INET };
+	socklen_t bytes = sizeof at;
+	int listener = socket(AF_INET, SOCK_STREAM, 0), guest = -1;
+	uint8_t card[40] = { 4, 1 }, all[40 * RANKS_MOST], nothing[24] = { 0 };
+	uint32_t fine[2] = { 0, TAUT_NONE }, told[2 * RANKS_MOST];
+	taut_status status;
+
+	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+	if (bind(listener, (struct sockaddr *)&at, bytes) || listen(listener, 8) ||
+		getsockname(listener, (struct sockaddr *)&at, &bytes))
+		return TAUT_EIO;
+	memcpy(card + 2, &at.sin_port, 2);
+	memcpy(card + 4, &at.sin_addr, 4);
+	if (job->roles[one->rank] == MUTE)
+		close(listener);
+	status = tauti_meet_gather(meet, card, sizeof card, all, err);
+	if (!status && job->roles[one->rank] == ANOTHER) {
+		guest = accept(listener, NULL, NULL);
+		(void)!write(guest, nothing, sizeof nothing);
+	}
+	if (!status)
+		status = tauti_meet_gather(meet, fine, sizeof fine, told, err);
+	if (guest >= 0)
+		close(guest);
+	if (job->roles[one->rank] != MUTE)
+		close(listener);
+	return status;
+}
+
+static void *rank_main(void *context)
+{
+	struct ranks_one *one = context;
+	struct job *job = one->shared;
+	struct taut_error *err = &job->error[one->rank];
+	struct tauti_meet_options options = { one->rank, one->n_ranks, job->where, "s",
+		job->within_ns, 20 * second_ns, false };
+	struct tauti_meet *meet = NULL;
+	struct tauti_engine engine = { NULL, NULL };
+	taut_status status = tauti_meet_create(&options, &meet, err);
+
+	if (!status && job->roles[one->rank] != JOINS)
+		status = pretend(meet, one, err);
+	else if (!status)
+		status = tauti_tcp_create(
+			meet, one->rank, one->n_ranks, NULL, &engine, err);
+	err->code = status;
+	if (engine.table)
+		engine.table->destroy(engine.context);
+	tauti_meet_destroy(meet);
+	return NULL;
+}
+
+static void run(struct job *job, uint32_t n_ranks)
+{
+	struct ranks_one ones[RANKS_MOST];
+
+	if (!job->within_ns)
+		job->within_ns = 20 * second_ns;
+	snprintf(job->where, sizeof job->where, "127.0.0.1:%u", ranks_free_port());
+	ranks_start(ones, 0, n_ranks, rank_main, job);
+	ranks_join(ones, 0, n_ranks);
+}
+
+static void expect_line(const struct job *job, uint32_t rank, const char *line)
+{
+	assert_int_equal(job->error[rank].code, TAUT_EIO);
+	assert_string_equal(job->error[rank].message, line);
+}
+
+static void test_all_connect(void **state)
+{
+	struct job job = { .within_ns = 0 };
+
+	(void)state;
+	run(&job, 9);
+	for (uint32_t i = 0; i < 9; i++)
+		if (job.error[i].code)
+			fail_msg("rank %u: %s", i, job.error[i].message);
+}
+
+/* The highest calls, and nobody is there: all hear it from the first that sees it. */
+static void test_nobody_listens(void **state)
+{
+	struct job job = { .roles = { [1] = MUTE } };
+
+	(void)state;
+	run(&job, 3);
+	expect_line(&job, 2, "TCP: rank 2 has no way to rank 1: Connection refused");
+	expect_line(&job, 0,
+		"TCP: rank 2 has no connection to rank 1: there is no way to it");
+}
+
+static void test_nobody_calls(void **state)
+{
+	struct job job = { .roles = { [1] = MUTE }, .within_ns = second_ns };
+
+	(void)state;
+	run(&job, 2);
+	expect_line(&job, 0, "rank 1 does not answer by TCP within 0.75 s");
+}
+
+static void test_somebody_else_is_there(void **state)
+{
+	struct job job = { .roles = { [0] = ANOTHER } };
+
+	(void)state;
+	run(&job, 2);
+	expect_line(&job, 1, "TCP: rank 1 has no way to rank 0: somebody else is there");
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_slices),
+		cmocka_unit_test(test_what_goes_out),
+		cmocka_unit_test(test_nonsense),
+		cmocka_unit_test(test_a_long_promise),
+		cmocka_unit_test(test_it_closes),
+		cmocka_unit_test(test_a_send_to_nobody),
+		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_all_connect),
+		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_nobody_calls),
+		cmocka_unit_test(test_somebody_else_is_there),
+	};
+
+	return cmocka_run_group_tests_name("TCP", tests, NULL, NULL);
+}
