@@ -95,7 +95,9 @@ class Jobs:
         warm = WARM_STEPS if before else DDP_WARM_STEPS
         job = {"model": model, **base, **options, "steps": warm + self.a.steps}
         self.net.shape(mbit)
-        extra = {"TAUT_RUN_MEASURED": self.measured} if before else {}
+        extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
+        if before:
+            extra["TAUT_RUN_MEASURED"] = self.measured
         told, said = runner.whole(
             self.net, self.python, before, job, self.a.ranks, os.path.join(self.folder, "job"),
             extra, limit_s,

@@ -264,9 +264,9 @@ struct taut_comm_options { /* zero is every field's default */
 	const char *meet;   /* HOST:PORT at which rank 0 listens */
 	const char *secret; /* of the job; who does not know it is refused. NULL:
 	                       $TAUT_SECRET; one rank needs none */
-	const char *engine; /* "auto": shm in a host, and between hosts tcp, or ucx where
-	                       they have RDMA or several devices, or UCX_ variables
-	                       are set; "shm", "tcp", "ucx". NULL: $TAUT_ENGINE, or
+	const char *engine; /* "auto": shm in a host and ucx between hosts; "shm",
+	                       "ucx"; "tcp": as auto, with Taut's own TCP for ucx,
+	                       and on one host alone that. NULL: $TAUT_ENGINE, or
 	                       auto */
 	const char *table;  /* file of measured choices; NULL: $TAUT_COLL_TABLE,
 	                       or what is built in */

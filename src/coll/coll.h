@@ -8,7 +8,6 @@
  *     table.c rows.c      what is chosen
  *     meet.c  ...         how ranks find each other, and see that one is gone
  *     host.c              which ranks are on one host
- *     network.c           whether there is more than TCP between hosts
  *     cores.c             whether those can all run at once
  *     engines/            inproc, shm, tcp, ucx, mixed, mpi: the files of one begin alike
  */
@@ -157,11 +156,6 @@ uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks);
 /* Ranks on the host of this one, itself among them. */
 uint32_t tauti_hosts_beside(
 	const uint32_t *host_of, uint32_t n_ranks, uint32_t rank);
-
-/* --- network.c -------------------------------------------------------------------------*/
-bool tauti_network_has_rdma(void);
-/* One device, no RDMA, and no wish of the user's to UCX: nothing that UCX would choose from. */
-bool tauti_network_is_plain(void);
 
 /* --- cores.c ---------------------------------------------------------------------------
  * Who looks for news without sleeping takes a core from another rank, where there

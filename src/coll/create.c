@@ -13,11 +13,10 @@ struct hello {
 	uint64_t host, rows; /* the host's id; a hash of the table's file */
 	uint64_t version;    /* of what ranks say to each other */
 	uint64_t want;
-	uint64_t is_plain;   /* its network: tauti_network_is_plain() */
 	struct tauti_cores cores;
 };
 
-enum { VERSION = 4 };
+enum { VERSION = 3 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -146,8 +145,7 @@ static taut_status say_hello(struct making *making, struct taut_error *reterr)
 {
 	struct hello mine = { .host = tauti_host_id(),
 		.rows = tauti_rows_hash(making->rows.data, making->rows.count),
-		.version = VERSION, .want = making->want,
-		.is_plain = tauti_network_is_plain() };
+		.version = VERSION, .want = making->want };
 	taut_status status;
 
 	tauti_cores_tell(&mine.cores);
@@ -188,22 +186,13 @@ static taut_status open_ucx(struct making *making,
 		ret_engine, reterr);
 }
 
-/* Of hosts that have nothing but TCP between them, by connections of our own. */
-static bool is_plain(const struct making *making)
-{
-	for (uint32_t i = 0; i < making->n_ranks; i++)
-		if (!making->hellos[i].is_plain)
-			return false;
-	return true;
-}
-
-/* To other hosts; of an engine that was asked for, to all. */
+/* To other hosts; where all are on one, to all. */
 static taut_status open_far(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
-	if (making->want == TCP || (making->want == AUTO && is_plain(making)))
+	if (making->want == TCP)
 		return tauti_tcp_create(making->meet, making->rank, making->n_ranks,
-			making->want == TCP ? NULL : making->host_of, ret_engine,
+			making->n_hosts == 1 ? NULL : making->host_of, ret_engine,
 			reterr);
 	return open_ucx(making, ret_engine, reterr);
 }
@@ -232,8 +221,8 @@ static taut_status open_engine(struct making *making, struct taut_error *reterr)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "engine shm: "
 			"the ranks are on %" PRIu32 " hosts, or in namespaces "
 			"that share no memory", making->n_hosts);
-	if (making->want == UCX || making->want == TCP ||
-		making->n_hosts == making->n_ranks)
+	if (making->want == UCX || making->n_hosts == making->n_ranks ||
+		(making->want == TCP && making->n_hosts == 1))
 		return open_far(making, &making->engine, reterr);
 	if (making->n_hosts == 1)
 		return open_shm(making, &making->engine, reterr);

@@ -55,7 +55,7 @@ class Bench(command.Case):
 
     def test_every_collective(self):
         for name in ("allreduce", "reduce-scatter", "allgather", "broadcast"):
-            for engine in ("inproc", "shm"):
+            for engine in ("inproc", "shm", "tcp"):
                 with self.subTest(name=name, engine=engine):
                     told = self.rows(
                         name, "--sizes", "4,12K,1M", "--engine", engine, ranks=3
@@ -173,7 +173,7 @@ class Refused(command.Case):
         self.wrong("allreduce", "--reduction", "mean", says="--reduction: ")
         self.wrong("allreduce", "--reduction", "bit_or", says="no bit_or of float32")
         self.wrong("allreduce", "--way", "strange", says="--way: expected ")
-        self.wrong("allreduce", "--engine", "rdma", says="--engine: expected auto, shm, ucx or")
+        self.wrong("allreduce", "--engine", "rdma", says="--engine: expected auto, shm, tcp, ucx or")
         self.wrong("allreduce", "--sizes", "4:2", says="--sizes: expected at most")
         self.wrong("allreduce", "--pass", "none", says="--pass: expected bytes")
         self.wrong("allreduce", "--ranks", "1", says="--ranks: expected a number from 2")
