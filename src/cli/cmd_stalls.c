@@ -256,7 +256,8 @@ static const char *loss_of(const struct work *w, const struct record_job *job)
 	return "gave its loader no time to be measured";
 }
 
-/* A run that does not come to its end counts only where it is the first. */
+/* A run that does not come to its end counts only where it is the first; whatever keeps it
+ * from that, what was measured before is there. */
 static taut_status run_once_more(struct work *w, const struct verb_call *call,
 	const struct env_setting *s, unsigned number, bool *ret_well)
 {
@@ -270,9 +271,13 @@ static taut_status run_once_more(struct work *w, const struct verb_call *call,
 	if (!status)
 		status = run_apart(w, call, &job, s->err);
 	*ret_well = !status && ended_well(&job) && stalls_folder_has_ranks(folder);
-	if (status || *ret_well)
-		return status;
-	stalls_folder_remove(folder);
+	if (*ret_well)
+		return TAUT_OK;
+	if (folder)
+		stalls_folder_remove(folder);
+	if (status)
+		return note(w, taut_arena_printf(w->arena, "Run %u of the job was not made, "
+			"and no further one: %s.", number, s->err->message), s->err);
 	return note(w, taut_arena_printf(w->arena, "Run %u of the job %s: it does not "
 		"count, and no further one was made.", number, loss_of(w, &job)), s->err);
 }

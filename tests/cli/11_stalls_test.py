@@ -339,6 +339,12 @@ class Run(command.Case):
             self.assertIn(says, " ".join(result.stdout.split()))
             self.assertEqual(number.read_text(), "..")
             self.assertFalse((out / "run-2").exists())
+        taken = self.job("open(os.environ['TAUT_STALLS'] + '/run-2', 'w')")
+        result = self.run_job("--runs", "3", "--", *taken)
+        self.assertEqual((result.returncode, self.left()), (0, []), result.stderr)
+        said = " ".join(result.stdout.split())
+        self.assertRegex(said, "Run 2 of the job was not made, and no further one: .*run-2: expected")
+        self.assertIn("How fast the job is", said)
         result = self.run_job("--runs", "3", "--", *self.job("sys.exit(3)"))
         self.assertEqual(result.stdout.count("the job was here"), 1)
 
