@@ -38,15 +38,18 @@ static _Atomic uint32_t *own_shard(void)
 	return &plugin.shards[(at >> 16 ^ at >> 21) & (SHARDS - 1)].inside;
 }
 
-/* Should a thread leave by another shard than it came, the sum is right. */
+/* Should a thread leave by another shard than it came, the sum is right. Who finds no
+ * recorder goes where it came: is_quiet() reads each shard once, and must not see it
+ * leave by one without having seen it come by another. */
 struct tauti_nccl_recorder *tauti_plugin_enter(void)
 {
+	_Atomic uint32_t *shard = own_shard();
 	struct tauti_nccl_recorder *r;
 
-	atomic_fetch_add(own_shard(), 1);
+	atomic_fetch_add(shard, 1);
 	r = atomic_load(&plugin.recorder);
 	if (!r)
-		tauti_plugin_leave();
+		atomic_fetch_sub(shard, 1);
 	return r;
 }
 
@@ -65,19 +68,21 @@ static bool is_quiet(void)
 }
 
 /* Without the recorder nobody enters; who is inside is waited for, but not for
- * ever: then the log is left as it is, which is whole as well. */
+ * ever: then the log is left as it is, which is whole as well. Once is enough:
+ * who comes later finds no recorder, and is counted until it has seen that. */
 void tauti_plugin_end(void)
 {
 	struct tauti_nccl_recorder *r;
 	int64_t until_ns = tauti_now_ns() + PATIENCE_NS;
+	bool quiet;
 
 	pthread_mutex_lock(&plugin.lock);
 	r = atomic_exchange(&plugin.recorder, NULL);
 	plugin.failed = false;
-	while (r && !is_quiet() && tauti_now_ns() < until_ns)
+	while (!(quiet = is_quiet()) && r && tauti_now_ns() < until_ns)
 		usleep(100);
 	/* A child has the parent's, whose other threads are not there. */
-	if (r && r->pid == getpid() && is_quiet())
+	if (r && r->pid == getpid() && quiet)
 		tauti_nccl_destroy(r);
 	pthread_mutex_unlock(&plugin.lock);
 }

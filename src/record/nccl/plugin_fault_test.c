@@ -560,6 +560,40 @@ static void the_end_waits_for_who_is_inside(void **state)
 	pthread_join(thread, NULL);
 }
 
+/* Who only comes by, and finds no recorder any more, keeps nothing from its end. */
+static void *come_by(void *context)
+{
+	(void)context;
+	while (!atomic_load(&over))
+		if (tauti_plugin_enter())
+			tauti_plugin_leave();
+	return NULL;
+}
+
+static void who_comes_by_does_not_keep_the_log_open(void **state)
+{
+	pthread_t threads[4];
+
+	(void)state;
+	atomic_store(&over, 0);
+	for (int i = 0; i < 4; i++)
+		assert_int_equal(
+			pthread_create(&threads[i], NULL, come_by, NULL), 0);
+	for (int i = 0; i < 100; i++) {
+		struct read_log log;
+		struct host h;
+
+		init(&h, 6);
+		host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
+		log = finish();
+		assert_true(log.header.closed_ns != 0);
+		read_log_close(&log);
+	}
+	atomic_store(&over, 1);
+	for (int i = 0; i < 4; i++)
+		pthread_join(threads[i], NULL);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -580,6 +614,7 @@ int main(void)
 		TEST(looking_loses_nothing),
 		TEST(ends_do_not_wait_for_callbacks),
 		TEST(the_end_waits_for_who_is_inside),
+		TEST(who_comes_by_does_not_keep_the_log_open),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
 }
