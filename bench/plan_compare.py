@@ -63,6 +63,8 @@ def arguments():
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--compile", action="store_true", help="plans may compile the model, too")
     p.add_argument("--json", metavar="FILE", help="all that was measured and decided")
+    p.add_argument("--beside", metavar="FILE", action="append", default=[],
+        help="what an earlier run on this machine wrote by --json: rows of the same table")
     p.add_argument("--write", action="store_true", help="into docs/planning.md")
     a = p.parse_args()
     a.models = a.models.split(",")
@@ -226,6 +228,18 @@ def measure_all(a, jobs):
     return done
 
 
+def earlier(path):
+    """The rows that a run before this one kept."""
+    rows = []
+    with open(path, encoding="ascii") as file:
+        for kept in json.load(file):
+            row = Row(kept["model"], kept["times"])
+            vars(row).update(kept)
+            row.grid = {(bucket, compress): times for bucket, compress, times in kept["grid"]}
+            rows.append(row)
+    return rows
+
+
 def geometric(values):
     return math.exp(statistics.mean(math.log(v) for v in values))
 
@@ -282,11 +296,13 @@ def main():
     a.json_of_jobs, a.json = a.json, None
     with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
         rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
-    text = page(a, rows)
-    print(text)
     if a.json_of_jobs:
         with open(a.json_of_jobs, "w", encoding="ascii") as file:
             json.dump([{**vars(row), "grid": [[*k, v] for k, v in row.grid.items()]} for row in rows], file, indent=1)
+    rows += [row for path in a.beside for row in earlier(path)]
+    rows.sort(key=lambda row: (a.models.index(row.model), row.times))
+    text = page(a, rows)
+    print(text)
     if a.write and rows:
         common.write_between(DOC, BEGIN, END, text)
 

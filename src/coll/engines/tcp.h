@@ -23,7 +23,7 @@
 
 enum {
 	TAUTI_TCP_HEAD = 16,
-	TAUTI_TCP_STAGE = 128 << 10, /* bytes of what comes that are looked at at once */
+	TAUTI_TCP_STAGE = 256 << 10, /* bytes of what comes that are looked at at once */
 };
 #define TAUTI_TCP_MOST_BYTES (UINT64_C(1) << 40) /* of a message */
 
