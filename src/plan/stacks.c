@@ -48,10 +48,12 @@ static const struct {
 /* Option 0 of each is what stands where Taut sums and nothing else was decided. */
 static const char *const buckets[] = { "1MiB", "256KiB", "1MiB", "2MiB", "4MiB",
 	"10MiB", "16MiB", "25MiB", "50MiB", "100MiB" };
-static const char *const pieces[] = { "1MiB", "256KiB", "512KiB", "2MiB",
-	"4MiB", "8MiB" };
-static const char *const credits[] = { "4MiB", "1MiB", "2MiB", "8MiB", "16MiB",
-	"32MiB" };
+static const char *const pieces[] = { "1MiB", "64KiB", "128KiB", "256KiB", "512KiB",
+	"2MiB", "4MiB", "8MiB" };
+/* What is under way goes before what is wanted first: on a slow link a credit of a few
+ * pieces of the smallest size is a long time. */
+static const char *const credits[] = { "4MiB", "128KiB", "256KiB", "512KiB", "1MiB",
+	"2MiB", "8MiB", "16MiB", "32MiB" };
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
 static const char *const loaders[] = { NULL, "taut" };
@@ -744,18 +746,49 @@ int64_t tauti_stacks_alone(const struct tauti_stacks *s, uint32_t site)
 	return s->alone_ns[site];
 }
 
+/* "512KiB" or "4MiB", as the options say it. */
+static long kib_of(const char *size)
+{
+	char *unit;
+	long n = strtol(size, &unit, 10);
+
+	return *unit == 'M' ? n << 10 : n;
+}
+
+/* The least credit that has room for a piece: then what is wanted first waits for as
+ * little as can be. */
+static uint8_t least_credit(uint8_t piece)
+{
+	uint8_t least = 0;
+
+	for (uint8_t i = 1; i < N(credits); i++) {
+		long bytes = kib_of(credits[i]);
+
+		if (bytes >= kib_of(pieces[piece]) &&
+			(!least || bytes < kib_of(credits[least])))
+			least = i;
+	}
+	return least;
+}
+
 /* What buckets gain alone is not what Taut's exchange gains by fusing. */
 bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
 	uint8_t *ret_options)
 {
-	if (which > 1 || (which && s->n_options[WHO] < 2))
+	if (which && s->n_options[WHO] < 2)
+		return false;
+	if (which > 1 && which - 2 >= s->n_options[PIECE])
 		return false;
 	for (int site = 0; site < SITES; site++)
 		ret_options[site] = s->alone_ns[site] < s->start_ns ?
 			s->alone_best[site] : 0;
-	ret_options[WHO] = (uint8_t)which;
+	ret_options[WHO] = which > 0;
 	if (which)
 		ret_options[BUCKET] = 0;
+	if (which > 1) {
+		ret_options[PIECE] = (uint8_t)(which - 2);
+		ret_options[CREDIT] = least_credit(ret_options[PIECE]);
+	}
 	tauti_stacks_plain(s, ret_options);
 	return true;
 }

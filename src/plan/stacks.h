@@ -51,7 +51,9 @@ const char *const *tauti_stacks_notes(
  * TAUTI_NEVER where it has none. */
 int64_t tauti_stacks_alone(const struct tauti_stacks *stacks, uint32_t site);
 /* States worth a look before any search: what is best alone, all together, by the
- * framework's exchange (0) and by Taut's (1). False: there is no such state. */
+ * framework's exchange (0), by Taut's (1), and by that with pieces of each size and the
+ * least credit for them (2 ...): how fast the link is says which. False: there is no such
+ * state. */
 bool tauti_stacks_seed(const struct tauti_stacks *stacks, uint32_t which,
 	uint8_t *ret_options);
 /* "compress"; the same text for sites that are decided together. */

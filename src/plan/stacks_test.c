@@ -87,13 +87,48 @@ static void test_stacks(void **state)
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1 }, "bucket=1MiB "
 		"algorithm=flat schedule=priority,partition=1MiB,credit=4MiB,"
 		"barrier=cross");
-	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 1,
-		[CREDIT] = 2, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 3,
+		[CREDIT] = 5, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
 		"compress=bf16,by=taut algorithm=ring schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross");
 	/* without Taut's exchange its parts are nothing */
 	expect_stack(s, (const uint8_t[ALL]){ [PIECE] = 3, [CREDIT] = 3,
 		[WAY] = 1 }, "");
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* On a slow link a default piece, and more so a default credit, keeps what is wanted first
+ * waiting for long: each size of pieces is looked at with the least credit for it. */
+static void test_seeds(void **state)
+{
+	static const char *const schedules[] = { "partition=1MiB,credit=4MiB",
+		"partition=1MiB,credit=1MiB", "partition=64KiB,credit=128KiB",
+		"partition=128KiB,credit=128KiB", "partition=256KiB,credit=256KiB",
+		"partition=512KiB,credit=512KiB", "partition=2MiB,credit=2MiB",
+		"partition=4MiB,credit=8MiB", "partition=8MiB,credit=8MiB" };
+	enum { N_SCHEDULES = sizeof schedules / sizeof *schedules };
+	const struct taut_plan_options ddp = { .allow = TAUT_NUMERICS_LOSSY,
+		.not_these = (const char *const[]){ "schedule" }, .n_not_these = 1 };
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &lossy);
+	uint8_t options[ALL] = { 0 };
+
+	(void)state;
+	assert_true(tauti_stacks_seed(s, 0, options));
+	assert_int_equal(options[WHO], 0);
+	for (uint32_t i = 0; i < N_SCHEDULES; i++) {
+		struct tauti_stack stack;
+
+		assert_true(tauti_stacks_seed(s, 1 + i, options));
+		stack_at(s, options, &stack);
+		assert_non_null(strstr(stack.changes[stack.n - 1], schedules[i]));
+	}
+	assert_false(tauti_stacks_seed(s, 1 + N_SCHEDULES, options));
+	tauti_stacks_destroy(s);
+	s = create(&t, &ddp);
+	assert_true(tauti_stacks_seed(s, 0, options));
+	assert_false(tauti_stacks_seed(s, 1, options));
 	tauti_stacks_destroy(s);
 	forget(&t);
 }
@@ -494,6 +529,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_stacks),
+		cmocka_unit_test(test_seeds),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_every_state_can_be_run),
 		cmocka_unit_test(test_cost_is_the_replay),
