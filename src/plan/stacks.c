@@ -48,12 +48,13 @@ static const struct {
 /* Option 0 of each is what stands where Taut sums and nothing else was decided. */
 static const char *const buckets[] = { "1MiB", "256KiB", "1MiB", "2MiB", "4MiB",
 	"10MiB", "16MiB", "25MiB", "50MiB", "100MiB" };
-static const char *const pieces[] = { "1MiB", "64KiB", "128KiB", "256KiB", "512KiB",
-	"2MiB", "4MiB", "8MiB" };
-/* What is under way goes before what is wanted first: on a slow link a credit of a few
- * pieces of the smallest size is a long time. */
-static const char *const credits[] = { "4MiB", "128KiB", "256KiB", "512KiB", "1MiB",
-	"2MiB", "8MiB", "16MiB", "32MiB" };
+static const char *const pieces[] = { "1MiB", "128KiB", "256KiB", "512KiB", "2MiB",
+	"4MiB", "8MiB" };
+/* What is under way goes before what is wanted first: on a slow link that is a long time.
+ * With less than these the link waits for the thread that begins the next piece, and that
+ * for its core, of which the replay does not know. */
+static const char *const credits[] = { "4MiB", "256KiB", "512KiB", "1MiB", "2MiB", "8MiB",
+	"16MiB", "32MiB" };
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
 static const char *const loaders[] = { NULL, "taut" };

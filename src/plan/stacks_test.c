@@ -87,8 +87,8 @@ static void test_stacks(void **state)
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1 }, "bucket=1MiB "
 		"algorithm=flat schedule=priority,partition=1MiB,credit=4MiB,"
 		"barrier=cross");
-	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 3,
-		[CREDIT] = 5, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 2,
+		[CREDIT] = 4, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
 		"compress=bf16,by=taut algorithm=ring schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross");
 	/* without Taut's exchange its parts are nothing */
@@ -103,8 +103,8 @@ static void test_stacks(void **state)
 static void test_seeds(void **state)
 {
 	static const char *const schedules[] = { "partition=1MiB,credit=4MiB",
-		"partition=1MiB,credit=1MiB", "partition=64KiB,credit=128KiB",
-		"partition=128KiB,credit=128KiB", "partition=256KiB,credit=256KiB",
+		"partition=1MiB,credit=1MiB", "partition=128KiB,credit=256KiB",
+		"partition=256KiB,credit=256KiB",
 		"partition=512KiB,credit=512KiB", "partition=2MiB,credit=2MiB",
 		"partition=4MiB,credit=8MiB", "partition=8MiB,credit=8MiB" };
 	enum { N_SCHEDULES = sizeof schedules / sizeof *schedules };
