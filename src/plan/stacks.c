@@ -51,8 +51,8 @@ static const char *const buckets[] = { "1MiB", "256KiB", "1MiB", "2MiB", "4MiB",
 static const char *const pieces[] = { "1MiB", "128KiB", "256KiB", "512KiB", "2MiB",
 	"4MiB", "8MiB" };
 /* What is under way goes before what is wanted first: on a slow link that is a long time.
- * With less than these the link waits for the thread that begins the next piece, and that
- * for its core, of which the replay does not know. */
+ * The replay takes the exchange's own time for nothing, so that with less than these it
+ * promises what jobs do not come to. */
 static const char *const credits[] = { "4MiB", "256KiB", "512KiB", "1MiB", "2MiB", "8MiB",
 	"16MiB", "32MiB" };
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
