@@ -14,7 +14,8 @@ bound: of C, and of what the gate of `taut run` measured of each gradient.
 A host has --cores-a-host cores. With one, what the kernel and the libraries do to
 move gradients takes time of the computation; the bound does not know that. With
 two, computation (one thread) has a core for itself, as it would on a cluster, and
-so does it for DDP.
+so does it for DDP. The last column is what the hosts' cores did under Taut: where they
+are always busy, the core is the limit, and not the link.
 
 All rows and all runs of a row take turns. Of the bucket sizes, each is tried in the
 first turn, and the best one goes on. Each job runs as a whole; its first steps do
@@ -76,6 +77,7 @@ class Jobs:
     def __init__(self, a, net, python, folder):
         self.a, self.net, self.python, self.folder = a, net, python, folder
         self.log = []
+        self.cores = {}  # what those of the hosts did in the last job's steps
         self.measured = os.path.join(folder, "measured")
 
     def told(self):
@@ -93,7 +95,7 @@ class Jobs:
         # No loader of its own: nothing but the exchange differs.
         base = {k: v for k, v in matrix.BASE[model].items() if k == "workers"}
         warm = WARM_STEPS if before else DDP_WARM_STEPS
-        job = {"model": model, **base, **options, "steps": warm + self.a.steps}
+        job = {"model": model, **base, **options, "steps": warm + self.a.steps, "uncounted": warm}
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
         if before:
@@ -103,7 +105,11 @@ class Jobs:
             extra, limit_s,
         )
         ms = statistics.median(s for r in told for s in r["seconds"][warm:]) * 1e3
-        self.log.append({"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms})
+        self.cores = {
+            what: statistics.mean(r["cores"][what] for r in told) for what in ("busy", "kernel")
+        }
+        row = {"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms}
+        self.log.append({**row, **self.cores})
         if self.a.json:
             with open(self.a.json, "w", encoding="ascii") as file:
                 json.dump(self.log, file, indent=1)
@@ -142,7 +148,7 @@ class Row:
     def __init__(self, model, times):
         self.model, self.times = model, times
         self.mbit = None
-        self.local, self.ddp, self.taut = [], [], []
+        self.local, self.ddp, self.taut, self.cores = [], [], [], []
         self.buckets = {mb: [] for mb in BUCKETS_MB}
         self.said, self.told = [], []
 
@@ -165,6 +171,7 @@ class Row:
         with_taut = [a.taut, "run", *a.options.split(), "--"]
         ms, _, said = jobs.run(self.model, self.mbit, with_taut)
         self.taut.append(ms)
+        self.cores.append(jobs.cores)
         self.told.append(jobs.told())
         self.said = [line for line in said.split("\n") if line.startswith("taut:")]
         for mb in [self.best_bucket] if number else BUCKETS_MB:
@@ -184,12 +191,15 @@ class Row:
         windows = [window_ms(told, compute, self.wire_ms) for told in self.told if told]
         window = f"{statistics.median(windows):.1f}" if windows else "-"
         spread = (max(self.taut) - min(self.taut)) / 2 / ours * 100
+        busy, kernel = (
+            100 * statistics.median(run[what] for run in self.cores) for what in ("busy", "kernel")
+        )
         return [
             f"{self.model}, {self.times:g}", f"{self.mbit}", f"{compute:.1f}",
             f"{self.wire_ms:.1f}", f"{bound:.1f}", window, f"{default:.1f}",
             f"{at_best:.1f} ({best_name})", f"{ours:.1f} ({spread:.1f} %)",
             f"{bound / ours * 100:.0f} %", f"{bound / at_best * 100:.0f} %",
-            f"{default / ours:.2f}", f"{at_best / ours:.2f}",
+            f"{default / ours:.2f}", f"{at_best / ours:.2f}", f"{busy:.0f} % ({kernel:.0f} %)",
         ]
 
 
@@ -207,7 +217,8 @@ def measure_all(a, jobs):
 
 HEAD = (
     "model, C / (f + b) | Mbit/s | f + b ms | C ms | bound ms | window bound ms | DDP ms | "
-    "DDP at its best ms | Taut ms (spread) | Taut of the bound | DDP's best of it | DDP / Taut | best / Taut"
+    "DDP at its best ms | Taut ms (spread) | Taut of the bound | DDP's best of it | DDP / Taut | best / Taut | "
+    "cores busy (in the kernel)"
 )
 
 
@@ -220,7 +231,7 @@ def page(a, rows):
         measure.machine_lines(),
         "",
         f"| {HEAD} |",
-        "|---" * 13 + "|",
+        "|---" * 14 + "|",
         *("| " + " | ".join(row.cells()) + " |" for row in rows),
     ]
     return "\n".join(lines)

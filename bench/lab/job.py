@@ -54,6 +54,7 @@ OPTIONS = [
     ("checkpoint", 0, "1: what a block of resnet or gpt made is made again for its backward pass"),
     ("seed", 0, "of the weights"),
     ("local", 0, "1: no gradients are summed, and no rank waits for another"),
+    ("uncounted", 0, "steps before it is measured what the rank's cores do"),
 ]
 
 
@@ -177,18 +178,41 @@ def until_told():
     told_lines().readline()
 
 
+def ticks_of_cores():
+    """Of all cores that this process may use: time in all, idle, and in the kernel
+    (system calls and interrupts), in ticks since the boot."""
+    mine = {f"cpu{core}" for core in os.sched_getaffinity(0)}
+    total = idle = kernel = 0
+    with open("/proc/stat", encoding="ascii") as file:
+        for name, *ticks in map(str.split, file):
+            if name in mine:
+                user, nice, system, idles, waits, irq, softirq, stolen = map(int, ticks[:8])
+                total += user + nice + system + idles + waits + irq + softirq + stolen
+                idle += idles + waits
+                kernel += system + irq + softirq
+    return total, idle, kernel
+
+
+def shares_of_cores(begin, end):
+    total, idle, kernel = (e - b for b, e in zip(begin, end))
+    return {"busy": 1 - idle / total, "kernel": kernel / total} if total else {}
+
+
 def train(o, rank, before_steps):
-    """Seconds of each step, and bytes of gradients."""
+    """Seconds of each step, bytes of gradients, and what the cores did."""
     model = make_model(o)
     optimizer = make_optimizer(o, model.parameters())
     loader = iter(batches(o))
     before_steps()
     seconds = []
-    for _ in range(o.steps) if o.steps else until_told():
+    for number in range(o.steps) if o.steps else until_told():
+        if number == o.uncounted:
+            ticks = ticks_of_cores()
         begin = time.perf_counter()
         one_step(o, model, optimizer, loader, o.slow_ms if rank == o.slow_rank else 0)
         seconds.append(time.perf_counter() - begin)
-    return seconds, sum(p.numel() * p.element_size() for p in model.parameters())
+    cores = shares_of_cores(ticks, ticks_of_cores()) if len(seconds) > o.uncounted else {}
+    return seconds, sum(p.numel() * p.element_size() for p in model.parameters()), cores
 
 
 def serve(o, rank):
@@ -220,7 +244,7 @@ def serve(o, rank):
             if told_lines().readline().strip() != b"go":
                 sys.exit("the lab is gone")
 
-        seconds, _ = train(block, mine, wait)
+        seconds, _, _ = train(block, mine, wait)
         time_work()
         dist.destroy_process_group()
         gc.collect()
@@ -235,11 +259,11 @@ def main():
         serve(o, rank)
         return
     dist.init_process_group("gloo")
-    seconds, gradients = train(o, rank, lambda: None)
+    seconds, gradients, cores = train(o, rank, lambda: None)
     if o.out:
         with open(o.out.replace("%r", str(rank)), "w", encoding="ascii") as file:
             told = {"rank": rank, "options": vars(o), "seconds": seconds}
-            json.dump({**told, "gradient_bytes": gradients}, file)
+            json.dump({**told, "gradient_bytes": gradients, "cores": cores}, file)
     dist.destroy_process_group()
 
 

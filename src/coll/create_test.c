@@ -191,15 +191,15 @@ static int on_hosts(struct one *one, struct taut_comm *comm)
 {
 	struct taut_coll_choice choice =
 		taut_comm_choice(comm, TAUT_ALLREDUCE, 1 << 20);
+	const char *far;
+	char name[16];
 
 	EXPECT(choice.n_hosts ==
 		one->options.n_ranks / one->per_host);
-	if (!strcmp(one->options.engine, "tcp"))
-		EXPECT(strcmp(taut_comm_engine(comm),
-			one->per_host == 1 ? "tcp" : "shm+tcp") == 0);
-	else
-		EXPECT(strcmp(taut_comm_engine(comm),
-			one->per_host == 1 ? "ucx" : "shm+ucx") == 0);
+	far = strcmp(one->options.engine, "auto") ? one->options.engine :
+		tauti_host_has_rdma() ? "ucx" : "tcp";
+	snprintf(name, sizeof name, "%s%s", one->per_host == 1 ? "" : "shm+", far);
+	EXPECT(strcmp(taut_comm_engine(comm), name) == 0);
 	return sums(one, comm);
 }
 
@@ -211,6 +211,8 @@ static void test_hosts(void **state)
 	run_ranks(4, "auto", 2, TAUT_NONE, on_hosts);
 	run_ranks(2, "tcp", 1, TAUT_NONE, on_hosts);
 	run_ranks(4, "tcp", 2, TAUT_NONE, on_hosts);
+	run_ranks(2, "ucx", 1, TAUT_NONE, on_hosts);
+	run_ranks(4, "ucx", 2, TAUT_NONE, on_hosts);
 }
 
 /* --- ranks that go ---------------------------------------------------------------------*/

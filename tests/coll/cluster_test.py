@@ -18,6 +18,9 @@ import cluster  # noqa: E402
 SKIP = 77
 RANKS = 3
 LOST_AFTER_S = 1.5
+# What is taken between hosts by who asks for nothing.
+RDMA = pathlib.Path("/sys/class/infiniband")
+FAR = "ucx" if RDMA.is_dir() and any(RDMA.iterdir()) else "tcp"
 # What a loaded machine takes to run who has to say it.
 SLACK_S = 3
 # Beside threads of UCX that end, the tracer of LeakSanitizer itself crashes now and then;
@@ -29,19 +32,18 @@ ENVIRONMENT = {
 
 
 class Job:
-    """places: the host of each rank. far: what carries messages between hosts."""
+    """places: the host of each rank. far: what is to carry messages between hosts."""
 
-    far = "tcp"
+    far = "auto"
 
     def __init__(self, hosts, seconds, port, secrets=None, places=range(RANKS)):
         self.hosts = hosts
-        told = {"TAUT_ENGINE": "tcp"} if self.far == "tcp" else {}
         self.ranks = [
             hosts.start(
                 place,
                 [os.environ["TAUT_COLL_RANKS"], str(rank), str(len(places))]
                 + [f"{hosts.address(places[0])}:{port}", str(seconds), str(int(LOST_AFTER_S * 1000))],
-                env={**ENVIRONMENT, **told, "TAUT_SECRET": (secrets or {}).get(rank, "sesame")},
+                env={**ENVIRONMENT, "TAUT_ENGINE": self.far, "TAUT_SECRET": (secrets or {}).get(rank, "sesame")},
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
@@ -50,7 +52,7 @@ class Job:
 
     def begin(self, engine="{far}"):
         """When all of them reduce."""
-        engine = engine.format(far=self.far)
+        engine = engine.format(far=FAR if self.far == "auto" else self.far)
         for rank in self.ranks:
             line = rank.stdout.readline()
             assert line == f"ready {engine}\n", line
@@ -152,7 +154,7 @@ def test_all(hosts, port):
     test_sums(hosts, port, [0, 1, 2], "{far}")
     test_sums(hosts, port + 7, [0, 1, 0, 1], "shm+{far}")
     test_sums(hosts, port + 8, [2, 1, 2], "shm+{far}")
-    test_sums(hosts, port + 9, [0, 0, 0], "shm" if Job.far == "ucx" else "tcp")
+    test_sums(hosts, port + 9, [0, 0, 0], Job.far)
     test_killed(hosts, port + 1, 2)
     test_killed(hosts, port + 2, 0)
     test_stopped(hosts, port + 3)
@@ -164,8 +166,10 @@ def test_all(hosts, port):
 def main():
     try:
         with cluster.Cluster([i % os.cpu_count() for i in range(RANKS)], mbit=400) as hosts:
-            for far, port in (("tcp", 29500), ("ucx", 29520)):
-                Job.far = far
+            test_sums(hosts, 29540, [0, 1, 2], "{far}")
+            test_sums(hosts, 29541, [0, 1, 0, 1], "shm+{far}")
+            test_sums(hosts, 29542, [0, 0, 0], "shm")
+            for Job.far, port in (("tcp", 29500), ("ucx", 29520)):
                 test_all(hosts, port)
     except cluster.Unavailable as why:
         print(why)
