@@ -138,6 +138,23 @@ struct taut_sync_counts { /* since it was made */
 TAUT_API void taut_sync_counts(
 	struct taut_sync *sync, struct taut_sync_counts *ret_counts);
 
+/* A piece that was carried, and when: of a recording. */
+struct taut_sync_piece {
+	uint64_t message; /* that it went in: from 0, the same on all ranks */
+	uint32_t task;
+	uint64_t first_byte, bytes; /* of the task, as they are sent */
+	int64_t start_ns, end_ns;   /* of the message, by CLOCK_MONOTONIC; with
+	                               halves that of the first half */
+};
+/* From here on pieces are kept as their messages end, `most` at most and the last ones;
+ * what was kept before is forgotten. 0: none are, which costs nothing. TAUT_ENOMEM: as
+ * it was. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_watch(
+	struct taut_sync *sync, uint32_t most, struct taut_error *reterr);
+/* Those that are kept, the oldest first, up to `room`: how many. They stay. */
+TAUT_API uint32_t taut_sync_watched(struct taut_sync *sync,
+	struct taut_sync_piece *ret_pieces, uint32_t room);
+
 /* --- what it can give -------------------------------------------------------------
  * Of one step, in ns: what is less than 0 counts as 0. Communication is what all
  * gradients take on the link, alone; exposed is what a step that overlaps was seen to

@@ -95,6 +95,19 @@ class Counts(ctypes.Structure):
     ]
 
 
+class Piece(ctypes.Structure):
+    """struct taut_sync_piece"""
+
+    _fields_ = [
+        ("message", _u64),
+        ("task", _u32),
+        ("first_byte", _u64),
+        ("bytes", _u64),
+        ("start_ns", _i64),
+        ("end_ns", _i64),
+    ]
+
+
 class Times(ctypes.Structure):
     """struct taut_sync_times"""
 
@@ -168,6 +181,8 @@ TABLE = (
     ("taut_sync_finish", _status, [_pointer, _u64, _i64, _error]),
     ("taut_sync_fail", None, [_pointer, ctypes.c_int, ctypes.c_char_p]),
     ("taut_sync_counts", None, [_pointer, ctypes.POINTER(Counts)]),
+    ("taut_sync_watch", _status, [_pointer, _u32, _error]),
+    ("taut_sync_watched", _u32, [_pointer, ctypes.POINTER(Piece), _u32]),
     ("taut_sync_bound", Bound, [ctypes.POINTER(Times)]),
     ("taut_sync_window", Window, [ctypes.POINTER(Demand), ctypes.c_size_t]),
     ("taut_sync_piece_bytes", _u64, [_u64, _i64]),
@@ -367,3 +382,13 @@ class Sync(_Handle):
     def counts(self):
         with self._used() as handle:
             return counted(counts_of(self.lib, handle))
+
+    def watch(self, most):
+        """From here on so many pieces are kept that are carried; 0: none are."""
+        self._call("taut_sync_watch", most)
+
+    def watched(self, most):
+        """Those pieces, up to so many."""
+        pieces = (Piece * most)()
+        with self._used() as handle:
+            return pieces[: self.lib.taut_sync_watched(handle, pieces, most)]

@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.profiler import profiler_v2
 
-from . import _adapter, _tensorflow_stop
+from . import _adapter, _tensorflow_exchange, _tensorflow_stop
 from ._imports import when_imported
 from ._quiet import without_lines
 
@@ -225,6 +225,7 @@ class Adapter(_adapter.Adapter):
             return
         try:
             if getattr(profiler_v2, "_profiler", None) is not None:
+                self.tell_exchange()
                 with without_lines(_OWN_LINES):
                     _tensorflow_stop.stop(bool(folder))
             if folder:
@@ -248,6 +249,7 @@ class Adapter(_adapter.Adapter):
         role = "%s %d" % self.cluster[:2] if self.cluster else "alone"
         say("taut_job", taut_rank=rank, taut_world_size=world, taut_role=role)
         try:
+            _tensorflow_exchange.begin(say)
             for op, dtype, elements in collectives(self.steps.leader):
                 say(
                     "taut_collective",
@@ -257,6 +259,12 @@ class Adapter(_adapter.Adapter):
                 )
         except Exception:
             pass  # sizes are good to know; the recording goes on without
+
+    def tell_exchange(self):
+        try:
+            _tensorflow_exchange.end(say)
+        except Exception:
+            pass  # the recording goes on without what it sends
 
     def forked(self):
         # The child inherits a profiler that nobody will stop.

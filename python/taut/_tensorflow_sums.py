@@ -26,6 +26,10 @@ import tensorflow as tf
 
 from . import _coll
 
+# A range of TensorFlow's profile, where there is one. What it tells of the exchange is read
+# back by src/trace/formats/xplane_sums.c.
+_recorded = tf.profiler.experimental.Trace
+
 WAITS = 8  # of one call, at most: updates begin while the last gradients are summed
 ALIGNMENT = 64  # of memory that TensorFlow takes without a copy
 
@@ -163,10 +167,12 @@ class Sums:
     def _begin(self, place, array):
         buffer, address = self.buffers.take(*place)
         np.copyto(buffer, array)
-        self.job.ready(place[0], address, buffer)
+        with _recorded("taut_sync_ready", taut_task=place[0]):
+            self.job.ready(place[0], address, buffer)
 
     def _end(self, task, after):
-        buffer = self.job.wait(task)
+        with _recorded("taut_sync_wait", taut_task=task):
+            buffer = self.job.wait(task)
         if after is not None:
             np.multiply(buffer, buffer.dtype.type(after), out=buffer)
         return buffer

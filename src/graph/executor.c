@@ -4,7 +4,8 @@
  * The thread of the steps calls a function and blocks until the last of its operators
  * is done; nothing in the recording says so, but it shows, as for an autograd thread: a
  * call of it in which those threads are idle at first and at the end, and busy most of
- * the time between, handed over and waited. An operator that is ready because another
+ * the time between (with something, or waiting in a call for it), handed over and
+ * waited. An operator that is ready because another
  * has ended begins on the thread of that one, or wakes an idle thread: what begins
  * there just after something has ended on another thread waited for that. */
 #include <stdlib.h>
@@ -68,6 +69,8 @@ static void look_at(const struct pool *p, uint32_t lane, struct span *s)
 		if (tauti_is_idle(&ops[i]))
 			continue;
 		s->busy_ns += ops[i].end - ops[i].start;
+		if (ops[i].kind == TAUT_OP_RETURN && i > r->lane_begin[lane])
+			s->busy_ns += ops[i].start - ops[i - 1].end;
 		if (is_before(r, i, s->first))
 			s->first = i;
 		if (is_behind(r, i, s->last))

@@ -71,8 +71,8 @@ static bool add_waiter(struct tauti_rank *rank, uint32_t row,
 	return true;
 }
 
-/* A call posts what begins after it has begun and ends after it has ended,
- * and waits for what ends within it. */
+/* A call posts what begins after it has begun and ends after it has ended, all that
+ * does, and waits for what ends within it. */
 static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 {
 	const struct taut_trace *t = rank->trace;
@@ -81,11 +81,13 @@ static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 	if (start >= c->start && end >= c->end && start <= c->end)
 		return add_waiter(rank, row, c);
 	if (start > c->start || end >= c->end || c->launch != TAUT_NONE ||
-		rank->call_of[row] != TAUT_NONE)
+		(rank->call_of[row] != TAUT_NONE &&
+		rank->calls.data[rank->call_of[row]].device == TAUT_NONE))
 		return true;
 	c->launch = row;
 	rank->launch_of[c->row] = row;
-	return add_call(rank, row, c->row, TAUT_NONE);
+	return rank->call_of[row] != TAUT_NONE ||
+		add_call(rank, row, c->row, TAUT_NONE);
 }
 
 taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err)

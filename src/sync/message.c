@@ -110,6 +110,7 @@ static void count_ended(
 		sync->counts.cast_bytes += staged_bytes(message, bytes);
 	else if (message->staging)
 		sync->counts.copied_bytes += staged_bytes(message, bytes);
+	tauti_watch_keep(sync, message);
 	pthread_mutex_unlock(&sync->lock);
 }
 
@@ -237,6 +238,7 @@ static taut_status send(struct tauti_message *message, struct taut_error *err)
 		.type = message->wire, .reduction = TAUT_SUM,
 		.ordered = sync->options.ordered };
 
+	message->start_ns = tauti_now_ns();
 	if (sync->way == TAUT_WAY_AUTO ||
 		taut_coll_has(message->verb, sync->way)) {
 		call.way = sync->way;

@@ -123,6 +123,7 @@ static void free_all(struct taut_sync *sync)
 	}
 	free(sync->round.words);
 	free(sync->round.compared);
+	free(sync->watch.pieces);
 	taut_vec_free(&sync->tasks);
 	pthread_cond_destroy(&sync->task_done);
 	pthread_cond_destroy(&sync->any_done);

@@ -9,6 +9,7 @@
  *     rounds.c    what ranks agree on, and whether they declared the same
  *     farewell.c  a rank that ends says so
  *     scale.c     the factor
+ *     watch.c     what was carried when, of a recording
  *     bound.c     what crossing the barrier can give
  *
  * Only the thread is in the communicators and in the scheduler, but for declaring,
@@ -78,6 +79,7 @@ struct tauti_message {
 	struct tauti_message *older, *newer; /* under way */
 	uint64_t number; /* from 0, the same on all ranks */
 	taut_status status;
+	int64_t start_ns;
 	enum taut_coll_verb verb;
 	enum taut_type type, wire;
 	size_t n, capacity;
@@ -132,6 +134,12 @@ struct tauti_farewell { /* the thread's */
 	bool told; /* all know why this rank has failed */
 };
 
+struct tauti_watch { /* under the lock; a ring */
+	struct taut_sync_piece *pieces; /* NULL: nothing is kept */
+	uint32_t room, n;
+	uint64_t next; /* where the next one goes, modulo room */
+};
+
 struct taut_sync {
 	struct taut_comm *comm; /* the caller's */
 	struct taut_comm *pieces, *round_comm, *runs, *farewell_comm;
@@ -161,6 +169,7 @@ struct taut_sync {
 	struct taut_sync_counts counts;
 	int64_t busy_since_ns; /* while n_busy */
 	uint32_t n_busy;       /* messages under way */
+	struct tauti_watch watch;
 	/* taut_sync_carry(). Written while no task is open, so that the thread,
 	 * which reads them while one is, needs no lock. */
 	enum taut_coll_way way;
@@ -245,6 +254,11 @@ void tauti_staging_give_back(
 	struct taut_sync *sync, struct tauti_message *message);
 /* That no message has. */
 void tauti_staging_free_all(struct taut_sync *sync);
+
+/* --- watch.c ------------------------------------------------------------------------*/
+/* Keeps the pieces of a message that has ended, where they are wanted. With the lock. */
+void tauti_watch_keep(
+	struct taut_sync *sync, const struct tauti_message *message);
 
 /* --- rounds.c -----------------------------------------------------------------------*/
 /* The scheduler's agree(). */

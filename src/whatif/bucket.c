@@ -80,7 +80,8 @@ static bool as_recorded(const struct tauti_ddp *ddp, const tauti_plan *plan)
 {
 	const struct tauti_ddp_step *s = ddp->steps.data;
 
-	if (plan->count != s->n_buckets)
+	if (plan->count != s->n_buckets || (ddp->exchanged &&
+		ddp->buckets.data[s->first_bucket].like != TAUT_NONE))
 		return false;
 	for (uint32_t i = 0; i < s->n_buckets; i++)
 		if (ddp->buckets.data[s->first_bucket + i].first !=

@@ -13,6 +13,7 @@
 #include <math.h>
 
 #include "whatif/attach.h"
+#include "whatif/exchanged.h"
 
 enum { HOW, RATIO, RANK, CAST, SELECT, CORE, BY };
 enum { HOOK, TAUT };
@@ -198,6 +199,10 @@ static taut_status change_bucket(struct compress *k,
 	if (k->select > 0)
 		before += bytes / k->select;
 	behind = bytes * cost->behind / k->rate + hook / 2 + round_ns(k, b);
+	if (k->ddp->exchanged) { /* its thread does both, and not the job's */
+		behind += before;
+		before = 0;
+	}
 	if (!status)
 		status = tauti_work_before(k->w, k->ddp, s, b,
 			names[k->how][0], (int64_t)before, k->err);
@@ -242,6 +247,11 @@ static taut_status apply(struct tauti_whatif *w,
 
 	if (status)
 		return status;
+	status = tauti_exchanged_part(w, &k.ddp, err);
+	if (status) {
+		tauti_ddp_destroy(k.ddp);
+		return status;
+	}
 	k.seen = TAUT_ARENA_ARRAY(w->arena, uint8_t,
 		taut_edit_collectives(w->edit) + 1);
 	if (!k.seen)

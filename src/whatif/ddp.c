@@ -1,5 +1,5 @@
 /* ddp.c - finds the gradients of each step and what becomes of them. */
-#include "whatif/ddp.h"
+#include "whatif/exchanged.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -502,8 +502,15 @@ static taut_status find_rank(struct finder *f, struct taut_error *err)
 	find_lanes(f);
 	if (f->main == TAUT_NONE)
 		return TAUT_OK;
-	if (!walk_backward(f))
+	if (f->ddp->exchanged) {
+		taut_status status = tauti_exchanged_rank(
+			f->w, f->ddp, f->marks, f->rank, err);
+
+		if (status)
+			return status;
+	} else if (!walk_backward(f)) {
 		return no_memory(err);
+	}
 	find_after(f, first);
 	return TAUT_OK;
 }
@@ -558,6 +565,13 @@ static taut_status differ(const struct tauti_ddp_step *a,
 		"a step, rank %u has %u", a->rank, n, what, b->rank, m);
 }
 
+/* Messages that the recorded exchange made of what it had at a time. */
+static bool is_made(const struct tauti_ddp *ddp)
+{
+	return ddp->exchanged && ddp->buckets.count &&
+		ddp->buckets.data->like != TAUT_NONE;
+}
+
 /* Every rank and step must have the same gradients in the same order. */
 static taut_status check_alike(struct tauti_ddp *ddp, struct taut_error *err)
 {
@@ -574,7 +588,7 @@ static taut_status check_alike(struct tauti_ddp *ddp, struct taut_error *err)
 	for (size_t i = 1; i < ddp->steps.count; i++) {
 		const struct tauti_ddp_step *s = &ddp->steps.data[i];
 
-		if (s->n_buckets != first->n_buckets)
+		if (s->n_buckets != first->n_buckets && !is_made(ddp))
 			return differ(first, s, "all-reduces of gradients",
 				first->n_buckets, s->n_buckets, err);
 		if (s->n_gradients != first->n_gradients && ddp->sized)
@@ -598,6 +612,8 @@ taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 		status = no_memory(err);
 	if (f.ddp)
 		f.ddp->sized = true;
+	if (f.ddp)
+		f.ddp->exchanged = tauti_exchanged_is(w);
 	for (; !status && f.rank < taut_edit_ranks(w->edit); f.rank++) {
 		if (!taut_edit_has_rank(w->edit, f.rank))
 			continue;

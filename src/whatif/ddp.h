@@ -48,6 +48,8 @@ struct tauti_ddp {
 	TAUT_VEC(struct tauti_gradient) gradients;
 	TAUT_VEC(struct tauti_bucket) buckets;
 	TAUT_VEC(struct tauti_ddp_step) steps; /* by rank, then time */
+	bool exchanged;         /* by Taut's exchange: any thread hands a gradient
+	                           over, and `out` waits for it (exchanged.h) */
 	bool sized;             /* by shapes: else by pieces of equal size */
 	bool copies_out;        /* every gradient's `out` is known */
 	int64_t launch_host_ns; /* median host time of a launch; -1: none seen */

@@ -113,8 +113,13 @@ static taut_status launch_bucket(struct layer *l, uint32_t place, uint32_t k,
 	int64_t host = l->ddp->launch_host_ns >= 0 ? l->ddp->launch_host_ns :
 		LAUNCH_HOST_NS;
 	uint32_t after = tauti_gradient_at(l, s, to - 1)->ready;
-	taut_status status = insert_copies(l, place, k, from, to, &after);
+	taut_status status;
 
+	if (l->ddp->exchanged) { /* what hands it over stays */
+		*ret_launch = after;
+		return TAUT_OK;
+	}
+	status = insert_copies(l, place, k, from, to, &after);
 	if (status)
 		return status;
 	return insert_host(l, after, "c10d::allreduce_", host, ret_launch);
@@ -168,6 +173,24 @@ static taut_status insert_copy_out(struct layer *l,
 		(int64_t)((double)bytes / l->how->copy_out), ret_op);
 }
 
+/* Each gradient has who waits for it. */
+static taut_status wait_for_each(struct layer *l, uint32_t place, uint32_t k,
+	uint32_t b, uint32_t transfer)
+{
+	const struct tauti_ddp_step *s = tauti_step_at(l, place, k);
+	uint32_t to = plan_end(l, b, s->n_gradients);
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = l->plan->data[b]; !status && i < to; i++) {
+		uint32_t out = tauti_gradient_at(l, s, i)->out;
+
+		if (out != TAUT_NONE)
+			status = taut_edit_connect(l->w->edit, transfer, out,
+				TAUT_EDGE_THREAD, 0, l->err);
+	}
+	return status;
+}
+
 static taut_status wait_for(struct layer *l, uint32_t place, uint32_t k,
 	uint32_t b, uint32_t transfer)
 {
@@ -177,6 +200,8 @@ static taut_status wait_for(struct layer *l, uint32_t place, uint32_t k,
 	taut_status status = TAUT_OK;
 	bool found = false;
 
+	if (l->ddp->exchanged)
+		return wait_for_each(l, place, k, b, transfer);
 	if (op == TAUT_NONE && s->n_buckets) {
 		last = s->first_bucket + s->n_buckets;
 		for (uint32_t i = bucket_with(l, s, from); i < last && !found &&
@@ -241,6 +266,21 @@ static int64_t bucket_bytes(const struct layer *l, uint32_t place, uint32_t k,
 	return bytes;
 }
 
+/* It goes when the last of them is there, whichever that is. */
+static taut_status connect_each(struct layer *l, size_t i, uint32_t k,
+	uint32_t b)
+{
+	const struct tauti_ddp_step *s = tauti_step_at(l, l->places.data[i], k);
+	uint32_t to = plan_end(l, b, s->n_gradients);
+	taut_status status = TAUT_OK;
+
+	for (uint32_t g = l->plan->data[b]; !status && g < to; g++)
+		status = taut_edit_connect(l->w->edit,
+			tauti_gradient_at(l, s, g)->ready, l->arrive.data[i],
+			TAUT_EDGE_LAUNCH, 0, l->err);
+	return status;
+}
+
 static taut_status connect_launch(struct layer *l, size_t i, uint32_t k,
 	uint32_t b)
 {
@@ -249,7 +289,11 @@ static taut_status connect_launch(struct layer *l, size_t i, uint32_t k,
 		plan_end(l, b, s->n_gradients) - 1)->kernel;
 	int64_t lag = l->ddp->launch_lag_ns >= 0 ? l->ddp->launch_lag_ns :
 		LAUNCH_LAG_NS;
-	taut_status status = taut_edit_connect(l->w->edit, l->launches.data[i],
+	taut_status status;
+
+	if (l->ddp->exchanged)
+		return connect_each(l, i, k, b);
+	status = taut_edit_connect(l->w->edit, l->launches.data[i],
 		l->arrive.data[i], TAUT_EDGE_LAUNCH | TAUT_EDGE_FROM_START,
 		lag, l->err);
 
@@ -271,6 +315,8 @@ static taut_status put_together(struct layer *l, uint32_t place, uint32_t k,
 	struct tauti_way way = { .put_bytes = (double)bucket_bytes(
 		l, place, k, b) };
 
+	if (l->ddp->exchanged)
+		return TAUT_OK; /* messages hold parts of gradients */
 	for (uint32_t i = 0; i < s->n_buckets; i++) {
 		const struct tauti_bucket *old = tauti_bucket_at(l, s, i);
 		struct taut_law_in in;

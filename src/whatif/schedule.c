@@ -4,6 +4,7 @@
 #include <math.h>
 
 #include "whatif/compute.h"
+#include "whatif/exchanged.h"
 #include "whatif/schedule.h"
 
 enum { HOW, PARTITION, CREDIT, BARRIER, ORDER, MESSAGE };
@@ -247,6 +248,11 @@ static taut_status apply(struct tauti_whatif *w,
 		status = tauti_ddp_create(w, 0, NULL, 0, &s.ddp, err);
 	if (status)
 		return status;
+	status = tauti_exchanged_part(w, &s.ddp, err);
+	if (status) {
+		tauti_ddp_destroy(s.ddp);
+		return status;
+	}
 	if (!s.ddp->buckets.count)
 		status = taut_error_set(err, TAUT_EINVAL, -1, "schedule: no "
 			"all-reduces of gradients were found in this recording");

@@ -10,7 +10,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "whatif/ddp.h"
+#include "whatif/exchanged.h"
 
 static const char accumulate[] = "torch::autograd::AccumulateGrad";
 static const char hook[] =
@@ -123,6 +123,8 @@ static bool is_within(const struct tauti_within *in,
 {
 	bool waited = false;
 
+	if (tauti_exchanged_sum(in->graph, c))
+		return false; /* of gradients, as is told */
 	for (uint32_t i = 0; i < c->n_members && !waited; i++)
 		waited = is_waited_for(in, arrive_of(in->graph, c, i), last);
 	return waited && !is_hooked(in, arrive_of(in->graph, c, 0));

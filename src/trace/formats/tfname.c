@@ -21,6 +21,10 @@ static const struct {
 	{ "ThreadpoolListener::StopRegion", TF_POINT },
 	{ "taut_collective", TF_SHAPE },
 	{ "taut_job", TF_JOB },
+	{ "taut_gradient", TF_GRADIENT },
+	{ "taut_piece", TF_PIECE },
+	{ "taut_sync_ready", TF_READY },
+	{ "taut_sync_wait", TF_WAIT },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))

@@ -30,6 +30,9 @@ enum tf_class {
 	TF_POINT,      /* an instant: nothing that is kept */
 	TF_SHAPE,      /* Taut's own: what a collective moves */
 	TF_JOB,        /* Taut's own: who this process is */
+	TF_GRADIENT,   /* Taut's own: a gradient that its exchange sums */
+	TF_PIECE,      /* Taut's own: a piece of one that was carried */
+	TF_READY, TF_WAIT, /* a gradient is handed over, or waited for */
 };
 
 /* name: of the event; ret_op: of an operation, its name without the type. */

@@ -4,6 +4,7 @@
  *     xplane_meta.c   first pass: names of events, stats and lines
  *     xplane_event.c  second pass: one event
  *     xplane_comm.c   collectives, sends and receives, when all is read
+ *     xplane_sums.c   gradients that Taut's exchange sums, when all is read
  *     xplane_step.c   steps, when all is read
  *     tftrace.c       the same profile as JSON: its own walk, then as above
  *
@@ -48,6 +49,11 @@ enum xplane_stat {
 	XSTAT_RANK,
 	XSTAT_WORLD_SIZE,
 	XSTAT_ROLE,
+	XSTAT_TASK,
+	XSTAT_MESSAGE,
+	XSTAT_BYTES,
+	XSTAT_START,
+	XSTAT_END,
 	XSTAT_COUNT
 };
 
@@ -130,6 +136,21 @@ struct xplane_shape { /* of a collective, by its operation */
 	int64_t elements;
 };
 
+struct xplane_gradient { /* of Taut's exchange */
+	int64_t task, elements;
+	uint32_t dtype; /* name */
+};
+
+struct xplane_piece {
+	int64_t message, task, bytes, start_ns, end_ns; /* since 1970 */
+};
+
+struct xplane_call { /* that hands a gradient over, or waits for one */
+	int64_t task, start_ns, end_ns;
+	uint32_t row;
+	bool waits;
+};
+
 struct xplane_params {
 	int64_t group_key, group_size;
 };
@@ -158,6 +179,9 @@ struct xplane {
 	TAUT_VEC(struct xplane_half) halves;
 	TAUT_VEC(struct xplane_shape) shapes;
 	TAUT_VEC(struct xplane_params) params;
+	TAUT_VEC(struct xplane_gradient) gradients;
+	TAUT_VEC(struct xplane_piece) pieces;
+	TAUT_VEC(struct xplane_call) calls;
 	TAUT_VEC(uint32_t) requests, functions, waits; /* rows */
 	uint32_t own_task; /* name: "/job:worker/replica:0/task:0"; 0 */
 };
@@ -227,6 +251,16 @@ bool tauti_xplane_add_half(struct xplane *x, const struct tauti_row *row,
 	bool done, const struct xplane_stats *stats);
 bool tauti_xplane_settle_steps(struct xplane *x, uint32_t *ret_main_lane);
 bool tauti_xplane_settle_comms(struct xplane *x, uint32_t main_lane);
+
+/* --- xplane_sums.c: false: no memory ------------------------------------------- */
+/* What the recorder says of the exchange: a gradient, or a piece of one. */
+bool tauti_xplane_told(struct xplane *x, const struct xplane_meta *meta,
+	const struct xplane_stats *stats);
+/* A call of the exchange; row is kept next. */
+bool tauti_xplane_call(struct xplane *x, struct tauti_row *row,
+	const struct xplane_meta *meta, const struct xplane_stats *stats);
+/* Messages become rows without a lane, and calls have their numbers. */
+bool tauti_xplane_settle_sums(struct xplane *x);
 
 void tauti_xplane_fini(struct xplane *x);
 

@@ -364,5 +364,5 @@ bool tauti_xplane_settle_comms(struct xplane *x, uint32_t main_lane)
 	for (size_t i = 0; i < x->comms.count; i++)
 		if (!settle_comm(x, &x->comms.data[i]))
 			return false;
-	return place_all(x, main_lane);
+	return tauti_xplane_settle_sums(x) && place_all(x, main_lane);
 }

@@ -260,6 +260,12 @@ static bool host_event(struct xplane *x, struct tauti_row *row,
 		return keep_shape(x, stats);
 	case TF_JOB:
 		return keep_job(x, stats);
+	case TF_GRADIENT:
+	case TF_PIECE:
+		return tauti_xplane_told(x, meta, stats);
+	case TF_READY:
+	case TF_WAIT:
+		return tauti_xplane_call(x, row, meta, stats) && keep(x, row);
 	case TF_COLLECTIVE:
 	case TF_SEND:
 		return tauti_xplane_add_comm(x, row, meta, stats) &&

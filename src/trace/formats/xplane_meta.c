@@ -33,6 +33,11 @@ static const struct {
 	{ "taut_rank", XSTAT_RANK },
 	{ "taut_world_size", XSTAT_WORLD_SIZE },
 	{ "taut_role", XSTAT_ROLE },
+	{ "taut_task", XSTAT_TASK },
+	{ "taut_message", XSTAT_MESSAGE },
+	{ "taut_bytes", XSTAT_BYTES },
+	{ "taut_start_ns", XSTAT_START },
+	{ "taut_end_ns", XSTAT_END },
 };
 
 #define COUNT(array) (sizeof(array) / sizeof *(array))
