@@ -34,12 +34,20 @@ TAUT_API const char *taut_numerics_name(enum taut_numerics numerics);
 /* 0: no such name. */
 TAUT_API int taut_numerics_find(const char *name, enum taut_numerics *ret);
 
+/* Frameworks, of whose jobs a change is made: bits. */
+enum taut_plan_framework {
+	TAUT_PLAN_PYTORCH = 1,
+	TAUT_PLAN_TENSORFLOW = 2, /* with taut.tensorflow's sums */
+	TAUT_PLAN_MXNET = 4,      /* with taut.mxnet's */
+};
+
 /* A row of the table: a change that a running job can be given. */
 struct taut_plan_kind {
 	const char *change;   /* name of the transformation: "compress" */
 	const char *summary;  /* what is done to the job, one line */
 	enum taut_numerics numerics;
 	const char *needs;    /* what must be there for it, one line; "" */
+	uint32_t frameworks;  /* enum taut_plan_framework, of each that it is made of */
 };
 /* The ith; NULL behind the last one. */
 TAUT_API const struct taut_plan_kind *taut_plan_kind(size_t i);
@@ -50,8 +58,8 @@ struct taut_plan_job {
 	uint32_t n_ranks, n_hosts;
 	uint32_t n_gradients;
 	const int64_t *gradient_bytes;
-	const char *framework; /* "pytorch", "tensorflow", "mxnet"; "" not known. Jobs
-	                          of the last two can be given no decision */
+	const char *framework; /* "pytorch", "tensorflow", "mxnet"; "" not known,
+	                          which counts as the first */
 };
 
 struct taut_decision {

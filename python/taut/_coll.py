@@ -24,6 +24,17 @@ TYPES = {  # enum taut_type, by what NumPy calls them
     "int64": 7,
     "uint64": 8,
 }
+BYTES = {  # of an element
+    "float32": 4,
+    "float64": 8,
+    "float16": 2,
+    "bfloat16": 2,
+    "int8": 1,
+    "uint8": 1,
+    "int32": 4,
+    "int64": 8,
+    "uint64": 8,
+}
 # As what float32 is summed, by the words of TAUT_RUN_COMPRESS.
 WIRES = {"none": TYPES["float32"], "fp16": TYPES["float16"], "bf16": TYPES["bfloat16"]}
 FLOATS = ("float32", "float64", "float16", "bfloat16")
@@ -314,16 +325,14 @@ class Comm(_Handle):
 
 
 class Sync(_Handle):
-    """Sums of gradients, over a Comm. limits: _options.Limits."""
+    """Sums of gradients, over a Comm. limits: _options.Limits. compress: a word of WIRES."""
 
-    def __init__(self, comm, limits):
-        if limits.groups:
-            raise ValueError("TAUT_RUN_FUSE: groups are of PyTorch's gradients: expected bytes")
+    def __init__(self, comm, limits, compress="none"):
         super().__init__(comm.lib, "the sums of the job", "taut_sync_destroy")
         self.ordered = limits.ordered
         self.running = set()  # threads in run()
         self.left = []  # memory of runs that were broken off
-        options, made = sync_options(limits), ctypes.byref(self.handle)
+        options, made = sync_options(limits, compress), ctypes.byref(self.handle)
         comm._call("taut_sync_create", ctypes.byref(options), made)
         try:
             self._call("taut_sync_carry", way_number(limits.way), 0, 0)
@@ -336,6 +345,10 @@ class Sync(_Handle):
         kind = TYPES[kind]
         self._call("taut_sync_declare", kind, count, priority, factor, ctypes.byref(task))
         return task.value
+
+    def join(self):
+        """The task that was declared last goes with the one before it."""
+        self._call("taut_sync_join")
 
     def ready(self, task, address):
         self._call("taut_sync_ready", task, address)

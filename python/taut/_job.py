@@ -16,24 +16,24 @@ import zlib
 
 import numpy as np
 
-from . import _clocks, _coll, _job_server, _launcher, _lib, _options
+from . import _clocks, _coll, _job_plan, _job_server, _launcher, _lib, _options
 
 _started = []  # the Job of this process, at most one
 
 
 class Job:
-    def __init__(self, place, lost_after):
+    def __init__(self, place, lost_after, framework):
         if not _lib.has(*_coll.NEEDS):
             raise RuntimeError("there is no libtaut: TAUT_LIB names it")
+        self.plan = _job_plan.begin(framework, place)
         options = _options.Options()
-        if options.compress != "none":
-            raise ValueError("TAUT_RUN_COMPRESS: gradients of PyTorch alone are compressed")
         _job_server.check(options)
         self.options = options
         self.limits = options.limits(options.order)
         self.rank, self.size, self.pid = place.rank, place.size, os.getpid()
         self.lock = threading.RLock()
         self.rows = []  # of each task: kind, count, priority, factor
+        self.joined = []  # of each task: whether it goes with the one before it
         self.kept = {}  # memory of tasks that are under way
         self.sync = None  # all collectives
         self.sums = None  # of gradients: the same, or by servers
@@ -43,7 +43,7 @@ class Job:
         )
         self.before_close = []  # called first
         try:
-            self.sync = self.sums = _coll.Sync(self.comm, self.limits)
+            self.sync = self.sums = self._new_sync()
             self.local_rank, self.local_size = self._local(place)
             self._check_alike()
         except BaseException:
@@ -81,9 +81,10 @@ class Job:
 
     # --- gradients ----------------------------------------------------------------------
 
-    def declare(self, rows):
+    def declare(self, rows, again=()):
         """rows: (kind, count, priority, factor); their tasks. At the same place of the
-        program on every rank, nothing under way."""
+        program on every rank, nothing under way. again: those of gradients that another
+        row has, too: the program may use the one or the other."""
         with self.lock:
             sync = self._mine()
             if self.kept:
@@ -92,20 +93,46 @@ class Job:
                 raise RuntimeError("gradients are declared while a collective is under way")
             first = len(self.rows)
             self.rows.extend(rows)
+            # Those of one declaration are asked for together; others never wait for them.
+            self.joined += _options.joining(map(self._sent_bytes, rows), self.limits.groups)
+            self.plan.declared(row for i, row in enumerate(rows) if i not in again)
             if self.options.engine == "server" and self.size > 1:
                 self.sums = _job_server.open_sums(self, self.options)
             else:
                 self._open_sync(sync)
             return list(range(first, len(self.rows)))
 
+    def _sent_bytes(self, row):
+        kind, count = row[:2]
+        narrow = self.options.compress != "none" and kind == "float32"
+        return count * (2 if narrow else _coll.BYTES[kind])
+
+    def _new_sync(self):
+        return _coll.Sync(self.comm, self.limits, self.options.compress)
+
+    def check_whole(self, tasks):
+        """That no task of these has to wait for another of its group, which the program
+        does not give now. ValueError."""
+        if not self.limits.groups:
+            return
+        given = set(tasks)
+        for task in range(1, len(self.rows)):
+            if self.joined[task] and (task in given) != (task - 1 in given):
+                raise ValueError(
+                    "TAUT_RUN_FUSE: gradients %d and %d go together, and this step has one of "
+                    "them alone" % (task - 1, task)
+                )
+
     def _open_sync(self, sync):
         sync.close()  # stays ours: what fails now is the end of the job
         # What a rank sends over the new one must not come to another's old one.
         self.comm.barrier()
-        sync = _coll.Sync(self.comm, self.limits)
+        sync = self._new_sync()
         self.sync = self.sums = sync
-        for row in self.rows:
+        for row, goes_along in zip(self.rows, self.joined):
             sync.declare(*row)
+            if goes_along:
+                sync.join()
 
     def _my_sums(self):
         self._mine()
@@ -114,6 +141,10 @@ class Job:
     def ready(self, task, address, memory):
         """memory is kept until the task is done: what is at address is its own."""
         sums = self._my_sums()
+        why = self.plan.begins(task, self.rows[task])
+        if why:
+            self.fail(why)
+            raise RuntimeError(why)
         with self.lock:
             is_open = task in self.kept
             if not is_open:
@@ -239,10 +270,10 @@ class Job:
             self.comm.close()
 
 
-def start(lost_after):
+def start(lost_after, framework):
     """The Job of this process, made if there is none."""
     if not _started or _started[0].sync is None:
-        _started[:] = [Job(_launcher.find(), lost_after)]
+        _started[:] = [Job(_launcher.find(), lost_after, framework)]
         atexit.register(_at_exit, _started[0])
     return _started[0]
 

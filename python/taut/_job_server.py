@@ -18,6 +18,10 @@ def _address(job):
 
 
 def check(options):
+    if options.engine == "server" and options.groups:
+        raise ValueError("TAUT_RUN_FUSE: servers have no groups of gradients: expected bytes")
+    if options.engine == "server" and options.compress != "none":
+        raise ValueError("TAUT_RUN_COMPRESS: servers sum gradients as they are")
     if options.servers and (options.update != "sum" or getattr(options, "async") == "on"):
         raise ValueError("the servers train (--update, --async): these optimizers want sums")
 

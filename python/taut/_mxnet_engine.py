@@ -96,6 +96,11 @@ class Engine:
     def __init__(self, job):
         if not mx.__version__.startswith(SERIES):
             raise RuntimeError("expected MXNet %sx, found %s" % (SERIES, mx.__version__))
+        if job.limits.groups:
+            raise ValueError(
+                "TAUT_RUN_FUSE: MXNet gives gradients one by one, and groups are of PyTorch's and "
+                "TensorFlow's: expected bytes"
+            )
         self.job, self.tasks = job, {}
         self.changed = threading.Condition()
         self.pushed = {}  # task -> its array, until it is completed

@@ -11,30 +11,27 @@ def make(values):
     return Job(values["JOB"])
 
 
-class Job(_decisions.Decision):
+class Planned:
+    """The job of a plan, and this one as far as it is known."""
+
     def __init__(self, text):
-        super().__init__("")
-        self.n_ranks, self.planned = _read(text)
-        self.there = []  # bytes of the gradients of all models so far
+        self.framework, self.n_ranks, self.planned = _read(text)
+        self.there = []  # bytes of the gradients so far, the largest first
 
-    def install(self, torch):
-        self.dist = torch.distributed
-
-    def check(self, ddp):
-        """A job may wrap several models one after the other: here all that is there
-        must be in the plan, before the first forward pass the other way round, too."""
-        self.there = sorted(self.there + list(_gradients(ddp)), reverse=True)
-        why = self.other_ranks(self.dist.get_world_size())
-        more = collections.Counter(self.there) - collections.Counter(self.planned)
-        return why or (self.difference() if more else None)
-
-    def begins(self):
-        return self.difference()
+    def other_framework(self, mine):
+        if self.framework == mine:
+            return None
+        return "the plan is for a job of %s, this is one of %s" % (self.framework, mine)
 
     def other_ranks(self, n_ranks):
         if self.n_ranks in (0, n_ranks):
             return None
         return "the plan is for %s, this job has %d" % (_many(self.n_ranks, "rank"), n_ranks)
+
+    def foreign(self):
+        """The first difference, where some gradient is none of the plan's."""
+        more = collections.Counter(self.there) - collections.Counter(self.planned)
+        return self.difference() if more else None
 
     def difference(self):
         if not self.planned:
@@ -52,12 +49,35 @@ class Job(_decisions.Decision):
         return None
 
 
+class Job(Planned, _decisions.Decision):
+    def __init__(self, text):
+        _decisions.Decision.__init__(self, "")
+        Planned.__init__(self, text)
+
+    def install(self, torch):
+        if self.framework:
+            raise ValueError(self.other_framework("pytorch"))
+        self.dist = torch.distributed
+
+    def check(self, ddp):
+        """A job may wrap several models one after the other: here all that is there
+        must be in the plan, before the first forward pass the other way round, too."""
+        self.there = sorted(self.there + list(_gradients(ddp)), reverse=True)
+        return self.other_ranks(self.dist.get_world_size()) or self.foreign()
+
+    def begins(self):
+        return self.difference()
+
+
 def _read(text):
-    """"ranks=4 gradients=4194304x2,1024x7": 0 ranks or no gradients are not known."""
-    n_ranks, sizes = 0, []
+    """"ranks=4 gradients=4194304x2,1024x7": 0 ranks or no gradients are not known. A
+    framework before them is another than PyTorch."""
+    framework, n_ranks, sizes = "", 0, []
     for word in text.split():
         key, _, value = word.partition("=")
-        if key == "ranks" and value.isdecimal():
+        if key == "framework":
+            framework = value
+        elif key == "ranks" and value.isdecimal():
             n_ranks = int(value)
         elif key == "gradients":
             for item in filter(None, value.split(",")):
@@ -67,7 +87,7 @@ def _read(text):
                 sizes += [int(n_bytes)] * int(count or 1)
         else:
             raise ValueError("expected ranks=N gradients=BYTESxCOUNT,..., found '%s'" % word)
-    return n_ranks, sorted(sizes, reverse=True)
+    return framework, n_ranks, sorted(sizes, reverse=True)
 
 
 def _gradients(ddp):

@@ -8,13 +8,24 @@ from . import _options
 # Variables of a plan: its decisions, and the job that it is for.
 _PLANNED = tuple(
     "TAUT_RUN_" + name
-    for name in ("JOB", "BUCKET", "COMPRESS", "WORKERS", "OPTIMIZER", "RECOMPUTE", "COMPILE", "AMP")
+    for name in (
+        "JOB",
+        "BUCKET",
+        "COMPRESS",
+        "WORKERS",
+        "HEAP",
+        "OPTIMIZER",
+        "RECOMPUTE",
+        "COMPILE",
+        "AMP",
+    )
 )
 
 
 def framework_imported(name, module):
     """At the end of the framework's import. Never fails the job's import."""
     if name != "torch":
+        _have_measure(name)
         return
     try:
         _have_loader(module)
@@ -55,6 +66,33 @@ def _have_decisions(torch):
         from . import _torch_measure
 
         _torch_measure.install(torch, folder)
+
+
+def _have_measure(framework):
+    """Of a job of TensorFlow or MXNet: what does not depend on whether its gradients are
+    Taut's to sum. That is told by taut.tensorflow or taut.mxnet itself."""
+    folder, heap = (os.environ.get("TAUT_RUN_" + name) for name in ("MEASURE", "HEAP"))
+    if not folder and not heap:
+        return
+    from . import _job_measure
+
+    if heap:
+        _keep_heap(_job_measure)
+    if folder:
+        _job_measure.install(framework, folder)
+
+
+def _keep_heap(measure):
+    from . import _launcher, _plan_heap
+
+    try:
+        keep = _plan_heap.make({"HEAP": os.environ["TAUT_RUN_HEAP"]})
+        keep.install(None)
+    except ValueError as why:
+        if _launcher.find().rank == 0:
+            _options.say("TAUT_RUN_HEAP: %s" % why)
+        raise SystemExit(1) from None
+    measure.decided(keep.text)
 
 
 def _have_backend():

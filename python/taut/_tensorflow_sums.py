@@ -24,7 +24,7 @@ import sys
 import numpy as np
 import tensorflow as tf
 
-from . import _coll
+from . import _coll, _options
 
 # A range of TensorFlow's profile, where there is one. What it tells of the exchange is read
 # back by src/trace/formats/xplane_sums.c.
@@ -159,10 +159,12 @@ class Sums:
                 (part.dtype.name, part.count, first + i, factor)
                 for i, part in enumerate(new)
             ]
-            for part, task in zip(new, self.job.declare(rows)):
+            again = {i for i, part in enumerate(new) if part.key[1]}
+            for part, task in zip(new, self.job.declare(rows, again)):
                 self.tasks[part.key] = task
         for part in parts:
             part.task = self.tasks[part.key]
+        self.job.check_whole([part.task for part in parts])
 
     def _begin(self, place, array):
         buffer, address = self.buffers.take(*place)
@@ -188,7 +190,9 @@ class Sums:
 
     def _traced(self, parts, after):
         still = self.still.read_value()
-        together = _runs(parts, self.job.limits.fuse)
+        # Groups that are fixed are made by libtaut; operations are shared as ever.
+        groups = self.job.limits.groups
+        together = _runs(parts, _options.BYTES["FUSE"] if groups else self.job.limits.fuse)
         ready = [self._ready_operation(some, still) for some in together]
         all_ready = tf.add_n(ready)
         with tf.control_dependencies([all_ready]):

@@ -1,202 +1,47 @@
 # SPDX-License-Identifier: Apache-2.0
-"""How long the steps of this rank take, each from the end of one optimizer step to the
-end of the next: TAUT_RUN_MEASURE names the folder for it.
+"""Steps of PyTorch's jobs, measured: _measure.py."""
 
-A step costs one look at the clock. The first WARM steps are left out, and more while
-a model of the job is not decided on yet (_control.py), MOST_WARM at most. Of the rest
-the last KEPT are kept. They are written whole or not at all when the process ends: by
-its last line, an exit, an exception, or SIGTERM."""
-
-import array
-import atexit
-import ctypes
-import json
-import os
-import resource
-import signal
-import socket
 import sys
-import threading
-import time
 
-from . import _decisions, _options
-
-WARM, MOST_WARM = 20, 100
-KEPT = 4096
-LEADER_IS_GONE = 64  # steps of other optimizers, without one of the first
-_HANDLER_SECONDS = 1  # for the main thread to see a signal
+from . import _decisions, _measure
 
 
-class Measure:
+class Measure(_measure.Measure):
     def __init__(self, torch, folder):
-        self.torch, self.folder = torch, folder
-        self.begin()
+        super().__init__(folder)
+        self.torch = torch
 
-    def begin(self):
-        self.times = array.array("q", bytes(8 * (KEPT + 1)))  # ends of steps, a ring
-        self.n = 0  # ends of steps so far
-        self.first = None  # the one from which on they are measured
-        self.leader, self.others = None, 0  # id of the optimizer whose steps count
-        self.place, self.is_written = None, False
+    def find_place(self):
+        return _decisions.place()[1:]
 
-    def stepped(self, optimizer, args, kwargs):
-        """PyTorch calls it behind each step()."""
-        if id(optimizer) != self.leader and not self.leads(optimizer):
-            return
-        n = self.n
-        self.times[n % (KEPT + 1)] = time.monotonic_ns()
-        self.n, self.others = n + 1, 0
-        if self.first is None:
-            self.warm_up()
+    def is_settled(self):
+        """Whether each model that trains on Taut's exchange is decided on (_control.py)."""
+        control = sys.modules.get(__package__ + "._control")
+        return all(
+            c.is_decided and c.trial is None and c.tuner is None or not c.gate.steps
+            for c in (control._live if control else ())
+        )
 
-    def leads(self, optimizer):
-        """Where several step by turns, the first one counts."""
-        self.others += 1
-        if self.leader is not None and self.others < LEADER_IS_GONE:
-            return False
-        self.leader, self.others = id(optimizer), 0
-        return True
+    def is_rank(self):
+        return _decisions.had_model()
 
-    def warm_up(self):
-        if self.n == 1:
-            self.place = _decisions.place()[1:]
-            watch_ends(self)
-        if self.n >= MOST_WARM or self.n >= WARM and all_decided():
-            self.first = self.n - 1
+    def applied(self):
+        return _decisions.made()
 
-    # --- the end --------------------------------------------------------------------------
-
-    def step_ns(self):
-        if self.first is None:
-            return []
-        ends = range(max(self.first, self.n - KEPT - 1), self.n)
-        at = [self.times[i % (KEPT + 1)] for i in ends]
-        return [b - a for a, b in zip(at, at[1:])]
-
-    def told(self):
-        rank, n_ranks = self.place or _decisions.place()[1:]
-        return {
-            "rank": rank,
-            "world": n_ranks,
-            "steps": 0 if self.first is None else self.n - 1 - self.first,
-            "step_ns": self.step_ns(),
-            "applied": _decisions.made(),
-            "not_applied": _decisions.not_made(),
-            "warm": self.n if self.first is None else self.first + 1,
-            "peak_memory_bytes": self.peak_bytes(),
-        }
+    def not_applied(self):
+        return _decisions.not_made()
 
     def peak_bytes(self):
         """Of the devices, where some are used, else of the process."""
         cuda = self.torch.cuda
         if cuda.is_initialized():
             return sum(cuda.max_memory_allocated(i) for i in range(cuda.device_count()))
-        return resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * 1024
-
-    def write(self):
-        """Once. Launchers, and what a rank starts, have no steps and write nothing."""
-        if self.is_written or not (self.n or _decisions.had_model()):
-            return
-        self.is_written = True
-        try:
-            told = self.told()
-            os.makedirs(self.folder, exist_ok=True)
-            path = os.path.join(self.folder, "rank-%d.json" % told["rank"])
-            part = "%s.%d.part" % (path, os.getpid())
-            with open(part, "w", encoding="ascii") as file:
-                json.dump(told, file)
-            os.replace(part, path)
-        except (OSError, RuntimeError) as why:
-            _options.say("TAUT_RUN_MEASURE: %s" % why)
-
-
-def all_decided():
-    """Whether each model that trains on Taut's exchange goes on as it is now."""
-    control = sys.modules.get(__package__ + "._control")
-    return all(
-        c.is_decided and c.trial is None and c.tuner is None or not c.gate.steps
-        for c in (control._live if control else ())
-    )
+        return super().peak_bytes()
 
 
 def install(torch, folder):
     from torch.optim.optimizer import register_optimizer_step_post_hook
 
-    measure = Measure(torch, os.path.abspath(folder))
+    measure = Measure(torch, folder)
     register_optimizer_step_post_hook(measure.stepped)
-    os.register_at_fork(after_in_child=measure.begin)
-    atexit.register(measure.write)
-
-
-# --- ends that Python does not see -----------------------------------------------------------
-
-
-def watch_ends(measure):
-    """From the first step on, so that launchers stay as they are."""
-    process = sys.modules.get("multiprocessing.process")
-    if process and process.parent_process():  # no atexit there
-        from multiprocessing import util
-
-        util.Finalize(None, measure.write, exitpriority=0)
-    is_main = threading.current_thread() is threading.main_thread()
-    if is_main and signal.getsignal(signal.SIGTERM) is signal.SIG_DFL:
-        _Terminated(measure).watch()
-
-
-class _Terminated:
-    """A process that SIGTERM ends writes, and then ends by it as ever. Python looks at
-    signals between its own steps: where the main thread waits for another rank, in C, a
-    thread of ours does it."""
-
-    def __init__(self, measure):
-        self.measure, self.pid = measure, os.getpid()
-        self.handler = self.handle  # one object, to be known again
-
-    def watch(self):
-        self.read, self.bell = socket.socketpair()
-        self.bell.setblocking(False)
-        usual = signal.set_wakeup_fd(self.bell.fileno(), warn_on_full_buffer=False)
-        if usual != -1:
-            signal.set_wakeup_fd(usual)  # the job's
-        signal.signal(signal.SIGTERM, self.handler)
-        os.register_at_fork(
-            before=self.before_fork, after_in_parent=self.after_fork, after_in_child=self.forked
-        )
-        threading.Thread(target=self.listen, daemon=True, name="taut-measure").start()
-
-    def is_ours(self):
-        return signal.getsignal(signal.SIGTERM) is self.handler and os.getpid() == self.pid
-
-    def handle(self, number, frame):
-        signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        self.end()
-
-    def listen(self):
-        while True:
-            if signal.SIGTERM not in self.read.recv(4096):
-                continue
-            time.sleep(_HANDLER_SECONDS)
-            if self.is_ours():
-                # Only the main thread may ask Python for this.
-                ctypes.CDLL(None).signal(int(signal.SIGTERM), ctypes.c_void_p(0))
-                self.end()
-
-    def end(self):
-        self.measure.write()
-        os.kill(os.getpid(), signal.SIGTERM)
-
-    def before_fork(self):
-        """A signal that the child gets before it is itself waits until it is."""
-        self.mask = signal.pthread_sigmask(signal.SIG_BLOCK, [signal.SIGTERM])
-
-    def after_fork(self):
-        signal.pthread_sigmask(signal.SIG_SETMASK, self.mask)
-
-    def forked(self):
-        """A child is no rank, must end at once when it is told to, and not ring here."""
-        if signal.getsignal(signal.SIGTERM) is self.handler:
-            signal.signal(signal.SIGTERM, signal.SIG_DFL)
-        bell = signal.set_wakeup_fd(-1)
-        if bell not in (-1, self.bell.fileno()):
-            signal.set_wakeup_fd(bell)
-        self.after_fork()
+    measure.watch()

@@ -33,7 +33,7 @@ class Compression:
 def init(lost_after=10.0):
     """Meets the other ranks, as the launcher's environment says; docs/frameworks.md
     has how. lost_after: seconds after which a rank that says nothing is lost."""
-    job = _job.start(lost_after)
+    job = _job.start(lost_after, "mxnet")
     if not _engines or _engines[0].job is not job:
         _engines[:] = [_mxnet_engine.Engine(job)]
 

@@ -24,7 +24,7 @@ _sums = []  # of the job of this process
 def init(lost_after=10.0):
     """Meets the other ranks, as the launcher's environment says; docs/frameworks.md
     has how. lost_after: seconds after which a rank that says nothing is lost."""
-    job = _job.start(lost_after)
+    job = _job.start(lost_after, "tensorflow")
     if not _sums or _sums[0].job is not job:
         _sums[:] = [_tensorflow_sums.Sums(job)]
 

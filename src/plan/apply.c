@@ -181,15 +181,29 @@ static double sent(const struct teller *t)
 	return decided(t, "compress") ? 0.5 : 1;
 }
 
-static taut_status tell_schedule(
-	struct teller *t, const struct tauti_change *schedule)
+/* The order is that of declaration, and the barrier stays the framework's. */
+static taut_status check_foreign(
+	const struct teller *t, const struct tauti_change *schedule)
 {
-	static const char *const names[] = { "", "partition", "credit",
-		"barrier", "order", NULL };
-	taut_status status = allow(t, schedule, names);
+	if (!is_given(schedule, "") || strcmp(word_of(schedule, ""), "fifo") ||
+		!is_given(schedule, "order") ||
+		strcmp(word_of(schedule, "order"), "agreed"))
+		return refuse(t, schedule, taut_arena_printf(t->arena, "of %s "
+			"schedule=fifo,order=agreed alone is made",
+			t->plan->job.framework));
+	if (is_given(schedule, "barrier") &&
+		strcmp(word_of(schedule, "barrier"), "keep"))
+		return refuse(t, schedule, taut_arena_printf(t->arena, "a step "
+			"of %s ends when all gradients are applied: "
+			"barrier=keep", t->plan->job.framework));
+	if (!decided(t, "bucket"))
+		return refuse(t, schedule, "a plan says bucket= beside it");
+	return TAUT_OK;
+}
 
-	if (status)
-		return status;
+static taut_status check_ours(
+	const struct teller *t, const struct tauti_change *schedule)
+{
 	if (is_given(schedule, "") && strcmp(word_of(schedule, ""), "priority"))
 		return refuse(t, schedule, "schedule=priority alone is made");
 	if (!is_given(schedule, "barrier") ||
@@ -199,6 +213,21 @@ static taut_status tell_schedule(
 	if (is_given(schedule, "order") &&
 		strcmp(word_of(schedule, "order"), "agreed"))
 		return refuse(t, schedule, "order=agreed alone is made");
+	return TAUT_OK;
+}
+
+static taut_status tell_schedule(
+	struct teller *t, const struct tauti_change *schedule)
+{
+	static const char *const names[] = { "", "partition", "credit",
+		"barrier", "order", NULL };
+	taut_status status = allow(t, schedule, names);
+
+	if (!status)
+		status = tauti_plan_is_foreign(t->plan->job.framework) ?
+			check_foreign(t, schedule) : check_ours(t, schedule);
+	if (status)
+		return status;
 	if (!is_given(schedule, "partition") || !is_given(schedule, "credit"))
 		return refuse(t, schedule, "a plan says partition= and "
 			"credit=");
@@ -270,6 +299,28 @@ static taut_status tell_theirs(struct teller *t)
 		status = tell_bytes(t, "TAUT_RUN_BUCKET", bucket, "", 1);
 	return status ? status : tell_bytes(t, "TAUT_RUN_BUCKET_FIRST", bucket,
 		is_given(bucket, "first") ? "first" : "", 1);
+}
+
+/* --- a job on Taut's exchange as it is ------------------------------------------------- */
+
+static taut_status tell_as_it_is(const struct teller *t)
+{
+	static const char *const parts[] = { "bucket", "algorithm", "compress" };
+
+	for (size_t i = 0; i < sizeof parts / sizeof *parts; i++)
+		if (decided(t, parts[i]))
+			return refuse(t, decided(t, parts[i]), "it needs "
+				"schedule=, which says all of how Taut's "
+				"exchange goes");
+	return TAUT_OK;
+}
+
+static taut_status tell_exchange(struct teller *t)
+{
+	if (decided(t, "schedule"))
+		return tell_ours(t);
+	return tauti_plan_is_foreign(t->plan->job.framework) ?
+		tell_as_it_is(t) : tell_theirs(t);
 }
 
 /* --- what does not depend on the exchange ------------------------------------------------- */
@@ -378,6 +429,8 @@ static taut_status tell_job(struct teller *t)
 
 	if (!out)
 		return no_memory(t->err);
+	if (tauti_plan_is_foreign(job->framework))
+		fprintf(out, "framework=%s ", job->framework);
 	fprintf(out, "ranks=%" PRIu32, job->n_ranks);
 	for (uint32_t i = 0, n; i < job->n_gradients; i += n) {
 		for (n = 1; i + n < job->n_gradients &&
@@ -398,10 +451,11 @@ static taut_status check_framework(const struct teller *t)
 	const char *framework = t->plan->job.framework;
 
 	for (size_t i = 0; i < sizeof t->by_kind / sizeof *t->by_kind; i++)
-		if (t->by_kind[i] && tauti_plan_is_foreign(framework))
+		if (t->by_kind[i] && !tauti_plan_is_made_of(
+			taut_plan_kind(i), framework))
 			return refuse(t, t->by_kind[i], taut_arena_printf(
-				t->arena, "it is one of %s, and decisions are "
-				"made of PyTorch's", framework));
+				t->arena, "it is one of %.40s, of which this is "
+				"not made", framework));
 	return TAUT_OK;
 }
 
@@ -414,7 +468,7 @@ static taut_status tell_all(struct teller *t)
 	if (!status)
 		status = check_framework(t);
 	if (!status)
-		status = decided(t, "schedule") ? tell_ours(t) : tell_theirs(t);
+		status = tell_exchange(t);
 	for (size_t i = 0; !status && i < sizeof plain / sizeof *plain; i++)
 		status = tell_plain(t, i);
 	if (!status)

@@ -34,8 +34,10 @@ static taut_status take_gradients(const struct tauti_ddp *ddp,
 			ddp->gradients.data[s->first_gradient + i].bytes;
 	for (uint32_t i = 0; i < s->n_buckets; i++)
 		first[i] = ddp->buckets.data[s->first_bucket + i].first;
-	*order = (struct tauti_plan_order){
-		s->n_gradients, s->n_buckets, ready, first };
+	if (ddp->exchanged) /* what goes together is not fixed */
+		first[0] = 0;
+	*order = (struct tauti_plan_order){ s->n_gradients,
+		ddp->exchanged ? 1 : s->n_buckets, ready, first };
 	qsort(bytes, s->n_gradients, sizeof *bytes, largest_first);
 	job->gradient_bytes = bytes;
 	job->n_gradients = s->n_gradients;

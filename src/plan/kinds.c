@@ -10,38 +10,47 @@ static const char *const numerics[TAUT_NUMERICS_CLASSES] = {
 	[TAUT_NUMERICS_LOSSY] = "lossy",
 };
 
+enum {
+	TORCH = TAUT_PLAN_PYTORCH,
+	EXCHANGED = TAUT_PLAN_PYTORCH | TAUT_PLAN_TENSORFLOW,
+};
+
 /* In the order in which a plan lays them: a change sees what those before it
  * left. */
 static const struct taut_plan_kind kinds[] = {
 	{ "workers", "the DataLoaders that train get so many worker processes",
-		TAUT_NUMERICS_EXACT, "a DataLoader of the job's own" },
+		TAUT_NUMERICS_EXACT, "a DataLoader of the job's own", TORCH },
 	{ "loader", "Taut's loader makes the batches; what is random has other "
 		"numbers", TAUT_NUMERICS_REORDERED, "DataLoader over an ImageFolder, and "
-		"transforms that Taut has" },
+		"transforms that Taut has", TORCH },
 	{ "cache", "so much of the data set is kept in memory that a host's "
 		"ranks share", TAUT_NUMERICS_EXACT, "loader, and --cache, "
-		"which says how much memory there is for it" },
+		"which says how much memory there is for it", TORCH },
 	{ "heap", "malloc keeps the job's memory for the next step",
-		TAUT_NUMERICS_EXACT, "the malloc of the GNU C library" },
+		TAUT_NUMERICS_EXACT, "the malloc of the GNU C library",
+		TORCH | TAUT_PLAN_TENSORFLOW | TAUT_PLAN_MXNET },
 	{ "recompute", "modules are checkpointed: what they make is made again "
 		"for their backward pass", TAUT_NUMERICS_EXACT,
-		"modules of these names" },
+		"modules of these names", TORCH },
 	{ "compile", "modules are compiled by PyTorch's compiler",
-		TAUT_NUMERICS_REORDERED, "modules of these names" },
+		TAUT_NUMERICS_REORDERED, "modules of these names", TORCH },
 	{ "amp", "the model's forward pass runs under autocast",
-		TAUT_NUMERICS_LOSSY, "a device that multiplies 16 bits faster" },
+		TAUT_NUMERICS_LOSSY, "a device that multiplies 16 bits faster",
+		TORCH },
 	{ "optimizer", "optimizers take their fused form",
-		TAUT_NUMERICS_REORDERED, "an optimizer that has one" },
+		TAUT_NUMERICS_REORDERED, "an optimizer that has one", TORCH },
 	{ "bucket", "gradients travel together up to so many bytes",
-		TAUT_NUMERICS_REORDERED, "DistributedDataParallel" },
+		TAUT_NUMERICS_REORDERED, "DistributedDataParallel",
+		EXCHANGED },
 	{ "compress", "gradients are narrowed on the wire",
-		TAUT_NUMERICS_LOSSY, "DistributedDataParallel" },
+		TAUT_NUMERICS_LOSSY, "DistributedDataParallel", EXCHANGED },
 	{ "algorithm", "all-reduces are carried out in this way",
 		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's "
-		"collectives" },
+		"collectives", EXCHANGED },
 	{ "schedule", "gradients are summed by Taut in pieces by priority, "
 		"across the step's end", TAUT_NUMERICS_REORDERED,
-		"DistributedDataParallel, gradients in the host's memory" },
+		"DistributedDataParallel, gradients in the host's memory",
+		EXCHANGED },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
@@ -58,9 +67,31 @@ const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name)
 	return NULL;
 }
 
+/* 0: one of which nothing is made. */
+static uint32_t framework_of(const char *name)
+{
+	static const struct {
+		const char *name;
+		uint32_t bit;
+	} names[] = { { "", TAUT_PLAN_PYTORCH }, { "pytorch", TAUT_PLAN_PYTORCH },
+		{ "tensorflow", TAUT_PLAN_TENSORFLOW },
+		{ "mxnet", TAUT_PLAN_MXNET } };
+
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (!strcmp(names[i].name, name))
+			return names[i].bit;
+	return 0;
+}
+
 bool tauti_plan_is_foreign(const char *framework)
 {
-	return *framework && strcmp(framework, "pytorch");
+	return framework_of(framework) != TAUT_PLAN_PYTORCH;
+}
+
+bool tauti_plan_is_made_of(
+	const struct taut_plan_kind *kind, const char *framework)
+{
+	return kind->frameworks & framework_of(framework);
 }
 
 enum taut_numerics tauti_plan_numerics(

@@ -21,8 +21,12 @@ const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name);
 enum taut_numerics tauti_plan_numerics(
 	const struct taut_plan_kind *kind, uint32_t n_ranks);
 
-/* Can its jobs be given none of them? "" can. */
+/* Is it another one than PyTorch? Then the recorded job is on Taut's exchange already,
+ * if it sums gradients. "" counts as PyTorch. */
 bool tauti_plan_is_foreign(const char *framework);
+/* Can its jobs be given this? */
+bool tauti_plan_is_made_of(
+	const struct taut_plan_kind *kind, const char *framework);
 
 /* --- job.c ------------------------------------------------------------------------ */
 /* The gradients of a rank and step as they become ready, and where the recorded buckets

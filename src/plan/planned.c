@@ -118,7 +118,9 @@ static taut_status search(struct work *k)
 static bool goes_with(const char *change, const char *other)
 {
 	if (is_exchange(other))
-		return is_exchange(change) || is_named(change, "bucket");
+		return is_exchange(change) || is_named(change, "bucket") ||
+			(is_named(change, "compress") &&
+			strstr(change, "by=taut"));
 	return is_named(other, "loader") && is_named(change, "cache");
 }
 

@@ -76,6 +76,8 @@ struct tauti_stacks {
 	const char *const *given;
 	size_t n_given;
 	int64_t memory_most; /* 0: no limit */
+	bool exchanged; /* the recorded job is on Taut's exchange: what is decided of
+	                   that is all decided by WHO */
 	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
 	const char *schedules[MOST_OPTIONS][MOST_OPTIONS]; /* by piece, credit */
 	const char *ours[MOST_OPTIONS]; /* of COMPRESS, where Taut sums */
@@ -143,9 +145,13 @@ static taut_status find_bucket(const struct tauti_stacks *s,
 {
 	bool ours = options[WHO] > 0;
 	int64_t cap = ours || options[BUCKET] ? s->caps[options[BUCKET]] : 0;
-	taut_status status = tauti_groups_text(&s->groups, cap,
-		options + SITES, s->arena, ret_text, err);
+	taut_status status;
 
+	*ret_text = NULL;
+	if (!ours && s->exchanged) /* the exchange goes on as it does */
+		return TAUT_OK;
+	status = tauti_groups_text(&s->groups, cap,
+		options + SITES, s->arena, ret_text, err);
 	if (!status && !*ret_text && (ours || options[BUCKET]))
 		*ret_text = text_at(s, BUCKET, options);
 	return status;
@@ -174,7 +180,7 @@ taut_status tauti_stacks_at(const struct tauti_stacks *s,
 	push(&stack, text_at(s, AMP, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
 	push(&stack, bucket);
-	push(&stack, ours ? s->ours[options[COMPRESS]] :
+	push(&stack, ours ? s->ours[options[COMPRESS]] : s->exchanged ? NULL :
 		text_at(s, COMPRESS, options));
 	if (ours) {
 		push(&stack, text_at(s, WAY, options));
@@ -342,9 +348,11 @@ static bool is_wanted(const struct taut_plan_options *o, const char *name)
 static bool is_allowed(const struct tauti_stacks *s,
 	const struct taut_plan_options *o, const char *name)
 {
-	return is_wanted(o, name) && !tauti_plan_is_foreign(s->job.framework) &&
-		tauti_plan_numerics(tauti_plan_kind_of(
-		name), s->job.n_ranks) <= o->allow;
+	const struct taut_plan_kind *kind = tauti_plan_kind_of(name);
+
+	return is_wanted(o, name) &&
+		tauti_plan_is_made_of(kind, s->job.framework) &&
+		tauti_plan_numerics(kind, s->job.n_ranks) <= o->allow;
 }
 
 /* "nn.Module: blocks.*" for blocks.0, blocks.1 ...: what stands in a row is
@@ -474,12 +482,15 @@ static bool add_caches(
 
 static bool add_schedules(struct tauti_stacks *s, bool ours)
 {
+	const char *how = s->exchanged ? "fifo" : "priority";
+	const char *rest = s->exchanged ? "order=agreed" : "barrier=cross";
+
 	s->n_options[WHO] = ours ? 2 : 1;
 	for (uint32_t p = 0; p < N(pieces); p++)
 		for (uint32_t c = 0; c < N(credits); c++) {
 			const char *text = taut_arena_printf(s->arena,
-				"schedule=priority,partition=%s,credit=%s,"
-				"barrier=cross", pieces[p], credits[c]);
+				"schedule=%s,partition=%s,credit=%s,%s",
+				how, pieces[p], credits[c], rest);
 
 			if (!text)
 				return false;
@@ -536,6 +547,8 @@ static taut_status try_option(struct tauti_stacks *s, enum site site,
 	options[site] = option;
 	if (site == CACHE)
 		options[LOADER] = option > 0;
+	if (s->exchanged && (site == BUCKET || site == COMPRESS))
+		options[WHO] = option > 0;
 	status = tauti_stacks_at(s, options, &stack, err);
 	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
 }
@@ -646,14 +659,21 @@ static taut_status add_groups(struct tauti_stacks *s,
 	return read_caps(s, err);
 }
 
+/* Which kinds are not for such a job. */
 static taut_status note_framework(
 	struct tauti_stacks *s, struct taut_error *err)
 {
-	const char *text = taut_arena_printf(s->arena, "anything: the job is one "
-		"of %s, and 'taut run' makes decisions of PyTorch's; 'taut "
-		"whatif' predicts any", s->job.framework);
+	const struct taut_plan_kind *kind;
+	const char *text = "", *names = "";
 
-	return text && taut_vec_push(&s->notes, text) ? TAUT_OK :
+	for (size_t i = 0; names && (kind = taut_plan_kind(i)) != NULL; i++)
+		if (!tauti_plan_is_made_of(kind, s->job.framework))
+			names = taut_arena_printf(s->arena, "%s%s%s", names,
+				*names ? ", " : "", kind->change);
+	if (names)
+		text = taut_arena_printf(s->arena, "%s: 'taut run' does not "
+			"make them of a job of %s", names, s->job.framework);
+	return names && text && taut_vec_push(&s->notes, text) ? TAUT_OK :
 		no_memory(err);
 }
 
@@ -668,6 +688,7 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
+	s->exchanged = tauti_plan_is_foreign(s->job.framework);
 	s->given = o->given;
 	s->n_given = o->n_given;
 	s->memory_most = o->memory_most;
@@ -681,6 +702,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = no_memory(err);
 	if (!status && tauti_plan_is_foreign(s->job.framework))
 		status = note_framework(s, err);
+	if (!status && !add_ours(s))
+		status = no_memory(err);
 	if (!status)
 		status = try_all(s, err);
 	if (!status && !add_ours(s))
