@@ -23,14 +23,14 @@ static const int64_t gradients[] = { 4096, 512, 512, 4 };
 #define SAYS_THEIRS "TAUT_RUN_SCHEDULE=off\n"
 
 /* A plan of these changes, in order, NULL behind the last. */
-static taut_status settings(const char *const *changes,
+static taut_status settings(const char *framework, const char *const *changes,
 	struct taut_arena *arena, const struct taut_plan_setting **ret,
 	uint32_t *ret_n, struct taut_error *err)
 {
 	struct taut_decision decisions[MOST];
 	struct taut_plan plan = { .job = { .n_ranks = 2, .n_hosts = 2,
 		.n_gradients = 4, .gradient_bytes = gradients,
-		.framework = "pytorch" }, .decisions = decisions };
+		.framework = framework }, .decisions = decisions };
 
 	for (; changes[plan.n_decisions]; plan.n_decisions++)
 		decisions[plan.n_decisions] = (struct taut_decision){
@@ -39,7 +39,8 @@ static taut_status settings(const char *const *changes,
 }
 
 /* said: a line for each variable, in order. */
-static void told(const char *const *changes, const char *said)
+static void told_of(const char *framework, const char *const *changes,
+	const char *said)
 {
 	struct taut_arena *arena = taut_arena_create();
 	const struct taut_plan_setting *found;
@@ -48,7 +49,7 @@ static void told(const char *const *changes, const char *said)
 	uint32_t n;
 
 	assert_non_null(arena);
-	if (settings(changes, arena, &found, &n, &err))
+	if (settings(framework, changes, arena, &found, &n, &err))
 		fail_msg("%s: %s", *changes ? *changes : "-", err.message);
 	for (uint32_t i = 0; i < n; i++) {
 		strcat(text, found[i].name);
@@ -60,7 +61,8 @@ static void told(const char *const *changes, const char *said)
 	taut_arena_destroy(arena);
 }
 
-static void refused(const char *const *changes, const char *line)
+static void refused_of(const char *framework, const char *const *changes,
+	const char *line)
 {
 	struct taut_arena *arena = taut_arena_create();
 	const struct taut_plan_setting *found = NULL;
@@ -68,7 +70,7 @@ static void refused(const char *const *changes, const char *line)
 	uint32_t n = 77;
 
 	assert_non_null(arena);
-	assert_int_equal(settings(changes, arena, &found, &n, &err),
+	assert_int_equal(settings(framework, changes, arena, &found, &n, &err),
 		TAUT_EINVAL);
 	assert_string_equal(err.message, line);
 	assert_null(found);
@@ -76,9 +78,17 @@ static void refused(const char *const *changes, const char *line)
 	taut_arena_destroy(arena);
 }
 
-#define TOLD(said, ...) told((const char *const[]){ __VA_ARGS__, NULL }, said)
-#define REFUSED(line, ...) \
-	refused((const char *const[]){ __VA_ARGS__, NULL }, line)
+static void told(const char *const *changes, const char *said)
+{
+	told_of("pytorch", changes, said);
+}
+
+#define TOLD_OF(framework, said, ...) told_of(framework, \
+	(const char *const[]){ __VA_ARGS__, NULL }, said)
+#define REFUSED_OF(framework, line, ...) refused_of(framework, \
+	(const char *const[]){ __VA_ARGS__, NULL }, line)
+#define TOLD(said, ...) TOLD_OF("pytorch", said, __VA_ARGS__)
+#define REFUSED(line, ...) REFUSED_OF("pytorch", line, __VA_ARGS__)
 
 /* --- each decision --------------------------------------------------------------------- */
 
@@ -261,28 +271,71 @@ static void test_sizes(void **state)
 		"bucket=2x", OURS);
 }
 
-/* No decision can be made of such a job; a plan without any is told. */
-static void test_other_framework(void **state)
+/* --- other frameworks --------------------------------------------------------------- */
+
+#define THEIRS "schedule=fifo,partition=1MiB,credit=4MiB,order=agreed"
+#define SAYS_THEIR_EXCHANGE "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n" \
+	"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=1048576\nTAUT_RUN_CREDIT=4194304\n"
+#define SAYS_THEIR_JOB "TAUT_RUN_JOB=framework=tensorflow ranks=2 " \
+	"gradients=4096x1,512x2,4x1\n"
+
+static void test_tensorflow(void **state)
 {
-	struct taut_decision decision = { "workers=1", TAUT_NUMERICS_EXACT, -1 };
-	struct taut_plan plan = { .job = { .n_ranks = 2, .n_hosts = 1,
-		.framework = "tensorflow" }, .decisions = &decision,
-		.n_decisions = 1 };
-	struct taut_arena *arena = taut_arena_create();
-	const struct taut_plan_setting *found;
-	struct taut_error err;
-	uint32_t n;
+	(void)state;
+	TOLD_OF("tensorflow", SAYS_THEIR_JOB, NULL);
+	TOLD_OF("tensorflow", "TAUT_RUN_HEAP=keep\n" SAYS_THEIR_JOB,
+		"heap=keep");
+	TOLD_OF("tensorflow", SAYS_THEIR_EXCHANGE
+		"TAUT_RUN_FUSE=2097152+2097152\nTAUT_RUN_WAY=ring\n"
+		SAYS_THEIR_JOB, "bucket=2MiB", "algorithm=ring", THEIRS);
+	TOLD_OF("tensorflow", "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n"
+		"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=524288\n"
+		"TAUT_RUN_CREDIT=2097152\nTAUT_RUN_FUSE=2048+4096\n"
+		"TAUT_RUN_COMPRESS=bf16\n" SAYS_THEIR_JOB,
+		"bucket=4KiB+8KiB", "compress=bf16,by=taut", THEIRS);
+	/* Nothing else of them is summed by anybody. */
+	REFUSED_OF("tensorflow", NOT("bucket=2MiB", "it needs schedule=, which "
+		"says all of how Taut's exchange goes"), "bucket=2MiB");
+	REFUSED_OF("tensorflow", NOT(THEIRS, "a plan says bucket= beside it"),
+		THEIRS);
+	REFUSED_OF("tensorflow", NOT(OURS, "of tensorflow "
+		"schedule=fifo,order=agreed alone is made"), "bucket=1MiB", OURS);
+	REFUSED_OF("tensorflow", NOT("schedule=fifo,partition=1MiB,credit=4MiB",
+		"of tensorflow schedule=fifo,order=agreed alone is made"),
+		"bucket=1MiB", "schedule=fifo,partition=1MiB,credit=4MiB");
+	REFUSED_OF("tensorflow", NOT(THEIRS ",barrier=cross", "a step of "
+		"tensorflow ends when all gradients are applied: barrier=keep"),
+		"bucket=1MiB", THEIRS ",barrier=cross");
+}
+
+/* Each decision is made of some frameworks' jobs, and of no others. */
+static void test_frameworks(void **state)
+{
+	static const char *const of_tensorflow[] = { "heap", "bucket",
+		"compress", "algorithm", "schedule" };
+	const struct taut_plan_kind *kind;
 
 	(void)state;
-	assert_non_null(arena);
-	assert_int_equal(taut_plan_settings(&plan, arena, &found, &n, &err),
-		TAUT_EINVAL);
-	assert_string_equal(err.message, NOT("workers=1", "it is one of "
-		"tensorflow, and decisions are made of PyTorch's"));
-	plan.n_decisions = 0;
-	assert_int_equal(
-		taut_plan_settings(&plan, arena, &found, &n, &err), TAUT_OK);
-	taut_arena_destroy(arena);
+	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++) {
+		bool theirs = false;
+
+		for (size_t k = 0; k < sizeof of_tensorflow /
+			sizeof *of_tensorflow; k++)
+			theirs |= !strcmp(kind->change, of_tensorflow[k]);
+		assert_true(kind->frameworks & TAUT_PLAN_PYTORCH);
+		assert_int_equal(
+			!!(kind->frameworks & TAUT_PLAN_TENSORFLOW), theirs);
+		assert_int_equal(!!(kind->frameworks & TAUT_PLAN_MXNET),
+			!strcmp(kind->change, "heap"));
+	}
+	REFUSED_OF("tensorflow", NOT("workers=1", "it is one of tensorflow, of "
+		"which this is not made"), "workers=1");
+	REFUSED_OF("mxnet", NOT("algorithm=ring", "it is one of mxnet, of "
+		"which this is not made"), "algorithm=ring");
+	TOLD_OF("mxnet", "TAUT_RUN_HEAP=keep\nTAUT_RUN_JOB=framework=mxnet "
+		"ranks=2 gradients=4096x1,512x2,4x1\n", "heap=keep");
+	REFUSED_OF("jax", NOT("heap=keep", "it is one of jax, of which this "
+		"is not made"), "heap=keep");
 }
 
 static void test_contradictions(void **state)
@@ -394,7 +447,8 @@ static void test_no_memory(void **state)
 
 		assert_non_null(arena);
 		alloc_fail_after(n);
-		status = settings(changes, arena, &found, &count, &err);
+		status = settings("pytorch", changes, arena, &found, &count,
+			&err);
 		alloc_fail_never();
 		if (status)
 			assert_int_equal(status, TAUT_ENOMEM);
@@ -416,7 +470,8 @@ int main(void)
 		cmocka_unit_test(test_parts_of_predictions),
 		cmocka_unit_test(test_words),
 		cmocka_unit_test(test_sizes),
-		cmocka_unit_test(test_other_framework),
+		cmocka_unit_test(test_tensorflow),
+		cmocka_unit_test(test_frameworks),
 		cmocka_unit_test(test_contradictions),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_too_many_sizes),

@@ -67,7 +67,7 @@ const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name)
 	return NULL;
 }
 
-/* 0: one of which nothing is made. */
+/* 0: one of which nothing is made. NULL: not known, as "". */
 static uint32_t framework_of(const char *name)
 {
 	static const struct {
@@ -78,7 +78,7 @@ static uint32_t framework_of(const char *name)
 		{ "mxnet", TAUT_PLAN_MXNET } };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
-		if (!strcmp(names[i].name, name))
+		if (!strcmp(names[i].name, name ? name : ""))
 			return names[i].bit;
 	return 0;
 }

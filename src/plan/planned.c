@@ -181,29 +181,46 @@ static taut_status prune_one(struct work *k, bool *ret_pruned)
 	return status;
 }
 
-/* A list of buckets that gives next to nothing is a size again. */
-static taut_status take_plain(struct work *k, const struct tauti_found *found)
+/* Takes these options where that is as good but for next to nothing; else they become
+ * what they were. */
+static taut_status take_if_as_good(struct work *k, uint8_t *options,
+	const uint8_t *were, uint32_t n)
+{
+	struct tauti_stack stack;
+	struct tauti_cost c;
+	taut_status status = tauti_stacks_at(k->stacks, options, &stack, k->err);
+
+	if (!status)
+		status = tauti_stacks_cost(k->stacks, &stack, &c, k->err);
+	if (status || c.step_ns == TAUTI_NEVER ||
+		(double)(c.step_ns - k->best_ns) >=
+		least_gain * (double)k->best_ns) {
+		memcpy(options, were, n);
+		return status;
+	}
+	k->best = stack;
+	k->best_ns = c.step_ns;
+	return TAUT_OK;
+}
+
+/* Usual pieces where others give next to nothing, and a size of buckets again where a
+ * list of them does. */
+static taut_status take_simple(struct work *k, const struct tauti_found *found)
 {
 	uint32_t n = tauti_stacks_space(k->stacks)->n_sites;
 	uint8_t *options = taut_arena_calloc(k->out->arena, n, 1);
-	struct tauti_stack plain;
-	struct tauti_cost c;
-	taut_status status;
+	uint8_t *were = taut_arena_calloc(k->out->arena, n, 1);
+	taut_status status = TAUT_OK;
 
-	if (!options)
+	if (!options || !were)
 		return no_memory(k->err);
 	memcpy(options, found->options, n);
+	memcpy(were, options, n);
+	if (tauti_stacks_usual(k->stacks, options))
+		status = take_if_as_good(k, options, were, n);
+	memcpy(were, options, n);
 	tauti_stacks_plain(k->stacks, options);
-	status = tauti_stacks_at(k->stacks, options, &plain, k->err);
-	if (!status)
-		status = tauti_stacks_cost(k->stacks, &plain, &c, k->err);
-	if (status || c.step_ns == TAUTI_NEVER ||
-		(double)(c.step_ns - k->best_ns) >=
-		least_gain * (double)k->best_ns)
-		return status;
-	k->best = plain;
-	k->best_ns = c.step_ns;
-	return TAUT_OK;
+	return status ? status : take_if_as_good(k, options, were, n);
 }
 
 static taut_status take_best(struct work *k)
@@ -219,7 +236,7 @@ static taut_status take_best(struct work *k)
 		k->stacks, found->options, &k->best, k->err);
 	k->best_ns = found->cost.step_ns;
 	if (!status)
-		status = take_plain(k, found);
+		status = take_simple(k, found);
 	k->start_ns = tauti_search_start(k->search)->cost.step_ns;
 	while (!status && pruned)
 		status = prune_one(k, &pruned);

@@ -195,6 +195,13 @@ void tauti_stacks_plain(const struct tauti_stacks *s, uint8_t *options)
 	memset(options + SITES, 0, s->groups.n_sites);
 }
 
+bool tauti_stacks_usual(const struct tauti_stacks *s, uint8_t *options)
+{
+	if (s->exchanged)
+		options[PIECE] = options[CREDIT] = 0;
+	return s->exchanged;
+}
+
 size_t tauti_stacks_given(const struct tauti_stacks *s)
 {
 	return s->n_given;

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """One rank of a TensorFlow job that knows nothing of plans: dense layers, trained by Keras'
-fit(). Arguments: how wide they are, how many there are, how many steps. Rank 0 prints
-the loss of each epoch, and a sum of the parameters."""
+fit(). Arguments: how wide they are, how many there are, how many steps, and samples of
+a step. Rank 0 prints the loss of each epoch, and a sum of the parameters."""
 
 import os
 import sys
@@ -12,10 +12,10 @@ import tensorflow as tf
 
 import taut.tensorflow as hvd
 
-BATCH, STEPS_AN_EPOCH = 32, 10
+STEPS_AN_EPOCH = 10
 
 
-def main(width, layers, steps):
+def main(width, layers, steps, batch=32):
     keras.utils.set_random_seed(1)
     threads = int(os.environ.get("TAUT_TEST_THREADS", "1"))
     tf.config.threading.set_inter_op_parallelism_threads(threads)
@@ -27,10 +27,10 @@ def main(width, layers, steps):
     loss = keras.losses.SparseCategoricalCrossentropy(from_logits=True)
     model.compile(optimizer, loss, jit_compile=False)
     numbers = np.random.default_rng(7 + hvd.rank())
-    x = numbers.standard_normal((BATCH * steps, width), np.float32)
-    y = numbers.integers(0, 10, BATCH * steps)
+    x = numbers.standard_normal((batch * steps, width), np.float32)
+    y = numbers.integers(0, 10, batch * steps)
     model.build((None, width))
-    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(BATCH)
+    data = tf.data.Dataset.from_tensor_slices((x, y)).batch(batch)
     history = model.fit(
         data.repeat(),
         epochs=-(-steps // STEPS_AN_EPOCH),
