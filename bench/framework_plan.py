@@ -3,7 +3,8 @@
 """What a recording of a TensorFlow job predicts of its exchange, and what the job then
 takes: one rank a host of the lab (bench/lab), a core and a link each. The job is recorded
 as it is; each row is a list of changes, predicted by `taut whatif` and made by `taut run
---plan`; the last is what `taut plan` finds. The job as it is is measured first and last.
+--plan`; the last is what `taut plan` finds. Rows are measured by turns, as often as
+--turns says: their medians.
 
 Needs root and TensorFlow (TAUT_TENSORFLOW_PYTHON, or build-python/tensorflow)."""
 
@@ -24,8 +25,6 @@ JOB = os.path.join(common.ROOT, "tests", "frameworks", "jobs", "tensorflow_plan.
 EXCHANGE = "schedule=fifo,partition={},credit={},order=agreed"
 ROWS = (
     ("bucket=1MiB algorithm=flat " + EXCHANGE).format("1MiB", "4MiB"),
-    ("bucket=256KiB algorithm=flat " + EXCHANGE).format("256KiB", "512KiB"),
-    ("bucket=4MiB algorithm=flat " + EXCHANGE).format("4MiB", "8MiB"),
     ("bucket=100MiB algorithm=flat " + EXCHANGE).format("1MiB", "4MiB"),
     ("bucket=1MiB compress=fp16,by=taut algorithm=flat " + EXCHANGE).format("1MiB", "4MiB"),
 )
@@ -41,8 +40,9 @@ def arguments():
     p.add_argument("--width", type=int, default=1024)
     p.add_argument("--layers", type=int, default=4)
     p.add_argument("--batch", type=int, default=128)
-    p.add_argument("--steps", type=int, default=60, help="of each run")
-    p.add_argument("--record", default="24:34", help="steps that are recorded")
+    p.add_argument("--steps", type=int, default=40, help="of each run, of which 20 warm up")
+    p.add_argument("--turns", type=int, default=2)
+    p.add_argument("--record", default="20:30", help="steps that are recorded")
     p.add_argument("--allow", default="lossy")
     return p.parse_args()
 
@@ -76,11 +76,8 @@ class Lab:
                 TF_CPP_MIN_LOG_LEVEL="2",
                 TAUT_TEST_THREADS="2",
             )
-            running.append(
-                self.its.start(
-                    host, before(host) + job, env=own, stderr=subprocess.PIPE, stdout=subprocess.PIPE
-                )
-            )
+            pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE}
+            running.append(self.its.start(host, before(host) + job, env=own, **pipes))
         said = [process.communicate(timeout=600) for process in running]
         if any(process.returncode for process in running):
             sys.exit("\n".join(err[-2000:] for _, err in said))
@@ -104,9 +101,8 @@ class Lab:
 
 
 def predict(a, run, changes):
-    said = subprocess.run(
-        [a.taut, "whatif", run, *changes.split(), "--json"], capture_output=True, text=True, check=True
-    )
+    words = [a.taut, "whatif", run, *changes.split(), "--json"]
+    said = subprocess.run(words, capture_output=True, text=True, check=True)
     return json.loads(said.stdout)
 
 
@@ -126,10 +122,26 @@ def write_plan(path, job, changes):
         )
 
 
-def row(name, predicted, measured):
-    error = "" if predicted is None else "%+.1f %%" % (100 * (predicted / measured - 1))
-    shown = "" if predicted is None else "%.1f" % predicted
-    print("| %s | %s | %.1f | %s |" % (name, shown, measured, error), flush=True)
+def measure_all(lab, rows, turns, path, job):
+    """Of each row's changes, by turns: milliseconds."""
+    found = [[] for _ in rows]
+    for _ in range(turns):
+        for changes, times in zip(rows, found):
+            if changes:
+                write_plan(path, job, changes)
+            times.append(lab.measure(path if changes else None))
+    return found
+
+
+def show(rows, predicted, measured, mbit):
+    print("| changes, %g Mbit/s | predicted ms | measured ms | each | error |" % mbit)
+    print("|---|---|---|---|---|")
+    for changes, guess, times in zip(rows, predicted, measured):
+        name = "`%s`" % changes if changes else "as it is"
+        middle = statistics.median(times)
+        each = " ".join("%.1f" % time for time in times)
+        error = 100 * (guess / middle - 1)
+        print("| %s | %.1f | %.1f | %s | %+.1f %% |" % (name, guess, middle, each, error))
 
 
 def main():
@@ -141,17 +153,11 @@ def main():
         path = os.path.join(folder, "plan.json")
         lab.record(run)
         found = plan_of(a, run, path)
-        print("| changes, %g Mbit/s | predicted ms | measured ms | error |" % a.mbit)
-        print("|---|---|---|---|")
-        row("as it is", found["predicted"]["before_ms"], lab.measure())
-        for changes in ROWS:
-            write_plan(path, found["job"], changes)
-            row("`%s`" % changes, predict(a, run, changes)["after_ms"], lab.measure(path))
-        changes = " ".join(d["change"] for d in found["decisions"])
-        if changes:
-            write_plan(path, found["job"], changes)
-            row("`taut plan`: `%s`" % changes, found["predicted"]["after_ms"], lab.measure(path))
-        row("as it is, again", None, lab.measure())
+        planned = " ".join(d["change"] for d in found["decisions"])
+        rows = ["", *ROWS] + ([planned] if planned and planned not in ROWS else [])
+        before = found["predicted"]["before_ms"]
+        predicted = [predict(a, run, c)["after_ms"] if c else before for c in rows]
+        show(rows, predicted, measure_all(lab, rows, a.turns, path, found["job"]), a.mbit)
 
 
 if __name__ == "__main__":

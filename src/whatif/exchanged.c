@@ -190,7 +190,7 @@ static taut_status add_steps(struct finder *f, uint32_t like)
 	return TAUT_OK;
 }
 
-/* --- buckets --------------------------------------------------------------------------- */
+/* --- buckets ------------------------------------------------------------------------ */
 
 /* Of which gradients is it? Those that lead to its arrival. */
 static void see_in(void *context, struct taut_wait wait)
@@ -316,7 +316,7 @@ static taut_status add_buckets(struct finder *f, size_t from)
 	return status;
 }
 
-/* --- all ------------------------------------------------------------------------------------ */
+/* --- all ------------------------------------------------------------------------------ */
 
 static uint32_t name_in(const struct taut_trace *t, const char *name)
 {

@@ -184,7 +184,8 @@ static double step_with(const struct job *j, const char *const *changes)
 #define NEAR(found, ms) do { \
 		double found_ = found; \
 		if (fabs(found_ - (ms)) > 1.5) \
-			fail_msg("%s: %.2f ms, not %.2f", #found, found_, (double)(ms)); \
+			fail_msg("%s: %.2f ms, not %.2f", #found, found_, \
+				(double)(ms)); \
 	} while (0)
 
 /* --- what is known of it ------------------------------------------------------------- */
@@ -249,7 +250,7 @@ static void test_without_pieces(void **state)
 	close_job(&j);
 }
 
-/* --- other settings ---------------------------------------------------------------------- */
+/* --- other settings ------------------------------------------------------------------ */
 
 #define WHOLE "schedule=fifo,order=agreed,partition=8MB,credit=8MB,message=0us"
 

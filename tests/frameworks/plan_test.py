@@ -121,6 +121,26 @@ class Plans(unittest.TestCase):
         self.assertEqual(told["applied"], applied + ["schedule,piece=16384,credit=65536"])
         self.assertEqual(told["not_applied"], {})
 
+    def test_tuned(self):
+        """Recorded, planned, run and verified by one command."""
+        script = self.at / "both"
+        meet = "127.0.0.1:%d" % world.free_port()
+        command = " ".join(map(str, [PYTHON, JOB, *SMALL, STEPS]))
+        script.write_text(
+            "set -e\nexport TAUT_RANKS=2 TAUT_MEET=%s\nTAUT_RANK=1 %s &\nTAUT_RANK=0 %s\nwait $!\n"
+            % (meet, command, command)
+        )
+        words = [TAUT, "tune", "--allow", "lossy", "--budget", "3s", "--whole"]
+        words += ["-o", self.at / "tuned", "--", "sh", script]
+        own = world.environment(TAUT_RUN_ORDERED="off", PYTHONPATH=str(world.ROOT / "python"))
+        done = subprocess.run(
+            words, env=own, capture_output=True, text=True, timeout=SECONDS, check=False
+        )
+        self.assertEqual(done.returncode, 0, done.stderr[-3000:])
+        self.assertRegex(done.stdout, r"the job as it is\s+[\d.]+\s+[\d.]+")
+        found = json.loads((self.at / "tuned" / "tuned.json").read_text())
+        self.assertEqual(found["job"]["framework"], "tensorflow")
+
     # --- refused ------------------------------------------------------------------------
 
     def refused(self, ended, line):
@@ -151,7 +171,8 @@ class Plans(unittest.TestCase):
             self.planned(plan(changes), size=("64", "2")),
             "the plan's 3rd largest gradient is 16384 bytes, this job's 2560",
         )
-        self.refused(self.planned(plan(changes, ranks=3)), "the plan is for 3 ranks, this job has 2")
+        others = self.planned(plan(changes, ranks=3))
+        self.refused(others, "the plan is for 3 ranks, this job has 2")
         self.refused(
             self.planned(plan(["heap=keep"], framework="mxnet")),
             "the plan is for a job of mxnet, this is one of tensorflow",

@@ -297,6 +297,13 @@ class Refused(unittest.TestCase):
         line = "taut: the plan is for 4 ranks, this job has 2\n"
         self.assertEqual(ended, [(1, "", line), (1, "", "")])
 
+    def test_another_framework(self):
+        own = environment(True, TAUT_RUN_JOB="framework=tensorflow ranks=2", TAUT_RUN_GATE="off")
+        line = "taut: TAUT_RUN_JOB: the plan is for a job of tensorflow, this is one of pytorch\n"
+        for status, out, err in end(start(SIMPLE, 2, own)):
+            self.assertEqual((status, out), (1, ""))
+            self.assertIn(err, ("", line))
+
     def test_of_one_rank(self):
         """Another was told of nothing."""
         own = environment(True, TAUT_RUN_SCHEDULE="off", TAUT_RUN_COMPRESS="fp16")
