@@ -40,17 +40,18 @@ static const struct taut_plan_kind kinds[] = {
 	{ "optimizer", "optimizers take their fused form",
 		TAUT_NUMERICS_REORDERED, "an optimizer that has one", TORCH },
 	{ "bucket", "gradients travel together up to so many bytes",
-		TAUT_NUMERICS_REORDERED, "DistributedDataParallel",
-		EXCHANGED },
+		TAUT_NUMERICS_REORDERED, "DistributedDataParallel or "
+		"taut.tensorflow", EXCHANGED },
 	{ "compress", "gradients are narrowed on the wire",
-		TAUT_NUMERICS_LOSSY, "DistributedDataParallel", EXCHANGED },
+		TAUT_NUMERICS_LOSSY, "DistributedDataParallel or taut.tensorflow",
+		EXCHANGED },
 	{ "algorithm", "all-reduces are carried out in this way",
 		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's "
 		"collectives", EXCHANGED },
 	{ "schedule", "gradients are summed by Taut in pieces by priority, "
-		"across the step's end", TAUT_NUMERICS_REORDERED,
-		"DistributedDataParallel, gradients in the host's memory",
-		EXCHANGED },
+		"across the step's end; of TensorFlow as they are declared",
+		TAUT_NUMERICS_REORDERED, "DistributedDataParallel, gradients in "
+		"the host's memory, or taut.tensorflow", EXCHANGED },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
