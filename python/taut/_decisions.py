@@ -31,6 +31,7 @@ ROWS = (
     Row(("HEAP",), "_plan_heap", ""),
     Row(("RECOMPUTE",), "_plan_recompute", "no DistributedDataParallel was made"),
     Row(("COMPILE",), "_plan_compile", "no DistributedDataParallel was made"),
+    Row(("MICROBATCHES",), "_plan_microbatches", "no DistributedDataParallel was run in training"),
     Row(("AMP",), "_plan_amp", "no DistributedDataParallel was run in training"),
     Row(("OPTIMIZER",), "_plan_optimizer", "no optimizer was made"),
     Row(("BUCKET", "BUCKET_FIRST"), "_plan_bucket", "no DistributedDataParallel was made"),
@@ -179,6 +180,11 @@ def of(cls):
 def whole(model, wrapper):
     """Modules of it that read all their parameters when they begin."""
     return [part for decision in _made for part in decision.whole(model, wrapper)]
+
+
+def agree(ddp, why):
+    """Ends the job where a rank of the model's has a reason. All of them come here."""
+    _end_if(_agreed(ddp.process_group, why))
 
 
 def given_back(ddp):

@@ -9,7 +9,7 @@ Undone from the next forward pass on; what it compiled stays in memory."""
 
 import sys
 
-from . import _decisions, _plan_modules
+from . import _decisions, _plan_microbatches, _plan_modules
 
 
 def make(values):
@@ -31,6 +31,8 @@ class Compile(_plan_modules.Modules):
 
     def check(self, ddp):
         mine = self.find_in(ddp)
+        for other in _decisions.of(_plan_microbatches.Microbatches) if mine else ():
+            return "%s computes the passes of its modules again" % other.text
         for other in _decisions.of(_plan_modules.Modules):
             theirs = {id(part) for p in other.find_in(ddp).values() for part in p.modules()}
             for name, part in mine.items() if other is not self else ():

@@ -21,6 +21,8 @@ static const struct row {
 		{ "keep" } },
 	{ "recompute", "TAUT_RUN_RECOMPUTE",
 		offsetof(struct run_decide, recompute), TEXT, { 0 } },
+	{ "microbatches", "TAUT_RUN_MICROBATCHES",
+		offsetof(struct run_decide, microbatches), NUMBER, { 0 } },
 	{ "compile", "TAUT_RUN_COMPILE",
 		offsetof(struct run_decide, compile), TEXT, { 0 } },
 	{ "amp", "TAUT_RUN_AMP", offsetof(struct run_decide, amp), WORD,

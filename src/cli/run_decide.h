@@ -9,6 +9,7 @@
 
 struct run_decide { /* NULL: not given */
 	const char *workers, *heap, *recompute, *compile, *amp, *optimizer, *compress;
+	const char *microbatches;
 	const char *bucket, *bucket_first, *job;
 };
 
@@ -24,6 +25,9 @@ struct run_decide { /* NULL: not given */
 		"PATTERN", "activation checkpointing of the modules that " \
 		"'taut whatif recompute=PATTERN' means; several with commas", \
 		0, 0 }, \
+	{ "microbatches", 0, OPT_TEXT, offsetof(values, member.microbatches), \
+		"K", "the wrapped model runs on its batch in K parts, one after " \
+		"the other; gradients are summed over the ranks once", 0, 0 }, \
 	{ "compile", 0, OPT_TEXT, offsetof(values, member.compile), \
 		"PATTERN", "PyTorch's compiler for the modules that " \
 		"'taut whatif compile=PATTERN' means; several with commas", \

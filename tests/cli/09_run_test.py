@@ -49,12 +49,12 @@ class Run(command.Case):
 
     def test_decisions(self):
         found = variables("--workers", "4", "--recompute", "nn.Module: block*", "--amp", "bf16",
-                          "--compile", "nn.Module: head", "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
+                          "--microbatches", "4", "--compile", "nn.Module: head", "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
                           "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "WORKERS": "4", "RECOMPUTE": "nn.Module: block*", "AMP": "bf16",
-            "COMPILE": "nn.Module: head",
+            "COMPILE": "nn.Module: head", "MICROBATCHES": "4",
             "OPTIMIZER": "fused", "COMPRESS": "fp16", "BUCKET": "4194304",
             "BUCKET_FIRST": "1000", "JOB": "ranks=2 gradients=8x3",
         })
@@ -172,6 +172,7 @@ class Run(command.Case):
             (["--servers", "2", "--update", "x"], "update 'x': expected sum"),
             (["--servers", "0"], "--servers"),
             (["--workers", "-1"], "--workers: expected a number from 0 to 9999, found '-1'"),
+            (["--microbatches", "2x"], "--microbatches: expected a number from 0 to 9999, found '2x'"),
             (["--amp", "x"], "--amp: expected bf16 or fp16, found 'x'"),
             (["--optimizer", "x"], "--optimizer: expected fused, found 'x'"),
             (["--bucket", "0"], "--bucket: expected bytes, like 4096 or 25M, or of each bucket, like 1M+4M, found '0'"),
