@@ -145,7 +145,7 @@ static taut_status write_list(
 	(void)err;
 	fputs("What is decided, each a change of 'taut whatif':\n", out);
 	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++)
-		fprintf(out, "  %-12s%s (%s)\n", kind->change, kind->summary,
+		fprintf(out, "  %-13s%s (%s)\n", kind->change, kind->summary,
 			taut_numerics_name(kind->numerics));
 	fputs("\nStrategies:\n", out);
 	for (size_t i = 0; taut_plan_strategy(i, &info); i++)

@@ -377,10 +377,11 @@ static taut_status tell_plain(struct teller *t, size_t i)
 	return tell(t, plain[i].variable, word);
 }
 
-static taut_status tell_workers(struct teller *t)
+static taut_status tell_count(struct teller *t, const char *name,
+	uint32_t least, const char *variable)
 {
 	static const char *const names[] = { "", NULL };
-	const struct tauti_change *change = decided(t, "workers");
+	const struct tauti_change *change = decided(t, name);
 	uint32_t n;
 	taut_status status;
 
@@ -388,9 +389,9 @@ static taut_status tell_workers(struct teller *t)
 		return TAUT_OK;
 	status = allow(t, change, names);
 	if (!status)
-		status = tauti_param_count(change, place_of(change, ""), 0,
+		status = tauti_param_count(change, place_of(change, ""), least,
 			1024, &n, t->err);
-	return status ? status : tell(t, "TAUT_RUN_WORKERS",
+	return status ? status : tell(t, variable,
 		taut_arena_printf(t->arena, "%" PRIu32, n));
 }
 
@@ -472,7 +473,10 @@ static taut_status tell_all(struct teller *t)
 	for (size_t i = 0; !status && i < sizeof plain / sizeof *plain; i++)
 		status = tell_plain(t, i);
 	if (!status)
-		status = tell_workers(t);
+		status = tell_count(t, "workers", 0, "TAUT_RUN_WORKERS");
+	if (!status)
+		status = tell_count(
+			t, "microbatches", 1, "TAUT_RUN_MICROBATCHES");
 	if (!status)
 		status = tell_loader(t);
 	return status ? status : tell_job(t);

@@ -9,7 +9,7 @@
 #include "tests/support/alloc_fail.h"
 #include "tests/support/unit.h"
 
-enum { MOST = 12, TEXT = 2048 };
+enum { MOST = 14, TEXT = 2048 };
 
 static const int64_t gradients[] = { 4096, 512, 512, 4 };
 
@@ -176,7 +176,8 @@ static void test_every_kind(void **state)
 	static const char *const values[][2] = { { "workers", "=1" },
 		{ "loader", "=taut" }, { "cache", "=1GB,policy=pinned" },
 		{ "heap", "=keep" },
-		{ "recompute", "=a*" }, { "compile", "=b*" }, { "amp", "=bf16" },
+		{ "recompute", "=a*" }, { "microbatches", "=4" },
+		{ "compile", "=b*" }, { "amp", "=bf16" },
 		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
 		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
 	const char *changes[MOST + 1] = { NULL };
@@ -200,7 +201,8 @@ static void test_every_kind(void **state)
 	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288+524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_HEAP=keep\nTAUT_RUN_RECOMPUTE=a*\n"
-		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\nTAUT_RUN_LOAD=auto\n"
+		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\n"
+		"TAUT_RUN_MICROBATCHES=4\nTAUT_RUN_LOAD=auto\n"
 		"TAUT_RUN_LOAD_CACHE=1000000000\n" SAYS_JOB);
 }
 

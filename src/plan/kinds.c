@@ -32,6 +32,9 @@ static const struct taut_plan_kind kinds[] = {
 	{ "recompute", "modules are checkpointed: what they make is made again "
 		"for their backward pass", TAUT_NUMERICS_EXACT,
 		"modules of these names", TORCH },
+	{ "microbatches", "the model runs on its batch in parts; gradients are "
+		"added up", TAUT_NUMERICS_REORDERED, "--memory; DistributedDataParallel, "
+		"and a model that takes each sample by itself", TORCH },
 	{ "compile", "modules are compiled by PyTorch's compiler",
 		TAUT_NUMERICS_REORDERED, "modules of these names", TORCH },
 	{ "amp", "the model's forward pass runs under autocast",

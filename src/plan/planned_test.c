@@ -402,6 +402,41 @@ static void test_memory(void **state)
 	forget(&t);
 }
 
+/* Less memory than recomputing layers leaves: then in parts, and not else. */
+static void test_memory_in_parts(void **state)
+{
+	enum { WHOLE = 4 * 6600000, LEAST = 6600000 + 4 * 600000 };
+	struct taut_plan_options options = lossy;
+	struct ddp_job job = usual;
+	struct taut_planned *planned;
+	struct told t;
+
+	(void)state;
+	job.block_bytes = 6000000;
+	job.wrapped = 1;
+	t = tell(&job);
+	planned = search(t.graph, &options);
+	assert_false(decides(planned->plan, "microbatches="));
+	taut_planned_destroy(planned);
+	options.memory_most = WHOLE - 1;
+	options.not_these = (const char *const[]){ "recompute" };
+	options.n_not_these = 1;
+	planned = search(t.graph, &options);
+	check(t.graph, &options, planned);
+	check_decisions(planned->plan);
+	assert_true(decides(planned->plan, "microbatches=2"));
+	assert_true(planned->plan->memory_after < WHOLE * 6 / 10);
+	taut_planned_destroy(planned);
+	options.n_not_these = 0;
+	options.memory_most = LEAST - 1;
+	planned = search(t.graph, &options);
+	check_decisions(planned->plan);
+	assert_true(decides(planned->plan, "microbatches="));
+	assert_true(planned->plan->memory_after < LEAST);
+	taut_planned_destroy(planned);
+	forget(&t);
+}
+
 static void test_memory_is_not_known(void **state)
 {
 	struct taut_plan_options options = lossy;
@@ -566,6 +601,7 @@ int main(void)
 		cmocka_unit_test(test_not_these),
 		cmocka_unit_test(test_strategies),
 		cmocka_unit_test(test_memory),
+		cmocka_unit_test(test_memory_in_parts),
 		cmocka_unit_test(test_memory_is_not_known),
 		cmocka_unit_test(test_same_seed_same_plan),
 		cmocka_unit_test(test_progress),

@@ -10,7 +10,7 @@
 #include "plan/groups.h"
 #include "base/vec.h"
 
-enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET,
+enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, OPTIMIZER, WHO, BUCKET,
 	PIECE, CREDIT, WAY, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum {
@@ -34,6 +34,7 @@ static const struct {
 	[CACHE] = { "cache", INPUT },
 	[HEAP] = { "heap", COMPUTE },
 	[RECOMPUTE] = { "recompute", MEMORY },
+	[PARTS] = { "microbatches", MEMORY },
 	[COMPILE] = { "compile", COMPUTE },
 	[AMP] = { "amp", COMPUTE },
 	[OPTIMIZER] = { "optimizer", COMPUTE },
@@ -61,6 +62,7 @@ static const char *const loaders[] = { NULL, "taut" };
 static const char *const heaps[] = { NULL, "keep" };
 static const char *const narrow[] = { NULL, "fp16", "bf16" };
 static const char *const fused[] = { NULL, "fused" };
+static const char *const parts[] = { NULL, "2", "4", "8" };
 static const char *const autocast[] = { NULL, "bf16" };
 
 struct known { /* a stack that was replayed */
@@ -176,6 +178,7 @@ taut_status tauti_stacks_at(const struct tauti_stacks *s,
 		push(&stack, text_at(s, CACHE, options));
 	push(&stack, text_at(s, HEAP, options));
 	push(&stack, text_at(s, RECOMPUTE, options));
+	push(&stack, text_at(s, PARTS, options));
 	push(&stack, text_at(s, COMPILE, options));
 	push(&stack, text_at(s, AMP, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
@@ -442,16 +445,18 @@ static const struct offer { /* of sites whose values do not depend on the job */
 	const char *const *values;
 	uint32_t n;
 	bool exchange;     /* needs gradients that several ranks sum */
+	bool limit;        /* gives memory alone: where that has a limit */
 } offers[] = {
-	{ WORKERS, "workers", "workers", workers, N(workers), false },
-	{ LOADER, "loader", "loader", loaders, N(loaders), false },
-	{ HEAP, "heap", "heap", heaps, N(heaps), false },
-	{ AMP, "amp", "amp", autocast, N(autocast), false },
-	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false },
-	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true },
-	{ COMPRESS, "compress", "compress", narrow, N(narrow), true },
-	{ PIECE, "schedule", NULL, pieces, N(pieces), true },
-	{ CREDIT, "schedule", NULL, credits, N(credits), true },
+	{ WORKERS, "workers", "workers", workers, N(workers), false, false },
+	{ LOADER, "loader", "loader", loaders, N(loaders), false, false },
+	{ HEAP, "heap", "heap", heaps, N(heaps), false, false },
+	{ PARTS, "microbatches", "microbatches", parts, N(parts), false, true },
+	{ AMP, "amp", "amp", autocast, N(autocast), false, false },
+	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false, false },
+	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true, false },
+	{ COMPRESS, "compress", "compress", narrow, N(narrow), true, false },
+	{ PIECE, "schedule", NULL, pieces, N(pieces), true, false },
+	{ CREDIT, "schedule", NULL, credits, N(credits), true, false },
 };
 
 /* Of two ranks a message goes each way, whole (flat) or in halves (all else), which is twice
@@ -518,7 +523,8 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 	for (size_t i = 0; ok && i < N(offers); i++) {
 		const struct offer *it = &offers[i];
 		bool wanted = is_allowed(s, o, it->kind) &&
-			(many || !it->exchange);
+			(many || !it->exchange) &&
+			(s->memory_most || !it->limit);
 
 		ok = make_texts(s, it->site, it->form, it->values,
 			wanted ? it->n : 1);

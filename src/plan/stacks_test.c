@@ -12,7 +12,7 @@
 #include "whatif/ddp_job.h"
 
 /* The order of the sites. */
-enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
+enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
 	WAY, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
 
 static const struct ddp_job usual = {

@@ -34,8 +34,7 @@ struct accumulator {
 	int64_t backward_ns, mixed_ns; /* of the latter, forward passes */
 };
 
-/* What communication needs and a micro-batch without it does not do. */
-static bool is_for_sync(const void *context, const char *name)
+bool tauti_is_for_sync(const void *context, const char *name)
 {
 	(void)context;
 	return strstr(name, "copy_bucket_to_grad") ||
@@ -196,12 +195,16 @@ static bool is_repeated(const struct tauti_whatif *w, uint32_t c)
 		(is->bytes < 0 || is->bytes >= SMALL_BYTES);
 }
 
-static taut_status refuse(struct tauti_whatif *w, const struct tauti_change *c,
-	struct taut_error *err)
+taut_status tauti_refuse_parts(struct tauti_whatif *w,
+	const struct tauti_change *c, struct taut_error *err)
 {
 	uint8_t *is_gradient = tauti_gradient_marks(w);
 	taut_status status = is_gradient ? TAUT_OK :
 		tauti_no_memory(err, "gradients");
+
+	if (!status && (w->parts > 1 || w->rounds > 1))
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: a step has "
+			"micro-batches by another change already", c->text);
 
 	for (uint32_t i = 0; !status && i < w->graph->n_collectives; i++)
 		if (!is_gradient[i] && is_repeated(w, i))
@@ -264,9 +267,9 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	if (!status && !a.spans)
 		status = tauti_no_memory(err, "steps");
 	if (!status)
-		status = refuse(w, c, err);
+		status = tauti_refuse_parts(w, c, err);
 	if (!status)
-		status = tauti_pick(w, is_for_sync, NULL, &a.skip, err);
+		status = tauti_pick(w, tauti_is_for_sync, NULL, &a.skip, err);
 	if (!status)
 		status = tauti_repeat_begin(w, &a.repeat, err);
 	if (status)
@@ -274,6 +277,7 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	status = copy_all(&a, c, times);
 	tauti_repeat_end(&a.repeat);
 	w->samples_factor *= times;
+	w->rounds = times;
 	return status;
 }
 

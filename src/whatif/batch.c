@@ -25,6 +25,7 @@ static const double told = 0.7;       /* error of a roof that is believed */
 
 struct scaler {
 	struct tauti_whatif *w;
+	const uint8_t *only; /* by op of the graph: these alone; NULL: all */
 	struct tauti_weights weights;
 	uint8_t *fixed;   /* by op of the graph: not of the batch at all */
 	uint8_t *packs;   /* by op: its weights are packed anew on each call */
@@ -87,6 +88,7 @@ static bool is_of_batch(const struct scaler *s, const struct taut_op *op)
 	bool device = tauti_is_device_op(op->kind);
 
 	if (op->like == TAUT_NONE || tauti_picked(s->fixed, op) ||
+		(s->only && !tauti_picked(s->only, op)) ||
 		op->kind == TAUT_OP_RETURN || device != s->w->job->has_device)
 		return false;
 	return phase == TAUTI_PHASE_FORWARD || phase == TAUTI_PHASE_BACKWARD ||
@@ -213,8 +215,13 @@ static taut_status scale_loading(
 	return status;
 }
 
+static bool is_without(const struct scaler *s, uint32_t op)
+{
+	return op == TAUT_NONE || !s->only[op];
+}
+
 /* Samples and what a layer makes of them; what sizes say is as large as before
- * stays. */
+ * stays, and what was there before a part of the job or is wanted behind it. */
 static taut_status scale_memory(const struct scaler *s, struct taut_error *err)
 {
 	uint32_t n = s->w->memory ? s->w->memory->n_blocks : 0;
@@ -226,11 +233,13 @@ static taut_status scale_memory(const struct scaler *s, struct taut_error *err)
 	for (uint32_t i = 0; i < n; i++)
 		was[i] = s->w->block_scale[i];
 	status = tauti_scale_samples(s->w, s->factor, err);
-	for (uint32_t i = 0; !status && i < n && s->by != BY_WEIGHTS; i++) {
+	for (uint32_t i = 0; !status && i < n; i++) {
 		const struct taut_block *b = &s->w->memory->blocks[i];
 
-		if (tauti_growth_is_fixed(s->w, &s->growth, b->from_op,
-			b->bytes))
+		if ((s->only && (is_without(s, b->from_op) ||
+			is_without(s, b->to_op))) ||
+			(s->by != BY_WEIGHTS && tauti_growth_is_fixed(s->w,
+			&s->growth, b->from_op, b->bytes)))
 			s->w->block_scale[i] = was[i];
 	}
 	return status;
@@ -252,20 +261,76 @@ static void doubt(struct scaler *s)
 	s->stays = 0.5 * at;
 }
 
-static taut_status note(const struct scaler *s, struct taut_error *err)
+static taut_status note(const struct scaler *s, const char *name,
+	struct taut_error *err)
 {
 	const struct tauti_growth *g = &s->growth;
 
 	if (s->by != BY_WEIGHTS && g->n_told)
-		return tauti_note(s->w, err, "batch: sizes tell how operators "
+		return tauti_note(s->w, err, "%s: sizes tell how operators "
 			"grow: of a batch of %lld rows; a roofline of each, "
 			"fitted to %.3g ms of work, is off by %.0f %% of that",
-			(long long)g->batch, g->told_ns / 1e6, 100 * g->off);
+			name, (long long)g->batch, g->told_ns / 1e6,
+			100 * g->off);
 	if (s->w->job->has_device || s->weights.n_layers)
 		return TAUT_OK;
-	return tauti_note(s->w, err, "batch: the recording does not tell what "
+	return tauti_note(s->w, err, "%s: the recording does not tell what "
 		"its layers' weights cost them; all of an operation is taken "
-		"to grow with the batch");
+		"to grow with the batch", name);
+}
+
+static taut_status take_tables(struct scaler *s, const struct tauti_change *c,
+	struct taut_error *err)
+{
+	taut_status status = tauti_pick(
+		s->w, is_of_weights, NULL, &s->fixed, err);
+
+	if (!status)
+		status = tauti_pick(s->w, is_packed, NULL, &s->packs, err);
+	if (!status)
+		status = tauti_weights_find(s->w, &s->weights, err);
+	if (!status)
+		status = tauti_growth_find(s->w, s->factor, &s->growth, err);
+	if (!status && s->only && s->growth.batch > 0 &&
+		(double)s->growth.batch * s->factor < 1)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: a batch has "
+			"%lld rows alone", c->text, (long long)s->growth.batch);
+	if (!status && s->by == BY_SIZES && !s->growth.n_told)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no sizes of "
+			"inputs in this recording tell how an operator grows; "
+			"by=weights needs none", c->text);
+	return status;
+}
+
+/* Computation and memory. */
+static taut_status scale_all(struct scaler *s, const struct tauti_change *c,
+	struct taut_error *err)
+{
+	taut_status status = take_tables(s, c, err);
+
+	if (!status) {
+		doubt(s);
+		status = scale_memory(s, err);
+	}
+	if (!status)
+		status = scale_ops(s, err);
+	if (!status && !s->grows_ns)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
+			"recording has no computation of a forward or backward "
+			"pass, which would grow with the batch", c->text);
+	if (!status)
+		status = note(s, c->is->info.name, err);
+	tauti_growth_end(&s->growth);
+	return status;
+}
+
+taut_status tauti_scale_passes(struct tauti_whatif *w,
+	const struct tauti_change *c, double factor, const uint8_t *only,
+	struct taut_error *err)
+{
+	struct scaler s = { .w = w, .only = only, .factor = factor };
+
+	return scale_all(&s, c, err);
 }
 
 static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
@@ -275,37 +340,12 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	taut_status status = tauti_param_factor(c, FACTOR, &s.factor, err);
 
 	if (!status)
-		status = tauti_pick(w, is_of_weights, NULL, &s.fixed, err);
-	if (!status)
-		status = tauti_pick(w, is_packed, NULL, &s.packs, err);
-	if (!status)
-		status = tauti_weights_find(w, &s.weights, err);
-	if (!status)
 		status = tauti_param_word(c, BY, &s.by, err);
 	if (!status)
-		status = tauti_growth_find(w, s.factor, &s.growth, err);
-	if (!status && s.by == BY_SIZES && !s.growth.n_told)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no sizes of "
-			"inputs in this recording tell how an operator grows; "
-			"by=weights needs none", c->text);
-	if (status) {
-		tauti_growth_end(&s.growth);
-		return status;
-	}
-	doubt(&s);
-	status = scale_memory(&s, err);
-	if (!status)
-		status = scale_ops(&s, err);
-	if (!status && !s.grows_ns)
-		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: the "
-			"recording has no computation of a forward or backward "
-			"pass, which would grow with the batch", c->text);
+		status = scale_all(&s, c, err);
 	for (uint32_t r = 0; !status && r < taut_edit_ranks(w->edit); r++)
 		if (taut_edit_has_rank(w->edit, r))
 			status = scale_loading(&s, r, err);
-	if (!status)
-		status = note(&s, err);
-	tauti_growth_end(&s.growth);
 	w->samples_factor *= s.factor;
 	return status;
 }

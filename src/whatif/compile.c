@@ -137,8 +137,9 @@ static taut_status find_left(
 /* A running job is given one of the two for a module. */
 static taut_status refuse_again(const struct compiler *c)
 {
-	for (uint32_t op = 0; c->w->again && op < c->w->graph->n_ops; op++)
-		if (c->w->again[op].times && c->calls.of[op] != TAUT_NONE)
+	for (uint32_t op = 0; op < c->w->graph->n_ops; op++)
+		if ((c->w->parts > 1 || (c->w->again && c->w->again[op].times)) &&
+			c->calls.of[op] != TAUT_NONE)
 			return taut_error_set(c->err, TAUT_EINVAL, -1, "%s: its "
 				"modules are computed again, and then not "
 				"compiled", c->change->text);

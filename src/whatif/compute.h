@@ -109,6 +109,14 @@ taut_status tauti_repeat_copy(struct tauti_repeat *r, struct taut_error *err);
 taut_status tauti_repeat_close(struct tauti_repeat *r, struct taut_error *err);
 void tauti_repeat_end(struct tauti_repeat *r); /* frees; all zero is fine */
 
+/* --- micro-batches (accumulate.c) --------------------------------------------------- */
+/* What communication needs, and a micro-batch without it does not do. */
+bool tauti_is_for_sync(const void *context, const char *name);
+/* TAUT_EINVAL: the job communicates within its passes, or a change before this one made
+ * micro-batches. */
+taut_status tauti_refuse_parts(struct tauti_whatif *w,
+	const struct tauti_change *c, struct taut_error *err);
+
 /* --- waiting for storage (waits.c) ------------------------------------------------
  * Of the time of an operation, what it waits for storage: of a batch, and of
  * what the main thread does for one itself; as recorded, or as a change left

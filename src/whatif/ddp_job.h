@@ -31,6 +31,8 @@ struct ddp_job {
 	int layers;           /* 1: the forward pass is one operator for each
 	                         gradient, with autograd's numbers */
 	const char *update;   /* operators of the update; NULL: none is told */
+	int wrapped;          /* 1: the forward pass is in a range of the wrapper's, and
+	                         nothing is summed but gradients */
 	long block_bytes;     /* with layers: each is a module, blocks.0 and so on,
 	                         and makes a block of so many bytes and one of a
 	                         tenth that it hands on, which its backward
@@ -188,10 +190,14 @@ static inline void ddp_step(struct ddp_writer *d, int k)
 	char name[32];
 
 	d->n_buckets = 0;
-	if (job->bucket_floats)
+	if (job->bucket_floats && !job->wrapped)
 		for (int i = 0; i < 3; i++)
 			ddp_small(d, 1000 + 2500 * i, 12500L << i);
 	d->number = job->layers ? k * job->n_gradients : 0;
+	if (job->wrapped)
+		wt_event(d->w, "user_annotation",
+			"DistributedDataParallel.forward", 1, DDP_MAIN, d->at,
+			job->forward_us, "");
 	for (int i = 0, n = job->layers ? job->n_gradients : 1; i < n; i++) {
 		ddp_layer(d, i, job->forward_us / n);
 		d->at += job->forward_us / n;

@@ -152,7 +152,7 @@ static const char *const changes[] = {
 	"optimizer=free", "amp", "graphs", "fuse", "merge=aten::linear",
 	"batchnorm", "heap", "compile=nn.Module: *,forward=0.5x,backward=0.5x", "workers=2", "loader=taut,prepare=0.5x", "storage=2x",
 	"cache=40%",
-	"recompute=nn.Module: *", "offload=1GB", "gist", "batch=2x",
+	"recompute=nn.Module: *", "microbatches=2", "offload=1GB", "gist", "batch=2x",
 	"batch=0.5x", "accumulate=2", "stages=4", "stages=1,micro=4", "tensor=2",
 };
 enum { N_CHANGES = sizeof changes / sizeof *changes };

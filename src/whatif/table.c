@@ -36,6 +36,7 @@
 	ROW(cache) \
 	/* memory */ \
 	ROW(recompute) \
+	ROW(microbatches) \
 	ROW(offload) \
 	ROW(gist) \
 	/* job */ \

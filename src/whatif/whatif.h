@@ -169,6 +169,8 @@ struct tauti_whatif {
 	                           In the arena */
 	struct tauti_again *again; /* by op of the graph; NULL: nothing is done
 	                           again. In the arena */
+	uint32_t parts;         /* of a batch, whose passes are done in turn; 1 */
+	uint32_t rounds;        /* batches before each update; 1 */
 	enum tauti_doubt doubt;
 	int side;               /* of the doubt: -1 the faster, 1 the slower */
 	uint32_t doubted;       /* MODEL: the change whose ranges are tried */
@@ -215,6 +217,12 @@ void tauti_scale_blocks(struct tauti_whatif *w, uint32_t from_phases,
  * not gradients of weights. */
 taut_status tauti_scale_samples(
 	struct tauti_whatif *w, double factor, struct taut_error *err);
+/* The same of passes alone, and what they compute: of these operations (by op of
+ * the graph, 1), and of blocks of memory that they ask for and give back. Says
+ * what it is told by, in the words of this change. */
+taut_status tauti_scale_passes(struct tauti_whatif *w,
+	const struct tauti_change *change, double factor, const uint8_t *only,
+	struct taut_error *err);
 /* Gradients of a step's micro-batches are added up: w->sums. */
 taut_status tauti_sum_gradients(
 	struct tauti_whatif *w, struct taut_error *err);
