@@ -15,6 +15,7 @@ _NOT_MADE = {
     "WORKERS": "workers",
     "RECOMPUTE": "recompute",
     "COMPILE": "compile",
+    "MICROBATCHES": "microbatches",
     "AMP": "amp",
     "OPTIMIZER": "optimizer",
     "BUCKET": "bucket",
