@@ -30,7 +30,7 @@ static const struct taut_plan_kind kinds[] = {
 		TAUT_NUMERICS_EXACT, "the malloc of the GNU C library",
 		TORCH | TAUT_PLAN_TENSORFLOW | TAUT_PLAN_MXNET },
 	{ "recompute", "modules are checkpointed: what they make is made again "
-		"for their backward pass", TAUT_NUMERICS_EXACT,
+		"in the backward pass", TAUT_NUMERICS_EXACT,
 		"modules of these names", TORCH },
 	{ "microbatches", "the model runs on its batch in parts; gradients are "
 		"added up", TAUT_NUMERICS_REORDERED, "--memory; DistributedDataParallel, "

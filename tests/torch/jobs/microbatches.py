@@ -136,6 +136,15 @@ def twice(model, step):
     return (a - b.detach().mean()).abs().sum() + b.square().mean()
 
 
+def accumulates(model, step):
+    """Over two batches of the job's own; what is cut are these."""
+    with model.no_sync():
+        of_rows(model, step + 50).backward()
+    scaler = torch.amp.GradScaler("cpu", init_scale=8.0)
+    scaler.scale(of_rows(model, step)).backward()
+    return sum(p.sum() for p in model.parameters()) / 100
+
+
 def uneven(model, step):
     """The last batch is smaller, of one sample even."""
     x, y = rows_of(step, (BATCH, 7, 2, 1)[step])
@@ -156,6 +165,7 @@ KINDS = {
     "sum": lambda: train(Layers, lambda m, s: of_rows(m, s, "sum"), torch.optim.Adam),
     "text": lambda: train(Words, of_text, torch.optim.AdamW),
     "twice": lambda: train(Layers, twice),
+    "accumulates": lambda: train(Layers, accumulates),
     "uneven": lambda: train(Layers, uneven),
     "input": lambda: train(Layers, of_input),
     "unused": lambda: train(WithUnused, of_rows, find_unused_parameters=True),
