@@ -11,6 +11,7 @@ enum { HOW, PARTITION, CREDIT, BARRIER, ORDER, MESSAGE };
 enum { PRIORITY, FIFO };
 enum { KEEP, CROSS };
 enum { AGREED, DECLARED };
+enum { MOST_LANES = 64 };
 
 static const double usual_piece = 4e6, usual_pieces_under_way = 2;
 
@@ -108,6 +109,16 @@ static uint32_t count_lanes(const struct scheduler *s)
 	return most;
 }
 
+/* Of Taut's exchange as the job has it: credit alone says how many. */
+static uint32_t under_way(const struct taut_sched_options *o)
+{
+	uint64_t n = o->piece_bytes ? o->credit_bytes / o->piece_bytes : 0;
+
+	if (!o->piece_bytes || !o->credit_bytes || n > MOST_LANES)
+		return MOST_LANES;
+	return n ? (uint32_t)n : 1;
+}
+
 /* A small message by the line of the buckets' class: between nothing and twice
  * what it says, for what lies below the recorded sizes is not known. */
 static int64_t message_ns(const struct scheduler *s)
@@ -140,7 +151,7 @@ static taut_status set_engine(struct scheduler *s)
 	double ns;
 	taut_status status = TAUT_OK;
 
-	o->lanes = count_lanes(s);
+	o->lanes = s->ddp->exchanged ? under_way(&o->sched) : count_lanes(s);
 	if (tauti_param_given(s->c, MESSAGE)) {
 		status = tauti_param_scaled(s->c, MESSAGE, TAUTI_NS,
 			&is_factor, &ns, s->err);
@@ -291,7 +302,8 @@ const struct tauti_transformation tauti_whatif_schedule = {
 		.assumption = "the scheduler itself (src/sched) decides, on "
 			"the replay's clock, one on each rank, and its own "
 			"time is taken for nothing; as many transfers side by "
-			"side as were recorded; crossing: the main thread "
+			"side as were recorded, or of a job on Taut's exchange "
+			"as there is credit for; crossing: the main thread "
 			"updates a layer's weights before it uses them, for as "
 			"long as before by bytes",
 		.source = "Peng et al., ByteScheduler, SOSP 2019; Jayarajan et "
