@@ -52,9 +52,9 @@ static const struct taut_plan_kind kinds[] = {
 		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's "
 		"collectives", EXCHANGED },
 	{ "schedule", "gradients are summed by Taut in pieces by priority, "
-		"across the step's end; of TensorFlow as they are declared",
-		TAUT_NUMERICS_REORDERED, "DistributedDataParallel, gradients in "
-		"the host's memory, or taut.tensorflow", EXCHANGED },
+		"across the step's end", TAUT_NUMERICS_REORDERED,
+		"DistributedDataParallel, gradients in the host's memory; or "
+		"taut.tensorflow", EXCHANGED },
 };
 enum { N_KINDS = sizeof kinds / sizeof *kinds };
 
