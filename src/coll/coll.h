@@ -151,8 +151,6 @@ TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
  * memory and are one host to their user: the kernel's boot, host name, namespace of
  * network, user, and what is mounted at /dev/shm. */
 uint64_t tauti_host_id(void);
-/* Whether this host has a network that moves memory without its processors. */
-bool tauti_host_has_rdma(void);
 /* How many differ; host_of NULL: all are on one. */
 uint32_t tauti_hosts_count(const uint32_t *host_of, uint32_t n_ranks);
 /* Ranks on the host of this one, itself among them. */

@@ -13,7 +13,6 @@ struct hello {
 	uint64_t host, rows; /* the host's id; a hash of the table's file */
 	uint64_t version;    /* of what ranks say to each other */
 	uint64_t want;
-	uint64_t has_rdma;
 	struct tauti_cores cores;
 };
 
@@ -28,8 +27,7 @@ struct making {
 	struct hello *hellos; /* by rank */
 	uint32_t *host_of;
 	uint32_t n_hosts;
-	bool has_rdma; /* every host */
-	bool spins;    /* there is a core for each rank of this host */
+	bool spins; /* there is a core for each rank of this host */
 	int64_t call_within_ns;
 	struct tauti_engine engine;
 };
@@ -147,8 +145,7 @@ static taut_status say_hello(struct making *making, struct taut_error *reterr)
 {
 	struct hello mine = { .host = tauti_host_id(),
 		.rows = tauti_rows_hash(making->rows.data, making->rows.count),
-		.version = VERSION, .want = making->want,
-		.has_rdma = tauti_host_has_rdma() };
+		.version = VERSION, .want = making->want };
 	taut_status status;
 
 	tauti_cores_tell(&mine.cores);
@@ -163,9 +160,6 @@ static taut_status say_hello(struct making *making, struct taut_error *reterr)
 	if (status)
 		return status;
 	number_hosts(making);
-	making->has_rdma = true;
-	for (uint32_t i = 0; i < making->n_ranks; i++)
-		making->has_rdma &= making->hellos[i].has_rdma != 0;
 	return count_cores(making, reterr);
 }
 
@@ -192,16 +186,62 @@ static taut_status open_ucx(struct making *making,
 		ret_engine, reterr);
 }
 
-/* To other hosts; where all are on one, to all. UCX is for who has RDMA, or asks for it:
- * over TCP alone a small message takes a fifth longer by it. */
+static taut_status open_tcp(struct making *making,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	return tauti_tcp_create(making->meet, making->rank, making->n_ranks,
+		making->n_hosts == 1 ? NULL : making->host_of, ret_engine,
+		reterr);
+}
+
+/* Whether all ranks can say so. */
+static taut_status ask_all(struct making *making, bool mine, bool *ret_all,
+	struct taut_error *reterr)
+{
+	uint8_t say = mine, *said = calloc(making->n_ranks, sizeof *said);
+	taut_status status;
+
+	if (!said)
+		return no_memory(reterr);
+	status = tauti_meet_gather(
+		making->meet, &say, sizeof say, said, reterr);
+	*ret_all = !status;
+	for (uint32_t i = 0; i < making->n_ranks; i++)
+		*ret_all &= said[i] != 0;
+	free(said);
+	return status;
+}
+
+/* UCX, where every rank has it: over TCP it is the quicker one from some 32 KB to 1 MB, as
+ * pieces of gradients are, and what there is for RDMA. Else our own. */
+static taut_status open_what_is_there(struct making *making,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	struct tauti_ucx *ucx = NULL;
+	bool have = !tauti_ucx_open(making->n_ranks, false, &ucx, NULL);
+	bool all = false;
+	taut_status status = ask_all(making, have, &all, reterr);
+
+	if (!status && all)
+		return tauti_ucx_meet(
+			ucx, making->meet, making->rank, ret_engine, reterr);
+	if (have)
+		tauti_ucx_destroy(ucx);
+	return status ? status : open_tcp(making, ret_engine, reterr);
+}
+
+/* To other hosts; where all are on one, to all. */
 static taut_status open_far(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
-	if (making->want == TCP || (making->want != UCX && !making->has_rdma))
-		return tauti_tcp_create(making->meet, making->rank, making->n_ranks,
-			making->n_hosts == 1 ? NULL : making->host_of, ret_engine,
-			reterr);
-	return open_ucx(making, ret_engine, reterr);
+	switch (making->want) {
+	case TCP:
+		return open_tcp(making, ret_engine, reterr);
+	case UCX:
+		return open_ucx(making, ret_engine, reterr);
+	default:
+		return open_what_is_there(making, ret_engine, reterr);
+	}
 }
 
 static taut_status open_mixed(struct making *making, struct taut_error *reterr)

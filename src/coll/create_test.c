@@ -196,8 +196,7 @@ static int on_hosts(struct one *one, struct taut_comm *comm)
 
 	EXPECT(choice.n_hosts ==
 		one->options.n_ranks / one->per_host);
-	far = strcmp(one->options.engine, "auto") ? one->options.engine :
-		tauti_host_has_rdma() ? "ucx" : "tcp";
+	far = strcmp(one->options.engine, "auto") ? one->options.engine : "ucx";
 	snprintf(name, sizeof name, "%s%s", one->per_host == 1 ? "" : "shm+", far);
 	EXPECT(strcmp(taut_comm_engine(comm), name) == 0);
 	return sums(one, comm);

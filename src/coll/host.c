@@ -1,10 +1,9 @@
-/* host.c - what names a host, and what network it has.
+/* host.c - what names a host.
  *
  * One boot of one kernel, under one name, with one network, one place for shared
  * memory and one user: a container may share some of it with its host. */
 #include "coll/coll.h"
 
-#include <dirent.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -69,16 +68,4 @@ uint64_t tauti_host_id(void)
 	if (stat("/dev/shm", &at) == 0)
 		host.memory = at.st_dev;
 	return tauti_hash((const char *)&host, sizeof host);
-}
-
-bool tauti_host_has_rdma(void)
-{
-	DIR *devices = opendir("/sys/class/infiniband");
-	const struct dirent *entry = NULL;
-
-	while (devices && (entry = readdir(devices)) && entry->d_name[0] == '.')
-		;
-	if (devices)
-		closedir(devices);
-	return entry != NULL;
 }

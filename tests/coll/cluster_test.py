@@ -9,6 +9,7 @@ import re
 import signal
 import subprocess
 import sys
+import tempfile
 import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -18,9 +19,6 @@ import cluster  # noqa: E402
 SKIP = 77
 RANKS = 3
 LOST_AFTER_S = 1.5
-# What is taken between hosts by who asks for nothing.
-RDMA = pathlib.Path("/sys/class/infiniband")
-FAR = "ucx" if RDMA.is_dir() and any(RDMA.iterdir()) else "tcp"
 # What a loaded machine takes to run who has to say it.
 SLACK_S = 3
 # Beside threads of UCX that end, the tracer of LeakSanitizer itself crashes now and then;
@@ -36,14 +34,20 @@ class Job:
 
     far = "auto"
 
-    def __init__(self, hosts, seconds, port, secrets=None, places=range(RANKS)):
+    def __init__(self, hosts, seconds, port, secrets=None, places=range(RANKS), more=None):
         self.hosts = hosts
+        more = more or {}  # variables of some ranks
         self.ranks = [
             hosts.start(
                 place,
                 [os.environ["TAUT_COLL_RANKS"], str(rank), str(len(places))]
                 + [f"{hosts.address(places[0])}:{port}", str(seconds), str(int(LOST_AFTER_S * 1000))],
-                env={**ENVIRONMENT, "TAUT_ENGINE": self.far, "TAUT_SECRET": (secrets or {}).get(rank, "sesame")},
+                env={
+                    **ENVIRONMENT,
+                    "TAUT_ENGINE": self.far,
+                    "TAUT_SECRET": (secrets or {}).get(rank, "sesame"),
+                    **more.get(rank, {}),
+                },
                 stdout=subprocess.PIPE,
                 stderr=subprocess.STDOUT,
             )
@@ -52,7 +56,7 @@ class Job:
 
     def begin(self, engine="{far}"):
         """When all of them reduce."""
-        engine = engine.format(far=FAR if self.far == "auto" else self.far)
+        engine = engine.format(far="ucx" if self.far == "auto" else self.far)
         for rank in self.ranks:
             line = rank.stdout.readline()
             assert line == f"ready {engine}\n", line
@@ -95,8 +99,8 @@ def check_named(said, line, told=True):
     assert len(words) == 1, said
 
 
-def test_sums(hosts, port, places, engine):
-    job = Job(hosts, 0.7, port, places=places)
+def test_sums(hosts, port, places, engine, more=None):
+    job = Job(hosts, 0.7, port, places=places, more=more)
     job.begin(engine)
     said = job.end(range(len(places)), 20)
     assert all(status == 0 for _, status in said), said
@@ -142,6 +146,15 @@ def test_cut(hosts, port, victim):
         job.close()
 
 
+def test_without_ucx(hosts, port):
+    """One rank cannot load it: all use what needs no library."""
+    with tempfile.TemporaryDirectory() as folder:
+        (pathlib.Path(folder) / "libucp.so.0").write_bytes(b"no library")
+        path = [folder, *filter(None, [os.environ.get("LD_LIBRARY_PATH")])]
+        more = {1: {"LD_LIBRARY_PATH": ":".join(path)}}
+        test_sums(hosts, port, [0, 1, 2], "tcp", more)
+
+
 def test_secret(hosts, port):
     """Who has another secret is refused at once."""
     job = Job(hosts, 60, port, {1: "semolina"})
@@ -169,6 +182,7 @@ def main():
             test_sums(hosts, 29540, [0, 1, 2], "{far}")
             test_sums(hosts, 29541, [0, 1, 0, 1], "shm+{far}")
             test_sums(hosts, 29542, [0, 0, 0], "shm")
+            test_without_ucx(hosts, 29543)
             for Job.far, port in (("tcp", 29500), ("ucx", 29520)):
                 test_all(hosts, port)
     except cluster.Unavailable as why:

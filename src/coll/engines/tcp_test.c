@@ -2,6 +2,7 @@
  * ranks connect. */
 #include "tests/support/ranks.h"
 
+#include <limits.h>
 #include <poll.h>
 #include <signal.h>
 
@@ -366,6 +367,7 @@ struct job {
 	enum role roles[RANKS_MOST];
 	int64_t within_ns;
 	struct taut_error error[RANKS_MOST];
+	int room[RANKS_MOST]; /* the least that a connection has for what comes */
 };
 
 static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
@@ -401,6 +403,23 @@ static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
 	return status;
 }
 
+static int least_room(const struct tauti_tcp *tcp)
+{
+	int least = INT_MAX;
+
+	for (uint32_t i = 0; i < tcp->n_ranks; i++) {
+		int room = 0;
+		socklen_t bytes = sizeof room;
+
+		if (tcp->peers[i].fd < 0)
+			continue;
+		getsockopt(tcp->peers[i].fd, SOL_SOCKET, SO_RCVBUF, &room, &bytes);
+		if (room < least)
+			least = room;
+	}
+	return least;
+}
+
 static void *rank_main(void *context)
 {
 	struct ranks_one *one = context;
@@ -418,6 +437,8 @@ static void *rank_main(void *context)
 		status = tauti_tcp_create(
 			meet, one->rank, one->n_ranks, NULL, &engine, err);
 	err->code = status;
+	if (engine.table)
+		job->room[one->rank] = least_room(engine.context);
 	if (engine.table)
 		engine.table->destroy(engine.context);
 	tauti_meet_destroy(meet);
@@ -450,6 +471,32 @@ static void test_all_connect(void **state)
 	for (uint32_t i = 0; i < 9; i++)
 		if (job.error[i].code)
 			fail_msg("rank %u: %s", i, job.error[i].message);
+}
+
+/* What the system allows without a lock on the size; 0: it is not known. */
+static long most_room(void)
+{
+	FILE *file = fopen("/proc/sys/net/ipv4/tcp_rmem", "re");
+	long least, usual, most = 0;
+
+	if (file && fscanf(file, "%ld %ld %ld", &least, &usual, &most) != 3)
+		most = 0;
+	if (file)
+		fclose(file);
+	return most;
+}
+
+/* From the first message on, and not when the system has learnt of it. */
+static void test_room(void **state)
+{
+	struct job job = { .within_ns = 0 };
+
+	(void)state;
+	if (most_room() < 4 << 20)
+		skip();
+	run(&job, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(job.room[i] >= 1 << 20);
 }
 
 /* The highest calls, and nobody is there: all hear it from the first that sees it. */
@@ -493,6 +540,7 @@ int main(void)
 		cmocka_unit_test(test_a_send_to_nobody),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_all_connect),
+		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_nobody_calls),
 		cmocka_unit_test(test_somebody_else_is_there),
