@@ -45,6 +45,7 @@ class Bounds(unittest.TestCase):
         row = train_compare.Row("gpt", 0.5)
         row.mbit, row.wire_ms, row.local = 100, 20, [40]
         row.ddp, row.taut, row.told = [60], [50], [told]
+        row.cores = [{"busy": 0.97, "kernel": 0.2}]
         for times in row.buckets.values():
             times.append(60)
         return dict(zip(train_compare.HEAD.split(" | "), row.cells(), strict=True))
@@ -53,6 +54,7 @@ class Bounds(unittest.TestCase):
         cells = self.row(TOLD)
         self.assertEqual((cells["bound ms"], cells["window bound ms"]), ("40.0", "45.0"))
         self.assertEqual(cells["Taut ms (spread)"], "50.0 (0.0 %)")
+        self.assertEqual(cells["cores busy (in the kernel)"], "97 % (20 %)")
 
     def test_gate_is_off(self):
         self.assertEqual(self.row(None)["window bound ms"], "-")

@@ -182,7 +182,7 @@ class Jobs(unittest.TestCase):
     TEXT = """
 import os, sys
 from taut import _job
-job = _job.start(2)
+job = _job.start(2, "tensorflow")
 job.barrier()
 if job.rank == 1:
     os._exit(0)
@@ -194,7 +194,7 @@ try:
     job.barrier()
 except RuntimeError as why:
     print("then:", why)
-assert _job.start(2) is job
+assert _job.start(2, "tensorflow") is job
 raise ValueError("the job's own")
 """
 

@@ -17,7 +17,7 @@ def summed(job, task, count):
 
 
 def main():
-    job = _job.start(10.0)
+    job = _job.start(10.0, "tensorflow")
     sums, engines = [], []
     for count in (3, 2):
         (task,) = job.declare([("float32", count, 0, 1.0)])
