@@ -79,11 +79,11 @@ static void test_all(void **state)
 
 static void watch_few(struct rank *rank)
 {
-	float value = 1;
+	float values[8] = { 1 };
 
 	RANK_OK(rank, taut_sync_watch(rank->sync, 2, why));
 	for (int k = 0; k < 5; k++) {
-		RANK_OK(rank, taut_sync_ready(rank->sync, 0, &value, why));
+		RANK_OK(rank, taut_sync_ready(rank->sync, 0, values, why));
 		RANK_OK(rank, taut_sync_wait(rank->sync, 0, -1, why));
 	}
 }
