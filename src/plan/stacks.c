@@ -719,7 +719,7 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = no_memory(err);
 	if (!status)
 		status = try_all(s, err);
-	if (!status && !add_ours(s))
+	if (!status && !add_ours(s)) /* again: of the options that are left */
 		status = no_memory(err);
 	return status ? status : add_groups(s, &order, err);
 }
