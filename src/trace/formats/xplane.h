@@ -139,6 +139,7 @@ struct xplane_shape { /* of a collective, by its operation */
 struct xplane_gradient { /* of Taut's exchange */
 	int64_t task, elements;
 	uint32_t dtype; /* name */
+	size_t told; /* the how-many-th that was */
 };
 
 struct xplane_piece {

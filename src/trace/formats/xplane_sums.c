@@ -15,6 +15,9 @@
 
 enum { MOST_TASKS = 1 << 20, MOST_PIECES = 1 << 22 };
 
+/* Of a gradient or a piece; sums of MOST_PIECES of them stay in range. */
+static const int64_t most_bytes = (int64_t)1 << 40;
+
 /* --- while events are read ------------------------------------------------------- */
 
 static bool has_task(const struct xplane_stats *stats)
@@ -27,9 +30,10 @@ static bool add_gradient(struct xplane *x, const struct xplane_stats *stats)
 {
 	struct tauti_text dtype = stats->text[XSTAT_DTYPE];
 	struct xplane_gradient g = { .task = stats->number[XSTAT_TASK],
-		.elements = stats->number[XSTAT_ELEMENTS] };
+		.elements = stats->number[XSTAT_ELEMENTS],
+		.told = x->gradients.count };
 
-	if (!dtype.at || g.elements < 0)
+	if (!dtype.at || g.elements < 0 || g.elements > most_bytes)
 		return true;
 	g.dtype = tauti_text_name(x->builder->names, dtype.at, dtype.len);
 	return g.dtype != TAUT_NONE && taut_vec_push(&x->gradients, g);
@@ -41,9 +45,9 @@ static bool add_piece(struct xplane *x, const struct xplane_stats *stats)
 	struct xplane_piece p = { number[XSTAT_MESSAGE], number[XSTAT_TASK],
 		number[XSTAT_BYTES], number[XSTAT_START], number[XSTAT_END] };
 
-	if (p.message < 0 || p.bytes <= 0 || p.start_ns <= 0 ||
-		p.end_ns < p.start_ns || p.end_ns > TAUTI_TIME_LIMIT_NS ||
-		x->pieces.count >= MOST_PIECES)
+	if (p.message < 0 || p.bytes <= 0 || p.bytes > most_bytes ||
+		p.start_ns <= 0 || p.end_ns < p.start_ns ||
+		p.end_ns > TAUTI_TIME_LIMIT_NS || x->pieces.count >= MOST_PIECES)
 		return true;
 	return taut_vec_push(&x->pieces, p);
 }
@@ -88,17 +92,18 @@ static int by_task(const void *a, const void *b)
 		return x->waits ? 1 : -1;
 	if (x->task != y->task)
 		return x->task < y->task ? -1 : 1;
-	return x->start_ns < y->start_ns ? -1 : x->start_ns > y->start_ns;
+	if (x->start_ns != y->start_ns)
+		return x->start_ns < y->start_ns ? -1 : 1;
+	return x->row < y->row ? -1 : x->row > y->row;
 }
 
-/* The last call of this kind with the task that had begun by then; NULL. */
-static struct xplane_call *last_call(
-	struct xplane *x, bool waits, int64_t task, int64_t at_ns)
+/* How many calls stand before those of this kind with the task that began later. */
+static size_t calls_until(
+	const struct xplane *x, bool waits, int64_t task, int64_t at_ns)
 {
 	struct xplane_call key = { .task = task, .start_ns = at_ns,
-		.waits = waits };
+		.waits = waits, .row = UINT32_MAX };
 	size_t lo = 0, hi = x->calls.count;
-	struct xplane_call *found;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
@@ -108,26 +113,62 @@ static struct xplane_call *last_call(
 		else
 			hi = mid;
 	}
-	found = lo ? &x->calls.data[lo - 1] : NULL;
-	return found && found->waits == waits && found->task == task ? found :
-		NULL;
+	return lo;
 }
 
-/* NULL: nobody waited for the task. */
-static struct xplane_call *first_wait(struct xplane *x, int64_t task)
+/* The i-th of calls; NULL: it is none of this kind with the task. */
+static struct xplane_call *call_of(
+	struct xplane *x, size_t i, bool waits, int64_t task)
 {
-	for (size_t i = 0; i < x->calls.count; i++)
-		if (x->calls.data[i].waits && x->calls.data[i].task == task)
-			return &x->calls.data[i];
-	return NULL;
+	struct xplane_call *call = &x->calls.data[i];
+
+	return i < x->calls.count && call->waits == waits &&
+		call->task == task ? call : NULL;
 }
 
-static uint32_t dtype_of(const struct xplane *x, int64_t task)
+/* The last call that handed the task over and had begun by then; NULL. */
+static struct xplane_call *last_post(
+	struct xplane *x, int64_t task, int64_t at_ns)
 {
-	for (size_t i = 0; i < x->gradients.count; i++)
-		if (x->gradients.data[i].task == task)
-			return x->gradients.data[i].dtype;
-	return 0;
+	size_t n = calls_until(x, false, task, at_ns);
+
+	return n ? call_of(x, n - 1, false, task) : NULL;
+}
+
+/* The first wait for the task that began later; NULL. */
+static struct xplane_call *next_wait(
+	struct xplane *x, int64_t task, int64_t at_ns)
+{
+	return call_of(x, calls_until(x, true, task, at_ns), true, task);
+}
+
+/* What is told of a task again comes behind what was. */
+static int by_gradient(const void *a, const void *b)
+{
+	const struct xplane_gradient *x = a, *y = b;
+
+	if (x->task != y->task)
+		return x->task < y->task ? -1 : 1;
+	return x->told < y->told ? -1 : x->told > y->told;
+}
+
+/* What was told last of the task, of gradients in order; NULL: nothing. */
+static const struct xplane_gradient *gradient_of(
+	const struct xplane *x, int64_t task)
+{
+	struct xplane_gradient key = { .task = task, .told = SIZE_MAX };
+	size_t lo = 0, hi = x->gradients.count;
+
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+
+		if (by_gradient(&x->gradients.data[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && x->gradients.data[lo - 1].task == task ?
+		&x->gradients.data[lo - 1] : NULL;
 }
 
 /* Counted in bytes: pieces of several types may go one behind the other. */
@@ -180,16 +221,11 @@ static uint32_t number_of(const struct xplane *x, const struct xplane_call *by)
 static void note_wait(struct xplane *x, const struct xplane_piece *p,
 	uint32_t number)
 {
-	const struct xplane_call *posted = last_call(
-		x, false, p->task, p->start_ns - x->builder->base_ns);
-	const struct xplane_call *end = x->calls.data + x->calls.count;
-	struct xplane_call *w = last_call(x, true, p->task, posted->start_ns);
+	const struct xplane_call *posted = last_post(
+		x, p->task, p->start_ns - x->builder->base_ns);
+	const struct xplane_call *w = next_wait(x, p->task, posted->start_ns);
 
 	if (w)
-		w++;
-	else
-		w = first_wait(x, p->task);
-	if (w && w < end && w->waits && w->task == p->task)
 		tauti_builder_row_at(x->builder, w->row)->correlation = number;
 }
 
@@ -202,7 +238,7 @@ static bool settle_message(struct xplane *x, struct xplane_piece *p, size_t n)
 	uint32_t number;
 
 	for (size_t i = 0; i < n; i++) {
-		struct xplane_call *by = last_call(x, false, p[i].task,
+		struct xplane_call *by = last_post(x, p[i].task,
 			p[i].start_ns - x->builder->base_ns);
 
 		if (!by)
@@ -225,16 +261,13 @@ static bool describe_calls(struct xplane *x)
 
 	for (size_t i = 0; i < x->calls.count; i++) {
 		const struct xplane_call *call = &x->calls.data[i];
-		struct taut_comm_args args = { .dtype = dtype_of(x, call->task),
-			.in_elements = -1, .out_elements = -1,
+		const struct xplane_gradient *g = gradient_of(x, call->task);
+		struct taut_comm_args args = { .dtype = g ? g->dtype : 0,
+			.in_elements = g ? g->elements : -1, .out_elements = -1,
 			.seq = call->task, .comms_id = -1, .local_group = -1,
 			.group_size = -1, .src_rank = -1, .dst_rank = -1,
 			.rank_start = -1, .rank_stride = -1 };
 
-		for (size_t k = 0; k < x->gradients.count; k++)
-			if (x->gradients.data[k].task == call->task)
-				args.in_elements =
-					x->gradients.data[k].elements;
 		tauti_builder_row_at(b, call->row)->args =
 			(uint32_t)b->comms.count;
 		if (!taut_vec_push(&b->comms, args))
@@ -253,6 +286,9 @@ bool tauti_xplane_settle_sums(struct xplane *x)
 		return true;
 	qsort(p, n, sizeof *p, by_message);
 	qsort(x->calls.data, x->calls.count, sizeof *x->calls.data, by_task);
+	if (x->gradients.count)
+		qsort(x->gradients.data, x->gradients.count,
+			sizeof *x->gradients.data, by_gradient);
 	ok = describe_calls(x);
 	for (size_t i = 0, to; ok && i < n; i = to) {
 		for (to = i + 1; to < n && p[to].message == p[i].message;)
