@@ -46,25 +46,45 @@ static taut_status take_gradients(const struct tauti_ddp *ddp,
 	return TAUT_OK;
 }
 
-/* A job whose ranks do not sum alike has no gradients that a plan could name. */
+/* Why the job has no gradients that a plan could name. */
+static taut_status see_why(const struct tauti_predictor *p,
+	const struct tauti_ddp *ddp, struct taut_error *why)
+{
+	taut_status status = tauti_ddp_need_buckets(
+		&p->w, ddp, "gradients", why);
+
+	if (status)
+		return status;
+	return taut_error_set(why, TAUT_EINVAL, -1, "gradients: the recording "
+		"does not tell how large each is");
+}
+
+/* Those of a job whose ranks do not sum alike are none. */
 static taut_status find_gradients(struct tauti_predictor *p,
 	struct taut_arena *arena, struct taut_plan_job *job,
-	struct tauti_plan_order *order, struct taut_error *err)
+	struct tauti_plan_order *order, const char **why,
+	struct taut_error *err)
 {
-	struct tauti_ddp *ddp;
-	struct taut_error why;
+	struct tauti_ddp *ddp = NULL;
+	struct taut_error own = { .message = "" };
 	taut_status status = tauti_whatif_reset(&p->w, err);
 
 	if (status)
 		return status;
-	status = tauti_ddp_create(&p->w, 0, NULL, 0, &ddp, &why);
-	if (status == TAUT_EINVAL)
-		return TAUT_OK;
-	if (status)
-		return taut_error_set(err, status, -1, "%s", why.message);
-	status = take_gradients(ddp, arena, job, order, err);
+	status = tauti_ddp_create(&p->w, 0, NULL, 0, &ddp, &own);
+	if (!status)
+		status = take_gradients(ddp, arena, job, order, &own);
+	if (!status && !job->n_gradients)
+		status = see_why(p, ddp, &own);
 	tauti_ddp_destroy(ddp);
-	return status;
+	if (status == TAUT_EINVAL) {
+		*why = taut_arena_strndup(
+			arena, own.message, strlen(own.message));
+		status = *why ? TAUT_OK : TAUT_ENOMEM;
+	}
+	return status ? taut_error_set(err, status, -1, "%s",
+		*own.message ? own.message : "no memory for a plan's job") :
+		TAUT_OK;
 }
 
 /* "": not one of these alone. */
@@ -89,9 +109,11 @@ static const char *framework_of(const struct taut_run *run)
 
 taut_status tauti_plan_read_job(const struct taut_graph *graph,
 	struct taut_arena *arena, struct taut_plan_job *ret_job,
-	struct tauti_plan_order *ret_order, struct taut_error *err)
+	struct tauti_plan_order *ret_order, const char **ret_why,
+	struct taut_error *err)
 {
 	struct tauti_plan_order order = { .n = 0 };
+	const char *why = NULL;
 	struct taut_plan_job job = { .n_ranks = (uint32_t)graph->run->n_traces,
 		.n_hosts = tauti_run_hosts(graph->run),
 		.framework = framework_of(graph->run) };
@@ -104,13 +126,14 @@ taut_status tauti_plan_read_job(const struct taut_graph *graph,
 	status = tauti_predictor_init(&p, graph, ready.job, ready.costs,
 		&ready.recorder, NULL, 0, err);
 	if (!status) {
-		status = find_gradients(&p, arena, &job, &order, err);
+		status = find_gradients(&p, arena, &job, &order, &why, err);
 		tauti_predictor_fini(&p);
 	}
 	tauti_prepared_fini(&ready);
 	if (!status) {
 		*ret_job = job;
 		*ret_order = order;
+		*ret_why = why;
 	}
 	return status;
 }
@@ -120,6 +143,8 @@ taut_status taut_plan_job_of(const struct taut_graph *graph,
 	struct taut_error *reterr)
 {
 	struct tauti_plan_order order;
+	const char *why;
 
-	return tauti_plan_read_job(graph, arena, ret_job, &order, reterr);
+	return tauti_plan_read_job(
+		graph, arena, ret_job, &order, &why, reterr);
 }

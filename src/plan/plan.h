@@ -36,10 +36,12 @@ struct tauti_plan_order {
 	const int64_t *bytes;
 	const uint32_t *first; /* by bucket: its first gradient; the first is 0 */
 };
-/* Arrays in arena. */
+/* Arrays in arena, and *ret_why: why no gradients are known, in one line; NULL: they
+ * are. */
 taut_status tauti_plan_read_job(const struct taut_graph *graph,
 	struct taut_arena *arena, struct taut_plan_job *ret_job,
-	struct tauti_plan_order *ret_order, struct taut_error *err);
+	struct tauti_plan_order *ret_order, const char **ret_why,
+	struct taut_error *err);
 
 /* The name of a change's text: up to its = or comma; at most room - 1 bytes. */
 void tauti_plan_change_name(const char *change, char *ret_name, size_t room);

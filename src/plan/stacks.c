@@ -690,14 +690,37 @@ static taut_status note_framework(
 		no_memory(err);
 }
 
+/* What is not decided of several ranks whose gradients are not known. */
+static taut_status note_gradients(struct tauti_stacks *s,
+	const struct taut_plan_options *o, const char *why, struct taut_error *err)
+{
+	static const char *const kinds_of[] = { "bucket", "compress", "algorithm",
+		"schedule" };
+	const char *names = "", *text;
+
+	if (!why || s->job.n_ranks < 2)
+		return TAUT_OK;
+	for (size_t i = 0; names && i < N(kinds_of); i++)
+		if (is_allowed(s, o, kinds_of[i]))
+			names = taut_arena_printf(s->arena, "%s%s%s", names,
+				*names ? ", " : "", kinds_of[i]);
+	if (names && !*names)
+		return TAUT_OK;
+	text = names ? taut_arena_printf(
+		s->arena, "%s: %s", names, why) : NULL;
+	return text && taut_vec_push(&s->notes, text) ? TAUT_OK :
+		no_memory(err);
+}
+
 /* --- the whole ---------------------------------------------------------------------------- */
 
 static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 	const struct taut_plan_options *o, struct taut_error *err)
 {
 	struct tauti_plan_order order;
+	const char *why = NULL;
 	taut_status status = tauti_plan_read_job(
-		graph, s->arena, &s->job, &order, err);
+		graph, s->arena, &s->job, &order, &why, err);
 
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
@@ -715,6 +738,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = no_memory(err);
 	if (!status && tauti_plan_is_foreign(s->job.framework))
 		status = note_framework(s, err);
+	if (!status)
+		status = note_gradients(s, o, why, err);
 	if (!status && !add_ours(s))
 		status = no_memory(err);
 	if (!status)

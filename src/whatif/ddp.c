@@ -117,8 +117,9 @@ static int64_t recorded_end(const struct finder *f, const struct taut_op *op)
 static bool add_gradient(struct finder *f, struct point at,
 	const struct taut_op *op, int64_t bytes)
 {
-	struct tauti_gradient g = { bytes, at.op, TAUT_NONE, at.kernel,
-		recorded_end(f, op) };
+	struct tauti_gradient g = { .bytes = bytes, .ready = at.op,
+		.out = TAUT_NONE, .kernel = at.kernel,
+		.ready_ns = recorded_end(f, op) };
 
 	f->step->n_gradients++;
 	return taut_vec_push(&f->ddp->gradients, g);
@@ -612,8 +613,8 @@ taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 		status = no_memory(err);
 	if (f.ddp)
 		f.ddp->sized = true;
-	if (f.ddp)
-		f.ddp->exchanged = tauti_exchanged_is(w);
+	if (!status)
+		status = tauti_exchanged_is(w, &f.ddp->exchanged, err);
 	for (; !status && f.rank < taut_edit_ranks(w->edit); f.rank++) {
 		if (!taut_edit_has_rank(w->edit, f.rank))
 			continue;
@@ -653,6 +654,10 @@ taut_status tauti_ddp_need_buckets(const struct tauti_whatif *w,
 
 	if (ddp->buckets.count)
 		return TAUT_OK;
+	if (ddp->exchanged)
+		return taut_error_set(err, TAUT_EINVAL, -1, "%s: no all-reduces "
+			"of gradients were found in this recording, which does "
+			"not tell what was sent (taut_piece)", change);
 	for (uint32_t c = 0; c < w->graph->n_collectives; c++)
 		n += w->job->within[c];
 	if (!n)

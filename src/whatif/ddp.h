@@ -23,6 +23,7 @@ struct tauti_gradient { /* of one rank and step */
 	uint32_t out;   /* first op that copies it out of its bucket, or NONE */
 	uint32_t kernel; /* last work on a device that the host had launched */
 	int64_t ready_ns; /* when it was, in the recording */
+	int64_t task;   /* of Taut's exchange: its number there; else 0 */
 };
 
 struct tauti_bucket { /* of one rank and step: one all-reduce */

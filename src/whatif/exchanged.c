@@ -39,15 +39,26 @@ static taut_status no_memory(struct taut_error *err)
 		"no memory for the gradients of an exchange");
 }
 
-bool tauti_exchanged_is(const struct tauti_whatif *w)
+static bool tells(const struct taut_trace *t, const char *name)
+{
+	return taut_names_find(t->names, name, strlen(name)) != TAUT_NONE;
+}
+
+taut_status tauti_exchanged_is(
+	const struct tauti_whatif *w, bool *ret_is, struct taut_error *err)
 {
 	const struct taut_run *run = w->graph->run;
+	size_t n = run ? run->n_traces : 0, with = 0, without = 0;
 
-	for (size_t i = 0; run && i < run->n_traces; i++)
-		if (taut_names_find(run->traces[i].names, ready_name,
-			sizeof ready_name - 1) == TAUT_NONE)
-			return false;
-	return run && run->n_traces && w->graph->start_ns;
+	for (size_t i = 0; i < n; i++)
+		*(tells(&run->traces[i], ready_name) ? &with : &without) = i + 1;
+	if (with && without)
+		return taut_error_set(err, TAUT_EINVAL, -1, "the recording of "
+			"rank %zu has no %s, as that of rank %zu has: nothing "
+			"tells when it hands its gradients over", without - 1,
+			ready_name, with - 1);
+	*ret_is = with && w->graph->start_ns;
+	return TAUT_OK;
 }
 
 bool tauti_exchanged_sum(
@@ -129,7 +140,8 @@ static bool add_gradient(struct finder *f, size_t *at,
 {
 	const struct call *calls = f->calls.data, *first = &calls[*at];
 	struct tauti_gradient g = { .ready = TAUT_NONE, .out = TAUT_NONE,
-		.kernel = TAUT_NONE, .bytes = first->bytes };
+		.kernel = TAUT_NONE, .bytes = first->bytes,
+		.task = first->task };
 
 	for (; *at < f->calls.count && calls[*at].step == first->step &&
 		calls[*at].task == first->task; ++*at) {
@@ -150,23 +162,63 @@ static bool add_gradient(struct finder *f, size_t *at,
 	return true;
 }
 
-static bool same_sizes(const struct tauti_ddp *ddp,
-	const struct tauti_ddp_step *a, const struct tauti_ddp_step *b)
+/* A step lacks an event of a gradient that another one has. */
+static taut_status lacks(const struct finder *f, const struct tauti_ddp_step *s,
+	const struct tauti_ddp_step *other, const char *what, int64_t task)
 {
-	for (uint32_t i = 0; a->n_gradients == b->n_gradients &&
-		i < a->n_gradients; i++)
-		if (ddp->gradients.data[a->first_gradient + i].bytes !=
-			ddp->gradients.data[b->first_gradient + i].bytes)
-			return false;
-	return a->n_gradients == b->n_gradients;
+	const struct taut_step *steps = f->w->graph->steps;
+
+	return taut_error_set(f->err, TAUT_EINVAL, -1, "step %" PRId64 " of rank "
+		"%" PRIu32 " has no %s of gradient %" PRId64 ", as step %" PRId64
+		" of rank %" PRIu32 " has: an event that TensorFlow's profiler "
+		"lost, or not the same gradients in each step",
+		steps[s->step].id, s->rank, what, task, steps[other->step].id,
+		other->rank);
+}
+
+static taut_status sized_otherwise(const struct finder *f,
+	const struct tauti_ddp_step *s, const struct tauti_gradient *g,
+	const struct tauti_ddp_step *other, const struct tauti_gradient *h)
+{
+	return taut_error_set(f->err, TAUT_EINVAL, -1, "gradient %" PRId64 " has "
+		"%" PRId64 " bytes on rank %" PRIu32 " and %" PRId64 " on rank "
+		"%" PRIu32, g->task, g->bytes, s->rank, h->bytes, other->rank);
+}
+
+/* Both have their gradients by task. */
+static taut_status check_same(const struct finder *f,
+	const struct tauti_ddp_step *s, const struct tauti_ddp_step *other)
+{
+	const struct tauti_gradient *all = f->ddp->gradients.data;
+	uint32_t i = 0;
+
+	for (; i < s->n_gradients || i < other->n_gradients; i++) {
+		const struct tauti_gradient *g = i < s->n_gradients ?
+			&all[s->first_gradient + i] : NULL;
+		const struct tauti_gradient *h = i < other->n_gradients ?
+			&all[other->first_gradient + i] : NULL;
+
+		if (!g || (h && h->task < g->task))
+			return lacks(f, s, other, ready_name, h->task);
+		if (!h || g->task < h->task)
+			return lacks(f, other, s, ready_name, g->task);
+		if (g->out == TAUT_NONE && h->out != TAUT_NONE)
+			return lacks(f, s, other, wait_name, g->task);
+		if (h->out == TAUT_NONE && g->out != TAUT_NONE)
+			return lacks(f, other, s, wait_name, g->task);
+		if (g->bytes != h->bytes)
+			return sized_otherwise(f, s, g, other, h);
+	}
+	return TAUT_OK;
 }
 
 static taut_status add_steps(struct finder *f, uint32_t like)
 {
 	const struct taut_graph *g = f->w->graph;
 	size_t at = 0;
+	taut_status status = TAUT_OK;
 
-	for (uint32_t k = 0; k < g->n_steps; k++) {
+	for (uint32_t k = 0; !status && k < g->n_steps; k++) {
 		struct tauti_ddp_step s = { .rank = f->rank, .step = k,
 			.first_gradient = (uint32_t)f->ddp->gradients.count,
 			.after = TAUT_NONE, .begin = TAUT_NONE };
@@ -178,16 +230,12 @@ static taut_status add_steps(struct finder *f, uint32_t like)
 		while (at < f->calls.count && f->calls.data[at].step == k)
 			if (!add_gradient(f, &at, &s))
 				return no_memory(f->err);
-		if (f->ddp->steps.count && !same_sizes(
-			f->ddp, f->ddp->steps.data, &s))
-			return taut_error_set(f->err, TAUT_EINVAL, -1, "rank "
-				"%" PRIu32 " does not sum the same gradients in "
-				"each step, or not those of rank %" PRIu32,
-				f->rank, f->ddp->steps.data->rank);
-		if (!taut_vec_push(&f->ddp->steps, s))
+		if (f->ddp->steps.count)
+			status = check_same(f, &s, f->ddp->steps.data);
+		if (!status && !taut_vec_push(&f->ddp->steps, s))
 			return no_memory(f->err);
 	}
-	return TAUT_OK;
+	return status;
 }
 
 /* --- buckets ------------------------------------------------------------------------ */

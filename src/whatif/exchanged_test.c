@@ -29,10 +29,25 @@ struct job {
 	struct taut_graph *graph;
 };
 
+struct lost { /* an event that the profiler lost */
+	const char *name; /* NULL: none */
+	int rank, step; /* step -1: of every one */
+	int64_t task;
+};
+
 struct writer {
 	struct plane p;
 	struct bytes main, executor;
+	int rank, step; /* under way */
+	struct lost lost;
 };
+
+static bool is_lost(const struct writer *w, const char *name, int64_t task)
+{
+	return w->lost.name && !strcmp(w->lost.name, name) &&
+		w->lost.rank == w->rank && (w->lost.step < 0 ||
+		(w->lost.step == w->step && w->lost.task == task));
+}
 
 static void put_op(struct writer *w, struct bytes *line, const char *name,
 	int64_t from, int64_t to)
@@ -45,6 +60,8 @@ static void put_call(struct writer *w, const char *name, int64_t task,
 {
 	struct bytes event;
 
+	if (is_lost(w, name, task))
+		return;
 	begin_event(&w->p, &event, name, from, to - from);
 	add_number(&w->p, &event, "taut_task", task);
 	put_in(&w->executor, 4, &event);
@@ -105,9 +122,10 @@ static void put_gradients(struct writer *w)
 	}
 }
 
-static void write_rank(const char *path, int rank, bool with_pieces)
+static void write_rank(
+	const char *path, int rank, bool with_pieces, struct lost lost)
 {
-	struct writer w;
+	struct writer w = { .rank = rank, .lost = lost };
 	struct bytes space = { .len = 0 }, event;
 	FILE *out = fopen(path, "wb");
 
@@ -123,6 +141,7 @@ static void write_rank(const char *path, int rank, bool with_pieces)
 	for (int step = 0; step < STEPS; step++) {
 		int64_t at = (int64_t)step * STEP;
 
+		w.step = step;
 		put_step(&w, step);
 		if (!with_pieces)
 			continue;
@@ -137,7 +156,7 @@ static void write_rank(const char *path, int rank, bool with_pieces)
 	fclose(out);
 }
 
-static void open_job(struct job *j, bool with_pieces)
+static void open_job_without(struct job *j, bool with_pieces, struct lost lost)
 {
 	const char *folder = j->folder;
 	struct taut_error err;
@@ -147,11 +166,16 @@ static void open_job(struct job *j, bool with_pieces)
 	for (int rank = 0; rank < 2; rank++) {
 		snprintf(j->paths[rank], sizeof j->paths[rank],
 			"%s/rank%d.xplane.pb", j->folder, rank);
-		write_rank(j->paths[rank], rank, with_pieces);
+		write_rank(j->paths[rank], rank, with_pieces, lost);
 	}
 	if (taut_run_open(&folder, 1, NULL, &j->run, &err) ||
 		taut_graph_build(j->run, NULL, &j->graph, &err))
 		fail_msg("%s", err.message);
+}
+
+static void open_job(struct job *j, bool with_pieces)
+{
+	open_job_without(j, with_pieces, (struct lost){ .name = NULL });
 }
 
 static void close_job(struct job *j)
@@ -246,8 +270,70 @@ static void test_without_pieces(void **state)
 	assert_int_equal(j.graph->n_collectives, 0);
 	assert_int_equal(taut_predict(j.graph, bucket, 1, NULL, &p, &err),
 		TAUT_EINVAL);
-	assert_non_null(strstr(err.message, "no all-reduces of gradients"));
+	assert_string_equal(err.message, "bucket: no all-reduces of gradients "
+		"were found in this recording, which does not tell what was "
+		"sent (taut_piece)");
 	close_job(&j);
+}
+
+/* --- what the profiler lost ---------------------------------------------------------- */
+
+/* Is the line among what a plan says, behind these names? And nothing is decided. */
+static void expect_plan_note(const struct job *j, const char *line)
+{
+	const struct taut_plan_options options = { .budget_s = 0.05,
+		.allow = TAUT_NUMERICS_LOSSY, .threads = 1 };
+	static const char names[] = "bucket, compress, algorithm, schedule: ";
+	struct taut_planned *planned;
+	struct taut_error err;
+	bool found = false;
+
+	if (taut_plan_search(j->graph, &options, &planned, &err))
+		fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < planned->n_notes; i++)
+		found |= !strncmp(planned->notes[i], names, sizeof names - 1) &&
+			!strcmp(planned->notes[i] + sizeof names - 1, line);
+	if (!found)
+		fail_msg("no note '%s'", line);
+	assert_int_equal(planned->plan->job.n_gradients, 0);
+	taut_planned_destroy(planned);
+}
+
+static void expect_lost(struct lost lost, const char *line)
+{
+	const char *const bucket[] = { "bucket=4MiB" };
+	struct taut_prediction *p;
+	struct taut_error err;
+	struct job j;
+
+	open_job_without(&j, true, lost);
+	assert_int_equal(taut_predict(j.graph, bucket, 1, NULL, &p, &err),
+		TAUT_EINVAL);
+	assert_string_equal(err.message, line);
+	expect_plan_note(&j, line);
+	close_job(&j);
+}
+
+#define LOST ": an event that TensorFlow's profiler lost, or not the same " \
+	"gradients in each step"
+
+static void test_lost(void **state)
+{
+	(void)state;
+	expect_lost((struct lost){ "taut_sync_ready", 1, 2, 5 }, "step 2 of rank "
+		"1 has no taut_sync_ready of gradient 5, as step 0 of rank 0 has"
+		LOST);
+	/* the step that the others are compared with */
+	expect_lost((struct lost){ "taut_sync_ready", 0, 0, 4 }, "step 0 of rank "
+		"0 has no taut_sync_ready of gradient 4, as step 1 of rank 0 has"
+		LOST);
+	expect_lost((struct lost){ "taut_sync_wait", 0, 3, 4 }, "step 3 of rank "
+		"0 has no taut_sync_wait of gradient 4, as step 0 of rank 0 has"
+		LOST);
+	/* all that one rank has */
+	expect_lost((struct lost){ "taut_sync_ready", 1, -1, 0 }, "the recording "
+		"of rank 1 has no taut_sync_ready, as that of rank 0 has: nothing "
+		"tells when it hands its gradients over");
 }
 
 /* --- other settings ------------------------------------------------------------------ */
@@ -301,6 +387,7 @@ int main(void)
 		cmocka_unit_test(test_messages),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_without_pieces),
+		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_no_memory),
 	};
