@@ -171,6 +171,8 @@ enum { /* bits of flags[] */
 	TAUT_EVENT_MEETS = 8,    /* communication that is never over before its
 	                            last rank has come, whatever the times say */
 	TAUT_EVENT_LOAD = 16,    /* args is a row of loads */
+	TAUT_EVENT_FROZEN = 32,  /* a batch normalization that says that it takes
+	                            running statistics, and none of the batch */
 };
 
 /* An event and the number by which it, or what it waits for, is known to all

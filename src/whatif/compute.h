@@ -61,7 +61,12 @@ typedef bool (*tauti_name_fn)(const void *context, const char *name);
  * such; of device work also what launched it. is() is asked once a name. */
 taut_status tauti_pick(struct tauti_whatif *w, tauti_name_fn is,
 	const void *context, uint8_t **ret_picked, struct taut_error *err);
-/* The same, of its own name alone. */
+/* The same, but for events with this flag, what is inside of them and what they
+ * launched. */
+taut_status tauti_pick_but(struct tauti_whatif *w, tauti_name_fn is,
+	const void *context, uint8_t flag, uint8_t **ret_picked,
+	struct taut_error *err);
+/* As the first, of its own name alone. */
 taut_status tauti_pick_own(struct tauti_whatif *w, tauti_name_fn is,
 	const void *context, uint8_t **ret_picked, struct taut_error *err);
 /* By op of the graph below: the host operation that launched it. */

@@ -305,16 +305,19 @@ static bool is_norm(const void *context, const char *name)
 	return strstr(name, "batch_norm") != NULL;
 }
 
+/* A frozen one takes each sample by itself. */
 static taut_status refuse_norms(struct splitter *s)
 {
 	uint8_t *norms;
-	taut_status status = tauti_pick(s->w, is_norm, NULL, &norms, s->err);
+	taut_status status = tauti_pick_but(
+		s->w, is_norm, NULL, TAUT_EVENT_FROZEN, &norms, s->err);
 
 	for (uint32_t op = 0; !status && op < s->w->graph->n_ops; op++)
 		if (norms[op] && s->only[op] == FORWARD)
 			status = taut_error_set(s->err, TAUT_EINVAL, -1, "%s: "
 				"batch normalization of the model looks at all "
-				"samples of a batch", s->change->text);
+				"samples of a batch, or the recording does not "
+				"tell that it is frozen", s->change->text);
 	return status;
 }
 

@@ -27,9 +27,22 @@ static const struct {
 };
 enum { N_BLOCKS = sizeof blocks / sizeof *blocks };
 
+/* A batch normalization in the model; training "": not told. */
+static void normalize(struct wt *w, double at, const char *training)
+{
+	char says[96] = "";
+
+	if (*training)
+		snprintf(says, sizeof says, "\"Concrete Inputs\":[\"\",\"\",\"\","
+			"\"\",\"\",\"%s\",\"0.1\"]", training);
+	event(w, "cpu_op", "aten::batch_norm", 10, at, 100, says);
+	event(w, "cpu_op", "aten::native_batch_norm", 10, at + 10, 80, "");
+}
+
 /* 0 batch 100 the model 300 loss 320 its gradient 340 the model's backward pass 640
  * gradient 690 all-reduce 890 gradients back 940 update 1040 */
-static void wrapped_step(struct wt *w, int step, double at, const char *op)
+static void wrapped_step(
+	struct wt *w, int step, double at, const char *training)
 {
 	char name[32], model[64], loss[64];
 
@@ -42,7 +55,9 @@ static void wrapped_step(struct wt *w, int step, double at, const char *op)
 		10, at, 100, "");
 	event(w, "user_annotation", "DistributedDataParallel.forward", 10,
 		at + 100, 200, "");
-	event(w, "cpu_op", op, 10, at + 100, 200, model);
+	event(w, "cpu_op", "aten::conv2d", 10, at + 100, 200, model);
+	if (training)
+		normalize(w, at + 150, training);
 	event(w, "cpu_op", "aten::nll_loss", 10, at + 300, 20, loss);
 	event(w, "cpu_op", "autograd::engine::evaluate_function: "
 		"NllLossBackward0", 10, at + 320, 20, loss);
@@ -70,14 +85,15 @@ static void step_memory(struct wt *w, int step, double at)
 	}
 }
 
-static struct job wrapped_job(const char *op, bool tells_memory)
+/* training NULL: without a batch normalization. */
+static struct job wrapped_job(const char *training, bool tells_memory)
 {
 	struct job j = { .w = wt_begin() };
 
 	for (int r = 0; r < 2; r++) {
 		wt_rank(&j.w, r);
 		for (int s = 0; s < 4; s++) {
-			wrapped_step(&j.w, s, 1000.0 + STEP * s, op);
+			wrapped_step(&j.w, s, 1000.0 + STEP * s, training);
 			if (tells_memory)
 				step_memory(&j.w, s, 1000.0 + STEP * s);
 		}
@@ -104,7 +120,7 @@ static double expected(int parts)
 
 static void test_time(void **state)
 {
-	struct job j = wrapped_job("aten::conv2d", false);
+	struct job j = wrapped_job(NULL, false);
 	const char *change = "microbatches=2";
 	struct taut_prediction *p = NULL;
 	struct taut_error err = { 0 };
@@ -139,7 +155,7 @@ static int64_t peak(const struct job *j, const char *const *changes, size_t n)
  * backward pass is the first is kept beside them. */
 static void test_memory(void **state)
 {
-	struct job j = wrapped_job("aten::conv2d", true);
+	struct job j = wrapped_job(NULL, true);
 	const char *changes[] = { "microbatches=2" };
 	const char *four[] = { "microbatches=4" };
 	const char *less[] = { "batch=0.5x", "microbatches=2" };
@@ -155,7 +171,7 @@ static void test_memory(void **state)
 
 static void test_refused(void **state)
 {
-	struct job j = wrapped_job("aten::batch_norm", false);
+	struct job j = wrapped_job("True", false);
 	struct job plain = ddp_job();
 	const char *twice[] = { "accumulate=2", "microbatches=2" };
 	struct taut_prediction *p = NULL;
@@ -167,7 +183,7 @@ static void test_refused(void **state)
 	refuses(&j, "microbatches=0", "from 1 to 256");
 	close_job(&j);
 	close_job(&plain);
-	j = wrapped_job("aten::conv2d", false);
+	j = wrapped_job(NULL, false);
 	for (int i = 0; i < 2; i++) {
 		const char *pair[] = { twice[i], twice[!i] };
 
@@ -178,12 +194,26 @@ static void test_refused(void **state)
 	close_job(&j);
 }
 
+/* Running statistics make each sample's result its own. */
+static void test_frozen_norm(void **state)
+{
+	struct job frozen = wrapped_job("False", false);
+	struct job untold = wrapped_job("", false);
+
+	(void)state;
+	assert_true(with(&frozen, "microbatches=2") > 0);
+	refuses(&untold, "microbatches=2", "looks at all samples of a batch, or "
+		"the recording does not tell that it is frozen");
+	close_job(&frozen);
+	close_job(&untold);
+}
+
 /* Wherever memory runs out, the prediction says so. */
 static void test_no_memory(void **state)
 {
 	static const struct taut_whatif_options options = { .threads = 1,
 		.no_graph = 1 };
-	struct job j = wrapped_job("aten::conv2d", true);
+	struct job j = wrapped_job(NULL, true);
 	const char *change = "microbatches=3";
 	taut_status status = TAUT_ENOMEM;
 
@@ -207,6 +237,7 @@ int main(void)
 		cmocka_unit_test(test_time),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_frozen_norm),
 		cmocka_unit_test(test_no_memory),
 	};
 

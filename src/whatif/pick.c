@@ -5,9 +5,12 @@ struct picker {
 	struct tauti_whatif *w;
 	tauti_name_fn is;
 	const void *context;
+	uint8_t but;      /* flag of events that are not picked */
 	uint8_t **within; /* by trace, row */
 	uint8_t *picked;
 };
+
+enum { PICKED = 1, NEVER };
 
 struct open_row {
 	uint32_t row;
@@ -26,8 +29,8 @@ static uint8_t *judge(const struct picker *p, const struct taut_names *names)
 }
 
 /* Rows of one thread: each inherits from the event around it. */
-static bool inherit(const struct taut_trace *t, uint32_t lane,
-	const uint8_t *is, uint8_t *within)
+static bool inherit(const struct picker *p, const struct taut_trace *t,
+	uint32_t lane, const uint8_t *is, uint8_t *within)
 {
 	TAUT_VEC(struct open_row) open = { 0 };
 	bool ok = true;
@@ -39,8 +42,12 @@ static bool inherit(const struct taut_trace *t, uint32_t lane,
 		while (open.count &&
 			open.data[open.count - 1].end <= t->start_ns[i])
 			open.count--;
-		within[i] = is[t->name[i]] || (open.count &&
-			within[open.data[open.count - 1].row]);
+		within[i] = open.count ?
+			within[open.data[open.count - 1].row] : 0;
+		if (t->flags[i] & p->but)
+			within[i] = NEVER;
+		else if (!within[i])
+			within[i] = is[t->name[i]];
 		ok = taut_vec_push(&open, row);
 	}
 	taut_vec_free(&open);
@@ -58,7 +65,7 @@ static bool judge_rows(struct picker *p, uint32_t trace)
 	ok = is && p->within[trace];
 	for (uint32_t l = 0; ok && l < t->n_lanes; l++) {
 		if (t->lanes[l].kind == TAUT_LANE_THREAD)
-			ok = inherit(t, l, is, p->within[trace]);
+			ok = inherit(p, t, l, is, p->within[trace]);
 		else
 			for (uint32_t i = t->lane_begin[l];
 				i < t->lane_begin[l + 1]; i++)
@@ -82,7 +89,8 @@ static bool pick_around(struct picker *p)
 		uint32_t row, trace = g->lanes[g->lane[i]].trace;
 
 		if (tauti_op_trace(p->w, i, &row))
-			p->picked[i] |= p->within[trace][row];
+			p->picked[i] = p->within[trace][row] ?
+				p->within[trace][row] : p->picked[i];
 	}
 	return true;
 }
@@ -121,11 +129,12 @@ taut_status tauti_pick_own(struct tauti_whatif *w, tauti_name_fn is,
 	return TAUT_OK;
 }
 
-taut_status tauti_pick(struct tauti_whatif *w, tauti_name_fn is,
-	const void *context, uint8_t **ret_picked, struct taut_error *err)
+taut_status tauti_pick_but(struct tauti_whatif *w, tauti_name_fn is,
+	const void *context, uint8_t flag, uint8_t **ret_picked,
+	struct taut_error *err)
 {
 	const struct taut_graph *g = w->graph;
-	struct picker p = { .w = w, .is = is, .context = context };
+	struct picker p = { .w = w, .is = is, .context = context, .but = flag };
 	uint32_t *launcher;
 	taut_status status = tauti_pick_own(w, is, context, &p.picked, err);
 
@@ -137,7 +146,15 @@ taut_status tauti_pick(struct tauti_whatif *w, tauti_name_fn is,
 		return tauti_no_memory(err, "a selection");
 	for (uint32_t i = 0; i < g->n_ops; i++)
 		if (launcher[i] != TAUT_NONE && p.picked[launcher[i]])
-			p.picked[i] = 1;
+			p.picked[i] = p.picked[launcher[i]];
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		p.picked[i] = p.picked[i] == PICKED;
 	*ret_picked = p.picked;
 	return TAUT_OK;
+}
+
+taut_status tauti_pick(struct tauti_whatif *w, tauti_name_fn is,
+	const void *context, uint8_t **ret_picked, struct taut_error *err)
+{
+	return tauti_pick_but(w, is, context, 0, ret_picked, err);
 }

@@ -339,6 +339,25 @@ static const char *const gradient_ops[] = {
 	"torch.distributed.ddp.reducer::copy_bucket_to_grad",
 };
 
+bool tauti_kineto_is_frozen(const struct tauti_window *w,
+	const struct kineto_args *args, struct tauti_text name)
+{
+	static const char *const norms[] = { "aten::batch_norm",
+		"aten::_batch_norm_impl_index", "aten::native_batch_norm",
+		"aten::_native_batch_norm_legit", "aten::cudnn_batch_norm",
+		"aten::miopen_batch_norm" };
+	enum { TRAINING = 5 }; /* argument of each */
+	struct tauti_text text;
+	bool is_norm = false;
+
+	for (size_t i = 0; i < sizeof norms / sizeof *norms; i++)
+		is_norm |= is_text(name, norms[i]);
+	if (!is_norm)
+		return false;
+	uint32_t i = arg_element(w, args, ARG_CONCRETE_INPUTS, TRAINING);
+	return i && tauti_token_string(w, i, &text) && is_text(text, "False");
+}
+
 static bool is_gradient_op(struct tauti_text name)
 {
 	if (!name.len || name.at[0] != 't')

@@ -317,6 +317,9 @@ static bool add_args(struct kineto *k, struct tauti_row *row,
 			w, args, ARG_SEQUENCE, -1) + 1);
 		if (tauti_kineto_number(w, args, ARG_FWD_THREAD, 0) != 0)
 			row->flags |= TAUT_EVENT_BACKWARD;
+		if (kineto_has(args, ARG_CONCRETE_INPUTS) &&
+			tauti_kineto_is_frozen(w, args, name))
+			row->flags |= TAUT_EVENT_FROZEN;
 		if (!keep_sizes(k, row, args))
 			return false;
 		return tauti_kineto_add_comm(k, row, args, name) &&

@@ -245,6 +245,38 @@ static void test_collective_said_plainly(void **state)
 	taut_run_close(run);
 }
 
+/* Where its arguments are told, and of operators that have it there. */
+static void test_frozen_norm(void **state)
+{
+#define SAYS(training) ARGS("\"Concrete Inputs\":[\"\",\"\",\"\",\"\",\"\"," \
+	training "]")
+	struct taut_run *run = open_text(HEAD
+		EVENT("cpu_op", "aten::batch_norm", "1", "1", "1", "9",
+			SAYS("\"False\",\"0.1\"")) ","
+		EVENT("cpu_op", "aten::batch_norm", "1", "1", "11", "9",
+			SAYS("\"True\",\"0.1\"")) ","
+		EVENT("cpu_op", "aten::native_batch_norm", "1", "1", "21", "9",
+			SAYS("\"False\"")) ","
+		EVENT("cpu_op", "aten::dropout", "1", "1", "31", "9",
+			SAYS("\"False\"")) ","
+		EVENT("cpu_op", "aten::batch_norm", "1", "1", "41", "9",
+			ARGS("\"Concrete Inputs\":[\"\",\"False\"]")) ","
+		EVENT("cpu_op", "aten::batch_norm", "1", "1", "51", "9",
+			SAYS("[1]")) ","
+		EVENT("cpu_op", "aten::batch_norm", "1", "1", "61", "9",
+			ARGS("\"Sequence number\":3")) TAIL);
+	const struct taut_trace *t = first(run);
+	static const int frozen[] = { 1, 0, 1, 0, 0, 0, 0 };
+
+	(void)state;
+	assert_int_equal(t->n_events, 7);
+	for (int i = 0; i < 7; i++)
+		assert_int_equal(t->flags[i] & TAUT_EVENT_FROZEN,
+			frozen[i] ? TAUT_EVENT_FROZEN : 0);
+	taut_run_close(run);
+#undef SAYS
+}
+
 /* Early 2024 and before: from the operators' arguments. */
 static void test_collective_by_position(void **state)
 {
@@ -602,6 +634,7 @@ int main(void)
 		cmocka_unit_test(test_sync_args),
 		cmocka_unit_test(test_collective_said_plainly),
 		cmocka_unit_test(test_collective_by_position),
+		cmocka_unit_test(test_frozen_norm),
 		cmocka_unit_test(test_sizes_that_are_not_said),
 		cmocka_unit_test(test_gradients),
 		cmocka_unit_test(test_rocm_copies),

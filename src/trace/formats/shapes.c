@@ -333,6 +333,7 @@ static bool lend(const struct lender *l, uint32_t to_row, uint32_t from_row)
 	const struct tauti_row *from =
 		tauti_builder_row_at(l->shapes, from_row);
 	lend_name(&to->sizes, from->sizes);
+	to->flags |= from->flags & TAUT_EVENT_FROZEN;
 	if (from->args != TAUT_NONE && from->flags & TAUT_EVENT_TENSOR)
 		return lend_tensor(l, to, from);
 	if (!is_comm(to))

@@ -106,6 +106,31 @@ static void check_note(const struct taut_run *run, const char *part)
 	OP("mm", 1, 510, SHAPE("[1,2]")) "," \
 	OP(SUM, 1, 530, SHAPE("[7]")) "," OP("mm", 2, 512, SHAPE("[5]"))
 
+/* That a batch normalization is frozen stands beside its shapes. */
+static void test_frozen(void **state)
+{
+#define NORM(training) "\"Concrete Inputs\":[\"\",\"\",\"\",\"\",\"\",\"" \
+	training "\",\"0.1\"]"
+	static const char bn[] = "aten::batch_norm";
+	struct taut_run *run = open_both(
+		TRACE(STEP(4, 1000) "," OP("aten::batch_norm", 1, 1010, "") ","
+			OP("aten::batch_norm", 1, 1020, "")),
+		SHAPES(STEP(2, 500) "," OP("aten::batch_norm", 1, 510,
+			NORM("True")) "," OP("aten::batch_norm", 1, 520,
+			NORM("False"))));
+	const struct taut_trace *t = run->traces;
+	int n = 0;
+
+	(void)state;
+	for (size_t i = 0; i < t->n_events; i++)
+		if (!strcmp(taut_trace_name(t, i), bn))
+			assert_int_equal(t->flags[i] & TAUT_EVENT_FROZEN,
+				n++ == 1 ? TAUT_EVENT_FROZEN : 0);
+	assert_int_equal(n, 2);
+	taut_run_close(run);
+#undef NORM
+}
+
 /* By thread and time, whatever the order in the file; the events of the step
  * with shapes are not there. */
 static void test_equal_steps(void **state)
@@ -320,6 +345,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_equal_steps),
+		cmocka_unit_test(test_frozen),
 		cmocka_unit_test(test_without),
 		cmocka_unit_test(test_one_differs),
 		cmocka_unit_test(test_other_threads),
