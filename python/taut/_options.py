@@ -55,6 +55,9 @@ class Options:
         if self.groups and self.halves == "on":
             raise ValueError("TAUT_RUN_HALVES: each gradient goes in halves by itself, and "
                              "TAUT_RUN_FUSE has groups")
+        if self.groups and self.tune == "on":
+            raise ValueError("TAUT_RUN_TUNE: tries what goes together, and TAUT_RUN_FUSE has "
+                             "groups, of which that is fixed")
         for name, default in NUMBERS.items():
             value = environment.get("TAUT_RUN_" + name)
             if value and not value.isdecimal():

@@ -172,6 +172,17 @@ static taut_status set_sizes(const struct values *values,
 	return status;
 }
 
+/* What goes together is fixed in groups, and tuning would try sizes for it that change
+ * nothing. */
+static bool is_tuned_well(const struct values *values)
+{
+	if (!values->tune.tune || !values->fuse || !strchr(values->fuse, '+'))
+		return true;
+	term_complain("run: --tune: expected --fuse with one size, which it "
+		"tries others of; '%s' are groups", values->fuse);
+	return false;
+}
+
 /* --- the environment ------------------------------------------------------------------*/
 
 /* UCX carries messages between hosts, and is tuned by its own. */
@@ -292,7 +303,7 @@ static int run(const struct verb_call *call)
 		term_complain("run: expected --schedule or --no-schedule");
 		return EXIT_USAGE;
 	}
-	if (!take_words(values, call->arena))
+	if (!take_words(values, call->arena) || !is_tuned_well(values))
 		return EXIT_USAGE;
 	status = run_plan_set(&values->plan, &s, &planned);
 	if (!status)

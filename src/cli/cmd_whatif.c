@@ -323,6 +323,23 @@ static int check_options(const struct values *v)
 	return EXIT_DONE;
 }
 
+/* A setting of --tune is laid over the CHANGEs: those that it consists of would be lost. */
+static bool are_tuned_well(const char *const *changes, size_t n)
+{
+	static const char *const laid[] = { "bucket", "algorithm", "schedule" };
+
+	for (size_t i = 0; i < n; i++)
+		for (size_t k = 0; k < sizeof laid / sizeof *laid; k++) {
+			if (strcspn(changes[i], "=,") != strlen(laid[k]) ||
+				strncmp(changes[i], laid[k], strlen(laid[k])))
+				continue;
+			term_complain("whatif: --tune lays %s= itself, and '%s' "
+				"would have no effect", laid[k], changes[i]);
+			return false;
+		}
+	return true;
+}
+
 /* Changed jobs are made one after the other, and the memory of a large one is
  * gigabytes: given back to the system and asked for again, it costs more than
  * the replay, for the system clears each page. Best effort. */
@@ -375,6 +392,9 @@ static int run(const struct verb_call *call)
 			"whatif --list' shows all");
 		return EXIT_USAGE;
 	}
+	if (v->tune && !are_tuned_well(call->operands + runs.n_operands,
+			call->n_operands - runs.n_operands))
+		return EXIT_USAGE;
 	keep_freed_memory();
 	status = v->tune ? job_open_graph(&job, &v->job, &runs) :
 		job_open(&job, &v->job, &runs);

@@ -348,6 +348,8 @@ class Tune(command.Case):
         for args, says in (
             (["--save", "x"], "--save is of a --tune"),
             (["--tune", "--html", "x"], "--tune has no"),
+            (["bucket=1MiB+4MiB", "--tune"], "--tune lays bucket= itself, and 'bucket=1MiB+4MiB'"),
+            (["schedule=fifo,partition=1MiB", "--tune"], "--tune lays schedule= itself"),
         ):
             result = command.taut("whatif", EXAMPLE, "link=2x", *args)
             self.assertEqual(result.returncode, 2)

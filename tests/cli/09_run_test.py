@@ -160,6 +160,7 @@ class Run(command.Case):
             (["--schedule", "--no-schedule"], "expected --schedule or --no-schedule"),
             (["--way", "x"], "--way: expected auto, ring, direct"),
             (["--tune", "--tuned", "x"], "expected --tune or --tuned"),
+            (["--tune", "--fuse", "1M+4M"], "--tune: expected --fuse with one size"),
             (["--from", "x"], "--from is of a --tune"),
             (["--save", "x"], "--save is of a --tune"),
             (["--server", "a:1", "--servers", "2"], "expected --server or --servers"),

@@ -145,6 +145,12 @@ class Ways(unittest.TestCase):
         self.assertEqual(refused.exception.status, _lib.EINVAL)
         comm.close()
 
+    def test_groups_are_not_tuned(self):
+        told = {"TAUT_RUN_TUNE": "on", "TAUT_RUN_FUSE": "64+64"}
+        with self.assertRaisesRegex(ValueError, "TAUT_RUN_TUNE: .* TAUT_RUN_FUSE has groups"):
+            _options.Options(told)
+        self.assertEqual(_options.Options(dict(told, TAUT_RUN_FUSE="64")).fuse, 64)
+
 
 class Tables(unittest.TestCase):
     def test_with_torch(self):
