@@ -14,6 +14,10 @@ static void tell_fact(struct job *j, const char *key, const char *value)
 static void test_compiled(void **state)
 {
 	struct job j = block_job(), device = device_job();
+	const char *const with_amp[] = { "compile=nn.Module: block1,forward=0.5x,"
+		"backward=0.5x", "amp=bf16" };
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
 
 	(void)state;
 	assert_near(with(&j, "compile=nn.Module: block*,forward=0.5x,"
@@ -32,6 +36,9 @@ static void test_compiled(void **state)
 	tell_fact(&j, "compile_not.block1", "it is a list");
 	refuses(&j, "compile=nn.Module: block1", "be compiled: it is a list");
 	refuses(&device, "compile=nn.Module: *", "hosts alone");
+	assert_int_equal(taut_predict(j.graph, with_amp, 2, NULL, &p, &err),
+		TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "not beside amp"));
 	close_job(&j);
 	close_job(&device);
 }

@@ -68,6 +68,9 @@ void tauti_predictor_fini(struct tauti_predictor *p);
 taut_status tauti_predictor_remember(struct tauti_predictor *p,
 	const struct tauti_prepared *ready, struct taut_error *err);
 
+/* TAUT_EINVAL: two of them are not predicted together. */
+taut_status tauti_stack_check(const struct tauti_change *changes, size_t n,
+	struct taut_error *err);
 /* Into the order in which they are laid (stack.c). */
 void tauti_stack_sort(struct tauti_change *changes, size_t n);
 

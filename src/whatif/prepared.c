@@ -28,6 +28,8 @@ taut_status tauti_changes_read(const char *const *texts, size_t n,
 	for (size_t i = 0; !status && i < n; i++)
 		status = tauti_change_read(texts[i], arena, &changes[i], err);
 	if (!status)
+		status = tauti_stack_check(changes, n, err);
+	if (!status)
 		tauti_stack_sort(changes, n);
 	*ret_changes = changes;
 	return status;
