@@ -29,11 +29,8 @@ static taut_status write_result(
 	const void *context, FILE *out, struct taut_error *err)
 {
 	const struct output *output = context;
-	struct taut_text_options text = {
-		.width = output->values->width ? (int)output->values->width :
-			term_width(),
-		.colour = term_colour(),
-	};
+	struct taut_text_options text = job_text_options(
+		output->values->width);
 
 	if (output->values->json)
 		return tauti_diff_json(&output->diff, out, err);

@@ -1,6 +1,5 @@
 /* cmd_plan.c - taut plan: searches for the best stack of changes. */
 #include <string.h>
-#include <sys/stat.h>
 
 #include "cli/job.h"
 #include "cli/out.h"
@@ -168,13 +167,6 @@ static taut_status write_outputs(const struct output *o,
 
 /* --- the verb -------------------------------------------------------------------------------- */
 
-static bool is_file(const char *path)
-{
-	struct stat at;
-
-	return stat(path, &at) == 0;
-}
-
 static int search(const struct job *job, const struct values *v,
 	struct taut_plan_options *how, const char *const *given, size_t n)
 {
@@ -192,8 +184,7 @@ static int search(const struct job *job, const struct values *v,
 	term_progress_end();
 	if (!status) {
 		struct output output = { .values = v,
-			.text = { .width = v->width ? (int)v->width :
-				term_width(), .colour = term_colour() },
+			.text = job_text_options(v->width),
 			.view = { job->run->path, given, n, planned } };
 
 		status = write_outputs(&output, job->run, &err);
@@ -225,10 +216,7 @@ static int run(const struct verb_call *call)
 		status = job_status(err.code, &err);
 	if (status)
 		return status;
-	runs.n_operands = 1;
-	while (runs.n_operands < call->n_operands &&
-		is_file(call->operands[runs.n_operands]))
-		runs.n_operands++;
+	runs.n_operands = job_count_runs(call);
 	status = job_open_graph(&job, &v->job, &runs);
 	if (status)
 		return status;

@@ -2,7 +2,6 @@
  * measured, and how fast is it. */
 #include "cli/job.h"
 #include "cli/out.h"
-#include "cli/term.h"
 #include "cli/verbs.h"
 #include "report/tables.h"
 
@@ -54,8 +53,7 @@ static taut_status write_result(
 	const void *context, FILE *out, struct taut_error *err)
 {
 	const struct output *output = context;
-	struct taut_text_options text = { .width = term_width(),
-		.colour = term_colour() };
+	struct taut_text_options text = job_text_options(0);
 
 	if (output->json)
 		return tauti_replay_json(

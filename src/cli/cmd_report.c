@@ -44,13 +44,10 @@ static taut_status write_result(
 	const void *context, FILE *out, struct taut_error *err)
 {
 	const struct output *output = context;
-	struct taut_text_options text = {
-		.width = output->values->width ? (int)output->values->width :
-			term_width(),
-		.colour = term_colour(),
-		.all = output->values->all,
-	};
+	struct taut_text_options text = job_text_options(
+		output->values->width);
 
+	text.all = output->values->all;
 	if (output->values->json)
 		return taut_report_json(output->report, out, err);
 	return taut_report_text(output->report, &text, out, err);

@@ -348,8 +348,7 @@ struct output {
 static taut_status write_view(const void *context, FILE *out, struct taut_error *err)
 {
 	const struct output *o = context;
-	const struct taut_text_options text = { .width = term_width(),
-		.colour = term_colour() };
+	const struct taut_text_options text = job_text_options(0);
 
 	return o->json ? tauti_stalls_json(o->view, out, err) :
 		tauti_stalls_text(o->view, &text, out, err);

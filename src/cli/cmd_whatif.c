@@ -1,7 +1,6 @@
 /* cmd_whatif.c - taut whatif: predict one change or a stack of them. */
 #include <stdlib.h>
 #include <string.h>
-#include <sys/stat.h>
 
 #ifdef __GLIBC__
 #include <malloc.h>
@@ -66,13 +65,6 @@ struct output {
 	const struct taut_transformation_info *change;
 };
 
-static struct taut_text_options text_options(const struct values *values)
-{
-	return (struct taut_text_options){
-		.width = values->width ? (int)values->width : term_width(),
-		.colour = term_colour() };
-}
-
 /* --- the list -------------------------------------------------------------------- */
 
 static taut_status write_list(
@@ -84,13 +76,6 @@ static taut_status write_list(
 		return tauti_changes_json(o->change, out, err);
 	return o->change ? tauti_change_text(o->change, &o->text, out, err) :
 		tauti_changes_text(&o->text, out, err);
-}
-
-static bool is_file(const char *path)
-{
-	struct stat at;
-
-	return stat(path, &at) == 0;
 }
 
 /* NULL, after a complaint, when there is no such change. */
@@ -119,13 +104,12 @@ static const struct taut_transformation_info *find_change(const char *name)
 static int list(const struct verb_call *call)
 {
 	struct output output = { .values = call->values,
-		.text = text_options(call->values) };
+		.text = job_text_options(
+			((const struct values *)call->values)->width) };
 	struct taut_error err = { .message = "" };
 	int status = EXIT_DONE;
-	size_t i = 0;
+	size_t i = job_skip_files(call, 0);
 
-	while (i < call->n_operands && is_file(call->operands[i]))
-		i++;
 	if (i == call->n_operands)
 		return job_status(out_write(
 			NULL, NULL, write_list, &output, &err), &err);
@@ -352,17 +336,6 @@ static void keep_freed_memory(void)
 #endif
 }
 
-/* The first operand is a RUN, and so are files and folders behind it; all
- * others are changes. */
-static size_t count_runs(const struct verb_call *call)
-{
-	size_t n = 1;
-
-	while (n < call->n_operands && is_file(call->operands[n]))
-		n++;
-	return n;
-}
-
 static int run(const struct verb_call *call)
 {
 	const struct values *v = call->values;
@@ -386,7 +359,7 @@ static int run(const struct verb_call *call)
 			v->sweep, call->arena, &of, &err), &err);
 	if (status)
 		return status;
-	runs.n_operands = count_runs(call);
+	runs.n_operands = job_count_runs(call);
 	if (runs.n_operands == call->n_operands && !v->sweep && !v->tune) {
 		term_complain("whatif: expected a CHANGE behind the RUN; 'taut "
 			"whatif --list' shows all");
@@ -401,7 +374,7 @@ static int run(const struct verb_call *call)
 	if (status)
 		return status;
 
-	struct output output = { .values = v, .text = text_options(v) };
+	struct output output = { .values = v, .text = job_text_options(v->width) };
 	const char *const *changes = call->operands + runs.n_operands;
 	size_t n = call->n_operands - runs.n_operands;
 

@@ -14,6 +14,28 @@ int job_status(taut_status status, const struct taut_error *err)
 	return EXIT_FAULT;
 }
 
+size_t job_skip_files(const struct verb_call *call, size_t from)
+{
+	struct stat at;
+	size_t n = from;
+
+	while (n < call->n_operands && !stat(call->operands[n], &at))
+		n++;
+	return n;
+}
+
+size_t job_count_runs(const struct verb_call *call)
+{
+	return job_skip_files(call, 1);
+}
+
+struct taut_text_options job_text_options(unsigned width)
+{
+	return (struct taut_text_options){
+		.width = width ? (int)width : term_width(),
+		.colour = term_colour() };
+}
+
 static taut_status open_all(struct job *job,
 	const struct job_options *options, const struct verb_call *call,
 	bool report, struct taut_error *err)

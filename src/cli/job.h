@@ -47,6 +47,15 @@ int job_open_graph(struct job *job, const struct job_options *options,
 	const struct verb_call *call);
 void job_close(struct job *job);
 
+/* Of a verb that takes RUN... CHANGE...: how many of its operands are RUNs. Those are the
+ * first, and what stands behind it as long as there is a file or folder of that name. */
+size_t job_count_runs(const struct verb_call *call);
+/* The first of the operands from this one on of which there is no file. */
+size_t job_skip_files(const struct verb_call *call, size_t from);
+
+/* How text is shown; width 0: as wide as the terminal, or as text is without one. */
+struct taut_text_options job_text_options(unsigned width);
+
 /* Complains when status is a failure. Returns the exit status. */
 int job_status(taut_status status, const struct taut_error *err);
 
