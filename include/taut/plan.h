@@ -58,8 +58,9 @@ struct taut_plan_job {
 	uint32_t n_ranks, n_hosts;
 	uint32_t n_gradients;
 	const int64_t *gradient_bytes;
-	const char *framework; /* "pytorch", "tensorflow", "mxnet"; "" not known,
-	                          which counts as the first */
+	const char *framework; /* "pytorch", "tensorflow", "mxnet"; others, as "jax",
+	                          have no plans; "" not known, which counts as the
+	                          first */
 };
 
 struct taut_decision {

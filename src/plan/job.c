@@ -87,19 +87,27 @@ static taut_status find_gradients(struct tauti_predictor *p,
 		TAUT_OK;
 }
 
-/* "": not one of these alone. */
-static const char *framework_of(const struct taut_run *run)
+/* Of one rank: what its recording says, or whose format it is; "": neither. */
+static const char *framework_of_rank(const struct taut_trace *t)
 {
 	static const char *const of[][2] = { { "xplane", "tensorflow" },
 		{ "tftrace", "tensorflow" }, { "mxnet", "mxnet" } };
+	const char *told = taut_trace_fact(t, "framework");
+
+	for (size_t i = 0; !told && i < sizeof of / sizeof *of; i++)
+		if (t->format && !strcmp(t->format, of[i][0]))
+			told = of[i][1];
+	return told ? told : "";
+}
+
+/* "": not one of these alone. */
+static const char *framework_of(const struct taut_run *run)
+{
 	const char *found = "";
 
 	for (uint32_t r = 0; r < run->n_traces; r++) {
-		const char *format = run->traces[r].format, *is = "";
+		const char *is = framework_of_rank(&run->traces[r]);
 
-		for (size_t i = 0; i < sizeof of / sizeof *of; i++)
-			if (format && !strcmp(format, of[i][0]))
-				is = of[i][1];
 		if (r && strcmp(is, found))
 			return "";
 		found = is;

@@ -11,6 +11,7 @@
 #include "plan/plan.h"
 #include "plan/stacks.h"
 #include "tests/support/alloc_fail.h"
+#include "trace/formats/xplane_write.h"
 #include "whatif/ddp_job.h"
 
 static const struct ddp_job usual = {
@@ -255,6 +256,57 @@ static void test_nothing_to_decide(void **state)
 	assert_int_equal(planned->plan->after_ns, planned->plan->before_ns);
 	taut_planned_destroy(planned);
 	forget(&t);
+}
+
+/* --- a job of which nothing can be made ----------------------------------------------------- */
+
+/* JAX's, whose profiles are TensorFlow's files. */
+static struct taut_run *open_jax(void)
+{
+	struct bytes space = { .len = 0 }, line, event;
+	struct taut_run *run;
+	struct taut_error err;
+	struct plane p;
+
+	begin_plane(&p, "/host:CPU");
+	begin_line(&line, 1, "python", 1000);
+	for (int step = 0; step < 4; step++) {
+		begin_event(&p, &event, "train", step * 1000000, 1000000);
+		add_number(&p, &event, "step_num", step);
+		put_in(&line, 4, &event);
+		add_event(&p, &line, "PjitFunction(step)",
+			step * 1000000 + 100, 900000);
+	}
+	put_in(&p.bytes, 3, &line);
+	end_plane(&p, &space);
+	if (taut_run_open_memory("t.xplane.pb", space.at, space.len, 0, &run,
+		&err))
+		fail_msg("%s", err.message);
+	return run;
+}
+
+static void test_jax(void **state)
+{
+	struct taut_run *run = open_jax();
+	struct taut_arena *arena = taut_arena_create();
+	struct taut_planned *planned = NULL;
+	struct taut_graph *graph;
+	struct taut_plan_job job;
+	struct taut_error err;
+
+	(void)state;
+	if (taut_graph_build(run, NULL, &graph, &err) ||
+		taut_plan_job_of(graph, arena, &job, &err))
+		fail_msg("%s", err.message);
+	assert_string_equal(job.framework, "jax");
+	assert_int_equal(taut_plan_search(graph, &lossy, &planned, &err),
+		TAUT_EINVAL);
+	assert_string_equal(err.message, "this is a recording of a job of jax, of "
+		"which 'taut run' makes no change; 'taut whatif' predicts them");
+	assert_null(planned);
+	taut_graph_destroy(graph);
+	taut_run_close(run);
+	taut_arena_destroy(arena);
 }
 
 /* --- what is allowed, given, left out ----------------------------------------------------- */
@@ -594,6 +646,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_plan),
+		cmocka_unit_test(test_jax),
 		cmocka_unit_test(test_best_of_a_small_space),
 		cmocka_unit_test(test_nothing_to_decide),
 		cmocka_unit_test(test_classes),

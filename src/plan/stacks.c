@@ -672,6 +672,20 @@ static taut_status add_groups(struct tauti_stacks *s,
 	return read_caps(s, err);
 }
 
+/* Of such a job nothing can be made at all. */
+static taut_status refuse_framework(
+	const struct tauti_stacks *s, struct taut_error *err)
+{
+	const struct taut_plan_kind *kind;
+
+	for (size_t i = 0; (kind = taut_plan_kind(i)) != NULL; i++)
+		if (tauti_plan_is_made_of(kind, s->job.framework))
+			return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "this is a recording of a "
+		"job of %s, of which 'taut run' makes no change; 'taut whatif' "
+		"predicts them", s->job.framework);
+}
+
 /* Which kinds are not for such a job. */
 static taut_status note_framework(
 	struct tauti_stacks *s, struct taut_error *err)
@@ -732,6 +746,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		.n_sites = SITES, .n_options = s->n_options, .pass = s->pass,
 		.coarse = s->coarse,
 		.n_passes = PASSES, .pass_names = pass_names };
+	if (!status)
+		status = refuse_framework(s, err);
 	if (!status)
 		status = taut_predictor_create(graph, &s->predictor, err);
 	if (!status && !offer_all(s, graph, o))

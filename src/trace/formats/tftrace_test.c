@@ -46,6 +46,17 @@ static void check(const struct taut_trace *t, const char *name,
 	assert_int_equal(t->dur_ns[i], dur_ns);
 }
 
+static void test_jax(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(HEAD HOST
+		X("701", "7", "10", "5", "PjitFunction(step)", "") TAIL);
+
+	assert_string_equal(
+		taut_trace_fact(first(run), "framework"), "jax");
+	taut_run_close(run);
+}
+
 static void test_host(void **state)
 {
 	(void)state;
@@ -325,6 +336,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_host),
+		cmocka_unit_test(test_jax),
 		cmocka_unit_test(test_times),
 		cmocka_unit_test(test_device),
 		cmocka_unit_test(test_is_told_by_its_beginning),

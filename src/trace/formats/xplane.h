@@ -161,6 +161,7 @@ struct xplane {
 	struct tauti_builder *builder;
 	struct taut_error *err;
 	TAUT_VEC(struct xplane_plane) planes;
+	bool is_jax;      /* and not TensorFlow's; told as a fact */
 	bool device_comm; /* kernels of a device move what collectives move */
 	int64_t profile_start_ns, latest_line_ns;
 	uint64_t nameless; /* events whose name was cut off */

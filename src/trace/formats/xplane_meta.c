@@ -230,6 +230,15 @@ static bool is_device_comm(struct tauti_text name)
 	       tauti_tf_starts(name, "rccl");
 }
 
+/* Told once. */
+static bool note_jax(struct xplane *x)
+{
+	if (x->is_jax)
+		return true;
+	x->is_jax = true;
+	return tauti_builder_fact(x->builder, "framework", "jax", 3) == TAUT_OK;
+}
+
 bool tauti_xplane_name_event(struct xplane *x,
 	const struct xplane_plane *plane, struct tauti_text name,
 	struct xplane_meta *meta)
@@ -244,6 +253,8 @@ bool tauti_xplane_name_event(struct xplane *x,
 			name.at + op.len + 1, name.len - op.len - 1 });
 	if (plane->role == XPLANE_DEVICE && is_device_comm(name))
 		x->device_comm = true;
+	if (tauti_tf_starts(name, "PjitFunction(") && !note_jax(x))
+		return false;
 	return meta->name != TAUT_NONE && meta->op != TAUT_NONE;
 }
 
@@ -263,6 +274,8 @@ static bool add_stat_meta(struct xplane *x, struct xplane_plane *plane,
 		.text = tauti_text_name(x->builder->names, name.at, name.len),
 		.stat = (uint8_t)tauti_xplane_stat_of(name),
 	};
+	if (tauti_tf_is(name, "jax_version") && !note_jax(x))
+		return false;
 	return meta.text != TAUT_NONE && taut_vec_push(&plane->stats, meta);
 }
 

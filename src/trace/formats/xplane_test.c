@@ -97,6 +97,38 @@ static void test_threads(void **state)
 	taut_run_close(run);
 }
 
+/* JAX writes the same files: calls of its compiled functions tell, and its version where
+ * the profile has it. */
+static void test_jax(void **state)
+{
+	static const char *const tell[] = { "PjitFunction(step)", "jax_version",
+		"PjitFunctions" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct bytes space = { .len = 0 }, line, event;
+		struct taut_run *run;
+		const char *framework;
+		struct plane p;
+
+		begin_plane(&p, "/host:CPU");
+		begin_line(&line, 1, "python", 500);
+		begin_event(&p, &event, i == 1 ? "call" : tell[i], 50, 9);
+		if (i == 1)
+			add_text(&p, &event, tell[i], "0.10.2");
+		put_in(&line, 4, &event);
+		put_in(&p.bytes, 3, &line);
+		end_plane(&p, &space);
+		run = open_space(&space);
+		framework = taut_trace_fact(&run->traces[0], "framework");
+		if (i == 2)
+			assert_null(framework);
+		else
+			assert_string_equal(framework, "jax");
+		taut_run_close(run);
+	}
+}
+
 static void put_device(struct bytes *space)
 {
 	struct bytes line, event;
@@ -612,6 +644,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_threads),
+		cmocka_unit_test(test_jax),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_marked_steps),
 		cmocka_unit_test(test_tauts_own_steps_win),
