@@ -134,6 +134,7 @@ struct xplane_half {
 struct xplane_shape { /* of a collective, by its operation */
 	uint32_t op, dtype;
 	int64_t elements;
+	size_t told; /* the how-many-th that was */
 };
 
 struct xplane_gradient { /* of Taut's exchange */

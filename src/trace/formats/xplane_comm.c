@@ -197,9 +197,35 @@ static struct taut_comm_args *args_of(
 	return &x->builder->comms.data[row_at(x, comm->row)->args];
 }
 
+/* What is told of an operation again comes behind what was. */
+static int by_shape(const void *a, const void *b)
+{
+	const struct xplane_shape *x = a, *y = b;
+	if (x->op != y->op)
+		return x->op < y->op ? -1 : 1;
+	return x->told < y->told ? -1 : x->told > y->told;
+}
+
+/* What was told last of the operation, of shapes in order; NULL: nothing. */
+static const struct xplane_shape *shape_of(const struct xplane *x, uint32_t op)
+{
+	struct xplane_shape key = { .op = op, .told = SIZE_MAX };
+	size_t lo = 0, hi = x->shapes.count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (by_shape(&x->shapes.data[mid], &key) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	return lo && x->shapes.data[lo - 1].op == op ?
+		&x->shapes.data[lo - 1] : NULL;
+}
+
 static bool name_collective(struct xplane *x, const struct xplane_comm *comm)
 {
 	struct taut_comm_args *args = args_of(x, comm);
+	const struct xplane_shape *shape = shape_of(x, comm->op);
 	char group[48];
 	int n = snprintf(group, sizeof group, "group %lld",
 		(long long)comm->group_key);
@@ -209,12 +235,10 @@ static bool name_collective(struct xplane *x, const struct xplane_comm *comm)
 			x->params.data[i].group_size < 1000000)
 			args->group_size =
 				(int32_t)x->params.data[i].group_size;
-	for (size_t i = 0; i < x->shapes.count; i++)
-		if (x->shapes.data[i].op == comm->op) {
-			args->dtype = x->shapes.data[i].dtype;
-			args->in_elements = args->out_elements =
-				x->shapes.data[i].elements;
-		}
+	if (shape) {
+		args->dtype = shape->dtype;
+		args->in_elements = args->out_elements = shape->elements;
+	}
 	if (comm->group_key >= 0)
 		args->group_name = taut_names_add(
 			x->builder->names, group, (size_t)n);
@@ -361,6 +385,9 @@ bool tauti_xplane_settle_comms(struct xplane *x, uint32_t main_lane)
 	size_t n_local = sort_local(x);
 	if (!add_receives(x, n_local))
 		return false;
+	if (x->shapes.count)
+		qsort(x->shapes.data, x->shapes.count, sizeof *x->shapes.data,
+			by_shape);
 	for (size_t i = 0; i < x->comms.count; i++)
 		if (!settle_comm(x, &x->comms.data[i]))
 			return false;

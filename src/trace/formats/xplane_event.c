@@ -147,6 +147,7 @@ static bool keep_shape(struct xplane *x, const struct xplane_stats *stats)
 		.op = text_name(x, stats->text[XSTAT_OP]),
 		.dtype = text_name(x, stats->text[XSTAT_DTYPE]),
 		.elements = stats->number[XSTAT_ELEMENTS],
+		.told = x->shapes.count,
 	};
 	if (shape.op == TAUT_NONE || shape.dtype == TAUT_NONE)
 		return false;

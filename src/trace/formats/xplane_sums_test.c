@@ -1,5 +1,5 @@
 /* xplane_sums_test.c - what XPlane files tell of gradients that Taut's exchange sums,
- * read from small ones written by hand, and from one made to be slow. */
+ * read from small ones written by hand, and from ones made to be slow. */
 #include <time.h>
 
 #include "trace/test_support.h"
@@ -285,16 +285,56 @@ static void copy(struct growing *to, const char *from, size_t len)
 	to->len += len;
 }
 
-/* A file of MANY gradients, pieces, and calls of both kinds. */
-static struct growing make_many(void)
+enum { ROOM = 64 << 20 };
+
+/* The file of these events; they are freed. */
+static struct growing make_file(struct writer *w, struct growing *events)
 {
-	enum { ROOM = 64 << 20 };
-	struct growing events = { malloc(ROOM), 0 }, file = { malloc(ROOM), 0 };
-	struct bytes event, name;
-	size_t line;
+	struct growing file = { malloc(ROOM), 0 };
+	struct bytes name = w->p.bytes;
+	size_t line = w->line.len + events->len;
+
+	assert_non_null(file.at);
+	w->p.bytes.len = 0;
+	put_names(&w->p, 4, w->p.events, w->p.n_events);
+	put_names(&w->p, 5, w->p.stats, w->p.n_stats);
+	put_head(&file, 1, name.len + 1 + 4 + line + w->p.bytes.len);
+	copy(&file, name.at, name.len);
+	put_head(&file, 3, line); /* a length of four bytes */
+	copy(&file, w->line.at, w->line.len);
+	copy(&file, events->at, events->len);
+	copy(&file, w->p.bytes.at, w->p.bytes.len);
+	free(events->at);
+	return file;
+}
+
+/* In proportion to what it holds, that is, in some tenths of a second; with a look at
+ * each gradient for each call it was more than a minute. The file is freed. */
+static struct taut_run *open_fast(struct growing file)
+{
+	struct taut_run *run = NULL;
+	struct taut_error err;
+	clock_t from = clock();
+
+	if (taut_run_open_memory("t.xplane.pb", file.at, file.len, -1, &run,
+		    &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	assert_true(clock() - from < 10 * (clock_t)CLOCKS_PER_SEC);
+	free(file.at);
+	return run;
+}
+
+/* Gradients, pieces, and calls of both kinds. */
+static void test_many(void **state)
+{
+	struct growing events = { malloc(ROOM), 0 };
+	struct bytes event;
+	struct taut_run *run;
+	const struct taut_trace *t;
 	struct writer w;
 
-	assert_true(events.at && file.at);
+	(void)state;
+	assert_non_null(events.at);
 	begin(&w);
 	make_gradient(&w, &event, FIRST, 100, "float32");
 	repeat(&events, &event);
@@ -304,36 +344,7 @@ static struct growing make_many(void)
 	repeat(&events, &event);
 	make_piece(&w, &event, FIRST, FIRST, 400, 15);
 	repeat(&events, &event);
-	name = w.p.bytes;
-	w.p.bytes.len = 0;
-	put_names(&w.p, 4, w.p.events, w.p.n_events);
-	put_names(&w.p, 5, w.p.stats, w.p.n_stats);
-	line = w.line.len + events.len;
-	put_head(&file, 1, name.len + 1 + 4 + line + w.p.bytes.len);
-	copy(&file, name.at, name.len);
-	put_head(&file, 3, line); /* a length of four bytes */
-	copy(&file, w.line.at, w.line.len);
-	copy(&file, events.at, events.len);
-	copy(&file, w.p.bytes.at, w.p.bytes.len);
-	free(events.at);
-	return file;
-}
-
-/* In proportion to what it holds, that is, some tenths of a second; with a look at
- * each gradient for each call it was more than a minute. */
-static void test_many(void **state)
-{
-	struct growing file = make_many();
-	struct taut_run *run = NULL;
-	struct taut_error err;
-	clock_t from = clock();
-	const struct taut_trace *t;
-
-	(void)state;
-	if (taut_run_open_memory("t.xplane.pb", file.at, file.len, -1, &run,
-		    &err) != TAUT_OK)
-		fail_msg("%s", err.message);
-	assert_true(clock() - from < 10 * (clock_t)CLOCKS_PER_SEC);
+	run = open_fast(make_file(&w, &events));
 	t = &run->traces[0];
 	assert_int_equal(t->n_events, 3 * MANY);
 	for (size_t i = 0; i < t->n_events; i++) {
@@ -341,7 +352,35 @@ static void test_many(void **state)
 		assert_true(taut_trace_comm(t, i)->in_elements > 0);
 	}
 	taut_run_close(run);
-	free(file.at);
+}
+
+/* Collectives of an operation whose size is told again and again: the last holds. */
+static void test_many_shapes(void **state)
+{
+	struct growing events = { malloc(ROOM), 0 };
+	struct bytes event;
+	struct taut_run *run;
+	const struct taut_trace *t;
+	struct writer w;
+
+	(void)state;
+	assert_non_null(events.at);
+	begin(&w);
+	begin_event(&w.p, &event, "taut_collective", 0, 0);
+	add_text(&w.p, &event, "taut_op", "sum");
+	add_text(&w.p, &event, "taut_dtype", "float32");
+	add_number(&w.p, &event, "taut_elements", FIRST);
+	repeat(&events, &event);
+	begin_event(&w.p, &event, "sum:CollectiveReduceV2", 10, 0);
+	add_number(&w.p, &event, "instance_key", FIRST);
+	repeat(&events, &event);
+	run = open_fast(make_file(&w, &events));
+	t = &run->traces[0];
+	assert_int_equal(t->n_events, MANY);
+	for (size_t i = 0; i < t->n_events; i++)
+		assert_int_equal(taut_trace_comm(t, i)->in_elements,
+			FIRST + MANY - 1);
+	taut_run_close(run);
 }
 
 static void test_no_memory(void **state)
@@ -372,6 +411,7 @@ int main(void)
 		cmocka_unit_test(test_calls),
 		cmocka_unit_test(test_left_out),
 		cmocka_unit_test(test_many),
+		cmocka_unit_test(test_many_shapes),
 		cmocka_unit_test(test_no_memory),
 	};
 
