@@ -240,6 +240,14 @@ struct taut_coll_engine {
 	/* Whether a message has begun to arrive whose tag is this one in the bits
 	 * of mask, and for which no receive was begun. */
 	bool (*arrived)(void *engine, uint64_t tag, uint64_t mask);
+	/* Both or neither; NULL: none. For who sends each message by one of two engines,
+	 * and finds that one has come by the other than it is asked for by.
+	 * discard(): takes away a message of this peer with this tag that has begun to
+	 * arrive, and for which no receive was begun. False: there is none. */
+	bool (*discard)(void *engine, uint32_t peer, uint64_t tag);
+	/* Ends a receive, now or in one of the next calls, with TAUT_EMATCH; but where its
+	 * message is coming, that ends it. */
+	void (*withdraw)(void *engine, struct taut_coll_request *request);
 	/* What is under way ends with TAUT_EIO. */
 	void (*destroy)(void *engine);
 };

@@ -9,7 +9,8 @@
  *     meet.c  ...         how ranks find each other, and see that one is gone
  *     host.c              which ranks are on one host
  *     cores.c             whether those can all run at once
- *     engines/            inproc, shm, tcp, ucx, mixed, mpi: the files of one begin alike
+ *     engines/            inproc, shm, tcp, ucx, mixed, by_size, mpi: the files of one
+ *                         begin alike
  */
 #ifndef TAUT_COLL_COLL_H
 #define TAUT_COLL_COLL_H
@@ -125,6 +126,11 @@ TAUT_NODISCARD taut_status tauti_shm_create(struct tauti_meet *meet,
 TAUT_NODISCARD taut_status tauti_tcp_create(struct tauti_meet *meet, uint32_t rank,
 	uint32_t n_ranks, const uint32_t *host_of, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
+/* The same for ranks that can do without: when it fails with *ret_without it failed on all
+ * of them, and they may go on together. It takes no longer than within_ns. */
+TAUT_NODISCARD taut_status tauti_tcp_try(struct tauti_meet *meet, uint32_t rank,
+	uint32_t n_ranks, const uint32_t *host_of, int64_t within_ns,
+	struct tauti_engine *ret_engine, bool *ret_without, struct taut_error *reterr);
 /* All ranks by UCX, which is looked for at run time. TAUT_EIO: it is not there. */
 TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
@@ -146,6 +152,18 @@ TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,
 	const uint32_t *host_of, struct tauti_engine near,
 	struct tauti_engine far, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
+/* Messages of up to most_bytes by small, longer ones by large; both must have fd, arm,
+ * discard and withdraw. Takes both over, but when it fails. */
+TAUT_NODISCARD taut_status tauti_by_size_create(size_t most_bytes,
+	struct tauti_engine small, struct tauti_engine large,
+	struct tauti_engine *ret_engine, struct taut_error *reterr);
+/* What most_bytes should be, measured over both engines between ranks of different hosts;
+ * the same on all, who all call it. 0: none is quicker by small. spins: as shm. When it
+ * fails both are destroyed. */
+TAUT_NODISCARD taut_status tauti_by_size_measure(struct tauti_meet *meet,
+	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of, bool spins,
+	struct tauti_engine *small, struct tauti_engine *large,
+	size_t *ret_most_bytes, struct taut_error *reterr);
 
 /* What names this host, the same for two processes exactly if they can share
  * memory and are one host to their user: the kernel's boot, host name, namespace of

@@ -1,5 +1,5 @@
-/* Two engines as one: the contract, with shared memory near and UCX or TCP far, and what
- * it does with engines that are made up. */
+/* Two engines as one: the contract, with shared memory near and UCX, TCP or both far, and
+ * what it does with engines that are made up. */
 #include "coll/engines/contract.h"
 
 #include <sys/eventfd.h>
@@ -10,7 +10,24 @@
 /* --- the contract, for every way to lay ranks on two hosts ---------------------------*/
 
 static const uint32_t *host_of; /* of the run that is on */
-static bool over_tcp;           /* the far one; else over UCX */
+static enum { OVER_UCX, OVER_TCP, OVER_BOTH, FARS } over; /* the far one */
+
+static taut_status make_far(struct ranks_meet *it, uint32_t rank,
+	struct tauti_engine *ret_far, struct taut_error *err)
+{
+	struct tauti_engine tcp = { .table = NULL }, ucx = tcp;
+	taut_status status = TAUT_OK;
+
+	if (over != OVER_TCP)
+		status = tauti_ucx_create(it->meets[rank], rank, it->n_ranks, &ucx, err);
+	if (!status && over != OVER_UCX)
+		status = tauti_tcp_create(
+			it->meets[rank], rank, it->n_ranks, host_of, &tcp, err);
+	if (!status && over == OVER_BOTH)
+		return tauti_by_size_create(4096, tcp, ucx, ret_far, err);
+	*ret_far = over == OVER_TCP ? tcp : ucx;
+	return status;
+}
 
 static taut_status make(void *engines, uint32_t rank,
 	struct tauti_engine *ret_engine, struct taut_error *err)
@@ -24,10 +41,7 @@ static taut_status make(void *engines, uint32_t rank,
 			host_of, tauti_cores_enough_here(it->n_ranks), &near,
 			err);
 	if (status == TAUT_OK)
-		status = over_tcp ? tauti_tcp_create(it->meets[rank], rank,
-			it->n_ranks, host_of, &far, err) :
-			tauti_ucx_create(it->meets[rank], rank, it->n_ranks, &far,
-				err);
+		status = make_far(it, rank, &far, err);
 	if (status == TAUT_OK)
 		status = tauti_mixed_create(rank, it->n_ranks, host_of, near,
 			far, ret_engine, err);
@@ -328,9 +342,9 @@ int main(void)
 	int failed = run_made_up();
 
 	ranks_ucx_in_sanitizer();
-	for (int i = 0; i < 8; i++) {
-		host_of = layouts[i / 2];
-		over_tcp = i % 2;
+	for (int i = 0; i < 4 * FARS; i++) {
+		host_of = layouts[i / FARS];
+		over = i % FARS;
 		failed += contract_run(&contract);
 	}
 	return failed;

@@ -532,6 +532,8 @@ const struct taut_coll_engine tauti_tcp_engine = {
 	.fd = tcp_fd,
 	.arm = tcp_arm,
 	.arrived = tcp_arrived,
+	.discard = tauti_tcp_discard,
+	.withdraw = tauti_tcp_withdraw,
 	.destroy = tcp_destroy,
 };
 

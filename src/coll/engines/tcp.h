@@ -113,6 +113,9 @@ void tauti_tcp_lose(struct tauti_tcp *tcp, uint32_t peer);
 void tauti_tcp_expect(struct tauti_tcp *tcp, struct tauti_tcp_op *op);
 /* Takes in what is there, of one call to the system. True: something was. */
 bool tauti_tcp_take(struct tauti_tcp *tcp, uint32_t peer);
+/* As discard() and withdraw() of the engine. */
+bool tauti_tcp_discard(void *engine, uint32_t peer, uint64_t tag);
+void tauti_tcp_withdraw(void *engine, struct taut_coll_request *request);
 void tauti_tcp_end_lates(struct tauti_tcp *tcp);
 
 #endif /* TAUT_COLL_TCP_H */

@@ -336,18 +336,28 @@ static void hand_over(struct tauti_tcp *tcp, struct tauti_tcp_peer *peer,
 	late_end(tcp, late);
 }
 
-void tauti_tcp_expect(struct tauti_tcp *tcp, struct tauti_tcp_op *op)
+/* The oldest with that tag, out of the list; NULL: none has come. */
+static struct tauti_tcp_late *find_late(struct tauti_tcp_peer *peer, uint64_t tag)
 {
-	struct tauti_tcp_peer *peer = &tcp->peers[op->peer];
-
 	for (struct tauti_tcp_late **at = &peer->late; *at; at = &(*at)->next) {
 		struct tauti_tcp_late *late = *at;
 
-		if (late->tag != op->tag)
+		if (late->tag != tag)
 			continue;
 		*at = late->next;
 		if (!*at)
 			peer->late_end = at;
+		return late;
+	}
+	return NULL;
+}
+
+void tauti_tcp_expect(struct tauti_tcp *tcp, struct tauti_tcp_op *op)
+{
+	struct tauti_tcp_peer *peer = &tcp->peers[op->peer];
+	struct tauti_tcp_late *late = find_late(peer, op->tag);
+
+	if (late) {
 		hand_over(tcp, peer, late, op);
 		return;
 	}
@@ -356,4 +366,42 @@ void tauti_tcp_expect(struct tauti_tcp *tcp, struct tauti_tcp_op *op)
 	peer->end = &op->behind;
 	if (peer->gone)
 		tcp->lost_some = true;
+}
+
+/* --- giving up -------------------------------------------------------------------------*/
+
+bool tauti_tcp_discard(void *engine, uint32_t rank, uint64_t tag)
+{
+	struct tauti_tcp *tcp = engine;
+	struct tauti_tcp_peer *peer = &tcp->peers[rank];
+	struct tauti_tcp_late *late = find_late(peer, tag);
+
+	if (!late)
+		return false;
+	if (peer->kept == late)
+		peer->kept = NULL; /* the rest is passed over */
+	late_end(tcp, late);
+	return true;
+}
+
+void tauti_tcp_withdraw(void *engine, struct taut_coll_request *request)
+{
+	struct tauti_tcp *tcp = engine;
+	struct tauti_tcp_op *op = tcp->under_way.next;
+	struct tauti_tcp_op **at;
+	struct tauti_tcp_peer *peer;
+
+	while (op != &tcp->under_way && op->request != request)
+		op = op->next;
+	if (op == &tcp->under_way || !op->is_receive)
+		return;
+	peer = &tcp->peers[op->peer];
+	for (at = &peer->expected; *at && *at != op; at = &(*at)->behind)
+		;
+	if (!*at)
+		return;
+	*at = op->behind;
+	if (!*at)
+		peer->end = at;
+	tauti_tcp_end_part(op, TAUT_EMATCH);
 }

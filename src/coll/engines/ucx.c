@@ -99,7 +99,8 @@ static void on_received(void *handle, ucs_status_t status,
 
 	op->handle = NULL;
 	op->ucx->call.ucp_request_free(handle);
-	if (status == UCS_OK && info->length != op->bytes)
+	if ((status == UCS_OK && info->length != op->bytes) ||
+		(status == UCS_ERR_CANCELED && op->withdrawn))
 		op_end_part(op, TAUT_EMATCH);
 	else
 		settle(op, status, status_of(status));
@@ -357,6 +358,38 @@ static bool ucx_arrived(void *engine, uint64_t tag, uint64_t mask)
 		mask & (((uint64_t)1 << TAUT_COLL_TAG_BITS) - 1), 0, &info);
 }
 
+static void do_nothing(struct taut_coll_request *request, taut_status status)
+{
+	(void)request;
+	(void)status;
+}
+
+/* Received into no bytes, which ends it and its sender's part. */
+static bool ucx_discard(void *engine, uint32_t peer, uint64_t tag)
+{
+	struct tauti_ucx *ucx = engine;
+	ucp_tag_recv_info_t info;
+
+	if (!ucx->call.ucp_tag_probe_nb(ucx->worker, full_tag(peer, tag), UINT64_MAX,
+		0, &info))
+		return false;
+	ucx->nobody.done = do_nothing;
+	return !ucx_recv(ucx, peer, tag, NULL, 0, &ucx->nobody, NULL);
+}
+
+static void ucx_withdraw(void *engine, struct taut_coll_request *request)
+{
+	struct tauti_ucx *ucx = engine;
+	struct tauti_ucx_op *op = ucx->under_way.next;
+
+	while (op != &ucx->under_way && op->request != request)
+		op = op->next;
+	if (op == &ucx->under_way || !op->handle)
+		return;
+	op->withdrawn = true; /* one that UCX does not cancel ends by itself */
+	ucx->call.ucp_request_cancel(ucx->worker, op->handle);
+}
+
 void tauti_ucx_end_rest(struct tauti_ucx *ucx)
 {
 	while (ucx->under_way.next != &ucx->under_way) {
@@ -381,6 +414,8 @@ const struct taut_coll_engine tauti_ucx_engine = {
 	.fd = ucx_fd,
 	.arm = ucx_arm,
 	.arrived = ucx_arrived,
+	.discard = ucx_discard,
+	.withdraw = ucx_withdraw,
 	.destroy = tauti_ucx_destroy,
 };
 

@@ -28,6 +28,7 @@ struct tauti_ucx_op {
 	uint32_t pending;  /* parts that have not ended */
 	taut_status status;
 	bool is_receive;
+	bool withdrawn;
 };
 
 struct tauti_ucx_peer {
@@ -53,6 +54,7 @@ struct tauti_ucx {
 	ucs_status_t failed; /* why a message did not go; UCS_OK: none */
 	int64_t fault_at_ns; /* when that becomes a fault; 0: there is none */
 	bool ends;           /* in destroy() */
+	struct taut_coll_request nobody; /* whose what is discarded is */
 	struct taut_error fault;
 };
 
