@@ -5,6 +5,7 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/resource.h>
 
 enum want { AUTO, SHM, UCX, TCP };
 
@@ -16,7 +17,7 @@ struct hello {
 	struct tauti_cores cores;
 };
 
-enum { VERSION = 4 };
+enum { VERSION = 5 };
 
 /* What is being made, and undone when it cannot be. */
 struct making {
@@ -194,21 +195,75 @@ static taut_status open_tcp(struct making *making,
 		reterr);
 }
 
-/* Whether all ranks can say so. */
-static taut_status ask_all(struct making *making, bool mine, bool *ret_all,
+/* What all ranks can say, of a set of bits. */
+static taut_status ask_all(struct making *making, uint8_t mine, uint8_t *ret_all,
 	struct taut_error *reterr)
 {
-	uint8_t say = mine, *said = calloc(making->n_ranks, sizeof *said);
+	uint8_t *said = calloc(making->n_ranks, sizeof *said);
 	taut_status status;
 
 	if (!said)
 		return no_memory(reterr);
 	status = tauti_meet_gather(
-		making->meet, &say, sizeof say, said, reterr);
-	*ret_all = !status;
+		making->meet, &mine, sizeof mine, said, reterr);
+	*ret_all = status ? 0 : mine;
 	for (uint32_t i = 0; i < making->n_ranks; i++)
-		*ret_all &= said[i] != 0;
+		*ret_all &= said[i];
 	free(said);
+	return status;
+}
+
+/* Whether connections of two engines to each rank are far from what a process may open. */
+static bool has_files(uint32_t n_ranks)
+{
+	enum { BESIDE = 256, OF_RANK = 8 };
+	struct rlimit files;
+
+	return getrlimit(RLIMIT_NOFILE, &files) || files.rlim_cur == RLIM_INFINITY ||
+		files.rlim_cur >= BESIDE + OF_RANK * (rlim_t)n_ranks;
+}
+
+/* small goes, where no message is quicker by it. */
+static taut_status join_by_size(struct making *making, struct tauti_engine *small,
+	struct tauti_engine *large, struct tauti_engine *ret_engine,
+	struct taut_error *reterr)
+{
+	size_t most = 0;
+	taut_status status = tauti_by_size_measure(making->meet, making->rank,
+		making->n_ranks, making->host_of, making->spins, small, large, &most,
+		reterr);
+
+	if (status)
+		return status;
+	if (most)
+		return tauti_by_size_create(most, *small, *large, ret_engine, reterr);
+	destroy_engine(small);
+	*ret_engine = *large;
+	return TAUT_OK;
+}
+
+/* Connections of our own beside UCX, for the messages that are quicker by them: over plain
+ * Ethernet those of up to some 16 KB. Where they cannot be made nothing is lost, and nobody
+ * waits long for them. */
+static taut_status open_beside(struct making *making, struct tauti_engine *large,
+	struct tauti_engine *ret_engine, struct taut_error *reterr)
+{
+	static const int64_t within_ns = 5000000000;
+	struct tauti_engine small = { .table = NULL };
+	bool without;
+	taut_status status = tauti_tcp_try(making->meet, making->rank,
+		making->n_ranks, making->host_of, within_ns, &small, &without, reterr);
+
+	if (status && without) {
+		*ret_engine = *large;
+		return TAUT_OK;
+	}
+	if (!status)
+		status = join_by_size(making, &small, large, ret_engine, reterr);
+	if (status) {
+		destroy_engine(&small);
+		destroy_engine(large);
+	}
 	return status;
 }
 
@@ -217,17 +272,24 @@ static taut_status ask_all(struct making *making, bool mine, bool *ret_all,
 static taut_status open_what_is_there(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
+	enum { HAS_UCX = 1, HAS_FILES = 2 };
 	struct tauti_ucx *ucx = NULL;
+	struct tauti_engine large = { .table = NULL };
 	bool have = !tauti_ucx_open(making->n_ranks, false, &ucx, NULL);
-	bool all = false;
-	taut_status status = ask_all(making, have, &all, reterr);
+	uint8_t all = 0, mine = (uint8_t)((have ? HAS_UCX : 0) |
+		(has_files(making->n_ranks) ? HAS_FILES : 0));
+	taut_status status = ask_all(making, mine, &all, reterr);
 
-	if (!status && all)
-		return tauti_ucx_meet(
-			ucx, making->meet, making->rank, ret_engine, reterr);
-	if (have)
-		tauti_ucx_destroy(ucx);
-	return status ? status : open_tcp(making, ret_engine, reterr);
+	if (status || !(all & HAS_UCX)) {
+		if (have)
+			tauti_ucx_destroy(ucx);
+		return status ? status : open_tcp(making, ret_engine, reterr);
+	}
+	status = tauti_ucx_meet(ucx, making->meet, making->rank, &large, reterr);
+	if (!status && all & HAS_FILES)
+		return open_beside(making, &large, ret_engine, reterr);
+	*ret_engine = large;
+	return status;
 }
 
 /* To other hosts; where all are on one, to all. */

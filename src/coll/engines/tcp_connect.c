@@ -70,6 +70,7 @@ struct joining {
 	struct guest guests[GUESTS];
 	size_t n_guests;
 	struct pollfd *polls; /* ways, guests, the listener */
+	int64_t within_ns;
 	struct tauti_fault fault;
 };
 
@@ -400,9 +401,7 @@ static void give_up(struct joining *j, enum tauti_reason reason, uint32_t missin
 
 static void join(struct joining *j)
 {
-	/* The others wait as long for what comes of it. */
-	int64_t within_ns = tauti_meet_within_ns(j->meet) / 4 * 3;
-	int64_t until_ns = tauti_now_ns() + within_ns;
+	int64_t until_ns = tauti_now_ns() + j->within_ns;
 	uint32_t missing;
 
 	for (uint32_t i = 0; i < j->rank && !j->fault.why.code; i++)
@@ -420,7 +419,7 @@ static void join(struct joining *j)
 			give_up(j, TAUTI_LATE, missing);
 			taut_error_set(&j->fault.why, TAUT_EIO, -1,
 				"rank %u does not answer by TCP within %.3g s", missing,
-				(double)within_ns / 1e9);
+				(double)j->within_ns / 1e9);
 		} else {
 			move_on(j, left_ns);
 		}
@@ -484,8 +483,9 @@ static void end(struct joining *j)
 	free(j->polls);
 }
 
-static taut_status connect_all(
-	struct joining *j, const uint32_t *host_of, struct taut_error *err)
+/* *ret_agreed: all ranks have heard how it went. */
+static taut_status connect_all(struct joining *j, const uint32_t *host_of,
+	bool *ret_agreed, struct taut_error *err)
 {
 	taut_status status = begin(j, host_of, err);
 
@@ -497,24 +497,41 @@ static taut_status connect_all(
 	/* Who waits for this rank would do so until the time is over. */
 	if (j->fault.why.code && j->fault.reason > TAUTI_LATE)
 		tauti_meet_summon(j->meet);
-	return tauti_conclude(j->meet, "TCP", j->rank, j->n_ranks, &j->fault, err);
+	status = tauti_conclude(j->meet, "TCP", j->rank, j->n_ranks, &j->fault, err);
+	*ret_agreed = status == TAUT_EIO &&
+		tauti_meet_hear(j->meet) != TAUTI_MEET_ENDS;
+	return status;
 }
 
-taut_status tauti_tcp_create(struct tauti_meet *meet, uint32_t rank, uint32_t n_ranks,
-	const uint32_t *host_of, struct tauti_engine *ret_engine,
-	struct taut_error *reterr)
+taut_status tauti_tcp_try(struct tauti_meet *meet, uint32_t rank, uint32_t n_ranks,
+	const uint32_t *host_of, int64_t within_ns, struct tauti_engine *ret_engine,
+	bool *ret_without, struct taut_error *reterr)
 {
+	/* The others wait as long for what comes of it. */
+	int64_t most_ns = tauti_meet_within_ns(meet) / 4 * 3;
 	struct joining j = { .meet = meet, .rank = rank, .n_ranks = n_ranks,
-		.listener = -1, .fault = { .peer = TAUT_NONE } };
+		.listener = -1, .fault = { .peer = TAUT_NONE },
+		.within_ns = within_ns < most_ns ? within_ns : most_ns };
 	taut_status status = tauti_tcp_open(rank, n_ranks, &j.tcp, reterr);
 
+	*ret_without = false;
 	if (status)
 		return status;
-	status = connect_all(&j, host_of, reterr);
+	status = connect_all(&j, host_of, ret_without, reterr);
 	end(&j);
 	if (status)
 		tauti_tcp_engine.destroy(j.tcp);
 	else
 		*ret_engine = (struct tauti_engine){ &tauti_tcp_engine, j.tcp };
 	return status;
+}
+
+taut_status tauti_tcp_create(struct tauti_meet *meet, uint32_t rank, uint32_t n_ranks,
+	const uint32_t *host_of, struct tauti_engine *ret_engine,
+	struct taut_error *reterr)
+{
+	bool without;
+
+	return tauti_tcp_try(meet, rank, n_ranks, host_of, INT64_MAX, ret_engine,
+		&without, reterr);
 }

@@ -368,6 +368,8 @@ struct job {
 	int64_t within_ns;
 	struct taut_error error[RANKS_MOST];
 	int room[RANKS_MOST]; /* the least that a connection has for what comes */
+	int64_t try_ns;       /* 0: they cannot do without */
+	bool without[RANKS_MOST];
 };
 
 static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
@@ -433,6 +435,9 @@ static void *rank_main(void *context)
 
 	if (!status && job->roles[one->rank] != JOINS)
 		status = pretend(meet, one, err);
+	else if (!status && job->try_ns)
+		status = tauti_tcp_try(meet, one->rank, one->n_ranks, NULL, job->try_ns,
+			&engine, &job->without[one->rank], err);
 	else if (!status)
 		status = tauti_tcp_create(
 			meet, one->rank, one->n_ranks, NULL, &engine, err);
@@ -520,6 +525,24 @@ static void test_nobody_calls(void **state)
 	expect_line(&job, 0, "rank 1 does not answer by TCP within 0.75 s");
 }
 
+/* Who can do without waits no longer than it says, and all hear that they go without. */
+static void test_tries(void **state)
+{
+	struct job good = { .try_ns = 20 * second_ns };
+	struct job mute = { .roles = { [1] = MUTE }, .try_ns = second_ns / 2 };
+	int64_t began_ns;
+
+	(void)state;
+	run(&good, 3);
+	for (uint32_t i = 0; i < 3; i++)
+		assert_true(!good.error[i].code && !good.without[i]);
+	began_ns = tauti_now_ns();
+	run(&mute, 2);
+	assert_true(tauti_now_ns() - began_ns < 10 * second_ns);
+	expect_line(&mute, 0, "rank 1 does not answer by TCP within 0.5 s");
+	assert_true(mute.without[0]);
+}
+
 static void test_somebody_else_is_there(void **state)
 {
 	struct job job = { .roles = { [0] = ANOTHER } };
@@ -543,6 +566,7 @@ int main(void)
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_nobody_calls),
+		cmocka_unit_test(test_tries),
 		cmocka_unit_test(test_somebody_else_is_there),
 	};
 
