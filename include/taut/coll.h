@@ -272,8 +272,9 @@ struct taut_comm_options { /* zero is every field's default */
 	const char *meet;   /* HOST:PORT at which rank 0 listens */
 	const char *secret; /* of the job; who does not know it is refused. NULL:
 	                       $TAUT_SECRET; one rank needs none */
-	const char *engine; /* "auto": shm in a host and ucx between hosts; "shm",
-	                       "ucx"; "tcp": as auto, with Taut's own TCP for ucx,
+	const char *engine; /* "auto": shm in a host; between hosts ucx, with Taut's
+	                       own TCP for short messages where that is quicker;
+	                       "shm", "ucx"; "tcp": as auto, with Taut's own TCP for ucx,
 	                       and on one host alone that. NULL: $TAUT_ENGINE, or
 	                       auto */
 	const char *table;  /* file of measured choices; NULL: $TAUT_COLL_TABLE,

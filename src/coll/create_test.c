@@ -200,7 +200,7 @@ static bool all_have_it(struct one *one, struct taut_comm *comm)
 	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE, .type = TAUT_INT32,
 		.output = &sum, .count = 1 };
 
-	return !taut_comm_run(comm, &call, NULL) && 
+	return !taut_comm_run(comm, &call, NULL) &&
 		sum == length * (int32_t)one->options.n_ranks;
 }
 

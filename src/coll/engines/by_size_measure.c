@@ -4,14 +4,15 @@
  * collectives do all the time: both ranks of a pair send and receive at once.
  *
  *     pairs     the first ranks of two hosts, the third and fourth host, ..
- *     rounds    an exchange by small, and one by large, with the same bytes; the best of
- *               several counts, since what else the host does only adds
+ *     rounds    some exchanges by small one after another, so that it does not matter who
+ *               begins, and as many by large; the best of several rounds counts, since what
+ *               else the host does only adds
  *     word      the lower rank of a pair goes on, takes the next size, or ends; its
  *               message says so in its first byte
  *     all       hear what each pair found, and take the median, the lower one of two
  *
- * The first size is that of the shortest messages: where small does not win it, some rounds
- * are all that is made. */
+ * The first size is that of the shortest messages: where small does not win it, that is all
+ * that is measured. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -20,7 +21,10 @@
 #include "coll/engines/outcome.h"
 
 enum {
-	ROUNDS = 32, LEAST_ROUNDS = 3,
+	EXCHANGES = 4, /* in succession, by one engine */
+	ROUNDS = 12, LEAST_ROUNDS = 3,
+	PATIENCE = 3,  /* so many times as many where small may win on a host that is busy: */
+	NEARLY = 4,    /* it takes so many times as long at most */
 	MARGIN = 32, /* small must be quicker by one in so many: else nothing is lost */
 	LOOKS = 64,
 };
@@ -113,11 +117,9 @@ static void until_over(struct measuring *m, struct tauti_engine one)
 		give_up(m, TAUTI_BROKEN, TAUT_EIO);
 }
 
-/* Returns what it took. */
-static int64_t exchange(struct measuring *m, struct tauti_engine one, size_t bytes)
+static void exchange(struct measuring *m, struct tauti_engine one, size_t bytes)
 {
 	uint64_t tag = first_tag + m->n++ % 2;
-	int64_t began_ns = tauti_now_ns();
 	taut_status status;
 
 	m->said = m->heard = (struct hail){ .request.done = note_over };
@@ -125,7 +127,7 @@ static int64_t exchange(struct measuring *m, struct tauti_engine one, size_t byt
 		&m->heard.request, &m->fault.why);
 	if (status) {
 		give_up(m, TAUTI_BROKEN, status);
-		return 0;
+		return;
 	}
 	status = one.table->send(one.context, &m->peer, 1, tag, m->out, bytes,
 		&m->said.request, &m->fault.why);
@@ -133,6 +135,15 @@ static int64_t exchange(struct measuring *m, struct tauti_engine one, size_t byt
 		give_up(m, TAUTI_BROKEN, status);
 	else
 		until_over(m, one);
+}
+
+/* Returns what it took. */
+static int64_t exchange_some(struct measuring *m, struct tauti_engine one, size_t bytes)
+{
+	int64_t began_ns = tauti_now_ns();
+
+	for (int i = 0; i < EXCHANGES && !m->fault.why.code; i++)
+		exchange(m, one, bytes);
 	return tauti_now_ns() - began_ns;
 }
 
@@ -143,13 +154,22 @@ static bool wins(const int64_t best_ns[2])
 	return best_ns[0] < best_ns[1] - best_ns[1] / MARGIN;
 }
 
+static bool nearly_wins(const int64_t best_ns[2])
+{
+	return best_ns[0] / NEARLY < best_ns[1];
+}
+
 static enum word choose_word(uint32_t round, int64_t began_ns, size_t size,
 	const int64_t best_ns[2])
 {
-	if (round < LEAST_ROUNDS ||
-		(round < ROUNDS && tauti_now_ns() - began_ns < size_ns))
+	int64_t took_ns = tauti_now_ns() - began_ns;
+
+	if (round < LEAST_ROUNDS || (round < ROUNDS && took_ns < size_ns))
 		return GO_ON;
-	return wins(best_ns) && size + 1 < SIZES ? NEXT_SIZE : END;
+	if (wins(best_ns))
+		return size + 1 < SIZES ? NEXT_SIZE : END;
+	return nearly_wins(best_ns) && round < PATIENCE * ROUNDS &&
+		took_ns < PATIENCE * size_ns ? GO_ON : END;
 }
 
 /* True: another size follows. *most: the longest that was quicker by small. */
@@ -162,7 +182,7 @@ static bool measure_size(struct measuring *m, size_t size, size_t *most)
 		if (m->leads)
 			m->out[0] = (uint8_t)choose_word(round, began_ns, size, best_ns);
 		for (int i = 0; i < 2 && !m->fault.why.code; i++) {
-			int64_t took_ns = exchange(m, m->engines[i], sizes[size]);
+			int64_t took_ns = exchange_some(m, m->engines[i], sizes[size]);
 
 			if (took_ns < best_ns[i])
 				best_ns[i] = took_ns;
