@@ -168,10 +168,10 @@ bool tauti_kineto_fill_copies(struct kineto *k);
 bool tauti_kineto_add_comm(struct kineto *k, struct tauti_row *row,
 	const struct kineto_args *args, struct tauti_text name);
 /* The same for an operator that puts a gradient into place. */
+bool tauti_kineto_add_tensor(struct kineto *k, struct tauti_row *row,
+	const struct kineto_args *args, struct tauti_text name);
 /* A batch normalization whose arguments say that it is not in training? */
 bool tauti_kineto_is_frozen(const struct tauti_window *w,
-	const struct kineto_args *args, struct tauti_text name);
-bool tauti_kineto_add_tensor(struct kineto *k, struct tauti_row *row,
 	const struct kineto_args *args, struct tauti_text name);
 /* The framework's name of a C++ type; NULL: not the type of a tensor. */
 const char *tauti_kineto_dtype(struct tauti_text type);
