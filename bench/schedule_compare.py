@@ -5,11 +5,14 @@
 with other pieces, credits, orders and link rates, and `taut run` does it.
 
 Rates are such that communication C is a multiple of computation f + b, as in
-bench/train_compare.py. In each turn each model is recorded anew at the middle rate,
-then all its rows are measured; the recording whose step is the median predicts, and
-the median of the turns is what is measured. The row "DDP" is no schedule: what it is
-wrong by is due to the rate. Gradients of up to --fuse bytes that go together are
-buckets of that size in the prediction.
+bench/train_compare.py. In each turn the job is recorded anew at the middle rate before
+every other row, for cores are not always as fast, and predicts the rows behind it; the
+medians of the turns stand beside each other. The row "DDP" is no schedule: what it is
+wrong by is due to the rate.
+
+Gradients travel in groups of a fixed size, as plans have them and as `taut whatif`
+predicts them (--fuse 1M+1M). "defaults" is `taut run` as it is: what of the gradients
+goes together is found out as they come (--fuse 1M), and predicted as such groups.
 
 Halves (reduce-scatter and all-gather) are measured with --halves and have no
 prediction of their own: the same bytes are on the link, and the all-reduce stands
@@ -44,17 +47,23 @@ BEGIN, END = "<!-- schedule: begin -->", "<!-- schedule: end -->"
 WARM_STEPS = 5  # the first ones agree on what there is, and cross nothing
 RECORD_FROM, RECORDED_STEPS = 12, 16
 
-# how: agreed or declared. Sizes in bytes. cross: past the end of the step.
-Setting = collections.namedtuple("Setting", "how piece credit fuse cross")
+ROWS_A_RECORDING = 2
+
+# how: agreed or declared. Sizes in bytes. groups: of fuse bytes each, whenever they are
+# complete; else as many as are there. cross: past the end of the step.
+Setting = collections.namedtuple("Setting", "how piece credit fuse groups cross")
 MiB = 1 << 20
-DEFAULTS = Setting("agreed", MiB, 4 * MiB, MiB, True)
+DEFAULTS = Setting("agreed", MiB, 4 * MiB, MiB, False, True)
+GROUPS = DEFAULTS._replace(groups=True)
+AT_ALL_RATES = ("defaults", "groups")
 SETTINGS = {
     "defaults": DEFAULTS,
-    "pieces of 256 KiB": DEFAULTS._replace(piece=MiB // 4),
-    "pieces of 4 MiB": DEFAULTS._replace(piece=4 * MiB),
-    "credit 1 MiB": DEFAULTS._replace(credit=MiB),
-    "credit 16 MiB": DEFAULTS._replace(credit=16 * MiB),
-    "declared order": DEFAULTS._replace(how="declared"),
+    "groups": GROUPS,
+    "pieces of 256 KiB": GROUPS._replace(piece=MiB // 4),
+    "pieces of 4 MiB": GROUPS._replace(piece=4 * MiB),
+    "credit 1 MiB": GROUPS._replace(credit=MiB),
+    "credit 16 MiB": GROUPS._replace(credit=16 * MiB),
+    "declared order": GROUPS._replace(how="declared"),
 }
 
 
@@ -66,7 +75,7 @@ class Row:
         self.model, self.times, self.name, self.setting = model, times, name, setting
         self.mbit = None
         self.measured_ms = []
-        self.told = {}
+        self.predicted = []  # what each turn's recording says, or {fault}
         self.failed = False  # it is not tried again
 
     def command(self, taut, halves):
@@ -75,7 +84,8 @@ class Row:
         if not s:
             return []
         words = [taut, "run", "--gate", "off", "--order", s.how, "--piece", str(s.piece)]
-        words += ["--credit", str(s.credit), "--fuse", str(s.fuse)]
+        words += ["--credit", str(s.credit)]
+        words += ["--fuse", f"{s.fuse}+{s.fuse}" if s.groups else str(s.fuse)]
         return [*words, *(["--halves"] if halves else []), "--"]
 
     def change(self):
@@ -91,6 +101,15 @@ class Row:
     @property
     def median_ms(self):
         return statistics.median(self.measured_ms)
+
+    @property
+    def told(self):
+        """The median of each number that was predicted, or {fault}."""
+        told = [p for p in self.predicted if "fault" not in p]
+        if not told:
+            return self.predicted[0] if self.predicted else {"fault": "-"}
+        keys = ("after_ms", "low_ms", "high_ms")
+        return {key: statistics.median(p[key] for p in told) for key in keys}
 
     @property
     def error(self):
@@ -129,12 +148,12 @@ def arguments():
 
 
 def rows_of(a, model):
-    """DDP and the defaults at each rate, the other settings at the middle one."""
+    """DDP, the defaults and groups at each rate, the other settings at the middle one."""
     middle, rows = a.times[len(a.times) // 2], []
     for times in a.times:
         rows.append(Row(model, times, "DDP", None))
         for name in a.settings:
-            if times == middle or name == "defaults":
+            if times == middle or name in AT_ALL_RATES:
                 rows.append(Row(model, times, name, SETTINGS[name]))
     return rows
 
@@ -143,7 +162,7 @@ class Bench:
     def __init__(self, a, net, python, folder):
         self.a, self.net, self.python, self.folder = a, net, python, folder
         self.end = time.monotonic() + a.minutes * 60
-        self.runs = {}  # by model: [(steady ms, folder)]
+        self.run = None  # the last recording
 
     def job(self, row, steps, **more):
         base = {k: v for k, v in matrix.BASE[row.model].items() if k == "workers"}
@@ -167,17 +186,17 @@ class Bench:
             row.mbit = round(train_compare.rate_of(self.a.ranks, gradient_bytes, wire_ms))
         accuracy.say(f"{rows[0].model}: f + b {ms:.1f} ms")
 
-    def record(self, row, turn):
-        run = os.path.join(self.folder, f"{row.model}.{turn}")
+    def record(self, row, turn, mbit):
+        run = os.path.join(self.folder, f"{row.model}.{turn}.{row.times:g}.{row.name}")
         shutil.rmtree(run, ignore_errors=True)
-        self.net.shape(row.mbit)
+        self.net.shape(mbit)
         end = RECORD_FROM + RECORDED_STEPS
         job, steps = self.job(row, end + 2), f"{RECORD_FROM}:{end}"
         runner.record(self.net, self.python, self.a.taut, run, job, self.a.ranks, steps)
         told, fault = accuracy.ask_taut(self.a, "report", run)
         if fault:
             raise runner.Failed(fault)
-        self.runs.setdefault(row.model, []).append((told["steady_step_ms"], run))
+        self.run = run
         accuracy.say(f"{turn} recorded {row.model}: {told['steady_step_ms']:.1f} ms")
 
     def measure(self, row, turn):
@@ -185,32 +204,31 @@ class Bench:
         before = row.command(self.a.taut, self.a.halves)
         ms, _ = self.whole(row, before, WARM_STEPS + self.a.steps)
         row.measured_ms.append(ms)
-        accuracy.say(f"{turn} {row.model} {row.mbit} Mbit/s, {row.name}: {ms:.1f} ms")
+        told, fault = accuracy.ask_taut(self.a, "whatif", self.run, *row.change())
+        row.predicted.append(told or {"fault": fault})
+        after = f"{told['after_ms']:.1f}" if told else fault
+        accuracy.say(
+            f"{turn} {row.model} {row.mbit} Mbit/s, {row.name}: {ms:.1f} ms, predicted {after}"
+        )
 
     def turn(self, rows, number):
         """False: time is up."""
         middle = self.a.times[len(self.a.times) // 2]
-        at_middle = [row for row in rows if row.times == middle]
-        for do, row in [(self.record, at_middle[0]), *((self.measure, row) for row in rows)]:
+        mbit = next(row.mbit for row in rows if row.times == middle)
+        for i, row in enumerate(rows):
             if time.monotonic() > self.end:
                 return False
             if row.failed:
                 continue
             try:
-                do(row, number)
+                if not self.run or i % ROWS_A_RECORDING == 0:
+                    self.record(row, number, mbit)
+                self.measure(row, number)
             except runner.Failed as fault:
                 row.failed = True
                 accuracy.say(f"{row.model}, {row.name}: {str(fault)[-300:]}")
+        self.run = None
         return True
-
-    def predict(self, row):
-        runs = sorted(self.runs.get(row.model, []))
-        if not runs:
-            row.told = {"fault": "nothing was recorded"}
-            return
-        run = runs[(len(runs) - 1) // 2][1]
-        told, fault = accuracy.ask_taut(self.a, "whatif", run, *row.change())
-        row.told = told or {"fault": fault}
 
 
 def measure_all(a, net, python, folder):
@@ -222,10 +240,7 @@ def measure_all(a, net, python, folder):
         if not all(bench.turn(of_model, number) for of_model in rows.values()):
             accuracy.say("time is up")
             break
-    found = [row for of_model in rows.values() for row in of_model if row.measured_ms]
-    for row in found:
-        bench.predict(row)
-    return found
+    return [row for of_model in rows.values() for row in of_model if row.measured_ms]
 
 
 # --- the table --------------------------------------------------------------------
@@ -287,7 +302,9 @@ def page(a, rows):
 
 def keep(path, rows):
     with open(path, "w", encoding="utf-8") as file:
-        json.dump([{**vars(row), "change": row.change()} for row in rows], file, indent=1)
+        json.dump(
+            [{**vars(row), "change": row.change(), "told": row.told} for row in rows], file, indent=1
+        )
 
 
 def main():
