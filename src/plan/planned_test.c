@@ -627,8 +627,9 @@ static void test_no_memory(void **state)
 	job.steps = 2;
 	job.n_gradients = 2;
 	t = tell(&job);
-	/* each of the first requests, then some of those of the search's turns */
-	for (; status; n += n < 300 ? 1 : 7) {
+	/* each of the first requests, then fewer and fewer of those of the search's turns,
+	 * which are much alike */
+	for (; status; n += n < 300 ? 1 : n / 40) {
 		alloc_fail_after(n);
 		status = taut_plan_search(t.graph, &options, &planned, NULL);
 		alloc_fail_never();
