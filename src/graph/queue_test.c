@@ -1,0 +1,135 @@
+/* queue_test.c - launches that waited until their device took more. */
+#include "tests/support/unit.h"
+
+#include <stdbool.h>
+#include <stdio.h>
+#include <string.h>
+
+#include <taut/graph.h>
+#include <taut/replay.h>
+
+#include "tests/support/write_trace.h"
+
+enum {
+	N_KERNELS = 1060, KERNEL_US = 100, LAUNCH_US = 3,
+	QUEUE = 1020, /* launches that have not begun, when no more are taken */
+	TAIL_US = 5,
+};
+
+struct rig {
+	struct wt w;
+	struct taut_run *run;
+	struct taut_graph *g;
+};
+
+/* One stream of kernels without a gap, launched as early as a queue of so many allows. */
+static struct rig set_up(int queue)
+{
+	struct rig rig = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	int host = 10;
+
+	wt_rank(&rig.w, 0);
+	wt_event(&rig.w, "user_annotation", "ProfilerStep#1", 1, 10, 0, 200000, "");
+	for (int i = 0; i < N_KERNELS; i++) {
+		int begins = 20 + i * KERNEL_US, took = LAUNCH_US;
+		int room = begins - queue * KERNEL_US; /* when enough have begun */
+
+		if (room + TAIL_US - host > took)
+			took = room + TAIL_US - host;
+		wt_kernel(&rig.w, "kernel", 1, 10, host, took, 7, begins, KERNEL_US,
+			i + 1);
+		host += took;
+	}
+	rig.run = wt_open(&rig.w);
+	if (taut_graph_build(rig.run, NULL, &rig.g, &err))
+		fail_msg("%s", err.message);
+	return rig;
+}
+
+static void tear_down(struct rig *rig)
+{
+	taut_graph_destroy(rig->g);
+	taut_run_close(rig->run);
+	wt_end(&rig->w);
+}
+
+static uint32_t find_op(const struct taut_graph *g, enum taut_op_kind kind, int skip)
+{
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		if (g->kind[i] == kind && !skip--)
+			return i;
+	return TAUT_NONE;
+}
+
+static bool waits_for(const struct taut_graph *g, uint32_t op, uint32_t before)
+{
+	for (uint32_t e = g->edge_begin[before]; e < g->edge_begin[before + 1]; e++)
+		if (g->edge_to[e] == op && g->edge_kind[e] == TAUT_EDGE_SYNC)
+			return true;
+	return false;
+}
+
+static int64_t replayed(const struct rig *rig, const int64_t *dur_ns, uint32_t op)
+{
+	const struct taut_replay_edit edit = { .dur_ns = dur_ns };
+	struct taut_timeline t = { 0 };
+	struct taut_error err = { 0 };
+	int64_t end;
+
+	assert_int_equal(taut_timeline_init(&t, rig->g, &err), TAUT_OK);
+	if (taut_replay(rig->g, dur_ns ? &edit : NULL, &t, &err))
+		fail_msg("%s", err.message);
+	end = t.end_ns[op];
+	taut_timeline_fini(&t);
+	return end;
+}
+
+/* The first launch of which 1,020 are before it that have not begun returns when the
+ * first of these does. The kernel that makes room is the one before. */
+static void test_a_full_queue(void **state)
+{
+	struct rig rig = set_up(QUEUE);
+	uint32_t back = find_op(rig.g, TAUT_OP_RETURN, 0), room = TAUT_NONE;
+	int64_t dur_ns[8 * N_KERNELS], recorded;
+
+	(void)state;
+	assert_int_not_equal(back, TAUT_NONE);
+	for (int i = 0; i < N_KERNELS && room == TAUT_NONE; i++)
+		if (waits_for(rig.g, back, find_op(rig.g, TAUT_OP_KERNEL, i)))
+			room = find_op(rig.g, TAUT_OP_KERNEL, i);
+	assert_int_not_equal(room, TAUT_NONE);
+	assert_int_equal(rig.g->start_ns[back],
+		rig.g->start_ns[room] + rig.g->dur_ns[room]);
+	assert_int_equal(rig.g->dur_ns[back], TAIL_US * 1000);
+
+	/* As recorded; and with kernels of half the time the host has to wait no more. */
+	recorded = replayed(&rig, NULL, back);
+	assert_int_equal(recorded, rig.g->start_ns[back] + rig.g->dur_ns[back]);
+	assert_true(rig.g->n_ops <= 8 * N_KERNELS);
+	for (uint32_t i = 0; i < rig.g->n_ops; i++)
+		dur_ns[i] = rig.g->kind[i] == TAUT_OP_KERNEL ?
+			rig.g->dur_ns[i] / 2 : rig.g->dur_ns[i];
+	assert_true(replayed(&rig, dur_ns, back) < recorded);
+	tear_down(&rig);
+}
+
+/* As long launches with half as much before them keep their time. */
+static void test_no_full_queue(void **state)
+{
+	struct rig rig = set_up(QUEUE / 2);
+
+	(void)state;
+	assert_int_equal(find_op(rig.g, TAUT_OP_RETURN, 0), TAUT_NONE);
+	tear_down(&rig);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_full_queue),
+		cmocka_unit_test(test_no_full_queue),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
