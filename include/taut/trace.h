@@ -245,8 +245,11 @@ struct taut_trace {
 	/* What its host takes to issue a step, likewise the median while nothing
 	 * was recorded: from where the thread of the steps has its last batch
 	 * (in a job without, has zeroed gradients) to the end of the step.
-	 * 0: not known. */
+	 * 0: not known. issue_to_update: not to its end, but to where its optimizer
+	 * begins, by when a host that is far ahead need not have filled its device's
+	 * queue. */
 	int64_t issue_unrecorded_ns;
+	int issue_to_update;
 	/* Pages that its process asked the system for in a step (minor faults),
 	 * the median while it was recorded and while it was not, and what one
 	 * takes. fault_ns 0: not known. */

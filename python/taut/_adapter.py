@@ -64,6 +64,11 @@ class Adapter:
         of each step outside of the window; must be as cheap as a look."""
         return None
 
+    def update_began(self, since):
+        """When this thread then began to update weights, after `since`, by the same
+        clock; None: not known."""
+        return None
+
     def busy(self):
         """A line that says why nothing can be recorded now: the job uses the
         framework's profiler itself. None: it can."""

@@ -21,10 +21,13 @@ def host_name():
 
 
 class _Steps:
-    """Of some kind: seconds, those in which the host issued them, page faults."""
+    """Of some kind: seconds, those in which the host issued them, and of these those
+    before the optimizer began; page faults."""
 
     def __init__(self):
-        self.seconds, self.issue, self.faults = (deque(maxlen=KEPT_STEPS) for _ in range(3))
+        self.seconds, self.issue, self.passes, self.faults = (
+            deque(maxlen=KEPT_STEPS) for _ in range(4)
+        )
 
     def faults_of_one(self):
         return round(statistics.median(self.faults)) if self.faults else None
@@ -40,8 +43,8 @@ class StepTimes:
         self.faults = 0  # of the process, by then
         self.fault_ms = None  # what one takes
 
-    def ended(self, recorded, issue_began):
-        """issue_began: an adapter's (_adapter.py)."""
+    def ended(self, recorded, issue_began, update_began):
+        """issue_began, update_began: an adapter's (_adapter.py)."""
         now = time.perf_counter()
         if self.begin is None:
             return
@@ -52,6 +55,9 @@ class StepTimes:
         began = None if recorded else issue_began(self.begin)
         if began is not None:
             of.issue.append(now - began)
+            update = update_began(began)
+            if update is not None:
+                of.passes.append(update - began)
 
     def next_begins(self, counts=True):
         self.is_before &= counts
@@ -88,6 +94,7 @@ class StepTimes:
             "recorded": median(self.recorded.seconds),
             "unrecorded": median(t + more for k, more in kinds for t in k.seconds),
             "unrecorded_issue": median(t + more for k, more in kinds for t in k.issue),
+            "unrecorded_passes": median(t + more for k, more in kinds for t in k.passes),
         }
 
     def fault_medians(self):

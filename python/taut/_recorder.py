@@ -107,7 +107,7 @@ class Job:
         if self.by_hand or adapter is not (self.leader or self._lead(adapter)):
             return
         times = self.times
-        times.ended(self.phase is RECORDS, adapter.issue_began)
+        times.ended(self.phase is RECORDS, adapter.issue_began, adapter.update_began)
         self.steps_seen += 1
         if self.steps_seen >= self.next_change:
             self._change()

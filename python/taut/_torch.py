@@ -47,6 +47,7 @@ class Steps:
         self.depth = 0
         self.stepped = None
         self.zeroed = None, None  # when gradients were last, in which thread
+        self.updates = None, None  # when a step() was called last, in which thread
         self.unwatched = None  # base, zero_grad() as it is and as it was
 
     def watch(self):
@@ -105,12 +106,14 @@ class Steps:
         step = cls.step
         if getattr(step, "_taut", None) is self:
             return
-        watcher = self
+        watcher, clock, thread = self, time.perf_counter, threading.get_ident
 
         @functools.wraps(step)
         def stepped(self, *args, **kwargs):
             if _is_compiling():
                 return step(self, *args, **kwargs)
+            if not watcher.depth:
+                watcher.updates = clock(), thread()
             watcher.depth += 1
             try:
                 result = step(self, *args, **kwargs)
@@ -197,6 +200,10 @@ class Adapter(_adapter.Adapter):
         if thread != me:
             at, thread = steps.zeroed
         return at if thread == me and at > since else None
+
+    def update_began(self, since):
+        at, thread = self.steps.updates
+        return at if thread == threading.get_ident() and at > since else None
 
     def busy(self):
         return self.others.busy()

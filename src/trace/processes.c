@@ -49,6 +49,7 @@ static void take(struct reading *r, const struct tauti_value *root)
 	int64_t rank = tauti_tree_int(tauti_tree_get(root, "rank"), -1);
 	int64_t with = ns_of(times, "recorded");
 	int64_t without = ns_of(times, "unrecorded");
+	int64_t passes = ns_of(times, "unrecorded_passes");
 	int64_t issue = ns_of(times, "unrecorded_issue");
 
 	if (!with || !without)
@@ -57,7 +58,9 @@ static void take(struct reading *r, const struct tauti_value *root)
 		if (r->traces[i].rank == rank) {
 			r->traces[i].step_recorded_ns = with;
 			r->traces[i].step_unrecorded_ns = without;
-			r->traces[i].issue_unrecorded_ns = issue;
+			r->traces[i].issue_unrecorded_ns =
+				passes ? passes : issue;
+			r->traces[i].issue_to_update = passes > 0;
 			take_faults(&r->traces[i],
 				tauti_tree_get(root, "step_faults"));
 		}

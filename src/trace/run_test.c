@@ -304,7 +304,7 @@ static void test_recording(void **state)
 	put(&f, "processes/mpi-1.tautlog", "not looked at");
 	put(&f, "processes/a-1.json", "{\"rank\": 1, \"step_ms\": "
 		"{\"recorded\": 2.5, \"unrecorded\": 2.25, "
-		"\"unrecorded_issue\": 0.75}}");
+		"\"unrecorded_issue\": 0.75, \"unrecorded_passes\": 0.5}}");
 	put(&f, "processes/a-2.json", "{\"rank\": 0, \"step_ms\": "
 		"{\"recorded\": 7.5, \"unrecorded\": 7.25}}");
 	put(&f, "processes/a-3.json", "{\"rank\": 1, \"step_ms\": "
@@ -338,7 +338,8 @@ static void test_recording(void **state)
 	assert_int_equal(t->world_size, 2);
 	assert_int_equal(t->step_recorded_ns, 2500000);
 	assert_int_equal(t->step_unrecorded_ns, 2250000);
-	assert_int_equal(t->issue_unrecorded_ns, 750000);
+	assert_int_equal(t->issue_unrecorded_ns, 500000);
+	assert_true(t->issue_to_update);
 	assert_int_equal(t->n_lanes, 2);
 	assert_int_equal(t->n_events, 3);
 	assert_int_equal(t->base_ns, WL_EPOCH_NS + 1000);

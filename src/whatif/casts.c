@@ -159,11 +159,12 @@ static bool is_of_passes(const struct finder *f, uint32_t op)
 		phase_of(f, op) == TAUTI_PHASE_BACKWARD;
 }
 
-/* Few slices are far longer than the others: those in which a thread did not
- * run. */
-static double mean_of_usual(int64_t *ns, size_t n)
+/* Of what recording left of n slices. Few of them are far longer than the others: those
+ * in which a thread did not run. recorded_ns: as they were recorded, for most may have
+ * nothing left; reordered. */
+static double mean_of_usual(const int64_t *ns, int64_t *recorded_ns, size_t n)
 {
-	int64_t most = 10 * tauti_median(ns, n);
+	int64_t most = 10 * tauti_median(recorded_ns, n);
 	double sum = 0;
 
 	for (size_t i = 0; i < n; i++)
@@ -177,13 +178,15 @@ static taut_status find_host(struct finder *f, struct taut_error *err)
 	const struct taut_graph *g = f->w->graph;
 	int64_t *launch = TAUT_ARENA_ARRAY(f->w->arena, int64_t, g->n_ops + 1);
 	int64_t *slice = TAUT_ARENA_ARRAY(f->w->arena, int64_t, g->n_ops + 1);
+	int64_t *recorded = TAUT_ARENA_ARRAY(
+		f->w->arena, int64_t, g->n_ops + 1);
 	size_t n_launches = 0, n_slices = 0;
 	uint32_t *launcher;
 	taut_status status = tauti_launchers(f->w, &launcher, err);
 
 	if (status)
 		return status;
-	if (!launch || !slice)
+	if (!launch || !slice || !recorded)
 		return tauti_no_memory(err, "calls");
 	for (uint32_t op = 0; op < g->n_ops; op++) {
 		const struct taut_trace *t;
@@ -196,11 +199,14 @@ static taut_status find_host(struct finder *f, struct taut_error *err)
 				f->w->costs->dur_ns[launcher[op]];
 		t = tauti_op_trace(f->w, op, &row);
 		if (t && g->kind[op] == TAUT_OP_HOST &&
-			t->kind[row] == TAUT_KIND_OP)
+			t->kind[row] == TAUT_KIND_OP) {
+			recorded[n_slices] = g->dur_ns[op];
 			slice[n_slices++] = f->w->costs->dur_ns[op];
+		}
 	}
 	f->to->host_ns = (double)tauti_median(launch, n_launches) +
-		slices * (n_slices ? mean_of_usual(slice, n_slices) : slice_ns);
+		slices * (n_slices ? mean_of_usual(slice, recorded, n_slices) :
+		slice_ns);
 	return TAUT_OK;
 }
 

@@ -3,6 +3,7 @@
 
 #include <math.h>
 #include <stdlib.h>
+#include <string.h>
 
 #include "whatif/compute.h"
 #include "whatif/spans.h"
@@ -11,9 +12,11 @@
 
 typedef bool row_fn(const struct taut_trace *trace, uint32_t row);
 
-/* The end of the last such row of the step's thread in the step; INT64_MIN. */
-static int64_t last_end(const struct taut_graph *g,
-	const struct taut_step *step, row_fn *is_it)
+enum where { BEGINS, ENDS };
+
+/* When the last such row of the step's thread in the step begins or ends; INT64_MIN. */
+static int64_t last_of(const struct taut_graph *g, const struct taut_step *step,
+	row_fn *is_it, enum where where)
 {
 	const struct taut_trace *t = &g->run->traces[step->trace];
 	uint32_t lane = g->lanes[g->lane[step->begin_op]].trace_lane;
@@ -21,30 +24,50 @@ static int64_t last_end(const struct taut_graph *g,
 
 	for (uint32_t i = t->lane_begin[lane]; i < t->lane_begin[lane + 1];
 		i++) {
-		int64_t end;
+		int64_t at;
 
 		if (!is_it(t, i))
 			continue;
-		end = taut_graph_time(
-			g, step->trace, t->start_ns[i] + t->dur_ns[i]);
-		if (end > step->start_ns && end <= step->end_ns && end > last)
-			last = end;
+		at = taut_graph_time(g, step->trace, t->start_ns[i] +
+			(where == ENDS ? t->dur_ns[i] : 0));
+		if (at > step->start_ns && at <= step->end_ns && at > last)
+			last = at;
 	}
 	return last;
+}
+
+/* The first slice of a step's thread that begins at this time or later, or its end. */
+static uint32_t first_from(
+	const struct taut_graph *g, const struct taut_step *step, int64_t at)
+{
+	uint32_t op = step->begin_op;
+
+	while (op < step->end_op && g->start_ns[op] < at)
+		op++;
+	return op;
+}
+
+static bool is_update(const struct taut_trace *t, uint32_t row)
+{
+	return t->kind[row] == TAUT_KIND_ANNOTATION &&
+		!strncmp(taut_trace_name(t, row), "Optimizer.step", 14);
 }
 
 static bool add_step(struct tauti_issue *issue, const struct taut_graph *g,
 	const struct taut_step *step, row_fn *is_begin)
 {
-	int64_t from = last_end(g, step, is_begin);
-	uint32_t op = step->begin_op;
+	int64_t from = last_of(g, step, is_begin, ENDS), to = INT64_MAX;
+	uint32_t begin, end = step->end_op;
 
-	if (from == INT64_MIN || g->lane[op] != g->lane[step->end_op])
+	if (from == INT64_MIN || g->lane[step->begin_op] != g->lane[end])
 		return true;
-	while (op < step->end_op && g->start_ns[op] < from)
-		op++;
-	return op == step->end_op || taut_vec_push(&issue->spans,
-		((struct tauti_issue_span){ step->trace, op, step->end_op }));
+	if (g->run->traces[step->trace].issue_to_update)
+		to = last_of(g, step, is_update, BEGINS);
+	begin = first_from(g, step, from);
+	if (to != INT64_MAX)
+		end = first_from(g, step, to) - 1;
+	return begin >= end || taut_vec_push(&issue->spans,
+		((struct tauti_issue_span){ step->trace, begin, end }));
 }
 
 /* Of n steps of a rank. */
@@ -57,7 +80,7 @@ static bool add_rank(struct tauti_issue *issue, const struct taut_graph *g,
 	if (!g->run->traces[steps->trace].issue_unrecorded_ns)
 		return true;
 	for (uint32_t i = 0; i < n && is_begin != tauti_is_batch; i++)
-		if (last_end(g, &steps[i], tauti_is_batch) != INT64_MIN)
+		if (last_of(g, &steps[i], tauti_is_batch, ENDS) != INT64_MIN)
 			is_begin = tauti_is_batch;
 	for (uint32_t i = n > 1; i < n && ok; i++)
 		ok = add_step(issue, g, &steps[i], is_begin);

@@ -1,7 +1,8 @@
 /* issue.h - what a host takes to issue a step: from where the thread of the steps
- * has its last batch to the end of the step; in a job that takes none, from where
- * it has zeroed gradients. A host that is ahead of its device
- * waits for it elsewhere, and so this is the host's time where the step is not. */
+ * has its last batch to where its optimizer begins, or where that was not timed, to the
+ * end of the step; in a job that takes none, from where it has zeroed gradients. A host
+ * that is ahead of its device waits for it elsewhere, and so this is the host's time
+ * where the step is not. */
 #ifndef TAUT_WHATIF_ISSUE_H
 #define TAUT_WHATIF_ISSUE_H
 
@@ -10,7 +11,7 @@
 struct tauti_issue_span {
 	uint32_t trace;
 	uint32_t begin_op; /* of the main thread, the first behind that */
-	uint32_t end_op;   /* the step's */
+	uint32_t end_op;   /* the step's, or the last before its optimizer */
 };
 
 /* Of ranks that know their issue without recording; each rank's first step is

@@ -22,6 +22,7 @@ enum wait {
 	BEFORE_BATCH, /* synchronises, as one that reads the last step's loss */
 	BEHIND_BATCH, /* synchronises within what it issues */
 	IN_LAUNCH,    /* never: a launch finds the device's queue full */
+	IN_UPDATE,    /* likewise, a launch of the optimizer's */
 	NOWHERE       /* has no device: the loader takes most of the step */
 };
 
@@ -87,6 +88,14 @@ static void write_step(struct wt *w, enum wait wait, double at, int k)
 		wt_kernel(w, "gemm", 1, 10, at + 2100, 7900, 7, at + 9990,
 			STEP_US, k + 1);
 		break;
+	case IN_UPDATE:
+		write_batch(w, at, 100);
+		write_ops(w, at + 100);
+		wt_event(w, "user_annotation", "Optimizer.step#AdamW.step", 1, 10,
+			at + 2100, 7900, "");
+		wt_kernel(w, "gemm", 1, 10, at + 2110, 7880, 7, at + 9990,
+			STEP_US, k + 1);
+		break;
 	case NOWHERE:
 		write_batch(w, at, 8000);
 		write_ops(w, at + 8000);
@@ -94,7 +103,7 @@ static void write_step(struct wt *w, enum wait wait, double at, int k)
 	}
 }
 
-static void write_process(struct job *j, double issue_ms)
+static void write_process(struct job *j, double issue_ms, double passes_ms)
 {
 	FILE *out;
 
@@ -108,13 +117,15 @@ static void write_process(struct job *j, double issue_ms)
 		"\"unrecorded\": 10.0");
 	if (issue_ms > 0)
 		fprintf(out, ", \"unrecorded_issue\": %.6f", issue_ms);
+	if (passes_ms > 0)
+		fprintf(out, ", \"unrecorded_passes\": %.6f", passes_ms);
 	fprintf(out, "}}");
 	fclose(out);
 }
 
-/* issue_ms: what the host takes to issue a step that nobody records; 0: the
- * recording does not say. */
-static struct job make(enum wait wait, double issue_ms)
+/* issue_ms: what the host takes to issue a step that nobody records; passes_ms: until
+ * its optimizer begins; 0: the recording does not say. */
+static struct job make(enum wait wait, double issue_ms, double passes_ms)
 {
 	struct job j = { .w = wt_begin() };
 	struct taut_error err = { 0 };
@@ -123,7 +134,7 @@ static struct job make(enum wait wait, double issue_ms)
 	wt_rank(&j.w, 0);
 	for (int k = 0; k < STEPS; k++)
 		write_step(&j.w, wait, 1000 + (double)k * STEP_US, k);
-	write_process(&j, issue_ms);
+	write_process(&j, issue_ms, passes_ms);
 	j.run = wt_open(&j.w);
 	if (taut_graph_build(j.run, NULL, &j.graph, &err) ||
 		taut_costs_create(j.graph, &j.costs, &err))
@@ -151,9 +162,9 @@ static void forget(struct job *j)
 	wt_end(&j->w);
 }
 
-static struct tauti_recorder find(enum wait wait, double issue_ms)
+static struct tauti_recorder find_with(enum wait wait, double issue_ms, double passes_ms)
 {
-	struct job j = make(wait, issue_ms);
+	struct job j = make(wait, issue_ms, passes_ms);
 	struct tauti_recorder r = { 0 };
 	struct taut_error err = { 0 };
 
@@ -161,6 +172,11 @@ static struct tauti_recorder find(enum wait wait, double issue_ms)
 		fail_msg("%s", err.message);
 	forget(&j);
 	return r;
+}
+
+static struct tauti_recorder find(enum wait wait, double issue_ms)
+{
+	return find_with(wait, issue_ms, 0);
 }
 
 /* Of 2100 us, 41 calls of 2 us are the profiler's. The step stays the device's. */
@@ -224,6 +240,19 @@ static void test_full_queue(void **state)
 	assert_usual(find(IN_LAUNCH, 9.95));
 }
 
+/* The whole issue is the device's, and says nothing; until the optimizer begins it is
+ * the host's. */
+static void test_full_queue_in_the_update(void **state)
+{
+	struct tauti_recorder r;
+
+	(void)state;
+	assert_usual(find(IN_UPDATE, 9.85));
+	r = find_with(IN_UPDATE, 9.85, 2.0 - 40 * 0.003);
+	assert_int_equal(r.told, TAUTI_RECORDER_BY_ISSUE);
+	assert_true(r.event_ns > 2980 && r.event_ns < 3020);
+}
+
 static void test_recording_without_it(void **state)
 {
 	(void)state;
@@ -232,7 +261,7 @@ static void test_recording_without_it(void **state)
 
 static void test_no_memory(void **state)
 {
-	struct job j = make(BEFORE_BATCH, 2);
+	struct job j = make(BEFORE_BATCH, 2, 0);
 	taut_status status = TAUT_ENOMEM;
 
 	(void)state;
@@ -257,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_issue_behind_a_loader),
 		cmocka_unit_test(test_synchronised_within),
 		cmocka_unit_test(test_full_queue),
+		cmocka_unit_test(test_full_queue_in_the_update),
 		cmocka_unit_test(test_recording_without_it),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -26,7 +26,7 @@ class Adapter(_adapter.Adapter):
     def __init__(self, ranks=(1, 2, 0), fails_in=None):
         super().__init__(None)
         self.told_ranks = ranks
-        self.began = None
+        self.began = self.updated = None
         self.fails_in = fails_in
         self.calls = []
 
@@ -35,6 +35,9 @@ class Adapter(_adapter.Adapter):
 
     def issue_began(self, since):
         return self.began if self.began and self.began > since else None
+
+    def update_began(self, since):
+        return self.updated if self.updated and self.updated > since else None
 
     def call(self, name, *more):
         self.calls.append((self.job.steps_seen, name) + more)
@@ -125,7 +128,8 @@ class RecorderTest(unittest.TestCase):
             self.assertEqual((told["steps_seen"], told["recorded"]), (8, None))
 
     def test_issue(self):
-        """Of unrecorded steps, from where it began to the end."""
+        """Of unrecorded steps, from where it began to the end, and to where the optimizer
+        began; one that began before that is another step's."""
         clock = [0.0]
         perf_counter, _process.time.perf_counter = time.perf_counter, lambda: clock[0]
         self.addCleanup(setattr, _process.time, "perf_counter", perf_counter)
@@ -137,11 +141,17 @@ class RecorderTest(unittest.TestCase):
             adapter.began = clock[0] - took if took else None
             if took == -1:
                 adapter.began = clock[0] - 1.5
+            adapter.updated = clock[0] - 0.3125
             adapter.step_ended()
         job.end()
         self.assertEqual(
             self.process()["step_ms"],
-            {"recorded": 1000, "unrecorded": 1000, "unrecorded_issue": 375},
+            {
+                "recorded": 1000,
+                "unrecorded": 1000,
+                "unrecorded_issue": 375,
+                "unrecorded_passes": 187.5,
+            },
         )
 
     def faults(self, own, recorded, behind, fault_ms=0.001):

@@ -263,8 +263,12 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
                 time.sleep(0.004)
                 Data.made = time.perf_counter()
                 return torch.ones(4)
+        class Slow(torch.optim.SGD):
+            def step(self):
+                time.sleep(0.004)
+                super().step()
         model = torch.nn.Linear(4, 4)
-        a = torch.optim.SGD(model.parameters(), lr=0.1)
+        a = Slow(model.parameters(), lr=0.1)
         loader = iter(DataLoader(Data(), num_workers={workers}))
         other = concurrent.futures.ThreadPoolExecutor(1)
         for step in range(20):
@@ -300,6 +304,8 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         low, high, told = self.issue(workers, get, zero)
         self.assertGreaterEqual(told["unrecorded_issue"], low)
         self.assertLessEqual(told["unrecorded_issue"], high)
+        self.assertGreaterEqual(told["unrecorded_passes"], low)
+        self.assertLess(told["unrecorded_passes"], told["unrecorded_issue"] - 4)
         self.assertGreater(told["unrecorded"], low + (4 if workers else 8))
 
     def test_issue_without_a_batch(self):
@@ -307,6 +313,7 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         get = "other.submit(next, loader).result()"
         *_, told = self.issue(0, get)
         self.assertIsNone(told["unrecorded_issue"])
+        self.assertIsNone(told["unrecorded_passes"])
         self.assertGreater(told["unrecorded"], 8)
 
     def test_issue_from_zero_grad(self):
