@@ -5,20 +5,14 @@ row by itself.
 That is seen from what it returns for some rows of a batch, and for two halves of them, in
 training as it is but for dropout, which is left out; and from what it leaves behind."""
 
-import collections
 import contextlib
 import inspect
-import random
-import sys
 
 import torch
 from torch.overrides import TorchFunctionMode
 from torch.utils import _pytree
 
-from . import _decisions, _plan_modules
-
-_PLAIN = type(None), bool, int, float, str
-_LISTS = list, tuple, dict, set, collections.deque
+from . import _decisions, _left_behind, _plan_modules
 
 
 class Unlike(Exception):
@@ -86,7 +80,7 @@ def join(results, sizes):
 
 def _joined(values, sizes):
     if not isinstance(values[0], torch.Tensor):
-        if not all(isinstance(v, _PLAIN) and v == values[0] for v in values):
+        if not all(isinstance(v, _left_behind.PLAIN) and v == values[0] for v in values):
             raise Unlike("it returns a %s for each part of a batch" % type(values[0]).__name__)
         return values[0]
     for value, size in zip(values, sizes):
@@ -150,19 +144,11 @@ class _Look:
 
     def left_behind(self):
         """By name: what a forward pass may leave behind, in a form that can be compared."""
-        found = {"random": [hash(random.getstate())]}
-        numpy = sys.modules.get("numpy")
-        if numpy:
-            kind, keys, *rest = numpy.random.get_state()
-            found["random"].append((kind, keys.tobytes(), *rest))
+        found = {"random": _left_behind.drawn()}
         found["torch"] = [torch.get_rng_state()]
         found["torch"] += [torch.cuda.get_rng_state(device) for device in self.devices]
         found["buffers"] = {n: b.detach().clone() for n, b in self.ddp.module.named_buffers()}
-        found["kept"] = {}
-        for name, part in self.ddp.module.named_modules():
-            for key, value in vars(part).items():
-                if key not in _OWN:
-                    found["kept"][(name + "." + key).lstrip(".")] = _Kept(value)
+        found["kept"] = _left_behind.kept(self.ddp.module)
         return found
 
     def compare(self, whole, halves):
@@ -191,26 +177,6 @@ class _Look:
         return least
 
 
-# What of a module's attributes are not the job's.
-_OWN = set(vars(torch.nn.Module())) | {"_is_full_backward_hook"}
-
-
-class _Kept:
-    """A value as it was, as far as an object, a number or a length tell. Holds it, so that
-    no other gets its place in memory."""
-
-    def __init__(self, value):
-        self.value = value
-        self.length = len(value) if isinstance(value, _LISTS) else 0
-
-    def is_as(self, other):
-        if other is None or self.length != other.length:
-            return False
-        if isinstance(self.value, _PLAIN):
-            return type(self.value) is type(other.value) and self.value == other.value
-        return self.value is other.value
-
-
 def _detached(value):
     return value.detach() if isinstance(value, torch.Tensor) else value
 
@@ -226,9 +192,9 @@ def _moved(before, after, is_first):
         now = after["buffers"].get(name)
         if now is None or now.shape != was.shape or not torch.equal(now, was):
             return "its forward pass changes the buffer " + name
-    for name, now in after["kept"].items():
-        if not is_first and not now.is_as(before["kept"].get(name)):
-            return "its forward pass changes %s, and would do so for each part" % name
+    name = None if is_first else _left_behind.changed(before["kept"], after["kept"])
+    if name:
+        return "its forward pass changes %s, and would do so for each part" % name
     return None
 
 
