@@ -32,6 +32,7 @@ ROWS = (
     Row(("RECOMPUTE",), "_plan_recompute", "no DistributedDataParallel was made"),
     Row(("COMPILE",), "_plan_compile", "no DistributedDataParallel was made"),
     Row(("MICROBATCHES",), "_plan_microbatches", "no DistributedDataParallel was run in training"),
+    Row(("GRAPHS",), "_plan_graphs", "no DistributedDataParallel was run in training"),
     Row(("AMP",), "_plan_amp", "no DistributedDataParallel was run in training"),
     Row(("OPTIMIZER",), "_plan_optimizer", "no optimizer was made"),
     Row(("BUCKET", "BUCKET_FIRST"), "_plan_bucket", "no DistributedDataParallel was made"),

@@ -16,6 +16,7 @@ _NOT_MADE = {
     "RECOMPUTE": "recompute",
     "COMPILE": "compile",
     "MICROBATCHES": "microbatches",
+    "GRAPHS": "graphs",
     "AMP": "amp",
     "OPTIMIZER": "optimizer",
     "BUCKET": "bucket",

@@ -8,7 +8,7 @@ from . import _options
 # Variables of a plan: its decisions, and the job that it is for.
 _PLANNED = tuple(
     "TAUT_RUN_" + name
-    for name in "JOB BUCKET COMPRESS WORKERS HEAP OPTIMIZER RECOMPUTE COMPILE MICROBATCHES AMP".split()
+    for name in "JOB BUCKET COMPRESS WORKERS HEAP OPTIMIZER RECOMPUTE COMPILE MICROBATCHES GRAPHS AMP".split()
 )
 
 

@@ -102,7 +102,8 @@ static taut_status read_value(const struct row *row, const char *text,
 taut_status run_decide_set(const struct run_decide *values,
 	const struct env_setting *s, bool *ret_wrong)
 {
-	taut_status status = TAUT_OK;
+	taut_status status = values->graphs ?
+		env_set(s, "TAUT_RUN_GRAPHS", "on") : TAUT_OK;
 
 	for (size_t i = 0; i < sizeof rows / sizeof rows[0] && !status; i++) {
 		const char *text = *(const char *const *)(

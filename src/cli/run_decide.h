@@ -10,6 +10,7 @@
 struct run_decide { /* NULL: not given */
 	const char *workers, *heap, *recompute, *compile, *amp, *optimizer, *compress;
 	const char *microbatches;
+	bool graphs;
 	const char *bucket, *bucket_first, *job;
 };
 
@@ -35,6 +36,9 @@ struct run_decide { /* NULL: not given */
 	{ "amp", 0, OPT_TEXT, offsetof(values, member.amp), "TYPE", \
 		"bf16: autocast around the wrapped model's forward pass while " \
 		"it trains", 0, 0 }, \
+	{ "graphs", 0, OPT_FLAG, offsetof(values, member.graphs), NULL, \
+		"forward and backward pass of the wrapped model as CUDA " \
+		"graphs while it trains, of one rank on a GPU", 0, 0 }, \
 	{ "optimizer", 0, OPT_TEXT, offsetof(values, member.optimizer), "HOW", \
 		"fused: optimizers of torch.optim in their fused form, else " \
 		"in their foreach form", 0, 0 }, \

@@ -395,6 +395,24 @@ static taut_status tell_count(struct teller *t, const char *name,
 		taut_arena_printf(t->arena, "%" PRIu32, n));
 }
 
+/* Both passes as they are: none of these can be within. */
+static taut_status tell_graphs(struct teller *t)
+{
+	static const char *const apart[] = { "recompute", "microbatches", "compile" };
+	const struct tauti_change *graphs = decided(t, "graphs");
+
+	if (!graphs)
+		return TAUT_OK;
+	if (t->plan->job.n_ranks > 1)
+		return refuse(t, graphs, "gradients of several ranks would all "
+			"be summed behind the backward pass");
+	for (size_t i = 0; i < sizeof apart / sizeof *apart; i++)
+		if (decided(t, apart[i]))
+			return refuse(t, graphs, taut_arena_printf(t->arena,
+				"not beside %s", apart[i]));
+	return tell(t, "TAUT_RUN_GRAPHS", "on");
+}
+
 static taut_status tell_loader(struct teller *t)
 {
 	static const char *const mine[] = { "", NULL };
@@ -477,6 +495,8 @@ static taut_status tell_all(struct teller *t)
 	if (!status)
 		status = tell_count(
 			t, "microbatches", 1, "TAUT_RUN_MICROBATCHES");
+	if (!status)
+		status = tell_graphs(t);
 	if (!status)
 		status = tell_loader(t);
 	return status ? status : tell_job(t);

@@ -40,6 +40,9 @@ static const struct taut_plan_kind kinds[] = {
 	{ "amp", "the model's forward pass runs under autocast",
 		TAUT_NUMERICS_LOSSY, "a device that multiplies 16 bits faster",
 		TORCH },
+	{ "graphs", "the model's forward and backward pass are CUDA graphs",
+		TAUT_NUMERICS_EXACT, "DistributedDataParallel of one rank on a "
+		"GPU, and a model that never waits for it", TORCH },
 	{ "optimizer", "optimizers take their fused form",
 		TAUT_NUMERICS_REORDERED, "an optimizer that has one", TORCH },
 	{ "bucket", "gradients travel together up to so many bytes",

@@ -43,6 +43,12 @@ taut_status tauti_plan_read_job(const struct taut_graph *graph,
 	struct tauti_plan_order *ret_order, const char **ret_why,
 	struct taut_error *err);
 
+/* --- device.c --------------------------------------------------------------------- */
+/* Why no job with this recording is given CUDA graphs, in arena; "" of one without a
+ * device, NULL: it may be. TAUT_ENOMEM. */
+taut_status tauti_plan_graphs(const struct taut_graph *graph, uint32_t n_ranks,
+	struct taut_arena *arena, const char **ret_why, struct taut_error *err);
+
 /* The name of a change's text: up to its = or comma; at most room - 1 bytes. */
 void tauti_plan_change_name(const char *change, char *ret_name, size_t room);
 

@@ -10,8 +10,8 @@
 #include "plan/groups.h"
 #include "base/vec.h"
 
-enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, OPTIMIZER, WHO, BUCKET,
-	PIECE, CREDIT, WAY, COMPRESS, SITES };
+enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, GRAPHS, OPTIMIZER, WHO,
+	BUCKET, PIECE, CREDIT, WAY, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum {
 	MOST_OPTIONS = 16,
@@ -37,6 +37,7 @@ static const struct {
 	[PARTS] = { "microbatches", MEMORY },
 	[COMPILE] = { "compile", COMPUTE },
 	[AMP] = { "amp", COMPUTE },
+	[GRAPHS] = { "graphs", COMPUTE },
 	[OPTIMIZER] = { "optimizer", COMPUTE },
 	[WHO] = { "schedule", EXCHANGE },
 	[BUCKET] = { "bucket", EXCHANGE },
@@ -64,6 +65,7 @@ static const char *const narrow[] = { NULL, "fp16", "bf16" };
 static const char *const fused[] = { NULL, "fused" };
 static const char *const parts[] = { NULL, "2", "4", "8" };
 static const char *const autocast[] = { NULL, "bf16" };
+static const char *const captured[] = { NULL, "graphs" };
 
 struct known { /* a stack that was replayed */
 	char *text;
@@ -78,6 +80,7 @@ struct tauti_stacks {
 	const char *const *given;
 	size_t n_given;
 	int64_t memory_most; /* 0: no limit */
+	const char *no_graphs; /* why they are none of this job's; NULL: they may be */
 	bool exchanged; /* the recorded job is on Taut's exchange: what is decided of
 	                   that is all decided by WHO */
 	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
@@ -181,6 +184,8 @@ taut_status tauti_stacks_at(const struct tauti_stacks *s,
 	push(&stack, text_at(s, PARTS, options));
 	push(&stack, text_at(s, COMPILE, options));
 	push(&stack, text_at(s, AMP, options));
+	if (!options[RECOMPUTE] && !options[PARTS] && !options[COMPILE])
+		push(&stack, text_at(s, GRAPHS, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
 	push(&stack, bucket);
 	push(&stack, ours ? s->ours[options[COMPRESS]] : s->exchanged ? NULL :
@@ -452,6 +457,7 @@ static const struct offer { /* of sites whose values do not depend on the job */
 	{ HEAP, "heap", "heap", heaps, N(heaps), false, false },
 	{ PARTS, "microbatches", "microbatches", parts, N(parts), false, true },
 	{ AMP, "amp", "amp", autocast, N(autocast), false, false },
+	{ GRAPHS, "graphs", NULL, captured, N(captured), false, false },
 	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false, false },
 	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true, false },
 	{ COMPRESS, "compress", "compress", narrow, N(narrow), true, false },
@@ -524,7 +530,8 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 		const struct offer *it = &offers[i];
 		bool wanted = is_allowed(s, o, it->kind) &&
 			(many || !it->exchange) &&
-			(s->memory_most || !it->limit);
+			(s->memory_most || !it->limit) &&
+			(it->site != GRAPHS || !s->no_graphs);
 
 		ok = make_texts(s, it->site, it->form, it->values,
 			wanted ? it->n : 1);
@@ -750,10 +757,17 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		status = refuse_framework(s, err);
 	if (!status)
 		status = taut_predictor_create(graph, &s->predictor, err);
+	if (!status)
+		status = tauti_plan_graphs(graph, s->job.n_ranks, s->arena,
+			&s->no_graphs, err);
 	if (!status && !offer_all(s, graph, o))
 		status = no_memory(err);
 	if (!status && tauti_plan_is_foreign(s->job.framework))
 		status = note_framework(s, err);
+	if (!status && s->no_graphs && *s->no_graphs && is_allowed(s, o, "graphs")) {
+		snprintf(s->why, sizeof s->why, "%s", s->no_graphs);
+		status = note(s, GRAPHS, err);
+	}
 	if (!status)
 		status = note_gradients(s, o, why, err);
 	if (!status && !add_ours(s))

@@ -12,8 +12,8 @@
 #include "whatif/ddp_job.h"
 
 /* The order of the sites. */
-enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, OPTIMIZER, WHO, BUCKET, PIECE, CREDIT,
-	WAY, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
+enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, GRAPHS, OPTIMIZER, WHO, BUCKET,
+	PIECE, CREDIT, WAY, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
 
 static const struct ddp_job usual = {
 	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,

@@ -370,37 +370,6 @@ static bool has_note(const struct job *j, const char *change, const char *text)
 	return found;
 }
 
-/* Waits at the begin of each step for the step before, as what measures steps
- * does, and for another one where it says so: 4 in the forward pass. */
-static struct job waiting_job(bool within)
-{
-	struct job j = { .w = wt_begin() };
-
-	wt_rank(&j.w, 0);
-	for (int s = 0; s < 4; s++) {
-		double at = 100.0 * s;
-		char name[32], seq[64];
-
-		snprintf(name, sizeof name, "ProfilerStep#%d", s);
-		snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + s);
-		event(&j.w, "user_annotation", name, 10, at, 100, "");
-		event(&j.w, "cuda_runtime", "cudaDeviceSynchronize", 10, at,
-			20.1, "");
-		event(&j.w, "cpu_op", "aten::linear", 10, at + 30, 20, seq);
-		wt_kernel(&j.w, "gemm", 10, 10, (at + 30) * 1e3, 2e3, 7,
-			(at + 31) * 1e3, 8e3, 10 * s + 1);
-		if (within)
-			event(&j.w, "cuda_runtime", "cudaStreamSynchronize",
-				10, at + 35, 4.1, "");
-		event(&j.w, "cpu_op", "autograd::engine::evaluate_function: "
-			"AddmmBackward0", 10, at + 60, 30, seq);
-		wt_kernel(&j.w, "gemm", 10, 10, (at + 60) * 1e3, 10e3, 7,
-			(at + 65) * 1e3, 55e3, 10 * s + 2);
-	}
-	open_job(&j);
-	return j;
-}
-
 static void test_what_no_graph_can_hold(void **state)
 {
 	struct job between = waiting_job(false), within = waiting_job(true);

@@ -119,9 +119,9 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 		status = taut_error_set(err, TAUT_EINVAL, -1, "%s: no forward "
 			"or backward pass was found in the recording", c->text);
 	if (!status && r.n_kept)
-		status = tauti_note(w, err, "%s: the host waits for the device "
-			"within the passes, which no graph can hold; these "
-			"waits are kept", c->text);
+		status = tauti_note(w, err, "%s: " TAUTI_WAITS_WITHIN
+			", which no graph can hold; these waits are kept",
+			c->text);
 	return status;
 }
 

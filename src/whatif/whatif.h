@@ -15,6 +15,9 @@
 
 #include "base/vec.h"
 
+/* In a note of graphs: where a pass would be several. */
+#define TAUTI_WAITS_WITHIN "the host waits for the device within the passes"
+
 enum { TAUTI_MOST_OPS = 20000000 }; /* of an edit; some 4 GB */
 enum { TAUTI_MOST_CHANGES = 64 };   /* of a stack */
 

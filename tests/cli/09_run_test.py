@@ -49,12 +49,12 @@ class Run(command.Case):
 
     def test_decisions(self):
         found = variables("--workers", "4", "--recompute", "nn.Module: block*", "--amp", "bf16",
-                          "--microbatches", "4", "--compile", "nn.Module: head", "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
+                          "--microbatches", "4", "--graphs", "--compile", "nn.Module: head", "--optimizer", "fused", "--compress", "fp16", "--bucket", "4M",
                           "--bucket-first", "1000", "--job", "ranks=2 gradients=8x3")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "WORKERS": "4", "RECOMPUTE": "nn.Module: block*", "AMP": "bf16",
-            "COMPILE": "nn.Module: head", "MICROBATCHES": "4",
+            "COMPILE": "nn.Module: head", "MICROBATCHES": "4", "GRAPHS": "on",
             "OPTIMIZER": "fused", "COMPRESS": "fp16", "BUCKET": "4194304",
             "BUCKET_FIRST": "1000", "JOB": "ranks=2 gradients=8x3",
         })
