@@ -200,19 +200,24 @@ static uint32_t explain_return(const struct waits *w, uint32_t call,
 	return best;
 }
 
+/* Of an asynchronous copy the memory decides: the caller is held where the system may
+ * move it. Where that is not said, the time that the call took tells. */
 static bool copy_blocks(const struct tauti_rank *rank,
 	const struct tauti_call *call)
 {
 	const struct taut_trace *t = rank->trace;
-	const char *name = taut_trace_name(t, call->row);
 	uint32_t work = call->device;
+	const char *copy;
 
 	if (work == TAUT_NONE || t->kind[work] != TAUT_KIND_MEMCPY ||
 		tauti_row_end(t, work) > tauti_row_end(t, call->row) + SLACK_NS)
 		return false;
-	return !strstr(name, "Async") ||
-		strstr(taut_trace_name(t, work), "Pageable") ||
-		t->dur_ns[call->row] > LONG_CALL_NS;
+	copy = taut_trace_name(t, work);
+	if (!strstr(taut_trace_name(t, call->row), "Async") ||
+		strstr(copy, "Pageable"))
+		return true;
+	return t->dur_ns[call->row] > LONG_CALL_NS && !strstr(copy, "Pinned") &&
+		!strstr(copy, "Device -> Device");
 }
 
 /* The work whose end made room for a launch into a full queue; TAUT_NONE: it was

@@ -381,6 +381,53 @@ static void test_what_no_graph_can_hold(void **state)
 	close_job(&within);
 }
 
+/* Steps of 1,100 kernels of 0.1 each, launched every 0.005 until the queue is full: 1,020
+ * that have not begun. */
+static struct job full_queue_job(void)
+{
+	enum { KERNELS = 1100, QUEUE = 1020 };
+	struct job j = { .w = wt_begin() };
+
+	wt_rank(&j.w, 0);
+	for (int s = 0; s < 3; s++) {
+		double at = 120.0 * s, host = at + 0.2;
+		char name[32], seq[64];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", s);
+		snprintf(seq, sizeof seq, "\"Sequence number\":%d", 7 + s);
+		event(&j.w, "user_annotation", name, 10, at, 120, "");
+		event(&j.w, "cpu_op", "aten::linear", 10, at + 0.1, 0.05, seq);
+		event(&j.w, "cpu_op", "autograd::engine::evaluate_function: "
+			"AddmmBackward0", 10, at + 0.15, 12, seq);
+		for (int k = 0; k < KERNELS; k++) {
+			double begins = at + 0.3 + 0.1 * k;
+			double took = fmax(0.005, begins - 0.1 * QUEUE - host);
+
+			wt_kernel(&j.w, "gemm", 10, 10, host * 1e3, took * 1e3, 7,
+				begins * 1e3, 100, KERNELS * s + k + 1);
+			host += took;
+		}
+		event(&j.w, "cuda_runtime", "cudaDeviceSynchronize", 10, at + 13,
+			97.4, "");
+	}
+	open_job(&j);
+	return j;
+}
+
+/* Its launches wait for the device, and a graph has one. */
+static void test_graphs_fill_no_queue(void **state)
+{
+	struct job j = full_queue_job();
+	uint32_t n_waits = 0;
+
+	(void)state;
+	for (uint32_t i = 0; i < j.graph->n_ops; i++)
+		n_waits += j.graph->kind[i] == TAUT_OP_RETURN;
+	assert_true(n_waits > 3 * 20);
+	assert_false(has_note(&j, "graphs", "within the passes"));
+	close_job(&j);
+}
+
 static void test_blocks(void **state)
 {
 	static const char *const encoded[] = { "gist", "batch=2x" };
@@ -628,6 +675,7 @@ int main(void)
 		cmocka_unit_test(test_fused_launches),
 		cmocka_unit_test(test_graphs),
 		cmocka_unit_test(test_what_no_graph_can_hold),
+		cmocka_unit_test(test_graphs_fill_no_queue),
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_names_of_modules),
 		cmocka_unit_test(test_offload),

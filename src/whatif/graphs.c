@@ -58,6 +58,23 @@ static bool is_kept(struct recorder *r, uint32_t i, const struct taut_op *op,
 	return n.device;
 }
 
+/* What is left of a launch that waited for room in the device's queue: a graph is one
+ * launch. */
+static bool is_of_full_queue(
+	const struct recorder *r, uint32_t i, const struct taut_op *op)
+{
+	struct neighbour n = { .w = r->w };
+	uint32_t before = taut_edit_before(r->w->edit, i);
+	struct taut_op launch;
+
+	if (op->kind != TAUT_OP_RETURN || before == TAUT_NONE ||
+		!taut_edit_op(r->w->edit, before, &launch) ||
+		launch.kind != TAUT_OP_LAUNCH || launch.event != op->event)
+		return false;
+	taut_edit_each_out(r->w->edit, before, see, &n);
+	return n.kernel;
+}
+
 /* The first slice of a pass in a step stands for the launch. */
 static taut_status shorten(struct recorder *r, uint32_t i,
 	const struct taut_op *op, enum tauti_phase phase, struct taut_error *err)
@@ -91,6 +108,10 @@ static taut_status shorten_all(struct recorder *r, struct taut_error *err)
 		if (phase != TAUTI_PHASE_FORWARD &&
 			phase != TAUTI_PHASE_BACKWARD)
 			continue;
+		if (is_of_full_queue(r, i, &op)) {
+			status = taut_edit_cut(w->edit, i, err);
+			continue;
+		}
 		r->n_kept += is_kept(r, i, &op, phase);
 		status = shorten(r, i, &op, phase, err);
 	}

@@ -1,4 +1,5 @@
-/* queue_test.c - launches that waited until their device took more. */
+/* hostwait_test.c - calls that waited for their device: launches into a full queue,
+ * copies. */
 #include "tests/support/unit.h"
 
 #include <stdbool.h>
@@ -124,11 +125,43 @@ static void test_no_full_queue(void **state)
 	tear_down(&rig);
 }
 
+/* A copy that took its caller 354 us, and ended with it. */
+static bool copy_waits(const char *call, const char *name)
+{
+	struct rig rig = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	bool waits;
+
+	wt_rank(&rig.w, 0);
+	wt_event(&rig.w, "user_annotation", "ProfilerStep#1", 1, 10, 0, 1000, "");
+	wt_event(&rig.w, "cuda_runtime", call, 1, 10, 100, 354, "\"correlation\":1");
+	wt_event(&rig.w, "gpu_memcpy", name, 0, 7, 450, 3,
+		"\"device\":0,\"stream\":7,\"correlation\":1");
+	rig.run = wt_open(&rig.w);
+	if (taut_graph_build(rig.run, NULL, &rig.g, &err))
+		fail_msg("%s", err.message);
+	waits = find_op(rig.g, TAUT_OP_RETURN, 0) != TAUT_NONE;
+	tear_down(&rig);
+	return waits;
+}
+
+/* Between places of a device, or from memory that stays where it is, nobody is held. */
+static void test_copies(void **state)
+{
+	(void)state;
+	assert_true(copy_waits("cudaMemcpy", "Memcpy HtoD (Pinned -> Device)"));
+	assert_true(copy_waits("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pageable)"));
+	assert_true(copy_waits("cudaMemcpyAsync", "[CUDA memcpy DtoH]"));
+	assert_false(copy_waits("cudaMemcpyAsync", "Memcpy DtoH (Device -> Pinned)"));
+	assert_false(copy_waits("cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_full_queue),
 		cmocka_unit_test(test_no_full_queue),
+		cmocka_unit_test(test_copies),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
