@@ -61,6 +61,7 @@ struct narrower {
 	struct tauti_whatif *w;
 	struct taut_rooflines *rooflines;
 	struct tauti_casts casts;
+	const struct ends **left; /* by name; NULL: not looked up yet */
 	uint32_t type;
 	double at; /* -1 the faster end of all ranges, 1 the slower */
 	const struct taut_device *device; /* of the last product; NULL */
@@ -80,36 +81,39 @@ static double end_of(const struct narrower *n, struct ends e)
 
 /* --- kernels ---------------------------------------------------------------------*/
 
-static double share_left(const struct narrower *n, const char *name)
+static const struct ends *ends_of(const struct narrower *n, uint32_t id)
 {
+	const char *name = taut_names_text(n->w->graph->names, id);
 	size_t i = 0;
 
-	if (n->type == BF16 && tauti_kernel_class(name) == TAUTI_KERNEL_NORM &&
-		strcasestr(name, "cudnn"))
-		return end_of(n, norm_of_its_own);
+	if (n->type == BF16 && tauti_kernel_of(n->w, id).class ==
+		TAUTI_KERNEL_NORM && strcasestr(name, "cudnn"))
+		return &norm_of_its_own;
 	while (!strcasestr(name, rules[i].word))
 		i++;
-	return end_of(n, rules[i].left);
+	return &rules[i].left;
 }
 
-static double pass_left(const struct narrower *n, const char *name, double ns)
+static double pass_left(const struct narrower *n, uint32_t name, double ns)
 {
 	double stays = fmin(ns, pass_ns);
 
-	return stays + (ns - stays) * share_left(n, name);
+	if (!n->left[name])
+		n->left[name] = ends_of(n, name);
+	return stays + (ns - stays) * end_of(n, *n->left[name]);
 }
 
 /* How many times as fast its multiplications are. */
-static double times_of(struct narrower *n, const char *name)
+static double times_of(struct narrower *n, const struct tauti_kernel *kernel)
 {
-	double ratio = tauti_kernel_arithmetic(name) == TAUTI_IN_TF32 ?
+	double ratio = kernel->arithmetic == TAUTI_IN_TF32 ?
 		n->peaks.of_tf32 : n->peaks.of_single;
 
 	if (!n->device || !(ratio > 0)) {
 		n->n_unknown++;
 		return 1 / end_of(n, unknown);
 	}
-	if (tauti_kernel_is_attention(name))
+	if (kernel->is_attention)
 		return fmax(1, n->peaks.of_single * end_of(n, attends));
 	return fmax(1, ratio * end_of(n, reach));
 }
@@ -138,9 +142,9 @@ static double move_ns(const struct narrower *n, const struct taut_op *op)
 }
 
 static double product_left(struct narrower *n, const struct taut_op *op,
-	const char *name)
+	const struct tauti_kernel *kernel)
 {
-	double ns = (double)op->dur_ns, by = ns / times_of(n, name);
+	double ns = (double)op->dur_ns, by = ns / times_of(n, kernel);
 
 	return fmin(ns, fmax(by, move_ns(n, op)) + fmin(ns, latency_ns));
 }
@@ -219,18 +223,19 @@ static taut_status check_type(const struct narrower *n,
 }
 
 static taut_status narrow_product(struct narrower *n, uint32_t i,
-	const struct taut_op *op, const char *name, const struct tauti_change *c,
-	struct taut_error *err)
+	const struct taut_op *op, const struct tauti_kernel *kernel,
+	const struct tauti_change *c, struct taut_error *err)
 {
 	const struct taut_device *device = tauti_device_of(n->w, op->lane);
 	double left;
 	taut_status status;
 
-	n->device = tauti_peaks_of(device, &n->peaks) ? device : NULL;
+	if (!n->device || n->device != device)
+		n->device = tauti_peaks_of(device, &n->peaks) ? device : NULL;
 	status = check_type(n, c, err);
 	if (status)
 		return status;
-	left = product_left(n, op, name);
+	left = product_left(n, op, kernel);
 	n->wide_ns += (double)op->dur_ns;
 	n->left_ns += left;
 	return set_left(n, i, op, left, err);
@@ -240,17 +245,17 @@ static taut_status narrow_op(struct narrower *n, uint32_t i,
 	const struct taut_op *op, const struct tauti_change *c,
 	struct taut_error *err)
 {
-	const char *name = taut_names_text(n->w->graph->names, op->name);
-	bool math = tauti_kernel_class(name) == TAUTI_KERNEL_MATH;
+	struct tauti_kernel kernel = tauti_kernel_of(n->w, op->name);
+	bool math = kernel.class == TAUTI_KERNEL_MATH;
 
-	if (tauti_kernel_arithmetic(name) == TAUTI_IN_HALF) {
+	if (kernel.arithmetic == TAUTI_IN_HALF) {
 		n->narrow_ns += math ? (double)op->dur_ns : 0;
 		return TAUT_OK;
 	}
 	if (math)
-		return narrow_product(n, i, op, name, c, err);
+		return narrow_product(n, i, op, &kernel, c, err);
 	return set_left(
-		n, i, op, pass_left(n, name, (double)op->dur_ns), err);
+		n, i, op, pass_left(n, op->name, (double)op->dur_ns), err);
 }
 
 static taut_status narrow(struct narrower *n, const struct tauti_change *c,
@@ -314,6 +319,10 @@ static taut_status prepare(struct narrower *n, struct taut_error *err)
 	taut_status status = taut_rooflines_create(
 		n->w->graph, n->w->costs->dur_ns, &n->rooflines, err);
 
+	n->left = TAUT_ARENA_ARRAY(n->w->arena, const struct ends *,
+		(size_t)taut_names_count(n->w->graph->names) + 1);
+	if (!status && !n->left)
+		status = tauti_no_memory(err, "kernels");
 	return status ? status : tauti_casts_find(
 		n->w, n->rooflines, &n->casts, err);
 }

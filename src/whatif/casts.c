@@ -29,29 +29,17 @@ static enum tauti_phase phase_of(const struct finder *f, uint32_t op)
 	return (enum tauti_phase)f->w->job->phase[op];
 }
 
-static const char *name_of(const struct finder *f, uint32_t op)
+static struct tauti_kernel kernel_of(const struct finder *f, uint32_t op)
 {
-	return taut_names_text(f->w->graph->names, f->w->graph->name[op]);
+	return tauti_kernel_of(f->w, f->w->graph->name[op]);
 }
 
 static bool is_product(const struct finder *f, uint32_t op)
 {
-	const char *name = name_of(f, op);
+	struct tauti_kernel k = kernel_of(f, op);
 
-	return tauti_kernel_class(name) == TAUTI_KERNEL_MATH &&
-		!tauti_kernel_is_attention(name) &&
-		tauti_kernel_arithmetic(name) != TAUTI_IN_HALF;
-}
-
-static bool makes_wide(const char *name)
-{
-	return strcasestr(name, "layer_norm") || strcasestr(name, "group_norm") ||
-		strcasestr(name, "rms_norm") || strcasestr(name, "softmax");
-}
-
-static bool is_softmax(const char *name)
-{
-	return strcasestr(name, "softmax");
+	return k.class == TAUTI_KERNEL_MATH && !k.is_attention &&
+		k.arithmetic != TAUTI_IN_HALF;
 }
 
 /* --- the forward pass -----------------------------------------------------------*/
@@ -130,9 +118,10 @@ static void see_lane(struct finder *f, uint32_t lane)
 			see_product(f, op);
 			continue;
 		}
-		if (is_softmax(name_of(f, op)))
+		if (kernel_of(f, op).is_softmax)
 			see_softmax(f, op);
-		f->is_wide = makes_wide(name_of(f, op));
+		f->is_wide = kernel_of(f, op).is_softmax ||
+			kernel_of(f, op).is_norm;
 	}
 }
 

@@ -99,3 +99,26 @@ bool tauti_kernel_is_attention(const char *name)
 
 	return HAS_ANY(name, names);
 }
+
+static struct tauti_kernel read_name(const char *name)
+{
+	static const char *const norms[] = { "layer_norm", "group_norm", "rms_norm" };
+
+	return (struct tauti_kernel){ .is_known = true,
+		.is_attention = tauti_kernel_is_attention(name),
+		.is_softmax = strcasestr(name, "softmax") != NULL,
+		.is_norm = HAS_ANY(name, norms),
+		.class = tauti_kernel_class(name),
+		.arithmetic = tauti_kernel_arithmetic(name) };
+}
+
+struct tauti_kernel tauti_kernel_of(const struct tauti_whatif *w, uint32_t name)
+{
+	const char *text = taut_names_text(w->graph->names, name);
+
+	if (!w->kernels || name >= taut_names_count(w->graph->names))
+		return read_name(text);
+	if (!w->kernels[name].is_known)
+		w->kernels[name] = read_name(text);
+	return w->kernels[name];
+}

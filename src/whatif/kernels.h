@@ -22,4 +22,16 @@ enum tauti_arithmetic tauti_kernel_arithmetic(const char *name);
 /* Of class MATH: attention as one kernel. */
 bool tauti_kernel_is_attention(const char *name);
 
+/* All that a name says. */
+struct tauti_kernel {
+	bool is_known;
+	bool is_attention;
+	bool is_softmax;
+	bool is_norm; /* of layers, groups or root mean squares */
+	enum tauti_kernel_class class;
+	enum tauti_arithmetic arithmetic;
+};
+/* By the number of a name of the graph: each text is read once for a prediction. */
+struct tauti_kernel tauti_kernel_of(const struct tauti_whatif *w, uint32_t name);
+
 #endif /* TAUT_WHATIF_KERNELS_H */

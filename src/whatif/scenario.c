@@ -4,7 +4,7 @@
 #include <string.h>
 
 #include "base/vec.h"
-#include "whatif/compute.h"
+#include "whatif/kernels.h"
 #include "whatif/predict.h"
 #include "whatif/schedule.h"
 
@@ -32,7 +32,10 @@ taut_status tauti_predictor_init(struct tauti_predictor *p,
 	if (p->w.arena)
 		p->w.ranged = TAUT_ARENA_ARRAY(
 			p->w.arena, uint8_t, n_changes + 1);
-	status = p->w.ranged ? taut_edit_create(graph, &p->w.edit, err) :
+	if (p->w.ranged)
+		p->w.kernels = TAUT_ARENA_ARRAY(p->w.arena, struct tauti_kernel,
+			(size_t)taut_names_count(graph->names) + 1);
+	status = p->w.kernels ? taut_edit_create(graph, &p->w.edit, err) :
 		no_memory(err);
 	if (status)
 		tauti_predictor_fini(p);

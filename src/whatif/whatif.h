@@ -162,6 +162,8 @@ struct tauti_whatif {
 	                  as recorded. In the arena */
 	uint32_t waits_room;
 	double samples_factor;
+	struct tauti_kernel *kernels; /* by name of the graph, as far as they were asked
+	                           for; see kernels.h. In the arena; NULL: none is kept */
 	const struct taut_memory *memory; /* NULL: no allocations recorded */
 	double *block_scale;    /* by block of memory: its bytes / as recorded */
 	const struct tauti_gap **gaps; /* by block of memory, newest first; NULL:
