@@ -3,14 +3,18 @@
 """A training job of one process on a GPU, or with --device cpu on cores: a ResNet,
 a BERT or a GPT, in 32 bits unless told otherwise. It knows nothing of Taut. Writes
 the seconds of its steps as JSON, each from asking for the batch to when the device is
-done with the step; the first quarter of them is for warming up."""
+done with the step; the first quarter of them is for warming up. --ddp: the model is
+wrapped, and NCCL's or Gloo's group is that of torchrun's variables, or one of its own."""
 
 import argparse
 import contextlib
 import json
+import os
+import socket
 import time
 
 import torch
+import torch.distributed as dist
 from torch import nn
 from torch.nn import functional
 from torch.utils.data import DataLoader, Dataset
@@ -37,6 +41,7 @@ def arguments():
     p.add_argument("--fused", action="store_true", help="AdamW's fused update")
     p.add_argument("--graphs", action="store_true", help="CUDA graphs of both passes")
     p.add_argument("--compile", action="store_true", help="torch.compile")
+    p.add_argument("--ddp", action="store_true", help="DistributedDataParallel")
     p.add_argument("--workers", type=int, default=4)
     p.add_argument("--prepare-ms", type=float, default=0, help="CPU time of a sample")
     p.add_argument("--out")
@@ -144,6 +149,28 @@ def make(o):
     return model.to(o.device), iter(loader)
 
 
+def join():
+    """The process group that torchrun has prepared, or one of this process alone."""
+    with socket.socket() as free:
+        free.bind(("127.0.0.1", 0))
+        alone = {"RANK": 0, "WORLD_SIZE": 1, "LOCAL_RANK": 0, "MASTER_ADDR": "127.0.0.1"}
+        alone["MASTER_PORT"] = free.getsockname()[1]
+    for name, value in alone.items():
+        os.environ.setdefault(name, str(value))
+
+
+def wrapped(o, model):
+    if not o.ddp:
+        return model
+    cuda = o.device.startswith("cuda")
+    join()
+    if cuda:
+        torch.cuda.set_device(torch.device(o.device).index or 0)
+    dist.init_process_group("nccl" if cuda else "gloo")
+    places = [torch.cuda.current_device()] if cuda else None
+    return nn.parallel.DistributedDataParallel(model, device_ids=places)
+
+
 def captured(o, model, loader):
     """The model with both passes as CUDA graphs."""
     if not o.device.startswith("cuda"):
@@ -174,8 +201,9 @@ def train(o):
     step = model
     if o.graphs:
         step = captured(o, model, loader)
+    step = wrapped(o, step)
     if o.compile:
-        step = torch.compile(model)
+        step = torch.compile(step)
     seconds = []
     for _ in range(o.steps):
         begin = time.perf_counter()
@@ -193,6 +221,8 @@ def train(o):
 def main():
     o = arguments()
     seconds = train(o)
+    if o.ddp:
+        dist.destroy_process_group()
     if o.out:
         with open(o.out, "w", encoding="ascii") as file:
             json.dump({"options": vars(o), "seconds": seconds}, file)
