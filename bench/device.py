@@ -77,9 +77,15 @@ def command(o, python, model, options):
     return words + ["--small"] * o.small + list(options)
 
 
-def run(words):
+def run(words, patience_s=None):
+    """Why it failed, or None."""
     clean = {k: v for k, v in os.environ.items() if not k.startswith("TAUT_")}
-    done = subprocess.run(words, env=clean, capture_output=True, text=True, check=False)
+    try:
+        done = subprocess.run(
+            words, env=clean, capture_output=True, text=True, timeout=patience_s, check=False
+        )
+    except subprocess.TimeoutExpired:
+        return f"ended after {patience_s} s"
     if done.returncode:
         return done.stderr.strip().split("\n")[-1] or f"ended with {done.returncode}"
     return None
@@ -89,14 +95,19 @@ def path_of(o, *parts):
     return os.path.join(o.out, "-".join(parts).replace(" ", "_").replace(",", ""))
 
 
-def record(o, python, model, change):
-    """The recording of a job before the change; None, and the reason."""
-    folder = path_of(o, model, "base", *(w.strip("-") for w in change.base))
+def record_once(o, python, model, base, patience_s=None):
+    """The folder of a recorded job with these options, and why there is none or None."""
+    folder = path_of(o, model, "base", *(w.strip("-") for w in base))
     if o.predict or os.path.isdir(folder):
-        return folder
+        return folder, None
     first = o.steps // 2
     record_words = [o.taut, "record", "--steps", f"{first}:{first + 8}", "--out", folder, "--"]
-    fault = run(record_words + command(o, python, model, change.base))
+    return folder, run(record_words + command(o, python, model, base), patience_s)
+
+
+def record(o, python, model, change):
+    """The recording of a job before the change."""
+    folder, fault = record_once(o, python, model, change.base)
     if fault:
         sys.exit(f"device: {model}: {fault}")
     return folder

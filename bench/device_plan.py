@@ -3,19 +3,19 @@
 """Plans of jobs on a GPU made real: the ResNet, the BERT and the GPT of bench/lab/device_job.py,
 wrapped in DistributedDataParallel of one process, are recorded as they are, `taut plan` searches
 the recording, and `taut run --plan` makes what it decided in the unchanged job. Beside it stand
-the job as it is, what a person would try by hand with the job's own options (bf16 and fused
-updates; the same with CUDA graphs), and each decision of the plan alone, predicted by `taut whatif`
-and made by `taut run`, so that an error has a place.
+the job as it is, what a person would try by hand with the job's own options (bf16, fused
+updates and CUDA graphs); with --alone also each decision of the plan by itself, predicted by
+`taut whatif` and made by `taut run`, so that an error has a place, and by hand without graphs.
 
-All take turns (A B C A B C), each as a process of its own; measured is the median of the turns'
-mean steps. Needs PyTorch (TAUT_TORCH_PYTHON, or build-python/torch) with a GPU that nothing else
-uses; one turn of all takes some four minutes.
+In each turn a model's ways take turns, each as a process of its own; measured is the median of
+the turns' mean steps. What fails is said, and the others go on. Needs PyTorch
+(TAUT_TORCH_PYTHON, or build-python/torch) with a GPU that nothing else uses; a turn takes a
+minute and a half for each model, with --alone twice that.
 
 --device cpu --small tries the script where there is no GPU: what needs one is left out, and
 the figures say nothing. --write puts the table into docs/planning.md."""
 
 import argparse
-import concurrent.futures
 import dataclasses
 import json
 import math
@@ -33,7 +33,9 @@ import runner
 DOC = os.path.join(common.ROOT, "docs", "planning.md")
 BEGIN, END = "<!-- device plans: begin -->", "<!-- device plans: end -->"
 WRAPPED = ("--ddp",)
-BY_HAND = {"bf16, fused": ("--amp", "--fused"), "bf16, fused, graphs": ("--amp", "--fused", "--graphs")}
+BY_HAND = {"bf16, fused, graphs": ("--amp", "--fused", "--graphs")}
+LESS = {"bf16, fused": ("--amp", "--fused")}
+PATIENCE_S = 90  # for a job, which takes some 15 s
 BEGUN = time.monotonic()
 
 
@@ -49,7 +51,8 @@ def arguments():
     p.add_argument("--steps", type=int, default=32, help="of each run; a quarter is left out")
     p.add_argument("--turns", type=int, default=1)
     p.add_argument("--allow", default="lossy", help="exact, reordered or lossy")
-    p.add_argument("--budget", default="20s", help="of each search")
+    p.add_argument("--alone", action="store_true", help="also each decision by itself")
+    p.add_argument("--budget", default="6s", help="of each search")
     p.add_argument("--json", metavar="FILE", help="all that was predicted and measured")
     p.add_argument("--write", action="store_true", help="the table into docs/planning.md")
     o = p.parse_args()
@@ -89,13 +92,13 @@ class Way:
 
 
 def plan(o, folder, path):
-    """The plan of a recording, as JSON."""
+    """The plan of a recording, as JSON; None, and the reason."""
     words = [o.taut, "plan", folder, "--allow", o.allow, "--budget", o.budget, "-o", path]
     done = subprocess.run(words, capture_output=True, text=True, check=False)
     if done.returncode:
-        sys.exit(f"device_plan: {done.stderr.strip()}")
+        return None, done.stderr.strip().split("\n")[-1]
     with open(path, encoding="utf-8") as file:
-        return json.load(file)
+        return json.load(file), None
 
 
 def options_of(change):
@@ -108,42 +111,39 @@ def options_of(change):
     return None
 
 
-def ways_of(o, model, folder, path, planned):
-    predicted = planned["predicted"]
-    changes = [d["change"] for d in planned["decisions"]]
-    as_it_is = {"after_ms": predicted["before_ms"]}
-    ways = [Way(model, "as it is", "as it is", told=as_it_is)]
-    named = ", ".join(f"`{c}`" for c in changes) or "nothing decided"
-    ways.append(Way(model, named, "plan", before=(o.taut, "run", "--plan", path, "--"), told=predicted))
+def ways_by_hand(o, model):
+    cuda = o.device.startswith("cuda")
+    chosen = {**BY_HAND, **(LESS if o.alone else {})} if cuda else {}
+    return [Way(model, name, "by hand", job) for name, job in chosen.items()]
+
+
+def ways_alone(o, model, folder, changes):
     for change in changes if len(changes) > 1 else ():
         told, why = device.predict(o, folder, device.Change(change, (change,)))
         before = options_of(change)
         if before:
             before = (o.taut, "run", *before, "--")
-            ways.append(Way(model, f"`{change}`", "alone", (), before, told, why or ""))
-    for name, job in BY_HAND.items() if o.device.startswith("cuda") else ():
-        ways.append(Way(model, name, "by hand", job))
-    return ways
+            yield Way(model, f"`{change}`", "alone", (), before, told, why or "")
 
 
-def prepare(o, python):
-    """All recordings, one after the other, then all searches beside each other."""
-    folders = {}
-    for model in o.models.split(","):
-        say(f"{model}: recorded")
-        change = device.Change("as it is", base=WRAPPED)
-        folders[model] = device.record(o, python, model, change)
-    with concurrent.futures.ThreadPoolExecutor() as pool:
-        paths = {m: device.path_of(o, m, "plan") + ".json" for m in folders}
-        plans = {m: pool.submit(plan, o, folder, paths[m]) for m, folder in folders.items()}
-    ways = []
-    for model, folder in folders.items():
-        planned = plans[model].result()
-        predicted = planned["predicted"]
-        say(f"{model}: {predicted['before_ms']:.2f} ms, planned {predicted['after_ms']:.2f}: "
-            + " ".join(d["change"] for d in planned["decisions"]))  # fmt: skip
-        ways += ways_of(o, model, folder, paths[model], planned)
-    return ways
+def ways_of(o, python, model):
+    """Records a model's job, and searches the plan; then what is to be measured."""
+    ways = [Way(model, "as it is", "as it is"), *ways_by_hand(o, model)]
+    folder, fault = device.record_once(o, python, model, WRAPPED, PATIENCE_S)
+    say(f"{model}: {fault or 'recorded'}")
+    path = device.path_of(o, model, "plan") + ".json"
+    planned, fault = (None, fault) if fault else plan(o, folder, path)
+    if fault:
+        return [*ways, Way(model, "no plan", "plan", why=fault)]
+    predicted = planned["predicted"]
+    changes = [d["change"] for d in planned["decisions"]]
+    said = " ".join(changes) or "nothing decided"
+    say(f"{model}: {predicted['before_ms']:.2f} ms, planned {predicted['after_ms']:.2f}: {said}")
+    ways[0].told = {"after_ms": predicted["before_ms"]}
+    named = ", ".join(f"`{c}`" for c in changes) or said
+    before = (o.taut, "run", "--plan", path, "--")
+    ways.append(Way(model, named, "plan", (), before, predicted))
+    return ways + (list(ways_alone(o, model, folder, changes)) if o.alone else [])
 
 
 # --- measured ---------------------------------------------------------------------------------
@@ -154,7 +154,7 @@ def measure_once(o, python, way):
     words = device.command(o, python, way.model, (*WRAPPED, *way.job, "--out", out))
     if os.path.exists(out):
         os.remove(out)
-    fault = device.run([*way.before, *words])
+    fault = way.why if way.name == "no plan" else device.run([*way.before, *words], PATIENCE_S)
     if fault:
         way.why = fault
         say(f"{way.model}, {way.name}: {fault}")
@@ -241,9 +241,11 @@ def measure_all(o):
     if not python:
         sys.exit("device_plan: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
     device.machine(o, python)  # it ends where there is no GPU
-    ways = prepare(o, python)
-    for _ in range(o.turns):
-        for way in ways:
+    ways = []
+    for model in o.models.split(","):
+        mine = ways_of(o, python, model)
+        ways += mine
+        for way in mine * o.turns:
             measure_once(o, python, way)
             if o.json:
                 keep(o, ways)

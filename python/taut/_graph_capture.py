@@ -300,24 +300,26 @@ class _Grads:
         self.tensors = tensors
         self.count = getattr(torch._C, "_storage_Use_Count", None)
         self.ids = {t.untyped_storage()._cdata for t in tensors}
-        self.alone = self.held()
+        self.alone = None  # uses of their memory before anybody else had it
 
     def held(self):
         return sum(map(self.count, self.ids)) if self.count else 0
 
     def given(self):
         """As autograd gets them: it takes a tensor that nobody else has as it is."""
+        if self.alone is None:
+            self.alone = self.held()
         if self.count:
             return [t.detach() for t in self.tensors]
         return [t.clone() for t in self.tensors]
 
     def let_go(self, parameters):
-        if self.held() == self.alone:
+        if self.alone is None or self.held() <= self.alone:
             return True
         for p in parameters:
             if p.grad is not None and p.grad.untyped_storage()._cdata in self.ids:
                 p.grad = p.grad.clone()
-        return self.held() == self.alone
+        return self.held() <= self.alone
 
 
 class _Before:

@@ -40,8 +40,8 @@ class Tape(TorchDispatchMode):
         out = function(*args, **(kwargs or {}))
         for tensor in tensors_of(out):
             if memory(tensor) not in self.given:
-                self.made[memory(tensor)] = tensor
-        self.rows.append((function, args, kwargs or {}, out))
+                self.made[memory(tensor)] = tensor.detach()
+        self.rows.append((function, *_pytree.tree_map(noted, (args, kwargs or {}, out))))
         return out
 
     @torch.no_grad()
@@ -67,6 +67,11 @@ class Tape(TorchDispatchMode):
         for tensor in self.made.values():
             if tensor.is_floating_point():
                 tensor.fill_(float("nan"))
+
+
+def noted(value):
+    """The memory, and not the tensor: a graph holds none of those either."""
+    return value.detach() if isinstance(value, torch.Tensor) else value
 
 
 def tensors_of(values):
