@@ -461,10 +461,72 @@ taut_status tauti_batches_spread(struct tauti_whatif *w,
 
 	if (!s.lane || !s.last || !s.load)
 		return tauti_no_memory(err, "batches");
+	w->loads_laid = true;
 	status = tauti_batches_cut(w, b, err);
 	if (!status)
 		status = add_lanes(&s, err);
 	for (uint32_t i = 0; !status && i < b->takes.count; i++)
 		status = add_load(&s, i, err);
+	return status;
+}
+
+/* --- whether they keep up ------------------------------------------------------------ */
+
+/* What a rank's workers need for the batches of a step, the usual one; 0: it has none. */
+static int64_t step_of_workers(const struct tauti_whatif *w,
+	const struct tauti_batches *b, const int64_t *dur_ns)
+{
+	uint32_t like = taut_edit_rank_like(w->edit, b->rank), n_steps = 0;
+	double sum = 0;
+
+	for (uint32_t k = 0; k < w->graph->n_steps; k++)
+		n_steps += w->graph->steps[k].trace == like;
+	for (size_t i = 0; i < b->takes.count; i++)
+		sum += (double)(dur_ns[i] + b->turn_ns);
+	return b->workers && n_steps ?
+		llround(sum / b->workers / n_steps) : 0;
+}
+
+static taut_status keep_up(struct tauti_whatif *w, uint32_t rank, uint32_t mark,
+	int64_t step_ns, bool *ret_laid, struct taut_error *err)
+{
+	struct tauti_batches b;
+	int64_t *dur_ns, needed = 0;
+	taut_status status = tauti_batches_find(w, rank, &b, err);
+
+	if (status)
+		return status;
+	status = tauti_batches_times(w, &b, &dur_ns, err);
+	if (!status)
+		needed = step_of_workers(w, &b, dur_ns);
+	if (!status && needed > step_ns) {
+		if (!*ret_laid)
+			taut_edit_undo(w->edit, mark);
+		*ret_laid = true;
+		status = tauti_batches_spread(
+			w, &b, b.workers, b.under_way, dur_ns, err);
+		if (!status)
+			status = tauti_note(w, err, "%u loader workers have a "
+				"batch every %.3g ms, which a full queue hides "
+				"for the first steps: their work is laid anew",
+				b.workers, (double)needed / 1e6);
+	}
+	tauti_batches_end(&b);
+	return status;
+}
+
+taut_status tauti_batches_keep_up(struct tauti_whatif *w, uint32_t mark,
+	int64_t step_ns, bool *ret_laid, struct taut_error *err)
+{
+	uint32_t n_ranks = taut_edit_ranks(w->edit);
+	taut_status status = TAUT_OK;
+
+	*ret_laid = false;
+	if (w->loads_laid)
+		return TAUT_OK;
+	for (uint32_t rank = 0; !status && rank < n_ranks; rank++)
+		if (taut_edit_has_rank(w->edit, rank))
+			status = keep_up(
+				w, rank, mark, step_ns, ret_laid, err);
 	return status;
 }

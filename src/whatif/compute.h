@@ -186,6 +186,11 @@ void tauti_batches_end(struct tauti_batches *b);
 taut_status tauti_batches_spread(struct tauti_whatif *w,
 	const struct tauti_batches *b, uint32_t workers, uint32_t under_way,
 	const int64_t *dur_ns, struct taut_error *err);
+/* Anew as they are, of each rank whose workers would not keep up with steps of step_ns:
+ * ret_laid, and what came behind mark is undone before. Where a change laid them, that
+ * stays. */
+taut_status tauti_batches_keep_up(struct tauti_whatif *w, uint32_t mark,
+	int64_t step_ns, bool *ret_laid, struct taut_error *err);
 /* The main thread, which prepared a batch for own_ns, only takes it. */
 taut_status tauti_batches_relieve(struct tauti_whatif *w,
 	const struct tauti_take *take, int64_t own_ns, struct taut_error *err);

@@ -84,6 +84,28 @@ static struct job worker_job(const struct batch *b)
 	return open_log(&log);
 }
 
+/* Steps of 0.4, whose batches two workers prepare in 0.49 each and hand over in 0.01: four
+ * are asked for ahead, and lie there when the recording begins. */
+static struct job full_queue_job(void)
+{
+	enum { STEPS = 8, AHEAD = 4 };
+	struct wl log = wl_begin(0, 1);
+
+	for (int s = 0; s < STEPS; s++) {
+		int at = 1000 + 400 * s, asked = at - 400 * AHEAD + 10;
+
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, at,
+			400, 0);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take",
+			100, at, 10, (uint32_t)s + 1);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100,
+			at + 10, 390, 0);
+		wl_event(&log, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch",
+			200 + s % 2, asked + 10, 490, (uint32_t)s + 1);
+	}
+	return open_log(&log);
+}
+
 /* The main thread prepares for 0.3, of which it waits 0.2 for storage, and
  * works for 0.1. */
 static struct job own_job(void)
@@ -154,6 +176,22 @@ static void test_storage(void **state)
 	assert_close(with(&j, "storage=1000000x"), 0.2000002);
 	notes(&j, "storage=2x", "of the 0.39 ms that a batch took to prepare, "
 		"it computed for 0.19 ms and waited for storage for 0.2 ms");
+	close_job(&j);
+}
+
+/* A change that makes steps shorter than two workers keep up with, though the queue that
+ * was full hides that for as long as the recording; one that does not. */
+static void test_loader_does_not_keep_up(void **state)
+{
+	struct job j = full_queue_job();
+
+	(void)state;
+	assert_close(step_with(&j, NULL, 0), 0.4);
+	assert_close(with(&j, "scale=work,factor=0.8x"), 0.01 + 0.8 * 0.39);
+	assert_near(with(&j, "scale=work,factor=0.1x"), 0.25);
+	notes(&j, "scale=work,factor=0.1x", "2 loader workers have a batch every");
+	assert_near(with_two(&j, "scale=work,factor=0.1x", "workers=4"), 0.125);
+	assert_near(with_two(&j, "workers=4", "scale=work,factor=0.1x"), 0.125);
 	close_job(&j);
 }
 
@@ -555,6 +593,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_storage),
+		cmocka_unit_test(test_loader_does_not_keep_up),
 		cmocka_unit_test(test_storage_stacks),
 		cmocka_unit_test(test_storage_of_the_main_thread),
 		cmocka_unit_test(test_rate),

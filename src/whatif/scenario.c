@@ -473,6 +473,24 @@ static taut_status build_and_replay(struct tauti_predictor *p,
 	return status;
 }
 
+/* A loader that kept up with the recorded steps need not with shorter ones, and then a
+ * second time, with its work laid anew. */
+static taut_status replay_fed(struct tauti_predictor *p,
+	struct tauti_outcome *out, struct taut_error *err)
+{
+	bool laid = false;
+	uint32_t mark = taut_edit_mark(p->w.edit);
+	taut_status status = build_and_replay(p, out, err);
+
+	if (!status && p->n_changes)
+		status = tauti_batches_keep_up(
+			&p->w, mark, out->step_ns, &laid, err);
+	if (status || !laid)
+		return status;
+	tauti_outcome_fini(out);
+	return build_and_replay(p, out, err);
+}
+
 static double event_cost(
 	const struct tauti_recorder *r, const struct tauti_scenario *scenario)
 {
@@ -518,7 +536,7 @@ taut_status tauti_scenario_run(struct tauti_predictor *p,
 	if (!status)
 		status = apply_all(p, err);
 	if (!status)
-		status = build_and_replay(p, ret, err);
+		status = replay_fed(p, ret, err);
 	tauti_costs_unvary(&costs);
 	p->w.costs = p->central;
 	if (status)

@@ -193,6 +193,7 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->sums = NULL;
 	w->again = NULL;
 	w->parts = w->rounds = 1;
+	w->loads_laid = false;
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)
 		w->block_scale[i] = 1;
 	return TAUT_OK;

@@ -174,6 +174,7 @@ struct tauti_whatif {
 	                           In the arena */
 	struct tauti_again *again; /* by op of the graph; NULL: nothing is done
 	                           again. In the arena */
+	bool loads_laid;        /* what workers prepare was laid anew */
 	uint32_t parts;         /* of a batch, whose passes are done in turn; 1 */
 	uint32_t rounds;        /* batches before each update; 1 */
 	enum tauti_doubt doubt;
