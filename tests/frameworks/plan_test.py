@@ -3,6 +3,7 @@
 """Plans of TensorFlow jobs: recorded, planned, made in the same job, which is unchanged;
 and what is refused, by name."""
 
+import functools
 import json
 import os
 import pathlib
@@ -21,6 +22,12 @@ SMALL, STEPS = ("64", "3"), "40"
 # bytes of the gradients of that job, and how many have so many
 GRADIENTS = [[16384, 3], [2560, 1], [256, 3], [40, 1]]
 EXCHANGE = "schedule=fifo,partition=16KiB,credit=64KiB,order=agreed"
+
+
+@functools.cache
+def ready():
+    """An interpreter that starts with TensorFlow imported."""
+    return world.tensorflow_ready(PYTHON)
 
 
 def plan(changes, gradients=GRADIENTS, ranks=2, framework="tensorflow", after_ms=None):
@@ -42,9 +49,9 @@ class Plans(unittest.TestCase):
         self.addCleanup(self.folder.cleanup)
         self.at = pathlib.Path(self.folder.name)
 
-    def job(self, *before, size=SMALL, steps=STEPS):
+    def job(self, *before, size=SMALL, steps=STEPS, python=None):
         """Both ranks, each behind the words `before`."""
-        command = [*before, PYTHON, JOB, *size, steps]
+        command = [*before, python or ready(), JOB, *size, steps]
         return world.end(world.start(command, 2, TAUT_RUN_ORDERED="off"), SECONDS)
 
     def planned(self, text, *more, **job):
@@ -60,7 +67,8 @@ class Plans(unittest.TestCase):
 
     def test_recorded_planned_and_made(self):
         run, path = self.at / "run", self.at / "found.json"
-        self.losses(self.job(TAUT, "record", "--join", "--steps", "12:18", "-o", run, "--"))
+        record = [TAUT, "record", "--join", "--steps", "12:18", "-o", run, "--"]
+        self.losses(self.job(*record, python=PYTHON))
         said = subprocess.run(
             [TAUT, "plan", run, "--allow", "lossy", "--budget", "5s", "-o", path],
             capture_output=True,
@@ -125,7 +133,7 @@ class Plans(unittest.TestCase):
         """Recorded, planned, run and verified by one command."""
         script = self.at / "both"
         meet = "127.0.0.1:%d" % world.free_port()
-        command = " ".join(map(str, [PYTHON, JOB, *SMALL, STEPS]))
+        command = " ".join(map(str, [ready(), JOB, *SMALL, STEPS]))
         script.write_text(
             "set -e\nexport TAUT_RANKS=2 TAUT_MEET=%s\nTAUT_RANK=1 %s &\nTAUT_RANK=0 %s\nwait $!\n"
             % (meet, command, command)
@@ -183,7 +191,7 @@ class Plans(unittest.TestCase):
             ({"TAUT_RUN_FUSE": "64+64"}, "servers have no groups of gradients"),
             ({"TAUT_RUN_COMPRESS": "fp16"}, "servers sum gradients as they are"),
         ):
-            command = [PYTHON, JOB, *SMALL, STEPS]
+            command = [ready(), JOB, *SMALL, STEPS]
             started = world.start(command, 2, TAUT_RUN_SERVERS="1", TAUT_RUN_ORDERED="off", **more)
             for status, _, err in world.end(started, SECONDS):
                 self.assertEqual(status, 1)

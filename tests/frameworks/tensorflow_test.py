@@ -20,8 +20,12 @@ ON_THREE = "overlap eager function two_optimizers loss_scale".split()
 
 
 class Results(unittest.TestCase):
+    @classmethod
+    def setUpClass(cls):
+        cls.ready = world.tensorflow_ready(PYTHON, 3)
+
     def holds(self, n_ranks, programs, **more):
-        ended = world.end(world.start([PYTHON, JOB, *programs], n_ranks, **more))
+        ended = world.end(world.start([self.ready, JOB, *programs], n_ranks, **more))
         for rank, found in enumerate(world.said(ended)):
             self.assertEqual(found, programs, "rank %d" % rank)
 

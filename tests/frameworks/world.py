@@ -8,6 +8,7 @@ import subprocess
 import sys
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[1] / "support"))
+import forks
 import frameworks
 from frameworks import ROOT, find_python, free_port  # noqa: F401
 
@@ -19,6 +20,13 @@ _TOLD = ("TAUT_R", "RANK", "WORLD_SIZE", "LOCAL_", "MASTER_", "OMPI_", "PMI", "S
 def main(framework, python):
     """unittest.main(), or exit status 77 with the reason."""
     frameworks.main(frameworks.needs(python, "TAUT_LIB", framework))
+
+
+def tensorflow_ready(python, n_ranks=2):
+    """Stands in for the interpreter where its start is not what is tested: TensorFlow's
+    import takes longer than a small job."""
+    own = {name: environment()[name] for name in ("CUDA_VISIBLE_DEVICES", "TF_CPP_MIN_LOG_LEVEL")}
+    return python and forks.interpreter(python, n_ranks, ("tensorflow", "keras"), **own)
 
 
 def environment(**more):

@@ -475,7 +475,7 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         library = os.environ["TAUT_RECORD_LIB"]
         python_path = str(ROOT / "python")
         environment = clean_environment(PYTHONPATH=python_path, TAUT_RECORD_LIB=library)
-        result = run([PYTHON, str(path), str(self.run_folder)], environment)
+        result = fork([str(self.run_folder)], environment, program=path)
         self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_block(self):
@@ -505,14 +505,12 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
 
     def test_step_by_hand_under_record(self):
         """`import taut` finds the recording that is going on."""
-        environment = recording_environment(self.run_folder, "3:5")
-        environment["PYTHONPATH"] += os.pathsep + str(ROOT / "python")
-        code = LOOP.format(
-            before="import taut\na = torch.optim.SGD(model.parameters(), lr=0.1)",
-            body="    a.step()\n    a.step()\n    taut.step()",
+        path = os.pathsep.join([recording_environment(".")["PYTHONPATH"], str(ROOT / "python")])
+        self.loop(
+            "import taut\na = torch.optim.SGD(model.parameters(), lr=0.1)",
+            "a.step()\na.step()\ntaut.step()",
+            PYTHONPATH=path,
         )
-        result = run([PYTHON, "-c", code], environment)
-        self.assertEqual((result.returncode, result.stderr), (0, ""))
         self.assertEqual(self.steps_of(), [3, 4])
 
 

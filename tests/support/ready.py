@@ -8,49 +8,66 @@ seen by whoever waits for it. Threads and atexit's functions end with it."""
 
 import atexit
 import ctypes
+import gc
+import importlib
 import importlib.machinery
 import json
 import os
+import select
 import signal
 import socket
 import sys
 import threading
 import types
 
-import torch
-import torch._dynamo  # what a job's first optimizer would import
-
 
 class Again:
-    """Finds and loads the PyTorch that is here already."""
+    """Finds and loads the framework that is here already."""
+
+    def __init__(self, module):
+        self.name, self.module = module.__name__, module
 
     def find_spec(self, name, path=None, target=None):
-        if name != "torch":
+        if name != self.name:
             return None
-        spec = importlib.machinery.ModuleSpec(name, self, origin=torch.__file__)
-        spec.submodule_search_locations = torch.__path__
+        spec = importlib.machinery.ModuleSpec(name, self, origin=self.module.__file__)
+        spec.submodule_search_locations = self.module.__path__
         return spec
 
     def create_module(self, spec):
-        return torch
+        return self.module
 
     def exec_module(self, module):
         pass
 
 
-def serve(requests):
+def serve(requests, door):
     """Returns in ranks only: what such a rank was told."""
     signal.signal(signal.SIGCHLD, signal.SIG_IGN)  # nobody waits for those that mind
     while True:
-        told, files, _, _ = socket.recv_fds(requests, 1 << 20, 3)
-        if not told:
-            os._exit(0)
+        told, files = take(requests, door)
         if os.fork() == 0:
             requests.close()
+            door.close()
             mind(*files)
             return json.loads(told)
         for file in files:
             os.close(file)
+
+
+def take(requests, door):
+    """What is to be done next, and its output, its errors and where to say how it ended."""
+    while True:
+        if door not in select.select([requests, door], [], [])[0]:
+            told, files, _, _ = socket.recv_fds(requests, 1 << 20, 3)
+            if not told:
+                os._exit(0)
+            return told, files
+        who, _ = door.accept()
+        told, files, _, _ = socket.recv_fds(who, 1 << 20, 2)
+        if told:
+            return told, [*files, who.detach()]
+        who.close()
 
 
 def mind(out, err, said):
@@ -64,22 +81,37 @@ def mind(out, err, said):
     os.close(err)
     if pid:
         os.write(said, b"%d\n" % pid)
+        watch(pid, said)
         _, status = os.waitpid(pid, 0)
-        os.write(said, b"%d\n" % os.waitstatus_to_exitcode(status))
+        try:
+            os.write(said, b"%d\n" % os.waitstatus_to_exitcode(status))
+        except BrokenPipeError:
+            pass  # who asked for it was killed
         os._exit(0)
     os.close(said)
 
 
-def become(told):
+def watch(pid, said):
+    """Until it has ended; who is a stand-in for it takes it along when it is killed."""
+    ended, gone = os.pidfd_open(pid), select.poll()
+    gone.register(ended, select.POLLIN)
+    gone.register(said, select.POLLHUP)
+    while ended not in [file for file, _ in gone.poll()]:
+        gone.unregister(said)
+        os.kill(pid, signal.SIGKILL)
+
+
+def become(told, framework):
     """The job's program, in a __main__ of its own, which stays until the end."""
+    os.chdir(told["folder"])
     os.environ.clear()
     os.environ.update(told["environment"])
     sys.argv[:] = told["words"]
     program = sys.argv[0]
     of_environment = filter(None, os.environ.get("PYTHONPATH", "").split(":"))
     sys.path[:1] = [os.path.dirname(program), *of_environment]
-    del sys.modules["torch"]
-    sys.meta_path.insert(0, Again())
+    del sys.modules[framework.__name__]
+    sys.meta_path.insert(0, Again(framework))
     sys.modules.pop("sitecustomize", None)
     try:
         __import__("sitecustomize")
@@ -121,5 +153,11 @@ def end(status):
     ctypes.PyDLL(None).exit(status)
 
 
-assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread only"
-become(serve(socket.socket(fileno=int(sys.argv[1]))))
+def main(requests, door, *modules):
+    framework, *_ = map(importlib.import_module, modules)
+    assert len(os.listdir("/proc/self/task")) == 1, "a fork has one thread only"
+    gc.freeze()  # what is shared by all is nobody's to look through, and so to copy
+    become(serve(*(socket.socket(fileno=int(file)) for file in (requests, door))), framework)
+
+
+main(*sys.argv[1:])
