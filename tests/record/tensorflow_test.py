@@ -16,9 +16,14 @@ import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "tests" / "support"))
+import forks
+
 EXAMPLES = ROOT / "examples" / "tensorflow"
 JOB = ROOT / "tests" / "record" / "jobs" / "tensorflow_job.py"
 TAUT = os.environ.get("TAUT", "build/taut")
+# Without importing them, which takes seconds.
+FIND = "from importlib.util import find_spec as f; assert f('tensorflow') and f('tf_keras')"
 
 
 def find_python():
@@ -31,6 +36,13 @@ def find_python():
 
 
 PYTHON = find_python()
+
+
+@functools.cache
+def ready():
+    """An interpreter that starts with TensorFlow imported."""
+    own = {"CUDA_VISIBLE_DEVICES": "", "TF_CPP_MIN_LOG_LEVEL": "2"}
+    return forks.interpreter(PYTHON, 1, ("tensorflow", "keras"), **own)
 
 
 def environment(**more):
@@ -57,11 +69,10 @@ class Case(unittest.TestCase):
         self.addCleanup(shutil.rmtree, self.folder, ignore_errors=True)
         self.run_folder = self.folder / "run"
 
-    def record(self, steps, *words, **more):
+    def record(self, steps, *words, python=PYTHON):
         """The job's output."""
         done = run(
-            [TAUT, "record", "--steps", steps, "--out", self.run_folder, "--", PYTHON, *words],
-            **more,
+            [TAUT, "record", "--steps", steps, "--out", self.run_folder, "--", python, *words]
         )
         self.assertEqual(done.returncode, 0, done.stderr)
         return done.stdout
@@ -180,7 +191,7 @@ class OneProcess(Case):
         return [s["step"] for s in report["steps"]]
 
     def check_job(self, kind):
-        self.assertIn("loss", self.record("8:11", JOB, "--kind", kind))
+        self.assertIn("loss", self.record("8:11", JOB, "--kind", kind, python=ready()))
         (process,) = self.processes()
         self.assertEqual(process["state"], "recorded steps 8:11")
         self.assertEqual(process["steps_seen"], 14)
@@ -194,8 +205,8 @@ class OneProcess(Case):
 
     def test_a_profiler_that_crashes(self):
         """TensorFlow's does, now and then, when it collects: the job goes on."""
-        told = self.record("8:11", JOB, "--kind", "crash")
-        self.assertEqual(told, run([PYTHON, JOB]).stdout)
+        told = self.record("8:11", JOB, "--kind", "crash", python=ready())
+        self.assertEqual(told, run([ready(), JOB]).stdout)
         (process,) = self.processes()
         self.assertIn("profiler crashed when it was to collect", process["state"])
         self.assertEqual(process["steps_seen"], 14)
@@ -203,7 +214,7 @@ class OneProcess(Case):
 
     def test_a_job_that_profiles_itself(self):
         own = self.folder / "own"
-        self.record("8:13", JOB, "--kind", "profiler", "--profile", own)
+        self.record("8:13", JOB, "--kind", "profiler", "--profile", own, python=ready())
         self.assertEqual(len(list(own.rglob("*.xplane.pb"))), 1)
         (process,) = self.processes()
         self.assertEqual(
@@ -218,7 +229,7 @@ def main():
         why = "no TensorFlow: set TAUT_TENSORFLOW_PYTHON"
     elif not os.environ.get("TAUT_RECORD_LIB"):
         why = "no TAUT_RECORD_LIB: not built, or with a sanitizer"
-    elif run([PYTHON, "-c", "import tensorflow, tf_keras"]).returncode:
+    elif run([PYTHON, "-c", FIND]).returncode:
         why = "%s has no tensorflow or no tf_keras" % PYTHON
     if why:
         print(why)
