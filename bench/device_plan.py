@@ -210,7 +210,7 @@ def geometric(values):
     return math.exp(statistics.mean(math.log(v) for v in values))
 
 
-def page(o, python, ways):
+def page(o, ways):
     first = {w.model: w for w in reversed(ways) if w.kind == "as it is"}
     rows = ["| " + " | ".join(cells(w, first[w.model])) + " |" for w in ways]
     turns = f"{o.turns} run{'s' if o.turns > 1 else ''} of {o.steps} steps each"
@@ -218,7 +218,7 @@ def page(o, python, ways):
         [
             f"`bench/device_plan.py`, {o.allow} decisions, searches of {o.budget}, {turns}.",
             "",
-            device.machine(o, python).strip(),
+            o.machine,
             "",
             summary(ways),
             "",
@@ -240,7 +240,7 @@ def measure_all(o):
     python = runner.find_python()
     if not python:
         sys.exit("device_plan: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-    device.machine(o, python)  # it ends where there is no GPU
+    o.machine = device.machine(o, python).strip()  # it ends where there is no GPU
     ways = []
     for model in o.models.split(","):
         mine = ways_of(o, python, model)
@@ -249,7 +249,7 @@ def measure_all(o):
             measure_once(o, python, way)
             if o.json:
                 keep(o, ways)
-    text = page(o, python, ways)
+    text = page(o, ways)
     print(text)
     if o.write:
         common.write_between(DOC, BEGIN, END, text)
