@@ -196,6 +196,10 @@ class Captured:
         if now != versions:
             raise Failed("its forward pass changes what it is given, or a parameter")
         before.restore()
+        slack = self.slack()
+        for a, b in zip(first[0], second[0]):  # gradients may be no more than rounding
+            if not _is_near(b, a, a, slack):
+                raise Failed("two passes with the same random numbers return other values")
         self.named = [row for row, grad in zip(self.named, first[1]) if grad is not None]
         used = [grad is not None for grad in first[1]]
         for _, grads, _ in (first, second):
@@ -258,13 +262,23 @@ class Captured:
         results = [r.clone() for r in self.results]
         self.backward_graph.replay()
         mine = results, self.grads.tensors, _buffers(self.module)
-        names = ["what it returns"] * len(results), [n for n, _ in self.named]
+        name = self.differs(mine, first, second)
+        if name:
+            raise Failed("a play of its graph gives something else for %s" % name)
+
+    def slack(self):
+        return 16 * _precision(self.module, self.recorder.device.type)
+
+    def differs(self, mine, first, second):
+        """The name of what is farther from the first than the second is, or None."""
+        names = ["what it returns"] * len(first[0]), [n for n, _ in self.named]
         names += (list(dict(self.module.named_buffers())),)
-        slack = 16 * _precision(self.module, self.recorder.device.type)
+        slack = self.slack()
         for kinds, *rows in zip(names, mine, first, second):
             for name, *values in zip(kinds, *rows):
                 if not _is_near(*values, slack):
-                    raise Failed("a play of its graph gives something else for %s" % name)
+                    return name
+        return None
 
     # --- playing ------------------------------------------------------------------------------
 

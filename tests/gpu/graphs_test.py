@@ -175,7 +175,7 @@ def far(a, b):
 COUNTS = {"words": [7, 1], "images": [7, 1], "accumulated": [14, 2], "twice": [7, 9]}
 REFUSED = {
     "waiting": "taut: graphs: its forward pass cannot be captured: ",
-    "noisy": "taut: graphs: its forward pass cannot be captured: ",
+    "noisy": "taut: graphs: two passes with the same random numbers return other values",
     "hooked": "taut: graphs: body has hooks of the job's, which no graph calls",
 }
 

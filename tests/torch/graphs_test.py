@@ -44,6 +44,7 @@ REASONS = {
     "putting": "its forward pass puts another tensor in the place of mean",
     "past": "head.weight is read past the module that has it",
     "changing": "its forward pass changes what it is given, or a parameter",
+    "own": "two passes with the same random numbers return other values",
     "remembering": "a play of its graph gives something else for what it returns",
     "hook": "body has hooks of the job's, which no graph calls",
     "gradient": "head.weight has hooks of the job's, which no graph calls",

@@ -384,6 +384,17 @@ class Changing(Layers):
         return super().forward(x.mul_(2))
 
 
+class Own(Layers):
+    """Has random numbers of its own."""
+
+    def __init__(self):
+        super().__init__()
+        self.own = torch.Generator().manual_seed(1)
+
+    def forward(self, x):
+        return super().forward(x + torch.randn(x.shape, generator=self.own))
+
+
 class Remembering(Layers):
     """What it is on the first passes no play is."""
 
@@ -424,6 +435,7 @@ REFUSED = {
     "putting": runs(Putting),
     "past": runs(Past),
     "changing": runs(Changing),
+    "own": runs(Own),
     "remembering": runs(Remembering),
     "hook": runs(Layers, hooked),
     "gradient": runs(Layers, hooked_gradient),
