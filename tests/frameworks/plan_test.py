@@ -80,7 +80,7 @@ class Plans(unittest.TestCase):
         self.assertEqual(found["job"]["ranks"], 2)
         self.assertEqual(found["job"]["gradients"], GRADIENTS)
         self.assertIn("workers, loader, cache, recompute, microbatches, compile, amp, graphs, optimizer: ", said)
-        self.assertRegex(said, "does not\\s+make\\s+them of a job\\s+of tensorflow")
+        self.assertRegex(said, "does\\s+not\\s+make\\s+them of a job\\s+of tensorflow")
         predicted = self.whatif(run, "bucket=100MiB", EXCHANGE)
         self.assertRegex(predicted, "1 buckets a step instead of")
         self.assertRegex(self.whatif(run, "link=1x,between=ranks"), "A step of")
