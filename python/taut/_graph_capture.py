@@ -93,12 +93,12 @@ class Token:
 
 class _Play(torch.autograd.Function):
     @staticmethod
-    def forward(ctx, captured, leaves, token, *parameters):
+    def forward(ctx, captured, leaves, token, widens, *parameters):
         ctx.captured, ctx.token = captured, token
         ctx.set_materialize_grads(False)
         captured.load(leaves)
         captured.forward_graph.replay()
-        results = tuple(result.clone() for result in captured.results)
+        results = tuple(_taken_out(result, widens) for result in captured.results)
         ctx.mark_non_differentiable(
             *(r for r, slot in zip(results, captured.slots) if slot is None)
         )
@@ -107,7 +107,7 @@ class _Play(torch.autograd.Function):
     @staticmethod
     def backward(ctx, *grads):
         ctx.token.spend()
-        return (None, None, None, *ctx.captured.play_backward(grads))
+        return (None, None, None, None, *ctx.captured.play_backward(grads))
 
 
 class Captured:
@@ -287,9 +287,10 @@ class Captured:
         a copy."""
         return self.grads.let_go(p for _, p in self.named)
 
-    def play(self, leaves, token):
+    def play(self, leaves, token, widens):
+        """widens: what is bfloat16 is copied out as float32, as who called would make it."""
         parameters = [p for _, p in self.named]
-        results = iter(_Play.apply(self, leaves, token, *parameters))
+        results = iter(_Play.apply(self, leaves, token, widens, *parameters))
         flat = [next(results) if is_t else r for is_t, r in zip(self.is_tensor, self.rest)]
         return _pytree.tree_unflatten(flat, self.result_form)
 
@@ -367,6 +368,11 @@ def _buffers(module):
 def _copy(leaf):
     """Memory that the graph reads, with the same strides."""
     return leaf.detach().clone() if torch.is_tensor(leaf) else leaf
+
+
+def _taken_out(result, widens):
+    is_narrow = result.dtype == torch.bfloat16
+    return result.float() if widens and is_narrow else result.clone()
 
 
 def _slot(result):

@@ -22,6 +22,7 @@ def make(values):
 class Amp(_decisions.Decision):
     def __init__(self):
         super().__init__("amp=bf16")
+        self.widens = False  # what is returned now
 
     def install(self, torch):
         from torch.utils import _pytree
@@ -32,8 +33,12 @@ class Amp(_decisions.Decision):
             def _run_ddp_forward(ddp, *inputs, **kwargs):
                 if not self.trains(ddp):
                     return own(ddp, *inputs, **kwargs)
-                with torch.autocast(ddp.device_type, dtype=torch.bfloat16):
-                    output = own(ddp, *inputs, **kwargs)
+                self.widens = True
+                try:
+                    with torch.autocast(ddp.device_type, dtype=torch.bfloat16):
+                        output = own(ddp, *inputs, **kwargs)
+                finally:
+                    self.widens = False
                 self.made()
                 return self.map(self.widened, output)
 

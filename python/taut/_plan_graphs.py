@@ -16,7 +16,7 @@ Undone from the next forward pass on."""
 
 import weakref
 
-from . import _decisions, _plan_microbatches, _plan_modules
+from . import _decisions, _plan_amp, _plan_microbatches, _plan_modules
 
 DEVICE = "cuda"
 
@@ -101,7 +101,8 @@ class Graphs(_decisions.Decision):
         captured = model.find(row, leaves, form)
         if captured is None:
             return self.as_it_was(own, ddp, model, inputs, kwargs)
-        result = captured.play(leaves, model.begin())
+        widens = any(amp.widens for amp in _decisions.of(_plan_amp.Amp))
+        result = captured.play(leaves, model.begin(), widens)
         self.n_played += 1
         if self.n_played >= self.n_others:
             self.made()
