@@ -267,7 +267,7 @@ class Captured:
             raise Failed("a play of its graph gives something else for %s" % name)
 
     def slack(self):
-        return 16 * _precision(self.module, self.recorder.device.type)
+        return 16 * _left_behind.precision(self.module, self.recorder.device.type)
 
     def differs(self, mine, first, second):
         """The name of what is farther from the first than the second is, or None."""
@@ -391,17 +391,6 @@ def _version(leaf):
 
 def _storage(tensor):
     return tensor.untyped_storage().data_ptr()
-
-
-def _precision(module, device):
-    """Of the coarsest type that the model computes in."""
-    types = {p.dtype for p in module.parameters() if p.is_floating_point()}
-    if torch.is_autocast_enabled(device):
-        types.add(torch.get_autocast_dtype(device))
-    least = max(torch.finfo(t).eps for t in types or {torch.float32})
-    if device == "cuda" and torch.float64 not in types:
-        least = max(least, 2.0**-10)  # TF32
-    return least
 
 
 def _is_near(mine, first, second, slack):

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """What a forward pass may leave behind beside what it returns: random numbers drawn, and
-attributes of modules. Taken before and after, in a form that can be compared."""
+attributes of modules. Taken before and after, in a form that can be compared; and how near two
+passes are when they compute the same."""
 
 import collections
 import random
@@ -22,6 +23,17 @@ def drawn():
         kind, keys, *rest = numpy.random.get_state()
         found.append((kind, keys.tobytes(), *rest))
     return found
+
+
+def precision(module, device):
+    """Of the coarsest type that the model computes in."""
+    types = {p.dtype for p in module.parameters() if p.is_floating_point()}
+    if torch.is_autocast_enabled(device):
+        types.add(torch.get_autocast_dtype(device))
+    least = max(torch.finfo(t).eps for t in types or {torch.float32})
+    if device == "cuda" and torch.float64 not in types:
+        least = max(least, 2.0**-10)  # TF32
+    return least
 
 
 def kept(model):

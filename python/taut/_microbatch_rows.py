@@ -163,18 +163,8 @@ class _Look:
             return torch.equal(a, b)
         finite = a[a.isfinite()].abs()
         scale = float(finite.max()) if finite.numel() else 0.0
-        most = self.precision(a.device.type) ** 0.5 * scale
+        most = _left_behind.precision(self.ddp.module, a.device.type) ** 0.5 * scale
         return torch.allclose(a, b, rtol=0, atol=most, equal_nan=True)
-
-    def precision(self, device):
-        """Of the coarsest type that the model computes in."""
-        types = {p.dtype for p in self.ddp.module.parameters() if p.is_floating_point()}
-        if torch.is_autocast_enabled(device):
-            types.add(torch.get_autocast_dtype(device))
-        least = max(torch.finfo(t).eps for t in types or {torch.float32})
-        if device == "cuda" and torch.float64 not in types:
-            least = max(least, 2.0**-10)  # TF32
-        return least
 
 
 def _detached(value):
