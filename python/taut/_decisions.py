@@ -92,6 +92,19 @@ class Decision:
         setattr(owner, name, ours)
         self.replaced.append((owner, name, own, ours))
 
+    def replace_forward(self):
+        """Of a wrapped model: run(own, ddp, inputs, kwargs) where trains(ddp)."""
+
+        def make(own):
+            def _run_ddp_forward(ddp, *inputs, **kwargs):
+                if not self.trains(ddp):
+                    return own(ddp, *inputs, **kwargs)
+                return self.run(own, ddp, inputs, kwargs)
+
+            return _run_ddp_forward
+
+        self.replace(stock(), "_run_ddp_forward", make)
+
     def undo(self):
         """From here on nothing is changed. What somebody has wrapped stays and, with
         is_on, does nothing."""

@@ -28,23 +28,17 @@ class Amp(_decisions.Decision):
         from torch.utils import _pytree
 
         self.torch, self.map = torch, _pytree.tree_map
+        self.replace_forward()
 
-        def make(own):
-            def _run_ddp_forward(ddp, *inputs, **kwargs):
-                if not self.trains(ddp):
-                    return own(ddp, *inputs, **kwargs)
-                self.widens = True
-                try:
-                    with torch.autocast(ddp.device_type, dtype=torch.bfloat16):
-                        output = own(ddp, *inputs, **kwargs)
-                finally:
-                    self.widens = False
-                self.made()
-                return self.map(self.widened, output)
-
-            return _run_ddp_forward
-
-        self.replace(_decisions.stock(), "_run_ddp_forward", make)
+    def run(self, own, ddp, inputs, kwargs):
+        self.widens = True
+        try:
+            with self.torch.autocast(ddp.device_type, dtype=self.torch.bfloat16):
+                output = own(ddp, *inputs, **kwargs)
+        finally:
+            self.widens = False
+        self.made()
+        return self.map(self.widened, output)
 
     def trains(self, ddp):
         if not self.is_on or not ddp.training or not self.torch.is_grad_enabled():

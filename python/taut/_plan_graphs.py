@@ -40,16 +40,7 @@ class Graphs(_decisions.Decision):
         from . import _graph_forms
 
         self.torch, self.tree, self.forms = torch, _pytree, _graph_forms
-
-        def make(own):
-            def _run_ddp_forward(ddp, *inputs, **kwargs):
-                if not self.trains(ddp):
-                    return own(ddp, *inputs, **kwargs)
-                return self.run(own, ddp, inputs, kwargs)
-
-            return _run_ddp_forward
-
-        self.replace(_decisions.stock(), "_run_ddp_forward", make)
+        self.replace_forward()
 
     def trains(self, ddp):
         return (

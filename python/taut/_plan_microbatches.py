@@ -45,16 +45,7 @@ class Microbatches(_decisions.Decision):
 
         self.torch, self.tree, self.rows = torch, _pytree, _microbatch_rows
         self.checkpoint = checkpoint.checkpoint
-
-        def make(own):
-            def _run_ddp_forward(ddp, *inputs, **kwargs):
-                if not self.trains(ddp):
-                    return own(ddp, *inputs, **kwargs)
-                return self.run(own, ddp, inputs, kwargs)
-
-            return _run_ddp_forward
-
-        self.replace(_decisions.stock(), "_run_ddp_forward", make)
+        self.replace_forward()
         if self.number == 1:
             self.made()  # as it is
 
