@@ -117,13 +117,13 @@ def _may_be_late(optimizer, args, kwargs):
 
 
 def _has_hooks(optimizer):
-    """Hooks of the job around step(), which may look at all groups."""
+    """Hooks of the job around step(), which may look at all groups. Our own do not."""
     module = sys.modules[Optimizer.__module__]
     some = [optimizer._optimizer_step_pre_hooks, optimizer._optimizer_step_post_hooks]
     for name in ("_global_optimizer_pre_hooks", "_global_optimizer_post_hooks"):
         some.append(getattr(module, name, {}))
     return any(
-        not getattr(hook, "__module__", "").startswith(__package__ + "._torch")
+        not getattr(hook, "__module__", "").startswith(__package__ + ".")
         for hooks in some
         for hook in hooks.values()
     )

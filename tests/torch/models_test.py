@@ -2,6 +2,8 @@
 """Models with tied, repeated, unused and checkpointed parameters, and passes of all
 kinds, give what they give without Taut."""
 
+import tempfile
+
 from ranks import LATE, Case, main, programs
 
 
@@ -19,6 +21,13 @@ class Models(Case):
             for rank in range(2):
                 self.assertEqual(own[rank][name]["seen"], without[rank][name]["seen"])
                 self.assertGreater(own[rank][name]["late"], 0)
+
+    def test_measured(self):
+        """Neither `taut run --measure` nor a plan's measuring brings an update forward."""
+        with tempfile.TemporaryDirectory() as folder:
+            own, _ = programs("models", "lstm", TAUT_RUN_MEASURE=folder, **LATE)
+        for seen in own:
+            self.assertGreater(seen["lstm"]["late"], 0)
 
 
 if __name__ == "__main__":
