@@ -123,10 +123,8 @@ def main():
     python = runner.find_python()
     if not python:
         sys.exit("compress_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-    n = a.cores_a_host
-    starts = range(a.first_core, a.first_core + n * a.ranks, n)
     try:
-        net = cluster.Cluster(tuple(range(core, core + n)) for core in starts)
+        net = train_compare.hosts(a)
     except cluster.Unavailable as fault:
         sys.exit(f"compress_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-compress-") as folder:

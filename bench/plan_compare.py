@@ -60,9 +60,10 @@ def arguments():
     p.add_argument("--steps", type=int, default=16, help="that count, of each run")
     p.add_argument("--repeats", type=int, default=3)
     p.add_argument("--cores-a-host", type=int, default=1)
+    p.add_argument("--first-core", type=int, default=0, help="of the hosts: beside other work")
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--compile", action="store_true", help="plans may compile the model, too")
-    p.add_argument("--json", metavar="FILE", help="all that was measured and decided")
+    p.add_argument("--json", metavar="FILE", help="all that was measured and decided, after each turn of a row")
     p.add_argument("--beside", metavar="FILE", action="append", default=[],
         help="what an earlier run on this machine wrote by --json: rows of the same table")
     p.add_argument("--write", action="store_true", help="into docs/planning.md")
@@ -210,6 +211,14 @@ HEAD = (
 )
 
 
+def keep(a, rows):
+    if not a.json:
+        return
+    kept = [{**vars(row), "grid": [[*k, v] for k, v in row.grid.items()]} for row in rows]
+    with open(a.json, "w", encoding="ascii") as file:
+        json.dump(kept, file, indent=1)
+
+
 def measure_all(a, jobs):
     rows = [Row(model, times) for model in a.models for times in a.times]
     end = time.monotonic() + a.minutes * 60
@@ -225,6 +234,7 @@ def measure_all(a, jobs):
                 say(f"{row.model} x{row.times:g}: {str(fault)[-300:]}")
             if row.planned and row not in done:
                 done.append(row)
+            keep(a, done)
     return done
 
 
@@ -288,17 +298,12 @@ def main():
     python = runner.find_python()
     if not python:
         sys.exit("plan_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-    n = a.cores_a_host
     try:
-        net = cluster.Cluster(tuple(range(r * n, r * n + n)) for r in range(a.ranks))
+        net = train_compare.hosts(a)
     except cluster.Unavailable as fault:
         sys.exit(f"plan_compare: {fault}")
-    a.json_of_jobs, a.json = a.json, None
     with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
         rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
-    if a.json_of_jobs:
-        with open(a.json_of_jobs, "w", encoding="ascii") as file:
-            json.dump([{**vars(row), "grid": [[*k, v] for k, v in row.grid.items()]} for row in rows], file, indent=1)
     rows += [row for path in a.beside for row in earlier(path)]
     rows.sort(key=lambda row: (a.models.index(row.model), row.times))
     text = page(a, rows)

@@ -65,7 +65,9 @@ def arguments():
     p.add_argument("--first-core", type=int, default=0, help="of the hosts: beside other work")
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--options", default="", help="more words for taut run")
-    p.add_argument("--json", metavar="FILE", help="all that was measured, after each run")
+    p.add_argument("--json", metavar="FILE", help="all that was measured, after each turn of a row")
+    p.add_argument("--beside", metavar="FILE", action="append", default=[],
+        help="what another run on this machine wrote by --json: rows of the same table")
     p.add_argument("--write", action="store_true", help="into docs/performance.md")
     a = p.parse_args()
     a.models = a.models.split(",")
@@ -110,14 +112,18 @@ class Jobs:
         }
         row = {"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms}
         self.log.append({**row, **self.cores})
-        if self.a.json:
-            with open(self.a.json, "w", encoding="ascii") as file:
-                json.dump(self.log, file, indent=1)
         return ms, told[0]["gradient_bytes"], said
 
 
 def say(text):
     print(text, file=sys.stderr, flush=True)
+
+
+def hosts(a):
+    """The lab of a's ranks: so many cores each, from a's first on."""
+    n = a.cores_a_host
+    starts = range(a.first_core, a.first_core + n * a.ranks, n)
+    return cluster.Cluster(tuple(range(core, core + n)) for core in starts)
 
 
 def rate_of(n_ranks, gradient_bytes, ms):
@@ -203,6 +209,25 @@ class Row:
         ]
 
 
+def keep(a, jobs, rows):
+    if not a.json:
+        return
+    kept = [{**vars(row), "buckets": list(row.buckets.items())} for row in rows if row.taut]
+    with open(a.json, "w", encoding="ascii") as file:
+        json.dump({"runs": jobs.log, "rows": kept}, file, indent=1)
+
+
+def earlier(path):
+    """The rows that another run kept."""
+    rows = []
+    with open(path, encoding="ascii") as file:
+        for kept in json.load(file)["rows"]:
+            row = Row(kept["model"], kept["times"])
+            vars(row).update(kept, buckets={mb: times for mb, times in kept["buckets"]})
+            rows.append(row)
+    return rows
+
+
 def measure_all(a, jobs):
     rows = [Row(model, times) for model in a.models for times in a.times]
     end = time.monotonic() + a.minutes * 60
@@ -212,6 +237,7 @@ def measure_all(a, jobs):
                 say("time is up")
                 return [row for row in rows if row.taut]
             row.turn(a, jobs, number)
+            keep(a, jobs, rows)
     return rows
 
 
@@ -245,14 +271,13 @@ def main():
     python = runner.find_python()
     if not python:
         sys.exit("train_compare: no interpreter with PyTorch: set TAUT_TORCH_PYTHON")
-    n = a.cores_a_host
-    starts = range(a.first_core, a.first_core + n * a.ranks, n)
     try:
-        net = cluster.Cluster(tuple(range(core, core + n)) for core in starts)
+        net = hosts(a)
     except cluster.Unavailable as fault:
         sys.exit(f"train_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-train-") as folder:
         rows = measure_all(a, Jobs(a, net, python, folder))
+    rows += [row for path in a.beside for row in earlier(path)]
     text = page(a, rows)
     print(text + "\n")
     for row in rows:

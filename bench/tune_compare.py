@@ -263,7 +263,6 @@ def lab(a):
         net = train_compare.cluster.Cluster(range(a.ranks))
     except train_compare.cluster.Unavailable as fault:
         sys.exit(f"tune_compare: {fault}")
-    a_json, a.json = a.json, None  # the jobs' own log goes nowhere
     with net, tempfile.TemporaryDirectory(prefix="taut-tune-") as folder:
         jobs = train_compare.Jobs(a, net, python, folder)
         alone, gradient_bytes, _ = jobs.run(a.model, 10000, local=1)
@@ -289,7 +288,6 @@ def lab(a):
     rows.append(row_of("taut run --tune, all settings", [regret], [TRIALS]))
     print_rows(f"{a.model}, C / (f + b) {a.times:g}, {mbit} Mbit/s", truth, rows)
     print("\n" + "\n".join(said))
-    a.json = a_json
     return [{"world": a.model, "mbit": mbit, "settings": len(truth), "chance": by_chance(truth), "rows": rows}]
 
 

@@ -1,9 +1,11 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of bench/train_compare.py, of times that are given."""
 
+import argparse
 import os
 import pathlib
 import sys
+import tempfile
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
@@ -41,20 +43,34 @@ class Bounds(unittest.TestCase):
         told = dict(TOLD, step_ns=55 * MS)
         self.assertAlmostEqual(train_compare.window_ms(told, 25, 20), 32.5 - 2.5, delta=1e-5)
 
-    def row(self, told):
+    @staticmethod
+    def measured(told):
         row = train_compare.Row("gpt", 0.5)
         row.mbit, row.wire_ms, row.local = 100, 20, [40]
         row.ddp, row.taut, row.told = [60], [50], [told]
         row.cores = [{"busy": 0.97, "kernel": 0.2}]
         for times in row.buckets.values():
             times.append(60)
-        return dict(zip(train_compare.HEAD.split(" | "), row.cells(), strict=True))
+        return row
+
+    def row(self, told):
+        cells = self.measured(told).cells()
+        return dict(zip(train_compare.HEAD.split(" | "), cells, strict=True))
 
     def test_row(self):
         cells = self.row(TOLD)
         self.assertEqual((cells["bound ms"], cells["window bound ms"]), ("40.0", "45.0"))
         self.assertEqual(cells["Taut ms (spread)"], "50.0 (0.0 %)")
         self.assertEqual(cells["cores busy (in the kernel)"], "97 % (20 %)")
+
+    def test_kept_and_read_again(self):
+        row = self.measured(TOLD)
+        with tempfile.TemporaryDirectory() as folder:
+            a = argparse.Namespace(json=os.path.join(folder, "kept.json"))
+            jobs = argparse.Namespace(log=[])
+            train_compare.keep(a, jobs, [row, train_compare.Row("vgg", 1)])
+            (again,) = train_compare.earlier(a.json)
+        self.assertEqual(vars(again), vars(row))
 
     def test_gate_is_off(self):
         self.assertEqual(self.row(None)["window bound ms"], "-")
