@@ -327,6 +327,26 @@ static void test_silent(void **state)
 	destroy();
 }
 
+/* The words of a round do not stand behind a piece in the link's queue. */
+static void test_before_pieces(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){
+		.piece_bytes = 10, .align_bytes = 1, .credit_bytes = 20 });
+	tasks(1, 40);
+	begin(0);
+	hand_answer(&a, &b, 1);
+	hand_expect(&a, "+0:0-10 +0:10-20 ");
+	hand_finished(&a, 0);
+	hand_finished(&b, 0);
+	hand_finished(&a, 1); /* not of the round under way */
+	hand_expect(&a, "?2 ");
+	hand_answer(&a, &b, 2);
+	hand_expect(&a, "?3 +0:20-30 ");
+	hand_expect(&b, "+0:0-10 +0:10-20 ?2 +0:20-30 ");
+	destroy();
+}
+
 static void test_refuses(void **state)
 {
 	uint64_t words[HAND_WORDS];
@@ -540,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_many),
 		cmocka_unit_test(test_asked),
 		cmocka_unit_test(test_silent),
+		cmocka_unit_test(test_before_pieces),
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_tune),
 		cmocka_unit_test(test_tune_differs),

@@ -3,8 +3,9 @@
  *
  * One thread at a time makes callbacks: the one that found nobody doing so. It
  * goes on until none is due, so what others note meanwhile, or what a callback
- * notes by calling back, is told by it, in order. Pieces go first, for a link may
- * be idle; then a round, for other ranks may wait for it; then what is done. */
+ * notes by calling back, is told by it, in order. A round goes first: its few words
+ * would wait behind a piece in the link's queue as long as that takes, and other
+ * ranks with them; then pieces, for a link may be idle; then what is done. */
 #include "sched/sched.h"
 
 taut_status tauti_sched_enter(struct taut_sched *sched)
@@ -130,7 +131,7 @@ static bool call_next(struct taut_sched *sched)
 {
 	if (sched->failed)
 		return tell_done(sched) || tell_failed(sched);
-	return start_pieces(sched) || enter_round(sched) || tell_done(sched);
+	return enter_round(sched) || start_pieces(sched) || tell_done(sched);
 }
 
 taut_status tauti_sched_leave(
