@@ -76,6 +76,11 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_join(
  * no such task. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
+/* The same, by a caller that soon makes another task ready, or waits: until then the
+ * thread sleeps on, if it does. So many small gradients wake it once, and ranks agree
+ * once on all of them; other ranks wait for this one meanwhile. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_more(struct taut_sync *sync,
+	uint32_t task, void *data, struct taut_error *reterr);
 /* Until what was made ready of the task (TAUT_NONE: of all tasks) is done; at
  * once when nothing was. TAUT_EAGAIN: not within the time; < 0: no limit. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_wait(struct taut_sync *sync,

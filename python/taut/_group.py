@@ -110,8 +110,9 @@ class Exchange:
         """The task that was declared last goes with the one before it."""
         self.sched.join()
 
-    def ready(self, task, tensor):
-        """This rank's part is in the tensor, which becomes the sum."""
+    def ready(self, task, tensor, more=False):
+        """This rank's part is in the tensor, which becomes the sum. more: another one
+        follows soon, and may bring this one along."""
         self._check()
         if self.thread is None:
             self.thread = threading.Thread(target=self._run, daemon=True, name="taut-sums")

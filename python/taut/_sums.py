@@ -17,6 +17,7 @@ from . import _options, _pending
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
+MOST_HELD_BYTES = 64 << 10  # of gradients that wait for the next one
 
 
 class Sums:
@@ -38,6 +39,7 @@ class Sums:
         self.has_callback = False
         self.used_is_there, self.used_is_given = True, False
         self.crossing = False
+        self.held_bytes = 0  # of gradients that wait for the next one to bring them along
         self.mates = {}  # by task: records of its group, with which it is summed
         self.exchange = self.used = None
         self.last_hook_ns = 0
@@ -230,7 +232,7 @@ class Sums:
         with _pending.lock:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False
-            self.ready(self.task_of[record], grad)
+            self.ready(self.task_of[record], grad, self.may_wait(record, grad))
             record.state = SUMMING
             self.seen.add(record.task)
             self.is_complete = len(self.seen) == len(self.records)
@@ -239,9 +241,18 @@ class Sums:
             elif not self.has_callback:
                 self.call_back(self.backward_ended)
 
-    def ready(self, task, tensor):
+    def may_wait(self, record, grad):
+        """For the next gradient, which comes soon: of the small ones of normalization and
+        biases each would cost the core as much as a large one."""
+        self.held_bytes += grad.nbytes
+        left = len(self.records) - len(self.seen) - (record.task not in self.seen)
+        if not left or self.held_bytes >= MOST_HELD_BYTES:
+            self.held_bytes = 0
+        return self.held_bytes > 0
+
+    def ready(self, task, tensor, more=False):
         try:
-            self.exchange.ready(task, tensor)
+            self.exchange.ready(task, tensor, more)
         except RuntimeError:
             self.was_told = True
             raise

@@ -90,9 +90,10 @@ class Exchange:
         """The task that was declared last goes with the one before it."""
         self._call("join", self.sync)
 
-    def ready(self, task, tensor):
+    def ready(self, task, tensor, more=False):
+        """more: another one follows soon, and may bring this one along."""
         self.tensors[task] = tensor
-        self._call("ready", self.sync, task, tensor.data_ptr())
+        self._call("ready_more" if more else "ready", self.sync, task, tensor.data_ptr())
 
     def next(self, seconds):
         task = _u32()  # of this call: several threads may be in here

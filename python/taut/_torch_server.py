@@ -143,7 +143,7 @@ class Exchange:
         self.factors.append(1 if like.dtype in SCALED else factor)
         return task
 
-    def ready(self, task, tensor):
+    def ready(self, task, tensor, more=False):
         if self.factors[task] != 1:
             tensor.detach().mul_(self.factors[task])
         self.tensors[task] = tensor

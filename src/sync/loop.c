@@ -22,7 +22,7 @@ static struct inbox look(struct taut_sync *sync, bool *ret_match)
 	struct inbox inbox = { .ready = TAUT_NONE };
 
 	pthread_mutex_lock(&sync->lock);
-	sync->news = false;
+	sync->news = sync->keeps = false;
 	sync->quitting = sync->quit;
 	inbox.requests = sync->first_request;
 	sync->first_request = sync->last_request = NULL;

@@ -161,6 +161,7 @@ struct taut_sync {
 	uint32_t n_open_runs; /* of them: not over */
 	uint32_t first_done, last_done; /* queued */
 	bool news;     /* since the thread looked */
+	bool keeps;    /* since then, a task that it was not woken for */
 	bool sleeping; /* nobody has woken it since */
 	bool quit;
 	bool give_up; /* a caller has failed it */

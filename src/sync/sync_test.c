@@ -71,6 +71,82 @@ static void test_sums(void **state)
 		}
 }
 
+/* --- more to come ------------------------------------------------------------------*/
+
+static void ready_more(struct rank *rank, uint32_t task, void *data)
+{
+	RANK_OK(rank, taut_sync_ready_more(rank->sync, task, data, why));
+}
+
+static uint64_t wakes(struct rank *rank)
+{
+	struct taut_sync_counts counts;
+
+	taut_sync_counts(rank->sync, &counts);
+	return counts.wakes;
+}
+
+/* Until its thread sleeps, and what others said to it is over. */
+static void become_still(struct rank *rank)
+{
+	struct taut_sync_counts before, now = { .sleeps = 0 };
+
+	do {
+		before = now;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		taut_sync_counts(rank->sync, &now);
+	} while (now.sleeps != before.sleeps || !now.sleeps);
+}
+
+/* Nobody is woken for the first ones; the last brings them along, and so does who
+ * waits for one of them, or for any. */
+static void sum_kept(struct rank *rank)
+{
+	float values[3] = { 0 }, one = 1;
+	struct taut_coll_call call = { .verb = TAUT_ALLREDUCE,
+		.type = TAUT_FLOAT32, .reduction = TAUT_SUM, .output = &one,
+		.count = 1 };
+	uint32_t tasks[3], any;
+	uint64_t woken;
+
+	for (int i = 0; i < 3; i++)
+		tasks[i] = declare(rank, TAUT_FLOAT32, 1, i, 0);
+	for (int k = 0; k < 3; k++) {
+		for (int i = 0; i < 3; i++)
+			values[i] = (float)(i + k);
+		RANK_OK(rank, taut_sync_run(rank->sync, &call, why));
+		become_still(rank);
+		woken = wakes(rank);
+		ready_more(rank, tasks[2], &values[2]);
+		ready_more(rank, tasks[1], &values[1]);
+		nanosleep(&(struct timespec){ .tv_nsec = 30000000 }, NULL);
+		RANK_CHECK(rank, wakes(rank) == woken);
+		if (k == 0)
+			ready(rank, tasks[0], &values[0]);
+		else if (k == 1)
+			await(rank, tasks[1]);
+		else
+			RANK_OK(rank, taut_sync_next(rank->sync, -1, &any, why));
+		if (k)
+			ready(rank, tasks[0], &values[0]);
+		await(rank, TAUT_NONE);
+		while (!taut_sync_next(rank->sync, 0, &any, NULL))
+			;
+		for (int i = 0; i < 3; i++)
+			RANK_CHECK(rank, values[i] == 2 * (float)(i + k));
+	}
+}
+
+static void test_more(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, sum_kept);
+	ranks_destroy(&ranks);
+}
+
 /* --- several tasks as one message --------------------------------------------------*/
 
 enum { SMALL = 12 };
@@ -744,6 +820,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_more),
 		cmocka_unit_test(test_fused),
 		cmocka_unit_test(test_neighbours),
 		cmocka_unit_test(test_tiny),

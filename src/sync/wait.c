@@ -19,17 +19,31 @@ taut_status tauti_sync_lock_live(
 	return sync->failure.code;
 }
 
-/* There is something for the thread. It is woken when it sleeps and nobody has
- * done so: once for all that is handed over until it looks. */
-static void unlock_with_news(struct taut_sync *sync)
+/* There is something for the thread. True: it sleeps and nobody has woken it, so that
+ * the caller does: once for all that is handed over until it looks. */
+static bool note_news(struct taut_sync *sync)
 {
 	bool wake = sync->sleeping;
 
 	sync->news = true;
 	sync->sleeping = false;
 	sync->counts.wakes += wake;
+	return wake;
+}
+
+static void unlock_with_news(struct taut_sync *sync)
+{
+	bool wake = note_news(sync);
+
 	pthread_mutex_unlock(&sync->lock);
 	if (wake)
+		taut_comm_wake(sync->comm);
+}
+
+/* Who waits waits also for what was handed over without waking the thread. */
+static void tell_what_is_kept(struct taut_sync *sync)
+{
+	if (sync->keeps && !sync->news && note_news(sync))
 		taut_comm_wake(sync->comm);
 }
 
@@ -103,8 +117,8 @@ static bool make_ready(struct taut_sync *sync, uint32_t task, void *data)
 	return true;
 }
 
-taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
-	struct taut_error *reterr)
+static taut_status hand_over(struct taut_sync *sync, uint32_t task, void *data,
+	bool wakes, struct taut_error *reterr)
 {
 	taut_status status = tauti_sync_check_origin(sync, reterr);
 
@@ -117,11 +131,27 @@ taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
 		pthread_mutex_unlock(&sync->lock);
 		return status;
 	}
-	if (make_ready(sync, task, data))
-		unlock_with_news(sync);
-	else
+	if (!make_ready(sync, task, data)) {
 		pthread_mutex_unlock(&sync->lock);
+	} else if (wakes) {
+		unlock_with_news(sync);
+	} else {
+		sync->keeps = true;
+		pthread_mutex_unlock(&sync->lock);
+	}
 	return TAUT_OK;
+}
+
+taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
+	struct taut_error *reterr)
+{
+	return hand_over(sync, task, data, true, reterr);
+}
+
+taut_status taut_sync_ready_more(struct taut_sync *sync, uint32_t task,
+	void *data, struct taut_error *reterr)
+{
+	return hand_over(sync, task, data, false, reterr);
 }
 
 /* --- done --------------------------------------------------------------------------*/
@@ -173,6 +203,7 @@ static bool await_task(
 		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
 	bool in_time = true;
 
+	tell_what_is_kept(sync);
 	++*n_waiters;
 	while (in_time && !sync->failed && is_under_way(sync, task))
 		in_time = tauti_sync_sleep_until(sync, &sync->task_done, &limit);
@@ -234,6 +265,7 @@ taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
 	if (status)
 		return status;
 	pthread_mutex_lock(&sync->lock);
+	tell_what_is_kept(sync);
 	sync->n_next_waiters++;
 	while (in_time && !sync->failed && sync->first_done == TAUT_NONE)
 		in_time = tauti_sync_sleep_until(sync, &sync->any_done, &limit);
