@@ -1,7 +1,8 @@
 # Copyright 2026 The Taut authors
 # SPDX-License-Identifier: Apache-2.0
-"""What the benchmark scripts share: where things are, and multiplied runs."""
+"""What the benchmark scripts share: where things are, multiplied runs, and rows that are kept."""
 
+import json
 import os
 import subprocess
 import sys
@@ -63,6 +64,27 @@ def multiplied(run, times, folder, plain=False):
     if done.returncode != 0:
         sys.exit(done.stderr.strip() or "multiply.py failed")
     return folder, done.stdout.strip()
+
+
+def keep_rows(path, rows, table):
+    """Into a JSON file, for kept_rows(). table: the name of their dictionary whose keys are no
+    strings."""
+    kept = [{**vars(row), table: list(getattr(row, table).items())} for row in rows]
+    with open(path, "w", encoding="ascii") as file:
+        json.dump(kept, file, indent=1)
+
+
+def kept_rows(path, make, table):
+    """The same rows. make: of a model and a multiple of f + b."""
+    rows = []
+    with open(path, encoding="ascii") as file:
+        for kept in json.load(file):
+            row = make(kept["model"], kept["times"])
+            vars(row).update(kept)
+            pairs = [(tuple(k) if isinstance(k, list) else k, v) for k, v in kept[table]]
+            setattr(row, table, dict(pairs))
+            rows.append(row)
+    return rows
 
 
 def write_between(path, begin, end, text):

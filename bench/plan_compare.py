@@ -211,14 +211,6 @@ HEAD = (
 )
 
 
-def keep(a, rows):
-    if not a.json:
-        return
-    kept = [{**vars(row), "grid": [[*k, v] for k, v in row.grid.items()]} for row in rows]
-    with open(a.json, "w", encoding="ascii") as file:
-        json.dump(kept, file, indent=1)
-
-
 def measure_all(a, jobs):
     rows = [Row(model, times) for model in a.models for times in a.times]
     end = time.monotonic() + a.minutes * 60
@@ -234,20 +226,9 @@ def measure_all(a, jobs):
                 say(f"{row.model} x{row.times:g}: {str(fault)[-300:]}")
             if row.planned and row not in done:
                 done.append(row)
-            keep(a, done)
+            if a.json:
+                common.keep_rows(a.json, done, "grid")
     return done
-
-
-def earlier(path):
-    """The rows that a run before this one kept."""
-    rows = []
-    with open(path, encoding="ascii") as file:
-        for kept in json.load(file):
-            row = Row(kept["model"], kept["times"])
-            vars(row).update(kept)
-            row.grid = {(bucket, compress): times for bucket, compress, times in kept["grid"]}
-            rows.append(row)
-    return rows
 
 
 def geometric(values):
@@ -304,7 +285,7 @@ def main():
         sys.exit(f"plan_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
         rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
-    rows += [row for path in a.beside for row in earlier(path)]
+    rows += [row for path in a.beside for row in common.kept_rows(path, Row, "grid")]
     rows.sort(key=lambda row: (a.models.index(row.model), row.times))
     text = page(a, rows)
     print(text)

@@ -78,7 +78,6 @@ def arguments():
 class Jobs:
     def __init__(self, a, net, python, folder):
         self.a, self.net, self.python, self.folder = a, net, python, folder
-        self.log = []
         self.cores = {}  # what those of the hosts did in the last job's steps
         self.measured = os.path.join(folder, "measured")
 
@@ -110,8 +109,6 @@ class Jobs:
         self.cores = {
             what: statistics.mean(r["cores"][what] for r in told) for what in ("busy", "kernel")
         }
-        row = {"model": model, "mbit": mbit, "before": list(before), **options, "ms": ms}
-        self.log.append({**row, **self.cores})
         return ms, told[0]["gradient_bytes"], said
 
 
@@ -209,25 +206,6 @@ class Row:
         ]
 
 
-def keep(a, jobs, rows):
-    if not a.json:
-        return
-    kept = [{**vars(row), "buckets": list(row.buckets.items())} for row in rows if row.taut]
-    with open(a.json, "w", encoding="ascii") as file:
-        json.dump({"runs": jobs.log, "rows": kept}, file, indent=1)
-
-
-def earlier(path):
-    """The rows that another run kept."""
-    rows = []
-    with open(path, encoding="ascii") as file:
-        for kept in json.load(file)["rows"]:
-            row = Row(kept["model"], kept["times"])
-            vars(row).update(kept, buckets={mb: times for mb, times in kept["buckets"]})
-            rows.append(row)
-    return rows
-
-
 def measure_all(a, jobs):
     rows = [Row(model, times) for model in a.models for times in a.times]
     end = time.monotonic() + a.minutes * 60
@@ -237,7 +215,8 @@ def measure_all(a, jobs):
                 say("time is up")
                 return [row for row in rows if row.taut]
             row.turn(a, jobs, number)
-            keep(a, jobs, rows)
+            if a.json:
+                common.keep_rows(a.json, [row for row in rows if row.taut], "buckets")
     return rows
 
 
@@ -277,7 +256,7 @@ def main():
         sys.exit(f"train_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-train-") as folder:
         rows = measure_all(a, Jobs(a, net, python, folder))
-    rows += [row for path in a.beside for row in earlier(path)]
+    rows += [row for path in a.beside for row in common.kept_rows(path, Row, "buckets")]
     text = page(a, rows)
     print(text + "\n")
     for row in rows:

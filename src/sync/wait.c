@@ -133,7 +133,7 @@ static taut_status hand_over(struct taut_sync *sync, uint32_t task, void *data,
 	}
 	if (!make_ready(sync, task, data)) {
 		pthread_mutex_unlock(&sync->lock);
-	} else if (wakes) {
+	} else if (wakes || sync->n_all_waiters || sync->n_next_waiters) {
 		unlock_with_news(sync);
 	} else {
 		sync->keeps = true;

@@ -177,8 +177,9 @@ static bool make_ready(
 			sched_yield();
 		fill(place, tasks[i], iteration);
 		if (dies(place, iteration) || is_end(place,
-			taut_sync_ready(place->rank->sync, tasks[i], data,
-				&err), &err))
+			(ranks_below(&caller->random, 3) ? taut_sync_ready :
+				taut_sync_ready_more)(place->rank->sync,
+				tasks[i], data, &err), &err))
 			return false;
 	}
 	return true;

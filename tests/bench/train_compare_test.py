@@ -1,7 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """The rows of bench/train_compare.py, of times that are given."""
 
-import argparse
 import os
 import pathlib
 import sys
@@ -65,12 +64,17 @@ class Bounds(unittest.TestCase):
 
     def test_kept_and_read_again(self):
         row = self.measured(TOLD)
+        plan = plan_compare.Row("vgg", 1)
+        plan.grid[(4.0, "fp16")] = [20.5]
         with tempfile.TemporaryDirectory() as folder:
-            a = argparse.Namespace(json=os.path.join(folder, "kept.json"))
-            jobs = argparse.Namespace(log=[])
-            train_compare.keep(a, jobs, [row, train_compare.Row("vgg", 1)])
-            (again,) = train_compare.earlier(a.json)
-        self.assertEqual(vars(again), vars(row))
+            path = os.path.join(folder, "kept.json")
+            for one, make, table in (
+                (row, train_compare.Row, "buckets"),
+                (plan, plan_compare.Row, "grid"),
+            ):
+                common.keep_rows(path, [one], table)
+                (again,) = common.kept_rows(path, make, table)
+                self.assertEqual(vars(again), vars(one))
 
     def test_gate_is_off(self):
         self.assertEqual(self.row(None)["window bound ms"], "-")
@@ -81,6 +85,8 @@ if __name__ == "__main__":
         print("no TAUT_LIB: not built, or with a sanitizer")
         sys.exit(77)
     sys.path.insert(0, str(ROOT / "bench"))
+    import common
+    import plan_compare
     import train_compare
 
     unittest.main(verbosity=2)
