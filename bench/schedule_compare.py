@@ -95,7 +95,7 @@ class Row:
             return words
         how = "priority" if s.how == "agreed" else "fifo"
         schedule = f"schedule={how},partition={s.piece}B,credit={s.credit}B"
-        schedule += f",order={s.how},barrier={'cross' if s.cross else 'keep'}"
+        schedule += f",order={s.how},barrier={'cross' if s.cross else 'keep'},by=taut"
         return [*words, f"bucket={s.fuse}B", schedule]
 
     @property

@@ -200,7 +200,7 @@ struct taut_sync_window {
 TAUT_API struct taut_sync_window taut_sync_window(
 	struct taut_sync_demand *demands, size_t n_demands);
 /* Pieces for a link on which so many bytes take so long: what has begun cannot be
- * overtaken, so that pieces, and the credit of four of them, are bounded by time.
+ * overtaken, so that pieces, and the credit of two of them, are bounded by time.
  * The power of two nearest to what goes in 2.5 ms; 32 KiB at least, below which each
  * costs more than it moves, and 1 MiB at most, which loses nothing on a fast link.
  * Without bytes or time 1 MiB. */

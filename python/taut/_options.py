@@ -24,6 +24,7 @@ NAMES = {
     "ASYNC": ("off", "on"),
     "COMPRESS": ("none", "fp16", "bf16"),
 }
+UNDER_WAY = 2  # pieces, of a size that fits the link
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}
 NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults
 
@@ -98,7 +99,8 @@ class Options:
 
     def fitted(self, limits, piece):
         """These, where the link wants pieces of so many bytes: but for what is given."""
-        fits = {"piece": piece, "credit": 4 * piece, "fuse": piece}
+        under_way = UNDER_WAY * (limits.piece if "piece" in self.given else piece)
+        fits = {"piece": piece, "credit": under_way or UNDER_WAY * piece, "fuse": piece}
         return limits._replace(**{k: v for k, v in fits.items() if k not in self.given})
 
 

@@ -34,7 +34,7 @@ static const struct opt options[] = {
 		"whole (default: what the link moves in 2.5 ms, at most 1M)", 0, 0 },
 	{ "credit", 0, OPT_TEXT, offsetof(struct values, credit), "BYTES",
 		"bytes that may be under way, and cannot be overtaken; 0: no "
-		"limit (default: four pieces)", 0, 0 },
+		"limit (default: two pieces)", 0, 0 },
 	{ "fuse", 0, OPT_TEXT, offsetof(struct values, fuse), "BYTES",
 		"gradients that are summed together, up to so many bytes "
 		"(default: a piece); 1M+4M+8M: in groups of that size, as "

@@ -220,7 +220,7 @@ static taut_status tell_schedule(
 	struct teller *t, const struct tauti_change *schedule)
 {
 	static const char *const names[] = { "", "partition", "credit",
-		"barrier", "order", NULL };
+		"barrier", "order", "by", NULL };
 	taut_status status = allow(t, schedule, names);
 
 	if (!status)

@@ -501,7 +501,8 @@ static bool add_caches(
 static bool add_schedules(struct tauti_stacks *s, bool ours)
 {
 	const char *how = s->exchanged ? "fifo" : "priority";
-	const char *rest = s->exchanged ? "order=agreed" : "barrier=cross";
+	const char *rest = s->exchanged ? "order=agreed" :
+		"barrier=cross,by=taut";
 
 	s->n_options[WHO] = ours ? 2 : 1;
 	for (uint32_t p = 0; p < N(pieces); p++)

@@ -86,11 +86,11 @@ static void test_stacks(void **state)
 		"compress=fp16");
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1 }, "bucket=1MiB "
 		"algorithm=flat schedule=priority,partition=1MiB,credit=4MiB,"
-		"barrier=cross");
+		"barrier=cross,by=taut");
 	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [PIECE] = 2,
 		[CREDIT] = 4, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
 		"compress=bf16,by=taut algorithm=ring schedule=priority,"
-		"partition=256KiB,credit=2MiB,barrier=cross");
+		"partition=256KiB,credit=2MiB,barrier=cross,by=taut");
 	/* without Taut's exchange its parts are nothing */
 	expect_stack(s, (const uint8_t[ALL]){ [PIECE] = 3, [CREDIT] = 3,
 		[WAY] = 1 }, "");
@@ -156,10 +156,10 @@ static void test_groups(void **state)
 	options[COMPRESS] = 0;
 	options[WHO] = 1;
 	expect_stack(s, options, "bucket=3000000+1000000 algorithm=flat "
-		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
+		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross,by=taut");
 	tauti_stacks_plain(s, options);
 	expect_stack(s, options, "bucket=1MiB algorithm=flat "
-		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross");
+		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross,by=taut");
 	tauti_stacks_destroy(s);
 	forget(&t);
 }

@@ -270,6 +270,7 @@ struct crosser {
 	const struct tauti_ddp *ddp;
 	struct tauti_forward *forward;
 	struct taut_error *err;
+	int64_t late_ns;
 	uint8_t *needs, *copies, *zeros; /* by op of the graph */
 	int64_t *left_ns; /* by step of ddp: of its updates and copies */
 };
@@ -351,14 +352,17 @@ static taut_status put_updates(struct crosser *c, size_t step)
 	for (uint32_t i = 0; i < s->n_gradients; i++)
 		update[i] = TAUT_NONE;
 	for (uint32_t i = 0; !status && i < s->n_gradients; i++) {
+		int64_t late_ns = 0;
 		double bytes = 0, share = (double)c->left_ns[step] / all;
 		int64_t dur_ns;
 
 		if (update[i] != TAUT_NONE)
 			continue;
-		for (uint32_t j = i; j < s->n_gradients; j++)
+		for (uint32_t j = i; j < s->n_gradients; j++) {
 			bytes += use[j] == use[i] ? (double)of[j].bytes : 0;
-		dur_ns = llround((given + bytes) * share) -
+			late_ns += use[j] == use[i] ? c->late_ns : 0;
+		}
+		dur_ns = late_ns + llround((given + bytes) * share) -
 			llround(given * share);
 		given += bytes;
 		status = put_update(c, use[i], dur_ns, &update[i]);
@@ -389,10 +393,10 @@ static taut_status cross_all(struct crosser *c)
 }
 
 taut_status tauti_cross(struct tauti_whatif *w, const struct tauti_ddp *ddp,
-	struct tauti_forward *forward, struct taut_error *err)
+	int64_t late_ns, struct tauti_forward *forward, struct taut_error *err)
 {
 	struct crosser c = { .w = w, .ddp = ddp, .forward = forward,
-		.err = err };
+		.err = err, .late_ns = late_ns };
 	const char *why = forward->missing ? forward->missing :
 		w->job->has_device ? "updates on a device are not moved" :
 		!ddp->sized ? "it does not tell how large its gradients are "

@@ -108,6 +108,10 @@ struct tauti_lay { /* zero: as recorded */
 taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	const tauti_plan *plan, const struct tauti_lay *how,
 	struct taut_error *err);
+/* The launch is not made any more: it takes no time. TAUT_NONE: there is none
+ * (lay_clear.c). */
+taut_status tauti_launch_silence(struct tauti_whatif *w, uint32_t rank,
+	uint32_t launch, struct taut_error *err);
 /* Waits that the recording could not show, for they decided nothing: who needs
  * a bucket waits for it, also where it was there in time; a bucket that came
  * to a busy lane takes no longer to get to a free one than others did. Changes

@@ -52,19 +52,19 @@ static taut_status loosen(struct layer *l, uint32_t bucket, uint32_t arrive)
 }
 
 /* Is this op of the host within the event that hands the bucket over? */
-static bool within(const struct layer *l, uint32_t rank, uint32_t launch,
-	uint32_t id)
+static bool within(const struct tauti_whatif *w, uint32_t rank,
+	uint32_t launch, uint32_t id)
 {
-	const struct taut_run *run = l->w->graph->run;
-	uint32_t like = taut_edit_rank_like(l->w->edit, rank);
+	const struct taut_run *run = w->graph->run;
+	uint32_t like = taut_edit_rank_like(w->edit, rank);
 	const struct taut_trace *t = run ? &run->traces[like] : NULL;
 	struct taut_op a, b;
 	uint32_t row;
 
 	if (id == launch)
 		return true;
-	if (!t || !taut_edit_op(l->w->edit, launch, &a) ||
-		!taut_edit_op(l->w->edit, id, &b) || a.event == TAUT_NONE ||
+	if (!t || !taut_edit_op(w->edit, launch, &a) ||
+		!taut_edit_op(w->edit, id, &b) || a.event == TAUT_NONE ||
 		b.event == TAUT_NONE)
 		return false;
 	row = tauti_row_around(t, a.event, "c10d::");
@@ -72,21 +72,20 @@ static bool within(const struct layer *l, uint32_t rank, uint32_t launch,
 		t->start_ns[b.event] < t->start_ns[row] + t->dur_ns[row];
 }
 
-/* The launch is not made any more: it takes no time. */
-static taut_status silence(struct layer *l, uint32_t rank, uint32_t launch)
+taut_status tauti_launch_silence(struct tauti_whatif *w, uint32_t rank,
+	uint32_t launch, struct taut_error *err)
 {
-	struct taut_edit *edit = l->w->edit;
 	uint32_t id = launch, before;
 	taut_status status = TAUT_OK;
 
 	if (launch == TAUT_NONE)
 		return TAUT_OK;
-	while ((before = taut_edit_before(edit, id)) != TAUT_NONE &&
-		within(l, rank, launch, before))
+	while ((before = taut_edit_before(w->edit, id)) != TAUT_NONE &&
+		within(w, rank, launch, before))
 		id = before;
-	for (; !status && id != TAUT_NONE && within(l, rank, launch, id);
-		id = taut_edit_next(edit, id))
-		status = taut_edit_set_dur(edit, id, 0, l->err);
+	for (; !status && id != TAUT_NONE && within(w, rank, launch, id);
+		id = taut_edit_next(w->edit, id))
+		status = taut_edit_set_dur(w->edit, id, 0, err);
 	return status;
 }
 
@@ -100,7 +99,8 @@ static taut_status clear_step(struct layer *l, uint32_t place, uint32_t k)
 
 		status = loosen(l, s->first_bucket + i, b->arrive);
 		if (!status)
-			status = silence(l, s->rank, b->launch);
+			status = tauti_launch_silence(
+				l->w, s->rank, b->launch, l->err);
 	}
 	return status;
 }

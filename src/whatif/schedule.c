@@ -7,10 +7,11 @@
 #include "whatif/exchanged.h"
 #include "whatif/schedule.h"
 
-enum { HOW, PARTITION, CREDIT, BARRIER, ORDER, MESSAGE };
+enum { HOW, PARTITION, CREDIT, BARRIER, ORDER, MESSAGE, BY };
 enum { PRIORITY, FIFO };
 enum { KEEP, CROSS };
 enum { AGREED, DECLARED };
+enum { FRAMEWORK, TAUT };
 enum { MOST_LANES = 64 };
 
 static const double usual_piece = 4e6, usual_pieces_under_way = 2;
@@ -23,7 +24,7 @@ struct scheduler {
 	struct tauti_schedule *schedule;
 	struct tauti_forward forward;
 	int64_t *priorities; /* by bucket of a step */
-	uint32_t how, barrier;
+	uint32_t how, barrier, by;
 };
 
 /* --- parameters ------------------------------------------------------------------- */
@@ -63,6 +64,8 @@ static taut_status read(struct scheduler *s)
 	if (!status)
 		status = tauti_param_word(
 			s->c, BARRIER, &s->barrier, s->err);
+	if (!status)
+		status = tauti_param_word(s->c, BY, &s->by, s->err);
 	if (!status && tauti_param_given(s->c, ORDER))
 		status = tauti_param_word(s->c, ORDER, &order, s->err);
 	else
@@ -217,10 +220,19 @@ static taut_status say(struct scheduler *s)
 	return status;
 }
 
+/* A recording of Taut's exchange has what its computing threads do for it. On a device
+ * nothing of it is known. */
+static bool is_handed(const struct scheduler *s)
+{
+	return s->by == TAUT && !s->ddp->exchanged && !s->w->job->has_device;
+}
+
 static taut_status lay(struct scheduler *s)
 {
 	taut_status status = tauti_ddp_wait(s->w, s->ddp, s->err);
 
+	if (!status && is_handed(s))
+		status = tauti_hand_over(s->w, s->ddp, s->err);
 	if (!status)
 		status = set_engine(s);
 	if (!status && (s->how == PRIORITY || s->barrier == CROSS))
@@ -229,7 +241,8 @@ static taut_status lay(struct scheduler *s)
 	if (!status)
 		status = set_priorities(s);
 	if (!status && s->barrier == CROSS)
-		status = tauti_cross(s->w, s->ddp, &s->forward, s->err);
+		status = tauti_cross(s->w, s->ddp, is_handed(s) ?
+			tauti_late_ns(s->w) : 0, &s->forward, s->err);
 	if (!status)
 		status = tauti_pieces_lay(s->w, s->ddp, s->priorities,
 			s->barrier == CROSS ? s->forward.update : NULL,
@@ -291,6 +304,9 @@ static const struct taut_parameter parameters[] = {
 		"declared" },
 	[MESSAGE] = { "message", "TIME", "", "of a small message of such a "
 		"round; without it by the line of the all-reduces" },
+	[BY] = { "by", "framework|taut", "framework", "who sums: what the job "
+		"has, or Taut's exchange, for which a framework on hosts makes "
+		"no copies and launches, and hands each gradient over" },
 };
 
 const struct tauti_transformation tauti_whatif_schedule = {

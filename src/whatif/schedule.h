@@ -27,10 +27,18 @@ taut_status tauti_forward_find(struct tauti_whatif *w,
 	const struct tauti_ddp *ddp, struct tauti_forward *ret_forward,
 	struct taut_error *err);
 /* The update of a parameter, with the copy out of its bucket, goes from the end
- * of the step to before its first use in the next one. TAUT_EINVAL: this
- * recording's cannot, and why. */
+ * of the step to before its first use in the next one, and takes late_ns more for
+ * each gradient. TAUT_EINVAL: this recording's cannot, and why. */
 taut_status tauti_cross(struct tauti_whatif *w, const struct tauti_ddp *ddp,
-	struct tauti_forward *forward, struct taut_error *err);
+	int64_t late_ns, struct tauti_forward *forward, struct taut_error *err);
+
+/* --- handed.c: Taut's exchange in the place of a framework's, on hosts ------------------ */
+/* Copies and launches of the framework go, and each gradient is handed over behind the
+ * operation that it is ready with. */
+taut_status tauti_hand_over(struct tauti_whatif *w, const struct tauti_ddp *ddp,
+	struct taut_error *err);
+/* What an update that is made late costs beside itself, for each gradient. */
+int64_t tauti_late_ns(const struct tauti_whatif *w);
 
 /* --- pieces.c ------------------------------------------------------------------------ */
 /* Fills schedule's teams: the buckets of each step as tasks of these priorities

@@ -235,6 +235,54 @@ static void test_rounds_cost(void **state)
 	forget(&t);
 }
 
+/* --- by Taut's exchange ---------------------------------------------------------------------- */
+
+static double stack_ms(const struct taut_graph *graph, const char *bucket,
+	const char *schedule)
+{
+	const char *changes[] = { bucket, schedule };
+	struct taut_prediction *p = predict(
+		graph, bucket ? changes : changes + 1, bucket ? 2 : 1);
+	double ms = (double)p->after_ns / 1e6;
+
+	taut_prediction_destroy(p);
+	return ms;
+}
+
+/* Each gradient is handed over in 25 us, and is 10 more where its update is late; a
+ * launch of a bucket took 4, and a copy out of it 2. Computation alone decides; but
+ * behind a barrier all copies but the last are made while the last transfer goes on,
+ * which begins with its launch. */
+static void test_the_exchange_takes_over(void **state)
+{
+	struct ddp_job job = job_of(1);
+	struct told t = tell(&job);
+	const struct {
+		const char *bucket, *end;
+		double us;
+	} cases[] = {
+		{ NULL, "barrier=keep", LAYERS * (25 - 4) + 4 - 2 },
+		{ NULL, "barrier=cross", LAYERS * (25 + 10 - 4 - 2) },
+		{ "bucket=1.6MB", "barrier=cross",
+			LAYERS * (25 + 10 - 2) - LAYERS / 4 * 4 },
+	};
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		char as_it_is[80], ours[100];
+		double more;
+
+		snprintf(as_it_is, sizeof as_it_is,
+			"schedule,partition=100kB,message=0us,%s", cases[i].end);
+		snprintf(ours, sizeof ours, "%s,by=taut", as_it_is);
+		more = stack_ms(t.graph, cases[i].bucket, ours) -
+			stack_ms(t.graph, cases[i].bucket, as_it_is);
+		expect_between(more, cases[i].us / 1e3 - 0.01,
+			cases[i].us / 1e3 + 0.01, cases[i].end);
+	}
+	forget(&t);
+}
+
 /* The graph that is handed out replays to the same times by itself. */
 static void test_the_changed_graph_stands_alone(void **state)
 {
@@ -299,6 +347,7 @@ static void test_refusals(void **state)
 	refuse(&job, "schedule,credit=2x", NULL, "1 kB or more");
 	refuse(&job, "schedule,order=declared", NULL, "expected schedule=fifo");
 	refuse(&job, "schedule", "schedule=fifo", "a schedule already");
+	refuse(&job, "schedule,by=gloo", NULL, "framework|taut");
 	refuse(&job, "schedule", "world=4", "put schedule behind it");
 	refuse(&job, "schedule", "bucket=2MB", "put schedule behind it");
 	other.bucket_floats = 0;
@@ -322,7 +371,7 @@ static void test_refusals(void **state)
 static void test_no_memory(void **state)
 {
 	static const char *const all[] = {
-		"schedule=fifo", "schedule,partition=100kB,barrier=cross"
+		"schedule=fifo", "schedule,partition=100kB,barrier=cross,by=taut"
 	};
 	struct ddp_job job = job_of(32);
 	struct told t;
@@ -359,6 +408,7 @@ int main(void)
 		cmocka_unit_test(
 			test_crossing_gains_most_where_both_take_as_long),
 		cmocka_unit_test(test_rounds_cost),
+		cmocka_unit_test(test_the_exchange_takes_over),
 		cmocka_unit_test(test_the_changed_graph_stands_alone),
 		cmocka_unit_test(test_stacks),
 		cmocka_unit_test(test_refusals),

@@ -269,7 +269,7 @@ static bool add_stack(struct guess *g, const struct taut_setting *s)
 	if (s->piece_bytes)
 		changes[n++] = taut_arena_printf(g->arena, "schedule=priority,"
 			"partition=%" PRIu64 "B,credit=%" PRIu64
-			"B,barrier=cross", s->piece_bytes, s->credit_bytes);
+			"B,barrier=cross,by=taut", s->piece_bytes, s->credit_bytes);
 	for (size_t i = g->n_changes; i < n; i++)
 		if (!changes[i])
 			return false;

@@ -39,7 +39,7 @@ static int64_t one(const struct taut_graph *graph, const char *before,
 	snprintf(bucket, sizeof bucket, "bucket=%" PRIu64 "B", s->fuse_bytes);
 	snprintf(algorithm, sizeof algorithm, "algorithm=%s", way);
 	snprintf(schedule, sizeof schedule, "schedule=priority,partition=%"
-		PRIu64 "B,credit=%" PRIu64 "B,barrier=cross", s->piece_bytes,
+		PRIu64 "B,credit=%" PRIu64 "B,barrier=cross,by=taut", s->piece_bytes,
 		s->credit_bytes);
 	if (taut_predict(graph, changes + !before, 4 - !before, NULL, &p, &err))
 		fail_msg("%s", err.message);

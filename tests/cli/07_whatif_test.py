@@ -330,7 +330,7 @@ class Tune(command.Case):
         alone = json.loads(
             self.done(
                 "whatif", EXAMPLE, "link=0.5x", "bucket=%dB" % best["fuse_bytes"],
-                "algorithm=ring", "schedule=priority,partition=%dB,credit=%dB,barrier=cross"
+                "algorithm=ring", "schedule=priority,partition=%dB,credit=%dB,barrier=cross,by=taut"
                 % (best["piece_bytes"], best["credit_bytes"]),
                 "--json",
             )

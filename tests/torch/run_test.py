@@ -110,7 +110,7 @@ class Gate(unittest.TestCase):
     def test_gate(self):
         """f + max(b + e, C) over max(f + b, C), by hand. The few gradients of this job
         take as long as on a slow link."""
-        slow_link = "; pieces of 32 KiB, 128 KiB under way"
+        slow_link = "; pieces of 32 KiB, 64 KiB under way"
         for times, said in (
             (
                 "20,30,60,30,59",

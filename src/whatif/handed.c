@@ -1,0 +1,134 @@
+/* handed.c - gradients of a framework that Taut's exchange sums instead: what the thread
+ * that computes does for that.
+ *
+ *     DDP    | gradient | copy in | ...            | [launch] | ... | copies out | update
+ *     Taut   | gradient | hand over | ...                            ... update before use
+ *
+ * Gradients are summed where they lie, so that copies and launches are not made. On a
+ * host each gradient is handed over by a hook in Python, which wakes the exchange's
+ * thread. What that thread takes of the core, for a byte, is taken for what Gloo's
+ * threads do, which the recording's drag has (docs/costs.md). */
+#include <string.h>
+
+#include "whatif/compute.h"
+#include "whatif/schedule.h"
+
+/* bench/hand_over.py, on an AMD EPYC, one core a host: 26 and 33 us where gradients have
+ * 50 and 390 KB in the mean, 82 and 66 of 1.5 and 2.6 MB, in which the kernel sends on
+ * the same core: that is in the drag, too. Of it 3 us are of DDP's hook, in whose place
+ * ours stands. */
+static const double hand_low_ns = 10e3, hand_ns = 25e3, hand_high_ns = 60e3;
+/* The same bench: 8 to 20 us more where the end of the step is crossed and gradients are
+ * many: hooks of modules, and what looks which gradients came and what is late. */
+static const double late_low_ns = 0, late_ns = 10e3, late_high_ns = 20e3;
+
+static bool is_copy(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "reducer::mul_out") ||
+		strstr(name, "reducer::copy_");
+}
+
+static bool is_laid_copy(const char *name)
+{
+	return !strcmp(name, "copy into the bucket") ||
+		!strcmp(name, "copy out of the bucket");
+}
+
+static taut_status forget_copies(struct tauti_whatif *w, uint32_t rank,
+	const uint8_t *copies, struct taut_error *err)
+{
+	uint32_t lane = tauti_main_lane(w, rank);
+	taut_status status = TAUT_OK;
+
+	if (lane == TAUT_NONE)
+		return TAUT_OK;
+	for (uint32_t i = taut_edit_first(w->edit, lane); !status &&
+		i != TAUT_NONE; i = taut_edit_next(w->edit, i)) {
+		struct taut_op op;
+
+		if (!taut_edit_op(w->edit, i, &op) || op.dur_ns <= 0)
+			continue;
+		if (op.like == TAUT_NONE ?
+			is_laid_copy(taut_edit_name(w->edit, op.name)) :
+			tauti_is_work(op.kind) && tauti_picked(copies, &op))
+			status = tauti_vanish(w, i, &op, err);
+	}
+	return status;
+}
+
+/* Behind `place`, on its lane. */
+static taut_status hand_over(struct tauti_whatif *w, uint32_t place,
+	int64_t dur_ns, struct taut_error *err)
+{
+	struct taut_op op = { .dur_ns = dur_ns, .kind = TAUT_OP_HOST,
+		.event = TAUT_NONE, .collective = TAUT_NONE,
+		.like = TAUT_NONE }, before;
+	uint32_t id;
+
+	if (!taut_edit_op(w->edit, place, &before))
+		return taut_error_set(err, TAUT_EINVAL, -1, "schedule: a "
+			"gradient's operation was removed by a change before");
+	op.lane = before.lane;
+	return taut_edit_insert(w->edit, place, &op,
+		"hand over to the exchange", &id, err);
+}
+
+/* The last gradient's is before the launch, with which the transfer may begin. */
+static taut_status hand_bucket(struct tauti_whatif *w,
+	const struct tauti_bucket *b, const struct tauti_gradient *of,
+	uint32_t rank, int64_t dur_ns, struct taut_error *err)
+{
+	taut_status status = tauti_launch_silence(w, rank, b->launch, err);
+
+	for (uint32_t i = 0; !status && i < b->n; i++) {
+		uint32_t place = of[i].ready, before = TAUT_NONE;
+
+		if (i + 1 == b->n && b->launch != TAUT_NONE)
+			before = taut_edit_before(w->edit, b->launch);
+		status = hand_over(w, before == TAUT_NONE ? place : before,
+			dur_ns, err);
+	}
+	return status;
+}
+
+static taut_status hand_step(struct tauti_whatif *w,
+	const struct tauti_ddp *ddp, const struct tauti_ddp_step *s,
+	struct taut_error *err)
+{
+	int64_t dur_ns = llround(
+		tauti_range(w, hand_low_ns, hand_ns, hand_high_ns));
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; !status && i < s->n_buckets; i++) {
+		const struct tauti_bucket *b =
+			&ddp->buckets.data[s->first_bucket + i];
+
+		status = hand_bucket(w, b, &ddp->gradients.data[
+			s->first_gradient + b->first], s->rank, dur_ns, err);
+	}
+	return status;
+}
+
+taut_status tauti_hand_over(struct tauti_whatif *w, const struct tauti_ddp *ddp,
+	struct taut_error *err)
+{
+	uint8_t *copies;
+	taut_status status = tauti_pick(w, is_copy, NULL, &copies, err);
+	uint32_t rank = TAUT_NONE;
+
+	for (size_t i = 0; !status && i < ddp->steps.count; i++) {
+		const struct tauti_ddp_step *s = &ddp->steps.data[i];
+
+		if (s->rank != rank)
+			status = forget_copies(w, rank = s->rank, copies, err);
+		if (!status)
+			status = hand_step(w, ddp, s, err);
+	}
+	return status;
+}
+
+int64_t tauti_late_ns(const struct tauti_whatif *w)
+{
+	return llround(tauti_range(w, late_low_ns, late_ns, late_high_ns));
+}
