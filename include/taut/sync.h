@@ -77,8 +77,9 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_join(
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
 /* The same, by a caller that soon makes another task ready, or waits: until then the
- * thread sleeps on, if it does and nobody waits for all tasks or the next one. So many small gradients wake it once, and ranks agree
- * once on all of them; other ranks wait for this one meanwhile. */
+ * thread sleeps on, if it does and nobody waits for all tasks or the next one. So many
+ * small gradients wake it once, and ranks agree once on all of them; other ranks wait
+ * for this one meanwhile. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_more(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
 /* Until what was made ready of the task (TAUT_NONE: of all tasks) is done; at

@@ -13,10 +13,10 @@
 #include "whatif/compute.h"
 #include "whatif/schedule.h"
 
-/* bench/hand_over.py, on an AMD EPYC, one core a host: 26 and 33 us where gradients have
- * 50 and 390 KB in the mean, 82 and 66 of 1.5 and 2.6 MB, in which the kernel sends on
- * the same core: that is in the drag, too. Of it 3 us are of DDP's hook, in whose place
- * ours stands. */
+/* bench/hand_over.py, on an AMD EPYC, one core a host: 20 to 27 and 30 to 33 us where
+ * gradients have 50 and 390 KB in the mean, 80 and 65 of 1.5 and 2.6 MB, in which the
+ * kernel sends on the same core: that is in the drag, too. Of it 3 us are of DDP's hook,
+ * in whose place ours stands. */
 static const double hand_low_ns = 10e3, hand_ns = 25e3, hand_high_ns = 60e3;
 /* The same bench: 8 to 20 us more where the end of the step is crossed and gradients are
  * many: hooks of modules, and what looks which gradients came and what is late. */
