@@ -16,6 +16,7 @@ import argparse
 import atexit
 import collections
 import functools
+import importlib
 import json
 import os
 import runpy
@@ -66,11 +67,12 @@ class Spent:
 
 
 def watch_job():
-    import torch  # brings what `taut run` puts in place
+    import torch  # noqa: F401 - brings what `taut run` puts in place
 
-    assert torch.__version__
-    found = {name.rpartition(".")[2]: module for name, module in list(sys.modules.items())}
-    _control, _cross, _sums = found["_control"], found["_cross"], found["_sums"]
+    package = next(name for name in sys.modules if name.endswith("._sums")).rpartition(".")[0]
+    _control, _cross, _sums = (
+        importlib.import_module(package + name) for name in ("._control", "._cross", "._sums")
+    )
     spent = Spent()
     places = [
         (_sums.Sums, "before_accumulate", "hand over"),
@@ -155,8 +157,7 @@ def rows_of(a, jobs, model, turns):
 
 
 def main():
-    if sys.argv[1:2] == ["--job"]:
-        # before the interpreter that would have run it
+    if sys.argv[1:2] == ["--job"]:  # and then PYTHON JOB OPTIONS, as the lab has it
         return run_job(sys.argv[3:])
     a = arguments()
     common.taut_of(a)

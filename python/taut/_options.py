@@ -99,8 +99,8 @@ class Options:
 
     def fitted(self, limits, piece):
         """These, where the link wants pieces of so many bytes: but for what is given."""
-        under_way = UNDER_WAY * (limits.piece if "piece" in self.given else piece)
-        fits = {"piece": piece, "credit": under_way or UNDER_WAY * piece, "fuse": piece}
+        given = limits.piece if "piece" in self.given else 0
+        fits = {"piece": piece, "credit": UNDER_WAY * (given or piece), "fuse": piece}
         return limits._replace(**{k: v for k, v in fits.items() if k not in self.given})
 
 

@@ -39,7 +39,7 @@ taut_status tauti_move_waits(struct tauti_whatif *w, uint32_t from, uint32_t to,
 	return status;
 }
 
-static taut_status insert(struct tauti_whatif *w, uint32_t after,
+taut_status tauti_insert_work(struct tauti_whatif *w, uint32_t after,
 	const char *name, int64_t dur_ns, uint32_t *ret_op,
 	struct taut_error *err)
 {
@@ -51,7 +51,7 @@ static taut_status insert(struct tauti_whatif *w, uint32_t after,
 
 	if (!taut_edit_op(w->edit, after, &beside))
 		return taut_error_set(err, TAUT_EINVAL, -1,
-			"an operation of the gradients was removed before");
+			"a gradient's operation was removed by a change before");
 	op.lane = beside.lane;
 	if (taut_edit_lane(w->edit, op.lane).kind == TAUT_LANE_STREAM)
 		op.kind = TAUT_OP_KERNEL;
@@ -74,7 +74,7 @@ taut_status tauti_work_before(struct tauti_whatif *w,
 
 	if (after == TAUT_NONE || dur_ns <= 0)
 		return TAUT_OK;
-	status = insert(w, after, name, dur_ns, &op, err);
+	status = tauti_insert_work(w, after, name, dur_ns, &op, err);
 	if (!status && device)
 		status = taut_edit_connect(w->edit, op, bucket->arrive,
 			TAUT_EDGE_STREAM, 0, err);
@@ -90,6 +90,6 @@ taut_status tauti_work_behind(struct tauti_whatif *w,
 
 	if (dur_ns <= 0)
 		return TAUT_OK;
-	status = insert(w, transfer, name, dur_ns, &op, err);
+	status = tauti_insert_work(w, transfer, name, dur_ns, &op, err);
 	return status ? status : tauti_move_waits(w, transfer, op, err);
 }

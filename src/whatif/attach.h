@@ -1,10 +1,15 @@
-/* attach.h - host work before and behind an all-reduce: casts, selections. For
- * compress.c and server.c. */
+/* attach.h - work before and behind an all-reduce, and for a gradient: casts,
+ * selections, copies, hand-overs. */
 #ifndef TAUT_WHATIF_ATTACH_H
 #define TAUT_WHATIF_ATTACH_H
 
 #include "whatif/ddp.h"
 
+/* dur_ns of work behind an op, on its lane: a kernel on a stream, else the host's.
+ * TAUT_EINVAL: a change before removed the op. */
+taut_status tauti_insert_work(struct tauti_whatif *w, uint32_t after,
+	const char *name, int64_t dur_ns, uint32_t *ret_op,
+	struct taut_error *err);
 /* dur_ns of work before the bucket is handed over, where its last gradient is
  * copied: on the thread of the backward pass, or on the device. */
 taut_status tauti_work_before(struct tauti_whatif *w,

@@ -92,6 +92,10 @@ taut_status tauti_ddp_plan(const int64_t *bytes, uint32_t n,
 	const double *caps, uint32_t n_caps, tauti_plan *ret_plan,
 	struct taut_error *err);
 
+/* What the host is laid for a gradient, or a bucket, where it made no copy. */
+#define TAUTI_COPY_IN "copy into the bucket"
+#define TAUTI_COPY_OUT "copy out of the bucket"
+
 /* --- laying collectives anew (lay.c) -------------------------------------------- */
 struct tauti_lay { /* zero: as recorded */
 	uint32_t lanes;    /* where no rank has lanes of communication: how many

@@ -24,6 +24,7 @@ struct ddp_job {
 	double forward_us;
 	double compute_us;    /* before each gradient */
 	const double *slower; /* by step: factor of compute_us; NULL: 1 */
+	double copy_us;       /* into the bucket, of each gradient; 0: none is told */
 	double optimizer_us;
 	long bucket_floats;   /* 0: nothing is summed */
 	double us_by_float;   /* of an all-reduce */
@@ -157,9 +158,14 @@ static inline void ddp_backward(struct ddp_writer *d, double compute_us)
 		full = job->bucket_floats && (filled >= job->bucket_floats ||
 			i + 1 == job->n_gradients);
 		ddp_op(d, "autograd::engine::evaluate_function: "
-			"torch::autograd::AccumulateGrad", full ? 8 : 4, 0, 0);
+			"torch::autograd::AccumulateGrad",
+			job->copy_us + (full ? 8 : 4), 0, 0);
 		ddp_op(d, "torch::autograd::AccumulateGrad", 2, job->floats, 0);
-		d->at += 4;
+		d->at += 2;
+		if (job->copy_us > 0)
+			ddp_op(d, "torch::distributed::reducer::mul_out",
+				job->copy_us, job->floats, 0);
+		d->at += job->copy_us + 2;
 		if (!full)
 			continue;
 		ddp_launch(d, filled, from, i + 1);

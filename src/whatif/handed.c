@@ -10,6 +10,7 @@
  * threads do, which the recording's drag has (docs/costs.md). */
 #include <string.h>
 
+#include "whatif/attach.h"
 #include "whatif/compute.h"
 #include "whatif/schedule.h"
 
@@ -31,8 +32,7 @@ static bool is_copy(const void *context, const char *name)
 
 static bool is_laid_copy(const char *name)
 {
-	return !strcmp(name, "copy into the bucket") ||
-		!strcmp(name, "copy out of the bucket");
+	return !strcmp(name, TAUTI_COPY_IN) || !strcmp(name, TAUTI_COPY_OUT);
 }
 
 static taut_status forget_copies(struct tauti_whatif *w, uint32_t rank,
@@ -57,23 +57,6 @@ static taut_status forget_copies(struct tauti_whatif *w, uint32_t rank,
 	return status;
 }
 
-/* Behind `place`, on its lane. */
-static taut_status hand_over(struct tauti_whatif *w, uint32_t place,
-	int64_t dur_ns, struct taut_error *err)
-{
-	struct taut_op op = { .dur_ns = dur_ns, .kind = TAUT_OP_HOST,
-		.event = TAUT_NONE, .collective = TAUT_NONE,
-		.like = TAUT_NONE }, before;
-	uint32_t id;
-
-	if (!taut_edit_op(w->edit, place, &before))
-		return taut_error_set(err, TAUT_EINVAL, -1, "schedule: a "
-			"gradient's operation was removed by a change before");
-	op.lane = before.lane;
-	return taut_edit_insert(w->edit, place, &op,
-		"hand over to the exchange", &id, err);
-}
-
 /* The last gradient's is before the launch, with which the transfer may begin. */
 static taut_status hand_bucket(struct tauti_whatif *w,
 	const struct tauti_bucket *b, const struct tauti_gradient *of,
@@ -82,12 +65,14 @@ static taut_status hand_bucket(struct tauti_whatif *w,
 	taut_status status = tauti_launch_silence(w, rank, b->launch, err);
 
 	for (uint32_t i = 0; !status && i < b->n; i++) {
-		uint32_t place = of[i].ready, before = TAUT_NONE;
+		uint32_t after = TAUT_NONE, id;
 
 		if (i + 1 == b->n && b->launch != TAUT_NONE)
-			before = taut_edit_before(w->edit, b->launch);
-		status = hand_over(w, before == TAUT_NONE ? place : before,
-			dur_ns, err);
+			after = taut_edit_before(w->edit, b->launch);
+		if (after == TAUT_NONE)
+			after = of[i].ready;
+		status = tauti_insert_work(w, after,
+			"hand over to the exchange", dur_ns, &id, err);
 	}
 	return status;
 }

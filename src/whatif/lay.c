@@ -1,6 +1,7 @@
 /* lay.c - other all-reduces of gradients in the place of those recorded. */
 #include <stdlib.h>
 
+#include "whatif/attach.h"
 #include "whatif/lay.h"
 
 enum {
@@ -69,22 +70,6 @@ static uint32_t plan_end(const struct layer *l, uint32_t b, uint32_t n)
 	return b + 1 < l->plan->count ? l->plan->data[b + 1] : n;
 }
 
-static taut_status insert_host(struct layer *l, uint32_t after,
-	const char *name, int64_t dur_ns, uint32_t *ret_op)
-{
-	struct taut_op op = {
-		.dur_ns = dur_ns, .kind = TAUT_OP_HOST, .event = TAUT_NONE,
-		.collective = TAUT_NONE, .like = TAUT_NONE,
-	};
-	struct taut_op before;
-
-	if (!taut_edit_op(l->w->edit, after, &before))
-		return taut_error_set(l->err, TAUT_EINVAL, -1,
-			"a gradient's operation was removed by a change before");
-	op.lane = before.lane;
-	return taut_edit_insert(l->w->edit, after, &op, name, ret_op, l->err);
-}
-
 /* The host's copy of the bucket's gradients, where it made none before. */
 static taut_status insert_copies(struct layer *l, uint32_t place, uint32_t k,
 	uint32_t from, uint32_t to, uint32_t *launch_after)
@@ -97,8 +82,9 @@ static taut_status insert_copies(struct layer *l, uint32_t place, uint32_t k,
 		const struct tauti_gradient *g = tauti_gradient_at(l, s, i);
 		uint32_t op;
 
-		status = insert_host(l, g->ready, "copy into the bucket",
-			(int64_t)((double)g->bytes / l->how->copy_in), &op);
+		status = tauti_insert_work(l->w, g->ready, TAUTI_COPY_IN,
+			(int64_t)((double)g->bytes / l->how->copy_in), &op,
+			l->err);
 		if (i + 1 == to)
 			*launch_after = op;
 	}
@@ -122,7 +108,8 @@ static taut_status launch_bucket(struct layer *l, uint32_t place, uint32_t k,
 	status = insert_copies(l, place, k, from, to, &after);
 	if (status)
 		return status;
-	return insert_host(l, after, "c10d::allreduce_", host, ret_launch);
+	return tauti_insert_work(
+		l->w, after, "c10d::allreduce_", host, ret_launch, l->err);
 }
 
 /* --- who waits ------------------------------------------------------------------ */
@@ -169,8 +156,8 @@ static taut_status insert_copy_out(struct layer *l,
 		return TAUT_OK;
 	for (uint32_t i = from; i < to; i++)
 		bytes += tauti_gradient_at(l, s, i)->bytes;
-	return insert_host(l, before, "copy out of the bucket",
-		(int64_t)((double)bytes / l->how->copy_out), ret_op);
+	return tauti_insert_work(l->w, before, TAUTI_COPY_OUT,
+		(int64_t)((double)bytes / l->how->copy_out), ret_op, l->err);
 }
 
 /* Each gradient has who waits for it. */

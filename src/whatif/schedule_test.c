@@ -250,28 +250,40 @@ static double stack_ms(const struct taut_graph *graph, const char *bucket,
 }
 
 /* Each gradient is handed over in 25 us, and is 10 more where its update is late; a
- * launch of a bucket took 4, and a copy out of it 2. Computation alone decides; but
+ * launch of a bucket took 4, a copy out of it 2, and one into it what is told. Computation alone decides; but
  * behind a barrier all copies but the last are made while the last transfer goes on,
  * which begins with its launch. */
 static void test_the_exchange_takes_over(void **state)
 {
-	struct ddp_job job = job_of(1);
-	struct told t = tell(&job);
 	const struct {
 		const char *bucket, *end;
-		double us;
+		double copy_us, us;
 	} cases[] = {
-		{ NULL, "barrier=keep", LAYERS * (25 - 4) + 4 - 2 },
-		{ NULL, "barrier=cross", LAYERS * (25 + 10 - 4 - 2) },
-		{ "bucket=1.6MB", "barrier=cross",
-			LAYERS * (25 + 10 - 2) - LAYERS / 4 * 4 },
+		{ NULL, "barrier=keep", 0, LAYERS * (25 - 4) + 4 - 2 },
+		{ NULL, "barrier=cross", 0, LAYERS * (25 + 10 - 4 - 2) },
+		{ NULL, "barrier=cross", 50, LAYERS * (25 + 10 - 4 - 2 - 50) },
+		{ "bucket=1.6MB", "barrier=cross", 50,
+			LAYERS * (25 + 10 - 2 - 50) - LAYERS / 4 * 4 },
+		/* Nothing was summed: two buckets are laid, and copies at 8 bytes a
+		 * nanosecond. A launch takes 60 us, beside which the second one's
+		 * transfer goes on for as long: 20 until it begins, 44 on the link. */
+		{ "world=2,link=1000gbit,latency=0us,drag=0", "barrier=cross", 0,
+			LAYERS * (25 + 10 - 50 - 50) - 60 },
 	};
 
 	(void)state;
 	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct ddp_job job = job_of(1);
+		struct told t;
 		char as_it_is[80], ours[100];
 		double more;
 
+		job.copy_us = cases[i].copy_us;
+		if (cases[i].bucket && !strncmp(cases[i].bucket, "world", 5)) {
+			job.bucket_floats = 0;
+			job.ranks = 1;
+		}
+		t = tell(&job);
 		snprintf(as_it_is, sizeof as_it_is,
 			"schedule,partition=100kB,message=0us,%s", cases[i].end);
 		snprintf(ours, sizeof ours, "%s,by=taut", as_it_is);
@@ -279,8 +291,8 @@ static void test_the_exchange_takes_over(void **state)
 			stack_ms(t.graph, cases[i].bucket, as_it_is);
 		expect_between(more, cases[i].us / 1e3 - 0.01,
 			cases[i].us / 1e3 + 0.01, cases[i].end);
+		forget(&t);
 	}
-	forget(&t);
 }
 
 /* The graph that is handed out replays to the same times by itself. */
