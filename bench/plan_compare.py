@@ -66,6 +66,7 @@ def arguments():
     p.add_argument("--json", metavar="FILE", help="all that was measured and decided, after each turn of a row")
     p.add_argument("--beside", metavar="FILE", action="append", default=[],
         help="what an earlier run on this machine wrote by --json: rows of the same table")
+    p.add_argument("--keep", metavar="DIR", help="the last recording and the plan of each row, else thrown away")
     p.add_argument("--write", action="store_true", help="into docs/planning.md")
     a = p.parse_args()
     a.models = a.models.split(",")
@@ -284,7 +285,9 @@ def main():
     except cluster.Unavailable as fault:
         sys.exit(f"plan_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
-        rows = measure_all(a, train_compare.Jobs(a, net, python, folder))
+        if a.keep:
+            os.makedirs(a.keep, exist_ok=True)
+        rows = measure_all(a, train_compare.Jobs(a, net, python, a.keep or folder))
     rows += [row for path in a.beside for row in common.kept_rows(path, Row, "grid")]
     rows.sort(key=lambda row: (a.models.index(row.model), row.times))
     text = page(a, rows)

@@ -158,8 +158,8 @@ TAUT_NODISCARD taut_status tauti_by_size_create(size_t most_bytes,
 	struct tauti_engine small, struct tauti_engine large,
 	struct tauti_engine *ret_engine, struct taut_error *reterr);
 /* What most_bytes should be, measured over both engines between ranks of different hosts;
- * the same on all, who all call it. 0: none is quicker by small. spins: as shm. When it
- * fails both are destroyed. */
+ * the same on all, who all call it. 0: none is quicker by small; SIZE_MAX: none is slower.
+ * spins: as shm. When it fails both are destroyed. */
 TAUT_NODISCARD taut_status tauti_by_size_measure(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, const uint32_t *host_of, bool spins,
 	struct tauti_engine *small, struct tauti_engine *large,

@@ -223,7 +223,7 @@ static bool has_files(uint32_t n_ranks)
 		files.rlim_cur >= BESIDE + OF_RANK * (rlim_t)n_ranks;
 }
 
-/* small goes, where no message is quicker by it. */
+/* small goes, where no message is quicker by it; large, where none is slower. */
 static taut_status join_by_size(struct making *making, struct tauti_engine *small,
 	struct tauti_engine *large, struct tauti_engine *ret_engine,
 	struct taut_error *reterr)
@@ -235,16 +235,15 @@ static taut_status join_by_size(struct making *making, struct tauti_engine *smal
 
 	if (status)
 		return status;
-	if (most)
+	if (most && most < SIZE_MAX)
 		return tauti_by_size_create(most, *small, *large, ret_engine, reterr);
-	destroy_engine(small);
-	*ret_engine = *large;
+	destroy_engine(most ? large : small);
+	*ret_engine = most ? *small : *large;
 	return TAUT_OK;
 }
 
 /* Connections of our own beside UCX, for the messages that are quicker by them: over plain
- * Ethernet those of up to some 16 KB. Where they cannot be made nothing is lost, and nobody
- * waits long for them. */
+ * Ethernet all. Where they cannot be made nothing is lost, and nobody waits long for them. */
 static taut_status open_beside(struct making *making, struct tauti_engine *large,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
@@ -267,8 +266,8 @@ static taut_status open_beside(struct making *making, struct tauti_engine *large
 	return status;
 }
 
-/* UCX, where every rank has it: over TCP it is the quicker one from some 32 KB to 1 MB, as
- * pieces of gradients are, and what there is for RDMA. Else our own. */
+/* UCX, where every rank has it: it knows RDMA, and what else there may be. Our own for what
+ * is no slower by it, and where a rank has none. */
 static taut_status open_what_is_there(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {

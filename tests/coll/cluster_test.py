@@ -56,8 +56,8 @@ class Job:
 
     def begin(self, engine="{far}"):
         """When all of them reduce."""
-        # What is measured decides between the two; all ranks have the same.
-        fars = ("tcp+ucx", "ucx") if self.far == "auto" else (self.far,)
+        # What is measured decides; all ranks have the same.
+        fars = ("tcp", "tcp+ucx", "ucx") if self.far == "auto" else (self.far,)
         lines = {rank.stdout.readline() for rank in self.ranks}
         assert len(lines) == 1 and lines <= {f"ready {engine.format(far=far)}\n" for far in fars}, lines
         time.sleep(0.2)

@@ -1,18 +1,19 @@
 /* by_size_measure.c - which messages are quicker by which engine, between ranks of different
- * hosts. By plain Ethernet short ones are quicker by connections of our own, by RDMA none
+ * hosts. By plain Ethernet all are quicker by connections of our own, by RDMA none
  * is, and what else there is between hosts nobody can list. So it is measured, with what
  * collectives do all the time: both ranks of a pair send and receive at once.
  *
  *     pairs     the first ranks of two hosts, the third and fourth host, ..
  *     rounds    some exchanges by small one after another, so that it does not matter who
- *               begins, and as many by large; the best of several rounds counts, since what
- *               else the host does only adds
+ *               begins, and as many by large; the median of several rounds counts: the best
+ *               one may be one to which the other side came late, when all was there
  *     word      the lower rank of a pair goes on, takes the next size, or ends; its
  *               message says so in its first byte
  *     all       hear what each pair found, and take the median, the lower one of two
  *
- * The first size is that of the shortest messages: where small does not win it, that is all
- * that is measured. */
+ * From the shortest on, until small is slower: by RDMA that is at once. As good is good
+ * enough, for over a link that is the limit both take as long, and small needs less of the
+ * core, since it reads what comes to its place. */
 #include <sched.h>
 #include <stdlib.h>
 #include <string.h>
@@ -21,15 +22,16 @@
 #include "coll/engines/outcome.h"
 
 enum {
-	EXCHANGES = 4, /* in succession, by one engine */
+	EXCHANGES = 4, FEW_EXCHANGES = 2, /* in succession, by one engine */
 	ROUNDS = 12, LEAST_ROUNDS = 3,
-	PATIENCE = 3,  /* so many times as many where small may win on a host that is busy: */
+	PATIENCE = 3,  /* so many times as many where small may do on a host that is busy: */
 	NEARLY = 4,    /* it takes so many times as long at most */
-	MARGIN = 32, /* small must be quicker by one in so many: else nothing is lost */
+	MOST_ROUNDS = PATIENCE * ROUNDS,
+	MARGIN = 8,    /* slower by one in so many is as good, by what rounds differ */
 	LOOKS = 64,
 };
-static const size_t sizes[] = { 64, 4096, 16384, 32768 };
-enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 32768 };
+static const size_t sizes[] = { 64, 4096, 16384, 32768, 262144 };
+enum { SIZES = sizeof sizes / sizeof *sizes, MOST = 262144, LONG = 65536 };
 static const int64_t size_ns = 5000000;  /* of one size; then LEAST_ROUNDS are enough */
 static const int64_t spin_ns = 100000;   /* as a communicator looks for news */
 static const int64_t look_ns = 20000000; /* at the meeting, again */
@@ -141,57 +143,84 @@ static void exchange(struct measuring *m, struct tauti_engine one, size_t bytes)
 static int64_t exchange_some(struct measuring *m, struct tauti_engine one, size_t bytes)
 {
 	int64_t began_ns = tauti_now_ns();
+	int n = bytes < LONG ? EXCHANGES : FEW_EXCHANGES;
 
-	for (int i = 0; i < EXCHANGES && !m->fault.why.code; i++)
+	for (int i = 0; i < n && !m->fault.why.code; i++)
 		exchange(m, one, bytes);
 	return tauti_now_ns() - began_ns;
 }
 
 /* --- sizes ----------------------------------------------------------------------------*/
 
-static bool wins(const int64_t best_ns[2])
+struct rounds { /* of a size, as who leads saw them */
+	uint32_t n;
+	int64_t took_ns[2][MOST_ROUNDS]; /* by each, in ascending order */
+};
+
+static void put(int64_t *sorted, uint32_t n, int64_t value)
 {
-	return best_ns[0] < best_ns[1] - best_ns[1] / MARGIN;
+	for (; n && sorted[n - 1] > value; n--)
+		sorted[n] = sorted[n - 1];
+	sorted[n] = value;
 }
 
-static bool nearly_wins(const int64_t best_ns[2])
+static void note(struct rounds *rounds, const int64_t took_ns[2])
 {
-	return best_ns[0] / NEARLY < best_ns[1];
+	for (int i = 0; i < 2; i++)
+		put(rounds->took_ns[i], rounds->n, took_ns[i]);
+	rounds->n++;
 }
 
-static enum word choose_word(uint32_t round, int64_t began_ns, size_t size,
-	const int64_t best_ns[2])
+/* The median of small is at most so many times that of large, and a part. */
+static bool is_within(const struct rounds *rounds, int64_t times, int64_t part)
+{
+	int64_t small_ns = rounds->took_ns[0][rounds->n / 2];
+	int64_t large_ns = rounds->took_ns[1][rounds->n / 2];
+
+	return small_ns <= times * large_ns + large_ns / part;
+}
+
+static bool will_do(const struct rounds *rounds)
+{
+	return is_within(rounds, 1, MARGIN);
+}
+
+static enum word choose_word(const struct rounds *rounds, int64_t began_ns, size_t size)
 {
 	int64_t took_ns = tauti_now_ns() - began_ns;
+	uint32_t n = rounds->n;
 
-	if (round < LEAST_ROUNDS || (round < ROUNDS && took_ns < size_ns))
+	if (n < LEAST_ROUNDS || (n < ROUNDS && took_ns < size_ns))
 		return GO_ON;
-	if (wins(best_ns))
+	if (will_do(rounds))
 		return size + 1 < SIZES ? NEXT_SIZE : END;
-	return nearly_wins(best_ns) && round < PATIENCE * ROUNDS &&
+	return is_within(rounds, NEARLY, 1) && n < MOST_ROUNDS - 1 &&
 		took_ns < PATIENCE * size_ns ? GO_ON : END;
 }
 
-/* True: another size follows. *most: the longest that was quicker by small. */
+/* True: another size follows. *most, of who leads: the longest that goes by small. */
 static bool measure_size(struct measuring *m, size_t size, size_t *most)
 {
-	int64_t best_ns[2] = { INT64_MAX, INT64_MAX }, began_ns = tauti_now_ns();
+	struct rounds rounds = { .n = 0 };
+	int64_t began_ns = tauti_now_ns();
 	enum word word = GO_ON;
 
-	for (uint32_t round = 0; word == GO_ON && !m->fault.why.code; round++) {
-		if (m->leads)
-			m->out[0] = (uint8_t)choose_word(round, began_ns, size, best_ns);
-		for (int i = 0; i < 2 && !m->fault.why.code; i++) {
-			int64_t took_ns = exchange_some(m, m->engines[i], sizes[size]);
+	while (word == GO_ON && !m->fault.why.code) {
+		int64_t took_ns[2];
 
-			if (took_ns < best_ns[i])
-				best_ns[i] = took_ns;
-		}
+		if (m->leads)
+			m->out[0] = (uint8_t)choose_word(&rounds, began_ns, size);
+		for (int i = 0; i < 2; i++)
+			took_ns[i] = exchange_some(m, m->engines[i], sizes[size]);
+		if (m->leads)
+			note(&rounds, took_ns);
 		word = (enum word)(m->leads ? m->out[0] : m->in[0]);
 	}
-	if (wins(best_ns))
+	if (m->fault.why.code)
+		return false;
+	if (m->leads && will_do(&rounds))
 		*most = sizes[size];
-	return word == NEXT_SIZE && size + 1 < SIZES && !m->fault.why.code;
+	return word == NEXT_SIZE && size + 1 < SIZES;
 }
 
 static size_t measure(struct measuring *m)
@@ -252,6 +281,8 @@ static taut_status hear_all(struct tauti_meet *meet, uint32_t n_ranks, uint64_t 
 		while (n < n_ranks && all[n] <= MOST)
 			n++;
 		*ret_most = n ? (size_t)all[(n - 1) / 2] : 0;
+		if (*ret_most == MOST)
+			*ret_most = SIZE_MAX;
 	}
 	free(all);
 	return status;

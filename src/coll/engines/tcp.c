@@ -13,8 +13,8 @@
 
 enum {
 	MOVES_AT_ONCE = 16,
-	CHUNK = 256 << 10,   /* handed to the system at once, of one peer */
-	PIECES = 16,         /* of it */
+	PIECES = 16,         /* handed to the system at once, of one peer */
+	WAKES_AT = 256 << 10,
 	LOOKED_AT = 3,       /* so few peers are looked at without asking which */
 };
 /* What came before a connection closed was taken in, but who watches the ranks may say
@@ -127,13 +127,14 @@ static void part_forget(struct tauti_tcp *tcp, struct tauti_tcp_part *part)
 	tcp->unused_parts = part;
 }
 
-/* What is to go out of a queue, at most a chunk. Returns how many pieces. */
+/* What is to go out of a queue: all that the system takes, for each call is a part of the
+ * link's time. Returns how many pieces. */
 static size_t pieces_of(const struct tauti_tcp_peer *peer, struct iovec pieces[PIECES])
 {
-	size_t n = 0, all = 0;
+	size_t n = 0;
 
-	for (struct tauti_tcp_part *part = peer->first;
-		part && n + 2 <= PIECES && all < CHUNK; part = part->next) {
+	for (struct tauti_tcp_part *part = peer->first; part && n + 2 <= PIECES;
+		part = part->next) {
 		size_t of_data = part->gone > TAUTI_TCP_HEAD ?
 			part->gone - TAUTI_TCP_HEAD : 0;
 		size_t left = part->bytes - of_data;
@@ -141,12 +142,9 @@ static size_t pieces_of(const struct tauti_tcp_peer *peer, struct iovec pieces[P
 		if (part->gone < TAUTI_TCP_HEAD)
 			pieces[n++] = (struct iovec){ part->head + part->gone,
 				TAUTI_TCP_HEAD - part->gone };
-		if (left > CHUNK - all)
-			left = CHUNK - all;
 		if (left)
 			pieces[n++] = (struct iovec){
 				(char *)part->data + of_data, left };
-		all += left;
 	}
 	return n;
 }
@@ -402,6 +400,21 @@ static void ask_for_room(struct tauti_tcp *tcp)
 	}
 }
 
+/* Who sleeps is woken once so much of a message that is coming is there, and not by each
+ * packet: waking takes the core from whoever computes on it. */
+static void ask_for_bytes(struct tauti_tcp *tcp)
+{
+	for (uint32_t i = 0; i < tcp->n_ranks; i++) {
+		struct tauti_tcp_peer *peer = &tcp->peers[i];
+		size_t left = peer->in_body ? peer->bytes - peer->have : 1;
+		int least = left < WAKES_AT ? (int)left : WAKES_AT;
+
+		if (is_there(tcp, i) && least != peer->wakes_at && !setsockopt(peer->fd,
+			SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least))
+			peer->wakes_at = least;
+	}
+}
+
 /* TAUT_EAGAIN: something moved, or nobody may sleep while there is doubt. */
 static taut_status tcp_arm(void *engine, struct taut_error *err)
 {
@@ -412,6 +425,7 @@ static taut_status tcp_arm(void *engine, struct taut_error *err)
 	if (tcp->fault.code)
 		return fault_of(tcp, err);
 	ask_for_room(tcp);
+	ask_for_bytes(tcp);
 	return tcp->fault_at_ns ? TAUT_EAGAIN : TAUT_OK;
 }
 
@@ -447,6 +461,7 @@ static taut_status tcp_wait(void *engine, int64_t timeout_ns, struct taut_error 
 	if (tcp->fault.code)
 		return fault_of(tcp, err);
 	ask_for_room(tcp);
+	ask_for_bytes(tcp);
 	timeout_ns = until_certain(tcp, timeout_ns);
 	timeout = (struct timespec){ timeout_ns / 1000000000, timeout_ns % 1000000000 };
 	if (timeout_ns)
@@ -584,5 +599,6 @@ taut_status tauti_tcp_give(
 		return taut_error_set(reterr, TAUT_EIO, -1,
 			"a connection cannot be watched: %s", strerror(errno));
 	tcp->peers[peer].fd = fd;
+	tcp->peers[peer].wakes_at = 1;
 	return TAUT_OK;
 }

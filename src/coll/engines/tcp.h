@@ -68,6 +68,7 @@ struct tauti_tcp_peer {
 	int fd;          /* -1: none */
 	bool gone;       /* nothing comes and goes any more */
 	bool asks_write; /* as epoll was told */
+	int wakes_at;    /* bytes that are there, as the system was told */
 	struct tauti_tcp_part *first, *last;      /* that go out */
 	struct tauti_tcp_op *expected, **end;     /* asked for, the oldest first */
 	struct tauti_tcp_late *late, **late_end;

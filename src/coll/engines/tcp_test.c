@@ -2,6 +2,8 @@
  * ranks connect. */
 #include "tests/support/ranks.h"
 
+#include <arpa/inet.h>
+#include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
@@ -19,15 +21,40 @@ struct pair {
 	int other;                  /* what rank 1 says and hears */
 };
 
-static struct pair pair_make(void)
+static struct pair pair_of(const int ends[2])
 {
 	struct tauti_tcp *tcp = NULL;
-	int ends[2];
 
-	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
 	assert_int_equal(tauti_tcp_open(0, 2, &tcp, NULL), TAUT_OK);
 	assert_int_equal(tauti_tcp_give(tcp, 1, ends[0], NULL), TAUT_OK);
 	return (struct pair){ { &tauti_tcp_engine, tcp }, ends[1] };
+}
+
+static struct pair pair_make(void)
+{
+	int ends[2];
+
+	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
+	return pair_of(ends);
+}
+
+static struct pair pair_over_tcp(void)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof at;
+	int listener = socket(AF_INET, SOCK_STREAM, 0);
+	int ends[2] = { socket(AF_INET, SOCK_STREAM, 0) };
+
+	assert_int_equal(bind(listener, (void *)&at, sizeof at), 0);
+	assert_int_equal(listen(listener, 1), 0);
+	assert_int_equal(getsockname(listener, (void *)&at, &bytes), 0);
+	assert_int_equal(connect(ends[0], (void *)&at, sizeof at), 0);
+	ends[1] = accept(listener, NULL, NULL);
+	assert_int_not_equal(ends[1], -1);
+	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
+	close(listener);
+	return pair_of(ends);
 }
 
 static void pair_end(struct pair *pair)
@@ -211,6 +238,57 @@ static void test_what_goes_out(void **state)
 	free(big);
 	free(heard);
 	pair_end(&pair);
+}
+
+/* --- sleep --------------------------------------------------------------------------------*/
+
+/* The other side says so many bytes. Whether that wakes who sleeps, though what was there
+ * before has been taken. */
+static bool wakes(struct pair *pair, const uint8_t *bytes, size_t n)
+{
+	const struct taut_coll_engine *table = pair->engine.table;
+	struct pollfd fd = { .fd = table->fd(pair->engine.context), .events = POLLIN };
+
+	while (table->arm(pair->engine.context, NULL) == TAUT_EAGAIN)
+		;
+	assert_int_equal(poll(&fd, 1, 0), 0);
+	assert_int_equal(send(pair->other, bytes, n, 0), n);
+	return poll(&fd, 1, 50) == 1;
+}
+
+/* By the first bytes of a message, and then by a good deal of it or its end. */
+static void test_what_wakes(void **state)
+{
+	enum { BYTES = 600000, ALL = TAUTI_TCP_HEAD + BYTES };
+	struct pair pair = pair_over_tcp();
+	uint8_t *stream = calloc(1, 2 * ALL), *into = malloc(BYTES);
+	const uint8_t *at = stream;
+	struct wait waits[2];
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++) {
+		put_head(stream + i * ALL, i, BYTES);
+		wait_init(&waits[i]);
+		assert_int_equal(pair.engine.table->recv(pair.engine.context, 1, i, into,
+			BYTES, &waits[i].request, NULL), TAUT_OK);
+	}
+	assert_true(wakes(&pair, at, 1));
+	assert_true(wakes(&pair, at + 1, TAUTI_TCP_HEAD));
+	at += 1 + TAUTI_TCP_HEAD; /* the second byte of the message is next */
+	assert_false(wakes(&pair, at, 200000));
+	assert_false(wakes(&pair, at + 200000, 1000)); /* which arm() has taken before */
+	at += 201000;
+	assert_true(wakes(&pair, at, 300000));
+	at += 300000;
+	assert_false(wakes(&pair, at, 90000));
+	assert_true(wakes(&pair, at + 90000, BYTES - 1 - 591000));
+	assert_true(wakes(&pair, stream + ALL, 1));
+	assert_true(waits[0].over && !waits[1].over);
+	close(pair.other);
+	pair.other = -1;
+	pair_end(&pair);
+	free(stream);
+	free(into);
 }
 
 /* --- nonsense -----------------------------------------------------------------------------*/
@@ -557,6 +635,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_what_goes_out),
+		cmocka_unit_test(test_what_wakes),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_a_long_promise),
 		cmocka_unit_test(test_it_closes),
