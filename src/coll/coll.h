@@ -58,6 +58,9 @@ void tauti_meet_summon(struct tauti_meet *meet);
  * with commas between. False: they are not known. */
 TAUT_NODISCARD bool tauti_meet_devices(
 	const struct tauti_meet *meet, char *ret_names, size_t bytes);
+/* whether all such names, but for loopback, are among devices, as UCX_NET_DEVICES has them;
+ * NULL: those are all. */
+TAUT_NODISCARD bool tauti_devices_have(const char *devices, const char *names);
 /* the address that this rank's end of its connection has (of rank 0's: the first that is
  * not within its host, or the first), or that rank 0 has for another rank; the port is the
  * meeting's. False: it is not known. */

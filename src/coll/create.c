@@ -223,6 +223,15 @@ static bool has_files(uint32_t n_ranks)
 		files.rlim_cur >= BESIDE + OF_RANK * (rlim_t)n_ranks;
 }
 
+/* Connections of our own go where ranks meet, and nowhere else. */
+static bool may_go_there(const struct making *making)
+{
+	char names[256];
+
+	return !tauti_meet_devices(making->meet, names, sizeof names) ||
+		tauti_devices_have(getenv("UCX_NET_DEVICES"), names);
+}
+
 /* small goes, where no message is quicker by it; large, where none is slower. */
 static taut_status join_by_size(struct making *making, struct tauti_engine *small,
 	struct tauti_engine *large, struct tauti_engine *ret_engine,
@@ -271,12 +280,12 @@ static taut_status open_beside(struct making *making, struct tauti_engine *large
 static taut_status open_what_is_there(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
-	enum { HAS_UCX = 1, HAS_FILES = 2 };
+	enum { HAS_UCX = 1, MAY_BESIDE = 2 };
 	struct tauti_ucx *ucx = NULL;
 	struct tauti_engine large = { .table = NULL };
 	bool have = !tauti_ucx_open(making->n_ranks, false, &ucx, NULL);
 	uint8_t all = 0, mine = (uint8_t)((have ? HAS_UCX : 0) |
-		(has_files(making->n_ranks) ? HAS_FILES : 0));
+		(has_files(making->n_ranks) && may_go_there(making) ? MAY_BESIDE : 0));
 	taut_status status = ask_all(making, mine, &all, reterr);
 
 	if (status || !(all & HAS_UCX)) {
@@ -285,7 +294,7 @@ static taut_status open_what_is_there(struct making *making,
 		return status ? status : open_tcp(making, ret_engine, reterr);
 	}
 	status = tauti_ucx_meet(ucx, making->meet, making->rank, &large, reterr);
-	if (!status && all & HAS_FILES)
+	if (!status && all & MAY_BESIDE)
 		return open_beside(making, &large, ret_engine, reterr);
 	*ret_engine = large;
 	return status;

@@ -144,6 +144,22 @@ bool tauti_meet_devices(
 	return used > 0;
 }
 
+bool tauti_devices_have(const char *devices, const char *names)
+{
+	bool have = true;
+
+	if (!devices || !devices[0] || strcmp(devices, "all") == 0)
+		return true;
+	while (*names) {
+		size_t n = strcspn(names, ",");
+
+		have &= (n == 2 && memcmp(names, "lo", 2) == 0) ||
+			has_name(devices, names, n);
+		names += n + (names[n] == ',');
+	}
+	return have;
+}
+
 /* --- at which addresses ---------------------------------------------------------------*/
 
 static bool is_within(const struct sockaddr_storage *at)

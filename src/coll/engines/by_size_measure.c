@@ -24,10 +24,10 @@
 enum {
 	EXCHANGES = 4, FEW_EXCHANGES = 2, /* in succession, by one engine */
 	ROUNDS = 12, LEAST_ROUNDS = 3,
-	PATIENCE = 3,  /* so many times as many where small may do on a host that is busy: */
-	NEARLY = 4,    /* it takes so many times as long at most */
+	PATIENCE = 3, /* so many times as many where small may do on a host that is busy */
 	MOST_ROUNDS = PATIENCE * ROUNDS,
-	MARGIN = 8,    /* slower by one in so many is as good, by what rounds differ */
+	/* eighths of what large takes, by what rounds differ: */
+	AS_GOOD = 9, MAY_DO = 32,
 	LOOKS = 64,
 };
 static const size_t sizes[] = { 64, 4096, 16384, 32768, 262144 };
@@ -171,18 +171,12 @@ static void note(struct rounds *rounds, const int64_t took_ns[2])
 	rounds->n++;
 }
 
-/* The median of small is at most so many times that of large, and a part. */
-static bool is_within(const struct rounds *rounds, int64_t times, int64_t part)
+/* The median of small is at most so many eighths of that of large. */
+static bool is_within(const struct rounds *rounds, int64_t eighths)
 {
-	int64_t small_ns = rounds->took_ns[0][rounds->n / 2];
-	int64_t large_ns = rounds->took_ns[1][rounds->n / 2];
+	uint32_t middle = rounds->n / 2;
 
-	return small_ns <= times * large_ns + large_ns / part;
-}
-
-static bool will_do(const struct rounds *rounds)
-{
-	return is_within(rounds, 1, MARGIN);
+	return rounds->took_ns[0][middle] <= rounds->took_ns[1][middle] / 8 * eighths;
 }
 
 static enum word choose_word(const struct rounds *rounds, int64_t began_ns, size_t size)
@@ -192,9 +186,9 @@ static enum word choose_word(const struct rounds *rounds, int64_t began_ns, size
 
 	if (n < LEAST_ROUNDS || (n < ROUNDS && took_ns < size_ns))
 		return GO_ON;
-	if (will_do(rounds))
+	if (is_within(rounds, AS_GOOD))
 		return size + 1 < SIZES ? NEXT_SIZE : END;
-	return is_within(rounds, NEARLY, 1) && n < MOST_ROUNDS - 1 &&
+	return is_within(rounds, MAY_DO) && n < MOST_ROUNDS - 1 &&
 		took_ns < PATIENCE * size_ns ? GO_ON : END;
 }
 
@@ -218,7 +212,7 @@ static bool measure_size(struct measuring *m, size_t size, size_t *most)
 	}
 	if (m->fault.why.code)
 		return false;
-	if (m->leads && will_do(&rounds))
+	if (m->leads && is_within(&rounds, AS_GOOD))
 		*most = sizes[size];
 	return word == NEXT_SIZE && size + 1 < SIZES;
 }

@@ -457,6 +457,22 @@ static void test_names(void **state)
 	assert_true(ask_all("127.0.0.1"));
 }
 
+/* Who says by which devices messages go is not answered with others. */
+static void test_devices_told(void **state)
+{
+	(void)state;
+	assert_true(tauti_devices_have(NULL, "eth0"));
+	assert_true(tauti_devices_have("", "eth0"));
+	assert_true(tauti_devices_have("all", "eth0"));
+	assert_true(tauti_devices_have("eth0", "eth0"));
+	assert_true(tauti_devices_have("eth0,eth1", "eth1,lo"));
+	assert_true(tauti_devices_have("eth0", ""));
+	assert_false(tauti_devices_have("mlx5_0:1", "eth0"));
+	assert_false(tauti_devices_have("eth0,eth1", "eth"));
+	assert_false(tauti_devices_have("eth1", "eth10"));
+	assert_false(tauti_devices_have("eth1", "eth0,eth1"));
+}
+
 /* They meet at an address that has a label of its own: the device has none. */
 static int label_address(void)
 {
@@ -480,6 +496,7 @@ int main(void)
 		cmocka_unit_test(test_label),
 		cmocka_unit_test(test_killed),
 		cmocka_unit_test(test_names),
+		cmocka_unit_test(test_devices_told),
 		cmocka_unit_test(test_mute),
 		cmocka_unit_test(test_lies),
 		cmocka_unit_test(test_little_time),
