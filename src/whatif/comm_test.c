@@ -90,6 +90,22 @@ static void refuse(const struct ddp_job *job, const char *change,
 	forget(&t);
 }
 
+/* One sort of work is not enough to tell what transfers cost it. (Where it is told there is
+ * no such note, as tests/cli/golden/whatif_link.txt shows.) */
+static void test_drag_that_is_not_told(void **state)
+{
+	struct told t = tell(&usual);
+	struct taut_prediction *p = predict(&t, "link=2gbit", NULL);
+	bool found = false;
+
+	(void)state;
+	for (uint32_t i = 0; i < p->n_notes; i++)
+		found |= !strncmp(p->notes[i], "how much transfers slow down", 28);
+	assert_true(found);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
 /* --- buckets ---------------------------------------------------------------------- */
 
 static void test_recorded_buckets(void **state)
@@ -539,6 +555,7 @@ static void test_plan(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_drag_that_is_not_told),
 		cmocka_unit_test(test_recorded_buckets),
 		cmocka_unit_test(test_buckets),
 		cmocka_unit_test(test_groups),

@@ -302,6 +302,23 @@ static taut_status doubt_scatter(struct work *k)
 		"recorded: the interval lacks their scatter");
 }
 
+/* Where nothing tells the drag it is 0, which on a host with few cores is far off. */
+static taut_status doubt_drag(struct work *k)
+{
+	const struct taut_costs *costs = k->ready.costs;
+	taut_status status = TAUT_OK;
+
+	if (k->n_changes && costs->drag_error > 0)
+		status = try_both(k, TAUTI_DOUBT_DRAG,
+			"computation slowed down by transfers");
+	if (!status && !costs->n_drag && costs->n_classes && !k->p.w.job->has_device)
+		status = tauti_note(&k->p.w, k->err, "how much transfers slow down "
+			"what is computed cannot be told from the recorded steps, "
+			"and is taken for nothing: more steps may tell it "
+			"(taut record --steps 10:26)");
+	return status;
+}
+
 static taut_status doubt_all(struct work *k)
 {
 	bool network = k->central.network_changed;
@@ -310,9 +327,8 @@ static taut_status doubt_all(struct work *k)
 	if (network && k->ready.costs->n_classes)
 		status = try_both(k, TAUTI_DOUBT_LINE,
 			"latency and rate of the links");
-	if (!status && k->n_changes && k->ready.costs->drag_error > 0)
-		status = try_both(k, TAUTI_DOUBT_DRAG,
-			"computation slowed down by transfers");
+	if (!status)
+		status = doubt_drag(k);
 	if (!status && k->ready.recorder.high_ns > 0)
 		status = try_both(k, TAUTI_DOUBT_RECORDER,
 			"what recording cost");
