@@ -14,6 +14,7 @@ import types
 
 import mxnet as mx
 import numpy as np
+from mxnet.base import _LIB, check_call
 
 from . import _job, _mxnet_engine, _reductions
 from ._job import counts, local_rank, local_size, rank, size  # noqa: F401
@@ -224,10 +225,11 @@ class DistributedTrainer(mx.gluon.Trainer):
 
 
 def _settled(array):
-    """The job, when nothing of the engine's changes or reads the array."""
+    """The job, when nothing of the engine's changes or reads the array. (What waits so in
+    MXNet's Python also takes its memory, which a kernel may have in an order of its own.)"""
     engine = _engine()
     engine.check()
-    mx.nd.to_dlpack_for_write(array)
+    check_call(_LIB.MXNDArrayWaitToWrite(array.handle))
     return engine.job
 
 

@@ -288,6 +288,8 @@ def convolution():
     made.hybridize()
     rng = np.random.default_rng(hvd.rank())
     made(mx.nd.zeros((1, 3, 12, 12)))
+    mx.nd.waitall()  # the kernels' weights are in such an order now
+    hvd.broadcast_parameters(made.collect_params(), root_rank=0)
     for p in parameters(made):
         if p.grad_req != "null":
             p.grad_req = "add"
