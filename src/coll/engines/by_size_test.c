@@ -571,6 +571,8 @@ static struct tauti_engine slow_make(struct slow *slow, size_t from, int ms)
 {
 	slow->from = from;
 	slow->ms = ms;
+	slow->now_and_then = false;
+	slow->n_sends = 0;
 	slow->table = (struct taut_coll_engine){ .name = "slow", .send = slow_send,
 		.recv = slow_recv, .progress = slow_progress, .wait = slow_wait,
 		.destroy = slow_destroy };
