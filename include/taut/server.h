@@ -135,7 +135,8 @@ struct taut_server_options { /* zero is every other field's default */
 	                           each worker and part; what needs more is
 	                           refused. 0: no limit */
 	uint64_t landing_bytes; /* of pushes that came and are not summed; 0: 256
-	                           MiB. One part per server may exceed it */
+	                           MiB. One part per server may exceed it, and 8 MiB
+	                           of each worker are ahead of them */
 	int64_t meet_within_ns; /* all workers; 0: 60 s */
 	int64_t lost_after_ns;  /* a worker that says nothing; 0: 10 s */
 	/* Called from run(); NULL: not. */
@@ -186,7 +187,7 @@ struct taut_server_worker_options { /* zero is every other field's default */
 	uint32_t worker, n_workers; /* n_workers 0: 1 */
 	const char *servers;    /* HOST:PORT,HOST:PORT: the same list for all */
 	const char *secret;     /* NULL: $TAUT_SECRET */
-	uint64_t part_bytes;    /* the same on all workers; 0: 4 MiB */
+	uint64_t part_bytes;    /* the same on all workers; 0: 256 KiB */
 	uint64_t credit_bytes;  /* of pushes under way at a time; 0: no limit */
 	int64_t meet_within_ns; /* 0: 60 s */
 	int64_t lost_after_ns;  /* a server that says nothing; 0: 10 s */

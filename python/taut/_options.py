@@ -26,6 +26,9 @@ NAMES = {
 }
 UNDER_WAY = 2  # pieces, of a size that fits the link
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}
+# Of servers: their parts are cut before a link is measured, and what is long holds up the
+# part behind it on its way there, its sum, and its way back.
+SERVED = {"piece": 256 << 10, "credit": 1 << 20}
 NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults
 
 
@@ -84,12 +87,16 @@ class Options:
         if has_servers:
             self.engine = "server"
 
+    def served(self, name):
+        """PIECE or CREDIT, where servers sum."""
+        return getattr(self, name) if name in self.given else SERVED[name]
+
     def limits(self, order):
-        on = "on"
+        on, serves = "on", self.engine == "server"
         return Limits(
             order,
-            self.piece,
-            self.credit,
+            self.served("piece") if serves else self.piece,
+            self.served("credit") if serves else self.credit,
             0 if self.groups else self.fuse,
             self.halves == on,
             self.ordered == on,
@@ -98,7 +105,10 @@ class Options:
         )
 
     def fitted(self, limits, piece):
-        """These, where the link wants pieces of so many bytes: but for what is given."""
+        """These, where the link wants pieces of so many bytes: but for what is given, and
+        for servers."""
+        if self.engine == "server":
+            return limits
         given = limits.piece if "piece" in self.given else 0
         fits = {"piece": piece, "credit": UNDER_WAY * (given or piece), "fuse": piece}
         return limits._replace(**{k: v for k, v in fits.items() if k not in self.given})

@@ -61,6 +61,8 @@ TAUT_NODISCARD bool tauti_meet_devices(
 /* whether all such names, but for loopback, are among devices, as UCX_NET_DEVICES has them;
  * NULL: those are all. */
 TAUT_NODISCARD bool tauti_devices_have(const char *devices, const char *names);
+/* whether UCX_NET_DEVICES, or nobody, lets connections of our own go where those do; */
+TAUT_NODISCARD bool tauti_meet_may_connect(const struct tauti_meet *meet);
 /* the address that this rank's end of its connection has (of rank 0's: the first that is
  * not within its host, or the first), or that rank 0 has for another rank; the port is the
  * meeting's. False: it is not known. */
@@ -111,6 +113,12 @@ void tauti_meet_ring(struct tauti_meet *meet);
 void tauti_meet_destroy(struct tauti_meet *meet);
 
 /* --- engines ------------------------------------------------------------------------*/
+/* What a job was told to use. */
+enum tauti_want { TAUTI_WANT_AUTO, TAUTI_WANT_SHM, TAUTI_WANT_UCX, TAUTI_WANT_TCP };
+/* name NULL: of TAUT_ENGINE. TAUT_EINVAL: there is no such engine. */
+TAUT_NODISCARD taut_status tauti_want_read(const char *name, enum tauti_want *ret_want,
+	struct taut_error *reterr);
+
 struct tauti_engine {
 	const struct taut_coll_engine *table; /* NULL: none */
 	void *context;
@@ -139,16 +147,17 @@ TAUT_NODISCARD taut_status tauti_ucx_create(struct tauti_meet *meet,
 	uint32_t rank, uint32_t n_ranks, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
 /* The same in two steps. The first looks for the library, which may take seconds, and
- * needs nobody else. asks_first: a long message stays with its sender until it is
- * asked for; else it may go at once. The second takes ucx over, also when it fails;
- * without it, ucx goes with tauti_ucx_destroy(). */
+ * needs nobody else. The second takes ucx over, also when it fails; without it, ucx goes
+ * with tauti_ucx_destroy(). */
 struct tauti_ucx;
-TAUT_NODISCARD taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
+TAUT_NODISCARD taut_status tauti_ucx_open(uint32_t n_ranks,
 	struct tauti_ucx **ret_ucx, struct taut_error *reterr);
 TAUT_NODISCARD taut_status tauti_ucx_meet(struct tauti_ucx *ucx,
 	struct tauti_meet *meet, uint32_t rank, struct tauti_engine *ret_engine,
 	struct taut_error *reterr);
 void tauti_ucx_destroy(void *ucx);
+/* Whether this host has a network that moves memory without its processors. */
+bool tauti_has_rdma(void);
 /* near to those on this rank's host, far, which must have fd and arm, to the
  * others; takes both over, but when it fails. */
 TAUT_NODISCARD taut_status tauti_mixed_create(uint32_t rank, uint32_t n_ranks,

@@ -7,8 +7,6 @@
 #include <string.h>
 #include <sys/resource.h>
 
-enum want { AUTO, SHM, UCX, TCP };
-
 /* What each rank says to all: bytes, the same on every machine of a job. */
 struct hello {
 	uint64_t host, rows; /* the host's id; a hash of the table's file */
@@ -22,7 +20,7 @@ enum { VERSION = 5 };
 /* What is being made, and undone when it cannot be. */
 struct making {
 	uint32_t rank, n_ranks;
-	enum want want;
+	enum tauti_want want;
 	tauti_rows rows;
 	struct tauti_meet *meet;
 	struct hello *hellos; /* by rank */
@@ -48,19 +46,20 @@ static const char *or_variable(const char *option, const char *variable)
 	return value && value[0] ? value : NULL;
 }
 
-static taut_status read_engine(
-	struct making *making, const char *option, struct taut_error *reterr)
+taut_status tauti_want_read(const char *name, enum tauti_want *ret_want,
+	struct taut_error *reterr)
 {
 	static const char *const names[] = { "auto", "shm", "ucx", "tcp" };
-	const char *name = or_variable(option, "TAUT_ENGINE");
 
-	for (int i = AUTO; name && i <= TCP; i++) {
+	name = or_variable(name, "TAUT_ENGINE");
+	*ret_want = TAUTI_WANT_AUTO;
+	for (int i = TAUTI_WANT_AUTO; name && i <= TAUTI_WANT_TCP; i++) {
 		if (strcmp(name, names[i]) != 0)
 			continue;
-		making->want = (enum want)i;
+		*ret_want = (enum tauti_want)i;
 		return TAUT_OK;
 	}
-	return name ? taut_error_set(reterr, TAUT_EINVAL, -1, "engine '%s': "
+	return name ? taut_error_set(reterr, TAUT_EINVAL, -1, "engine '%.200s': "
 		"expected auto, shm, ucx or tcp", name) : TAUT_OK;
 }
 
@@ -83,7 +82,7 @@ static taut_status read_options(struct making *making,
 	/* Centuries are no limit, and may be added to a time. */
 	making->call_within_ns = options->call_within_ns > INT64_MAX / 2 ? 0 :
 		options->call_within_ns;
-	status = read_engine(making, options->engine, reterr);
+	status = tauti_want_read(options->engine, &making->want, reterr);
 	if (!status && table)
 		status = tauti_rows_read(table, &making->rows, reterr);
 	return status;
@@ -223,15 +222,6 @@ static bool has_files(uint32_t n_ranks)
 		files.rlim_cur >= BESIDE + OF_RANK * (rlim_t)n_ranks;
 }
 
-/* Connections of our own go where ranks meet, and nowhere else. */
-static bool may_go_there(const struct making *making)
-{
-	char names[256];
-
-	return !tauti_meet_devices(making->meet, names, sizeof names) ||
-		tauti_devices_have(getenv("UCX_NET_DEVICES"), names);
-}
-
 /* small goes, where no message is quicker by it; large, where none is slower. */
 static taut_status join_by_size(struct making *making, struct tauti_engine *small,
 	struct tauti_engine *large, struct tauti_engine *ret_engine,
@@ -283,9 +273,9 @@ static taut_status open_what_is_there(struct making *making,
 	enum { HAS_UCX = 1, MAY_BESIDE = 2 };
 	struct tauti_ucx *ucx = NULL;
 	struct tauti_engine large = { .table = NULL };
-	bool have = !tauti_ucx_open(making->n_ranks, false, &ucx, NULL);
-	uint8_t all = 0, mine = (uint8_t)((have ? HAS_UCX : 0) |
-		(has_files(making->n_ranks) && may_go_there(making) ? MAY_BESIDE : 0));
+	bool have = !tauti_ucx_open(making->n_ranks, &ucx, NULL);
+	bool may = has_files(making->n_ranks) && tauti_meet_may_connect(making->meet);
+	uint8_t all = 0, mine = (uint8_t)((have ? HAS_UCX : 0) | (may ? MAY_BESIDE : 0));
 	taut_status status = ask_all(making, mine, &all, reterr);
 
 	if (status || !(all & HAS_UCX)) {
@@ -305,9 +295,9 @@ static taut_status open_far(struct making *making,
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
 	switch (making->want) {
-	case TCP:
+	case TAUTI_WANT_TCP:
 		return open_tcp(making, ret_engine, reterr);
-	case UCX:
+	case TAUTI_WANT_UCX:
 		return open_ucx(making, ret_engine, reterr);
 	default:
 		return open_what_is_there(making, ret_engine, reterr);
@@ -334,12 +324,13 @@ static taut_status open_mixed(struct making *making, struct taut_error *reterr)
 /* All ranks know the same hosts, and so open the same. */
 static taut_status open_engine(struct making *making, struct taut_error *reterr)
 {
-	if (making->want == SHM && making->n_hosts > 1)
+	if (making->want == TAUTI_WANT_SHM && making->n_hosts > 1)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "engine shm: "
 			"the ranks are on %" PRIu32 " hosts, or in namespaces "
 			"that share no memory", making->n_hosts);
 	if (making->n_hosts == making->n_ranks ||
-		(making->n_hosts == 1 && (making->want == UCX || making->want == TCP)))
+		(making->n_hosts == 1 && (making->want == TAUTI_WANT_UCX ||
+			making->want == TAUTI_WANT_TCP)))
 		return open_far(making, &making->engine, reterr);
 	if (making->n_hosts == 1)
 		return open_shm(making, &making->engine, reterr);
@@ -458,7 +449,7 @@ static void undo(struct making *making, const struct taut_error *why)
 taut_status taut_comm_create(const struct taut_comm_options *options,
 	struct taut_comm **ret_comm, struct taut_error *reterr)
 {
-	struct making making = { .want = AUTO };
+	struct making making = { .want = TAUTI_WANT_AUTO };
 	struct taut_error why = { .offset = -1 };
 	taut_status status = read_options(&making, options, &why);
 

@@ -6,6 +6,7 @@
 #include <netinet/in.h>
 #include <poll.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -158,6 +159,14 @@ bool tauti_devices_have(const char *devices, const char *names)
 		names += n + (names[n] == ',');
 	}
 	return have;
+}
+
+bool tauti_meet_may_connect(const struct tauti_meet *meet)
+{
+	char names[256];
+
+	return !tauti_meet_devices(meet, names, sizeof names) ||
+		tauti_devices_have(getenv("UCX_NET_DEVICES"), names);
 }
 
 /* --- at which addresses ---------------------------------------------------------------*/

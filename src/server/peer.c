@@ -122,14 +122,21 @@ taut_status tauti_peer_begin(struct tauti_peer *peer, struct taut_error *reterr)
 	return peer->doomed ? peer->why.code : TAUT_OK;
 }
 
+/* A long push stays with its worker until there is a place for it. */
 void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
 	void *into, size_t bytes)
 {
 	struct tauti_op *op = op_begin(peer, TAUTI_OP_PUSH, part, round, bytes);
+	const struct tauti_answer go = { part, round, 0 };
 
 	if (!op)
 		return;
 	op_recv(op, tauti_tag_of(TAUTI_TAG_PUSH, part, round), into, bytes);
+	if (bytes > TAUTI_AT_ONCE_BYTES) {
+		tauti_answer_write(&go, op->words);
+		op_send(op, 1, tauti_tag_of(TAUTI_TAG_GO, part, 0), op->words,
+			sizeof op->words);
+	}
 	all_began(op);
 }
 

@@ -52,14 +52,17 @@ static enum taut_server_mode mode_of(const struct taut_server_options *options)
 	return sums ? TAUT_SERVER_SUMS : TAUT_SERVER_TRAINS;
 }
 
-static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
-	struct tauti_peer *peer, uint32_t worker, struct taut_error *reterr)
+static taut_status greet(struct taut_server *server, struct tauti_pair *pair,
+	struct tauti_meet *meet, struct tauti_peer *peer, uint32_t worker,
+	struct taut_error *reterr)
 {
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION,
 		server->options.index, server->options.n_servers,
-		server->options.n_workers, mode_of(&server->options),
+		server->options.n_workers, (uint16_t)mode_of(&server->options),
+		tauti_pair_says(pair, meet),
 		server->options.apart ? 0 : tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
+	const uint8_t *other = all + TAUTI_GREETING_BYTES;
 	struct taut_error who;
 	taut_status status;
 
@@ -67,26 +70,21 @@ static taut_status greet(struct taut_server *server, struct tauti_meet *meet,
 	status = tauti_meet_gather(meet, mine, sizeof mine, all, reterr);
 	if (status)
 		return status;
-	peer->near = tauti_greeting_is_near(&own, all + TAUTI_GREETING_BYTES);
+	peer->near = tauti_greeting_is_near(&own, other);
 	taut_error_set(&who, TAUT_OK, -1, "worker %u", worker);
-	return tauti_greeting_check(
-		&own, all + TAUTI_GREETING_BYTES, who.message, reterr);
+	status = tauti_greeting_check(&own, other, who.message, reterr);
+	return status ? status : tauti_pair_meet(pair, own.engine,
+		tauti_greeting_engine(other), meet, 0, who.message, &peer->engine,
+		reterr);
 }
 
-/* Takes ucx over. */
 static struct tauti_peer *make_peer(struct taut_server *server,
-	struct tauti_ucx *ucx, struct tauti_meet *meet, uint32_t worker,
+	struct tauti_pair *pair, struct tauti_meet *meet, uint32_t worker,
 	struct taut_error *reterr)
 {
 	struct tauti_peer *peer = calloc(1, sizeof *peer);
-	taut_status status = peer ? greet(server, meet, peer, worker, reterr) :
-		taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 
-	if (status)
-		tauti_ucx_destroy(ucx);
-	else
-		status = tauti_ucx_meet(ucx, meet, 0, &peer->engine, reterr);
-	if (status) {
+	if (!peer || greet(server, pair, meet, peer, worker, reterr)) {
 		free(peer);
 		return NULL;
 	}
@@ -124,19 +122,18 @@ static void admit(struct taut_server *server, struct tauti_link *link,
 	struct taut_error why = { .message = "out of memory" };
 	struct tauti_peer *peer = NULL;
 	struct tauti_meet *meet = NULL;
-	struct tauti_ucx *ucx;
+	struct tauti_pair pair;
 
 	if (!enter(server, link, worker))
 		return;
 	/* pair_ns begin after what takes long here; the other side has done the
 	 * same before it came. */
-	if (!tauti_ucx_open(2, true, &ucx, &why)) {
+	if (!tauti_pair_open(server->want, &pair, &why)) {
 		meet = tauti_door_meet(link, server->porter_fd, pair_ns,
 			server->options.lost_after_ns);
 		if (meet)
-			peer = make_peer(server, ucx, meet, worker, &why);
-		else
-			tauti_ucx_destroy(ucx);
+			peer = make_peer(server, &pair, meet, worker, &why);
+		tauti_pair_close(&pair);
 	}
 	if (peer) {
 		hand_over(server, peer);

@@ -133,6 +133,8 @@ taut_status taut_server_create(const struct taut_server_options *options,
 	set_defaults(server);
 	status = check(&server->options, reterr);
 	if (!status)
+		status = tauti_want_read(NULL, &server->want, reterr);
+	if (!status)
 		status = tauti_core_create(&server->options, &calls, server,
 			&server->core, reterr);
 	if (!status)

@@ -22,7 +22,7 @@ struct tauti_request {
 	struct tauti_op *op;
 };
 struct tauti_op {
-	struct tauti_request requests[2]; /* an answer has two */
+	struct tauti_request requests[2]; /* an answer has two, and so has a long push */
 	struct tauti_peer *peer;
 	struct tauti_op *next; /* of the list that it is in */
 	enum tauti_op_kind kind;
@@ -31,7 +31,7 @@ struct tauti_op {
 	uint32_t part, round;  /* of an ask: its number */
 	size_t bytes;
 	int64_t start_ns;
-	uint8_t words[TAUTI_ASK_BYTES]; /* of an ask or answer */
+	uint8_t words[TAUTI_ASK_BYTES]; /* of an ask, a go or an answer */
 };
 
 struct tauti_peer {
@@ -57,6 +57,7 @@ struct tauti_peer {
 
 struct taut_server {
 	struct taut_server_options options;
+	enum tauti_want want;
 	struct tauti_core *core;
 	struct tauti_peer **peers; /* by worker; NULL: none */
 	struct pollfd *polls;      /* 2 a worker, and one */

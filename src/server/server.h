@@ -7,6 +7,7 @@
  *                when somebody is lost: no clock, no network, no thread
  *     wire.c     what is said, as bytes
  *     board.c    memory that a server shares with a worker of its host
+ *     pair.c     over which engine the two speak
  *     porter.c   lets workers in, one after the other
  *     serve.c  peer.c
  *                the network around the core
@@ -18,6 +19,7 @@
 #include <taut/server.h>
 
 #include "base/now.h"
+#include "coll/coll.h"
 
 enum {
 	TAUTI_PARTS_MOST = 1 << 20, /* of all servers; they fit in a tag */
@@ -148,12 +150,14 @@ void tauti_core_counts(
  *                                             host
  *     ASK  board 1 or 0                  ->   whether it has it
  *     ASK  verb part round               ->
- *     PUSH bytes of the part             ->   where the verb has a push
+ *                                        <-   GO   part round, where the verb has a
+ *                                             long push, and there is a place for it
+ *     PUSH bytes of the part             ->   where it has a push; a short one at once
  *                                        <-   ANSWER part round contributors
  *                                        <-   DATA bytes of the part
  *
- * With a board neither PUSH nor DATA is sent: what they carry is on it, at the part's
- * place.
+ * With a board none of GO, PUSH and DATA is sent: what they carry is on it, at the
+ * part's place.
  *
  * An ASK names its length by what was declared, so every message has a size that
  * the receiver knows before it comes. */
@@ -165,11 +169,13 @@ enum {
 	TAUTI_BOARD_BYTES = 48,
 	TAUTI_BOARD_NAME_BYTES = 40, /* with its end */
 	TAUTI_ASKS_AHEAD = 32, /* receives that a server has begun */
-	TAUTI_WIRE_VERSION = 2,
+	TAUTI_AT_ONCE_BYTES = 32 << 10, /* of a push that needs no GO */
+	TAUTI_AHEAD_BYTES = 8 << 20, /* of others that go to a server before their GO */
+	TAUTI_WIRE_VERSION = 3,
 };
 
 enum tauti_tag { TAUTI_TAG_ASK = 1, TAUTI_TAG_TABLE, TAUTI_TAG_PUSH,
-	TAUTI_TAG_ANSWER, TAUTI_TAG_DATA, TAUTI_TAG_BOARD };
+	TAUTI_TAG_ANSWER, TAUTI_TAG_DATA, TAUTI_TAG_BOARD, TAUTI_TAG_GO };
 
 /* Of 48 bits: what, which part, the low bits of a number that rises. */
 static inline uint64_t tauti_tag_of(
@@ -193,6 +199,7 @@ TAUT_NODISCARD bool tauti_asked_read(
 struct tauti_answer {
 	uint32_t part, round, contributors;
 };
+/* A GO has the same form, without contributors. */
 void tauti_answer_write(
 	const struct tauti_answer *answer, uint8_t bytes[TAUTI_ANSWER_BYTES]);
 TAUT_NODISCARD bool tauti_answer_read(
@@ -205,14 +212,16 @@ TAUT_NODISCARD bool tauti_said_read(
 	const uint8_t bytes[TAUTI_SAID_BYTES], struct tauti_part_said *ret_said);
 
 /* What both sides must agree on before anything else. mode: enum taut_server_mode, where
- * neither side says ANY. */
+ * neither side says ANY. engine: tauti_pair_says(). */
 struct tauti_greeting {
-	uint32_t version, index, n_servers, n_workers, mode;
+	uint32_t version, index, n_servers, n_workers;
+	uint16_t mode, engine;
 	uint64_t host; /* tauti_host_id(); 0: nothing is shared */
 };
 void tauti_greeting_write(const struct tauti_greeting *greeting,
 	uint8_t bytes[TAUTI_GREETING_BYTES]);
-uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES]);
+uint16_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES]);
+uint16_t tauti_greeting_engine(const uint8_t bytes[TAUTI_GREETING_BYTES]);
 /* Whether both are on one host, and would share memory. */
 bool tauti_greeting_is_near(const struct tauti_greeting *own,
 	const uint8_t bytes[TAUTI_GREETING_BYTES]);
@@ -227,6 +236,23 @@ void tauti_board_write(const char *name, uint8_t bytes[TAUTI_BOARD_BYTES]);
 /* False: not such a message, or another name than those of boards. */
 TAUT_NODISCARD bool tauti_board_read(const uint8_t bytes[TAUTI_BOARD_BYTES],
 	char ret_name[TAUTI_BOARD_NAME_BYTES]);
+
+/* --- pair.c ------------------------------------------------------------------------------
+ * Threads: one at a time. */
+struct tauti_pair { /* zero is none */
+	enum tauti_want want;
+	struct tauti_ucx *ucx; /* NULL: not looked for, or not there */
+};
+/* What takes long, before the two meet. Errors as tauti_ucx_open(), where UCX was asked for. */
+TAUT_NODISCARD taut_status tauti_pair_open(enum tauti_want want,
+	struct tauti_pair *ret_pair, struct taut_error *reterr);
+void tauti_pair_close(struct tauti_pair *pair);
+/* What the other one is to know for tauti_pair_meet(), which both call. who: of whom a line
+ * speaks. TAUT_EMATCH: they were told different things; else errors as of the engines. */
+uint16_t tauti_pair_says(const struct tauti_pair *pair, const struct tauti_meet *meet);
+TAUT_NODISCARD taut_status tauti_pair_meet(struct tauti_pair *pair, uint16_t mine,
+	uint16_t others, struct tauti_meet *meet, uint32_t rank, const char *who,
+	struct tauti_engine *ret_engine, struct taut_error *reterr);
 
 /* --- board.c -----------------------------------------------------------------------------
  * The server makes it, so that nobody else can make it shorter. It has a name until

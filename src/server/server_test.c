@@ -1,9 +1,8 @@
-/* Servers and workers as threads of this process, over UCX. */
+/* Servers and workers as threads of this process. */
 #include "tests/support/ranks.h"
 
 #include <errno.h>
 
-#include "coll/engines/ucx.h"
 #include "coll/meet.h"
 #include "server/server.h"
 #include "tests/support/alloc_fail.h"
@@ -457,29 +456,15 @@ static void share(struct tauti_meet *meet, const void *mine, size_t bytes, void 
 		fail_msg("%s", err.message);
 }
 
-/* All that is gathered before both greet by UCX, which it does not. */
-static void come_near(struct tauti_meet *meet, const struct tauti_ucx *ucx)
+/* What both say before they connect, which this one does not. */
+static void come_near(struct tauti_meet *meet)
 {
 	static const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
 		.n_servers = 1, .n_workers = 1 };
-	static const uint32_t fine[2] = { 0, TAUT_NONE };
-	static uint8_t words[TAUTI_GREETING_BYTES], mine[1 << 16], all[1 << 17];
-	ucp_address_t *address;
-	size_t bytes = 0;
-	uint32_t size, sizes[2];
+	uint8_t words[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 
 	tauti_greeting_write(&own, words);
 	share(meet, words, sizeof words, all);
-	assert_int_equal(ucx->call.ucp_worker_get_address(
-		ucx->worker, &address, &bytes), UCS_OK);
-	assert_true(bytes <= sizeof mine);
-	memcpy(mine, address, bytes);
-	ucx->call.ucp_worker_release_address(ucx->worker, address);
-	size = (uint32_t)bytes;
-	share(meet, &size, sizeof size, sizes);
-	assert_true(sizes[0] <= sizeof mine);
-	share(meet, mine, sizes[0] > size ? sizes[0] : size, all);
-	share(meet, fine, sizeof fine, all);
 }
 
 /* The end of the server does not wait until its time to come in is over. */
@@ -489,24 +474,21 @@ static void stop_with_one(bool near)
 	struct tauti_meet_options mine = { .rank = 1, .n_ranks = 2,
 		.secret = "sesame", .within_ns = 10 * second_ns };
 	struct tauti_meet *meet;
-	struct tauti_ucx *ucx;
 	int64_t begun_ns;
 	struct job job;
 
 	open_job(&job, &options, 1);
 	mine.address = job.servers;
-	assert_int_equal(tauti_ucx_open(2, true, &ucx, NULL), TAUT_OK);
 	assert_int_equal(tauti_meet_create(&mine, &meet, NULL), TAUT_OK);
 	tauti_meet_make_pair(meet);
 	if (near)
-		come_near(meet, ucx);
+		come_near(meet);
 	begun_ns = ranks_now_ns();
 	taut_server_stop(job.its[0]);
 	close_job(&job);
 	assert_true(ranks_now_ns() - begun_ns < 3 * second_ns);
 	assert_int_equal(job.ends[0], TAUT_EAGAIN);
 	tauti_meet_destroy(meet);
-	tauti_ucx_destroy(ucx);
 }
 
 static void test_stops_coming(void **state)

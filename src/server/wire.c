@@ -129,13 +129,19 @@ void tauti_greeting_write(const struct tauti_greeting *greeting,
 	put(bytes + 16, greeting->index, 4);
 	put(bytes + 20, greeting->n_servers, 4);
 	put(bytes + 24, greeting->n_workers, 4);
-	put(bytes + 28, greeting->mode, 4);
+	put(bytes + 28, greeting->mode, 2);
+	put(bytes + 30, greeting->engine, 2);
 	put(bytes + 32, greeting->host, 8);
 }
 
-uint32_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES])
+uint16_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES])
 {
-	return (uint32_t)get(bytes + 28, 4);
+	return (uint16_t)get(bytes + 28, 2);
+}
+
+uint16_t tauti_greeting_engine(const uint8_t bytes[TAUTI_GREETING_BYTES])
+{
+	return (uint16_t)get(bytes + 30, 2);
 }
 
 bool tauti_greeting_is_near(const struct tauti_greeting *own,
@@ -162,7 +168,7 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 	const struct tauti_greeting said = { (uint32_t)get(bytes + 12, 4),
 		(uint32_t)get(bytes + 16, 4), (uint32_t)get(bytes + 20, 4),
 		(uint32_t)get(bytes + 24, 4), tauti_greeting_mode(bytes),
-		get(bytes + 32, 8) };
+		tauti_greeting_engine(bytes), get(bytes + 32, 8) };
 
 	if (memcmp(bytes, "taut server", 12) != 0)
 		return taut_error_set(reterr, TAUT_EMATCH, -1,

@@ -12,7 +12,7 @@
 #include <unistd.h>
 
 static const int64_t default_lost_after_ns = 10000000000;
-static const uint64_t default_part_bytes = 4 << 20;
+static const uint64_t default_part_bytes = 256 << 10;
 
 void tauti_worker_wake(struct taut_server_worker *worker)
 {
@@ -100,6 +100,7 @@ static struct taut_server_worker *make(
 		options->lost_after_ns : default_lost_after_ns;
 	tauti_origin_init(&worker->origin);
 	worker->ended_at = &worker->ended;
+	worker->may_go_at = &worker->may_go;
 	worker->wake_fd = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
 	pthread_mutex_init(&worker->mutex, NULL);
 	pthread_condattr_init(&attr);

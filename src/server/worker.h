@@ -46,6 +46,7 @@ struct tauti_server_link {
 	struct tauti_link link;
 	struct tauti_engine engine; /* table NULL: none */
 	uint32_t n_asked;           /* numbers of asks */
+	size_t ahead_bytes;         /* of pushes that have gone before their GO came */
 	bool has_left;              /* it said goodbye */
 	bool near;                  /* it tells of a board before the first push */
 	bool board_came;            /* the words did */
@@ -57,6 +58,8 @@ struct tauti_server_link {
 
 /* A part of a key, there and back. Tasks 2 part and 2 part + 1 of the scheduler. */
 struct tauti_trip {
+	struct taut_coll_request go_request; /* first */
+	struct tauti_trip *next; /* of those whose GO has come */
 	struct taut_server_part place;
 	enum taut_type type;
 	uint64_t hash;
@@ -65,8 +68,9 @@ struct tauti_trip {
 	struct taut_server_worker *worker;
 	struct tauti_half halves[2];
 	uint32_t part, pushed, contributors;
-	bool pulls;
-	uint8_t ask[TAUTI_ASK_BYTES], answer[TAUTI_ANSWER_BYTES];
+	bool pulls, goes; /* goes: the push has begun */
+	taut_status go_status;
+	uint8_t ask[TAUTI_ASK_BYTES], go[TAUTI_ANSWER_BYTES], answer[TAUTI_ANSWER_BYTES];
 };
 
 struct tauti_worker_key {
@@ -85,6 +89,7 @@ struct taut_server_worker {
 	uint32_t worker, n_workers, n_servers;
 	uint64_t part_bytes, credit_bytes;
 	enum taut_server_mode mode; /* of the servers */
+	enum tauti_want want;
 	int64_t lost_after_ns;
 	struct tauti_server_link *servers;
 	struct pollfd *polls;      /* 2 a server, and one */
@@ -92,6 +97,7 @@ struct taut_server_worker {
 	struct tauti_trip *trips;  /* by part */
 	size_t n_trips;
 	struct tauti_half *ended, **ended_at;
+	struct tauti_trip *may_go, **may_go_at; /* whose push is asked for */
 	uint32_t n_under_way;
 	int64_t beat_ns, busy_from_ns;
 

@@ -17,11 +17,12 @@ static taut_status no_memory(struct taut_error *reterr)
 /* --- one server ------------------------------------------------------------------------------- */
 
 static taut_status greet(struct taut_server_worker *worker, uint32_t i,
-	struct tauti_meet *meet, struct taut_error *reterr)
+	struct tauti_pair *pair, struct tauti_meet *meet, struct taut_error *reterr)
 {
+	struct tauti_server_link *server = &worker->servers[i];
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, i,
-		worker->n_servers, worker->n_workers, worker->mode,
-		tauti_host_id() };
+		worker->n_servers, worker->n_workers, (uint16_t)worker->mode,
+		tauti_pair_says(pair, meet), tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who;
 	taut_status status;
@@ -30,15 +31,15 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	status = tauti_meet_gather(meet, mine, sizeof mine, all, reterr);
 	if (status)
 		return status;
-	taut_error_set(&who, TAUT_OK, -1, "server %u (%.200s)", i,
-		worker->servers[i].name);
+	taut_error_set(&who, TAUT_OK, -1, "server %u (%.200s)", i, server->name);
 	status = tauti_greeting_check(&own, all, who.message, reterr);
+	if (status)
+		return status;
 	/* The first one's holds for the others, too. */
-	if (!status) {
-		worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
-		worker->servers[i].near = tauti_greeting_is_near(&own, all);
-	}
-	return status;
+	worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
+	server->near = tauti_greeting_is_near(&own, all);
+	return tauti_pair_meet(pair, own.engine, tauti_greeting_engine(all), meet, 1,
+		who.message, &server->engine, reterr);
 }
 
 static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
@@ -56,25 +57,22 @@ static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
 		.lost_after_ns = worker->lost_after_ns,
 		.listens = options->listening };
 	struct tauti_meet *meet = NULL;
-	struct tauti_ucx *ucx;
+	struct tauti_pair pair;
 	struct taut_error why = { .message = "" };
 	/* First what takes long: the server waits for no slow hand-shake. */
-	taut_status status = tauti_ucx_open(2, true, &ucx, reterr);
+	taut_status status = tauti_pair_open(worker->want, &pair, reterr);
 
 	if (status)
 		return status;
 	status = tauti_meet_create(&meet_options, &meet, &why);
 	if (status) {
-		tauti_ucx_destroy(ucx);
+		tauti_pair_close(&pair);
 		return taut_error_set(reterr, status, -1,
 			"server %u: %.440s", i, why.message);
 	}
 	tauti_meet_make_pair(meet);
-	status = greet(worker, i, meet, reterr);
-	if (status)
-		tauti_ucx_destroy(ucx);
-	else
-		status = tauti_ucx_meet(ucx, meet, 1, &server->engine, reterr);
+	status = greet(worker, i, &pair, meet, reterr);
+	tauti_pair_close(&pair);
 	if (!status) {
 		server->link = meet->links[0];
 		server->link.allowed = tauti_kind_bit(TAUTI_BEAT) |
@@ -126,6 +124,8 @@ taut_status tauti_worker_connect(struct taut_server_worker *worker,
 {
 	taut_status status = read_list(worker, options->servers, reterr);
 
+	if (!status)
+		status = tauti_want_read(NULL, &worker->want, reterr);
 	if (status && worker->servers)
 		for (uint32_t i = 0; i < worker->n_servers; i++)
 			worker->servers[i].link.fd = -1;
@@ -171,6 +171,17 @@ void tauti_half_done(struct tauti_half *half, taut_status status)
 	worker->ended_at = &half->next;
 }
 
+static void on_go(struct taut_coll_request *request, taut_status status)
+{
+	struct tauti_trip *trip = (struct tauti_trip *)request;
+	struct taut_server_worker *worker = trip->worker;
+
+	trip->go_status = status;
+	trip->next = NULL;
+	*worker->may_go_at = trip;
+	worker->may_go_at = &trip->next;
+}
+
 static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
 	const struct taut_server_part *part, struct taut_error *reterr)
 {
@@ -180,7 +191,7 @@ static taut_status make_trip(struct taut_server_worker *worker, uint32_t i,
 	uint32_t task;
 	taut_status status;
 
-	*trip = (struct tauti_trip){ .place = *part, .part = i,
+	*trip = (struct tauti_trip){ .go_request = { on_go }, .place = *part, .part = i,
 		.type = key->key.type, .worker = worker,
 		.server = &worker->servers[part->server],
 		.hash = tauti_hash_mix(part->first, tauti_hash(

@@ -267,6 +267,18 @@ static void begin_halves(struct tauti_trip *trip, uint64_t number)
 	trip->halves[0].is_started = true;
 }
 
+/* The part's own memory. */
+static uint8_t *data_of(const struct tauti_trip *trip)
+{
+	return trip->worker->keys[trip->place.key].data +
+		trip->place.first * taut_type_bytes(trip->type);
+}
+
+static size_t bytes_of(const struct tauti_trip *trip)
+{
+	return (size_t)trip->place.count * taut_type_bytes(trip->type);
+}
+
 /* NULL: what it carries is sent. */
 static uint8_t *board_of(const struct tauti_trip *trip)
 {
@@ -278,12 +290,71 @@ static uint8_t *board_of(const struct tauti_trip *trip)
 /* What was pulled is on the board. */
 static void read_board(const struct tauti_trip *trip)
 {
-	const struct tauti_worker_key *key =
-		&trip->worker->keys[trip->place.key];
-	size_t size = taut_type_bytes(trip->type);
+	tauti_board_copy(data_of(trip), board_of(trip), bytes_of(trip));
+}
 
-	tauti_board_copy(key->data + trip->place.first * size, board_of(trip),
-		(size_t)trip->place.count * size);
+static void push(struct tauti_trip *trip)
+{
+	trip->goes = true;
+	send(trip, 1, tauti_tag_of(TAUTI_TAG_PUSH, trip->part, trip->pushed),
+		data_of(trip), bytes_of(trip));
+}
+
+/* The half does not end before the push has begun. The GO stands before the answer to all
+ * that was asked, so it has come when the trip is over. */
+static void await_go(struct tauti_trip *trip)
+{
+	struct tauti_engine *engine = &trip->server->engine;
+	struct taut_error err = { .message = "" };
+
+	trip->goes = false;
+	trip->halves[0].pending++;
+	if (!engine->table->recv(engine->context, server_rank,
+		tauti_tag_of(TAUTI_TAG_GO, trip->part, 0), trip->go, sizeof trip->go,
+		&trip->go_request, &err))
+		return;
+	trip->halves[0].pending--;
+	gone(trip->worker, trip->server, err.message);
+}
+
+/* At once, where the server has room for it or it is known to keep what lies there. */
+static void push_ahead(struct tauti_trip *trip)
+{
+	size_t bytes = bytes_of(trip);
+
+	if (bytes > TAUTI_AT_ONCE_BYTES) {
+		if (trip->server->ahead_bytes + bytes > TAUTI_AHEAD_BYTES)
+			return;
+		trip->server->ahead_bytes += bytes;
+	}
+	push(trip);
+}
+
+/* True: a push was asked for. */
+static bool push_some(struct taut_server_worker *worker)
+{
+	bool some = false;
+
+	while (worker->may_go) {
+		struct tauti_trip *trip = worker->may_go;
+		struct tauti_answer go;
+
+		some = true;
+		worker->may_go = trip->next;
+		if (!worker->may_go)
+			worker->may_go_at = &worker->may_go;
+		if (trip->go_status)
+			gone(worker, trip->server, "its connection broke");
+		else if (!tauti_answer_read(trip->go, &go) || go.part != trip->part ||
+			go.round != trip->pushed)
+			gone(worker, trip->server, "it answers what was not asked");
+		else if (trip->goes)
+			trip->server->ahead_bytes -= bytes_of(trip);
+		else
+			push(trip);
+		tauti_half_done(&trip->halves[0], TAUT_OK);
+	}
+	return some;
 }
 
 /* Asks for both at once: what is pulled is sent as soon as it is there. */
@@ -291,9 +362,8 @@ static void begin_push(struct taut_server_worker *worker,
 	struct tauti_trip *trip, uint64_t number)
 {
 	const struct tauti_worker_key *key = &worker->keys[trip->place.key];
-	size_t size = taut_type_bytes(trip->type);
-	uint8_t *data = key->data + trip->place.first * size;
-	size_t bytes = (size_t)trip->place.count * size;
+	uint8_t *data = data_of(trip);
+	size_t bytes = bytes_of(trip);
 	struct tauti_asked asked = what_to_ask(trip, key->verb);
 	bool pushes = asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST);
 	uint8_t *board = board_of(trip);
@@ -312,12 +382,13 @@ static void begin_push(struct taut_server_worker *worker,
 			data, bytes);
 	if (pushes && board)
 		tauti_board_copy(board, data, bytes);
+	else if (pushes && bytes > TAUTI_AT_ONCE_BYTES)
+		await_go(trip);
 	tauti_asked_write(&asked, trip->ask);
 	send(trip, 0, tauti_tag_of(TAUTI_TAG_ASK, 0, trip->server->n_asked++),
 		trip->ask, sizeof trip->ask);
 	if (pushes && !board)
-		send(trip, 1, tauti_tag_of(TAUTI_TAG_PUSH, trip->part,
-			trip->pushed), data, bytes);
+		push_ahead(trip);
 	tauti_half_done(&trip->halves[0], TAUT_OK);
 	tauti_half_done(&trip->halves[1], TAUT_OK);
 }
@@ -439,9 +510,9 @@ static bool settle(struct taut_server_worker *worker)
 
 /* --- links ------------------------------------------------------------------------------------------- */
 
-static void listen_to(struct taut_server_worker *worker,
-	struct tauti_server_link *server)
+static void listen_to(struct loop *loop, struct tauti_server_link *server)
 {
+	struct taut_server_worker *worker = loop->worker;
 	struct tauti_frame frame;
 	taut_status status = TAUT_OK;
 	struct taut_error line;
@@ -457,6 +528,8 @@ static void listen_to(struct taut_server_worker *worker,
 		}
 		if (status == TAUT_OK) {
 			server->has_left = frame.kind == TAUTI_LEAVE;
+			if (server->has_left && !loop->says_goodbye)
+				gone(worker, server, "it left before this worker");
 			server->link.watched = true;
 		} else if (status != TAUT_EAGAIN) {
 			gone(worker, server,
@@ -466,12 +539,13 @@ static void listen_to(struct taut_server_worker *worker,
 	(void)tauti_link_write(&server->link);
 }
 
-static void look_after_links(struct taut_server_worker *worker)
+static void look_after_links(struct loop *loop)
 {
+	struct taut_server_worker *worker = loop->worker;
 	int64_t now_ns;
 
 	for (uint32_t i = 0; i < worker->n_servers; i++)
-		listen_to(worker, &worker->servers[i]);
+		listen_to(loop, &worker->servers[i]);
 	now_ns = tauti_now_ns();
 	for (uint32_t i = 0; i < worker->n_servers; i++) {
 		struct tauti_server_link *server = &worker->servers[i];
@@ -574,7 +648,8 @@ static bool move(struct loop *loop)
 				server->engine.context, &err))
 				gone(worker, server, err.message);
 		}
-		some = settle(worker);
+		some = push_some(worker);
+		some |= settle(worker);
 		some |= take_boards(loop);
 	} while (some && tauti_now_ns() < until_ns);
 	return some;
@@ -598,7 +673,8 @@ static void sleep_some(struct loop *loop, bool busy)
 		if (server->has_left)
 			continue;
 		if (busy || engine->table->arm(engine->context, &err) ||
-			worker->ended || server->board_came)
+			worker->ended ||
+			worker->may_go || server->board_came)
 			timeout_ns = 0; /* a fault is seen in the next turn */
 		worker->polls[n++] = (struct pollfd){ .events = POLLIN,
 			.fd = engine->table->fd(engine->context) };
@@ -658,7 +734,7 @@ void *tauti_worker_loop(void *context)
 		no_memory(worker);
 	while (!tauti_worker_fault(worker, NULL)) {
 		/* A closed link is seen before an engine hears of it. */
-		look_after_links(worker);
+		look_after_links(&loop);
 		if (tauti_worker_fault(worker, NULL))
 			break;
 		declare(&loop);

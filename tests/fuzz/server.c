@@ -178,8 +178,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	struct tauti_core *core;
 	struct taut_error err;
 	uint8_t words[TAUTI_GREETING_BYTES] = { 0 };
-	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, 0, 1, 2,
-		TAUT_SERVER_SUMS, 0 };
+	static const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
+		.n_servers = 1, .n_workers = 2, .mode = TAUT_SERVER_SUMS };
 
 	if (size < 1 || size > MOST)
 		return 0;

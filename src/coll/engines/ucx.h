@@ -45,7 +45,6 @@ struct tauti_ucx {
 	struct tauti_ucx_greeting *greetings; /* by rank, while they connect */
 	char devices[256]; /* of the network, that it may use; "": all */
 	uint32_t rank, n_ranks;
-	bool asks_first; /* as tauti_ucx_open() was told */
 	int event_fd; /* UCX's own */
 	int wake_fd;
 	struct tauti_ucx_op under_way; /* a ring */

@@ -158,7 +158,7 @@ static void *rank_main(void *context)
 	taut_status status = tauti_meet_create(&options, &meet, err);
 
 	if (!status)
-		status = tauti_ucx_open(one->n_ranks, false, &ucx, err);
+		status = tauti_ucx_open(one->n_ranks, &ucx, err);
 	change(job, one->rank);
 	if (!status && job->left_ns && one->rank == 1)
 		meet->until_ns = ranks_now_ns() + job->left_ns;
@@ -303,7 +303,7 @@ static int outlive(const struct ranks_one *one, uint64_t seed)
 	struct tauti_meet *meet = NULL;
 	struct tauti_ucx *ucx = NULL;
 	bool is_victim = one->rank == seed % one->n_ranks;
-	taut_status status = tauti_ucx_open(one->n_ranks, false, &ucx, &err);
+	taut_status status = tauti_ucx_open(one->n_ranks, &ucx, &err);
 
 	if (!status)
 		status = tauti_meet_create(&options, &meet, &err);

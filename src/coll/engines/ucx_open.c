@@ -101,8 +101,7 @@ void tauti_ucx_destroy(void *engine)
 
 /* --- the beginning --------------------------------------------------------------------*/
 
-/* Whether this host has a network that moves memory without its processors. */
-static bool has_rdma(void)
+bool tauti_has_rdma(void)
 {
 	DIR *devices = opendir("/sys/class/infiniband");
 	const struct dirent *entry = NULL;
@@ -117,12 +116,10 @@ static bool has_rdma(void)
 /* Over TCP alone, messages of any length go at once. Before a long one UCX would ask
  * its receiver first; question, answer and receipt stand behind all that is under
  * way in both directions, and the link is idle meanwhile. What that is to save is
- * a copy where nobody has asked for the message yet, and a schedule asks early. Who
- * asks late on purpose, so that what is not asked for stays with its sender, has it
- * otherwise: asks_first. */
+ * a copy where nobody has asked for the message yet, and who receives asks early. */
 static void send_at_once(struct tauti_ucx *ucx, ucp_config_t *config)
 {
-	if (!ucx->asks_first && !getenv("UCX_RNDV_THRESH") && !has_rdma())
+	if (!getenv("UCX_RNDV_THRESH") && !tauti_has_rdma())
 		(void)ucx->call.ucp_config_modify(
 			config, "RNDV_THRESH", "inf");
 }
@@ -136,7 +133,7 @@ static void take_more_at_once(struct tauti_ucx *ucx, ucp_config_t *config)
 	enum { MOST_RANKS = 64 };
 	const char *transports = getenv("UCX_TLS");
 
-	if (ucx->n_ranks > MOST_RANKS || has_rdma() ||
+	if (ucx->n_ranks > MOST_RANKS || tauti_has_rdma() ||
 		(transports && !strstr(transports, "tcp")))
 		return;
 	if (!getenv("UCX_TCP_TX_SEG_SIZE"))
@@ -235,8 +232,8 @@ static void set_out(struct tauti_ucx *ucx)
 	ucx->fault.code = TAUT_OK;
 }
 
-taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
-	struct tauti_ucx **ret_ucx, struct taut_error *reterr)
+taut_status tauti_ucx_open(uint32_t n_ranks, struct tauti_ucx **ret_ucx,
+	struct taut_error *reterr)
 {
 	struct tauti_ucx *ucx = calloc(1, sizeof *ucx);
 	taut_status status;
@@ -249,7 +246,6 @@ taut_status tauti_ucx_open(uint32_t n_ranks, bool asks_first,
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 	}
 	ucx->n_ranks = n_ranks;
-	ucx->asks_first = asks_first;
 	set_out(ucx);
 	status = tauti_ucx_load("libucp.so.0", &ucx->call, reterr);
 	if (status == TAUT_OK)
@@ -273,7 +269,7 @@ static const int64_t pause_ns = 100000000; /* for a device that is going to be g
 static void prefer_devices_of(
 	struct tauti_ucx *ucx, const struct tauti_meet *meet)
 {
-	if (has_rdma() || getenv("UCX_NET_DEVICES") || !tauti_meet_devices(
+	if (tauti_has_rdma() || getenv("UCX_NET_DEVICES") || !tauti_meet_devices(
 		meet, ucx->devices, sizeof ucx->devices))
 		ucx->devices[0] = '\0';
 }
@@ -326,7 +322,7 @@ taut_status tauti_ucx_create(struct tauti_meet *meet, uint32_t rank,
 	struct taut_error *reterr)
 {
 	struct tauti_ucx *ucx;
-	taut_status status = tauti_ucx_open(n_ranks, false, &ucx, reterr);
+	taut_status status = tauti_ucx_open(n_ranks, &ucx, reterr);
 
 	return status ? status :
 		tauti_ucx_meet(ucx, meet, rank, ret_engine, reterr);

@@ -17,7 +17,6 @@ struct job {
 		struct taut_error *err);
 	struct taut_error error[RANKS_MOST]; /* code: what went wrong */
 	int pids[RANKS_MOST];
-	bool asks_first;
 };
 
 static void *rank_main(void *context)
@@ -33,8 +32,7 @@ static void *rank_main(void *context)
 
 	err->code = TAUT_OK;
 	if (tauti_meet_create(&options, &meet, err) == TAUT_OK &&
-		tauti_ucx_open(one->n_ranks, job->asks_first, &ucx, err) ==
-			TAUT_OK &&
+		tauti_ucx_open(one->n_ranks, &ucx, err) == TAUT_OK &&
 		tauti_ucx_meet(ucx, meet, one->rank, &engine, err) == TAUT_OK) {
 		job->play(&engine, one->rank, one->n_ranks, err);
 		engine.table->destroy(engine.context);
@@ -43,25 +41,19 @@ static void *rank_main(void *context)
 	return NULL;
 }
 
-static void job_run_with(uint32_t n_ranks, struct job *job)
-{
-	struct ranks_one ones[RANKS_MOST];
-
-	snprintf(job->where, sizeof job->where, "127.0.0.1:%u",
-		ranks_free_port());
-	ranks_start(ones, 0, n_ranks, rank_main, job);
-	ranks_join(ones, 0, n_ranks);
-	for (uint32_t i = 0; i < n_ranks; i++)
-		if (job->error[i].code)
-			fail_msg("rank %u: %s", i, job->error[i].message);
-}
-
 static void job_run(uint32_t n_ranks, void (*play)(struct tauti_engine *engine,
 	uint32_t rank, uint32_t n_ranks, struct taut_error *err))
 {
 	struct job job = { .play = play };
+	struct ranks_one ones[RANKS_MOST];
 
-	job_run_with(n_ranks, &job);
+	snprintf(job.where, sizeof job.where, "127.0.0.1:%u",
+		ranks_free_port());
+	ranks_start(ones, 0, n_ranks, rank_main, &job);
+	ranks_join(ones, 0, n_ranks);
+	for (uint32_t i = 0; i < n_ranks; i++)
+		if (job.error[i].code)
+			fail_msg("rank %u: %s", i, job.error[i].message);
 }
 
 /* --- messages -------------------------------------------------------------------------*/
@@ -380,64 +372,6 @@ static void test_memory(void **state)
 	tauti_meet_destroy(meet);
 }
 
-/* --- what is not asked for --------------------------------------------------------------*/
-
-/* The short message behind the long one has come, and an answer to it: the long one
- * would have left, but that nobody has asked for it. */
-static void ask_late(struct tauti_engine *engine, uint32_t rank,
-	uint32_t n_ranks, struct taut_error *err)
-{
-	const struct taut_coll_engine *table = engine->table;
-	const uint32_t other = 1 - rank;
-	uint8_t *data = calloc(1, MOST), in = 0, out = 7;
-	struct wait waits[3];
-	taut_status status = TAUT_OK;
-
-	(void)n_ranks;
-	for (int i = 0; i < 3; i++)
-		wait_init(&waits[i]);
-	status |= table->recv(engine->context, other, 2, &in, 1,
-		&waits[2].request, err);
-	if (rank == 0) {
-		fill(data, 0, 1, MOST);
-		status |= table->send(engine->context, &other, 1, 1, data, MOST,
-			&waits[0].request, err);
-	} else {
-		status |= until_over(engine, &waits[2], 1, err);
-	}
-	status |= table->send(engine->context, &other, 1, 2, &out, 1,
-		&waits[1].request, err);
-	status |= until_over(engine, &waits[1], 2, err);
-	if (rank == 0 && !status && waits[0].over)
-		status = taut_error_set(err, TAUT_EFORMAT, -1,
-			"a message went that nobody asked for");
-	/* Seen: now it may be asked for. */
-	wait_init(&waits[1]);
-	wait_init(&waits[2]);
-	status |= table->recv(engine->context, other, 3, &in, 1,
-		&waits[2].request, err);
-	status |= table->send(engine->context, &other, 1, 3, &out, 1,
-		&waits[1].request, err);
-	status |= until_over(engine, &waits[1], 2, err);
-	if (rank == 1)
-		status |= table->recv(engine->context, other, 1, data, MOST,
-			&waits[0].request, err);
-	status |= until_over(engine, &waits[0], 1, err);
-	if (rank == 1 && !status)
-		check(data, 0, 1, MOST, err);
-	if (status && !err->code)
-		taut_error_set(err, TAUT_EIO, -1, "a call failed");
-	free(data);
-}
-
-static void test_asks_first(void **state)
-{
-	struct job job = { .play = ask_late, .asks_first = true };
-
-	(void)state;
-	job_run_with(2, &job);
-}
-
 /* --- what carries messages ----------------------------------------------------------------*/
 
 enum { TRANSPORTS_MOST = 64 };
@@ -487,7 +421,7 @@ static struct tauti_ucx *open_with(const char *transports)
 		setenv("UCX_TLS", transports, 1);
 	else
 		unsetenv("UCX_TLS");
-	assert_int_equal(tauti_ucx_open(2, false, &ucx, NULL), TAUT_OK);
+	assert_int_equal(tauti_ucx_open(2, &ucx, NULL), TAUT_OK);
 	return ucx;
 }
 
@@ -588,7 +522,6 @@ int main(void)
 		cmocka_unit_test(test_wrong_length),
 		cmocka_unit_test(test_arrived),
 		cmocka_unit_test(test_wake),
-		cmocka_unit_test(test_asks_first),
 		cmocka_unit_test(test_transports),
 	};
 

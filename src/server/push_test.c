@@ -1,0 +1,463 @@
+/* How a push goes from a worker to a server, where each of the two is played by hand in
+ * turn: a long one stays with its worker until the server has a place for it, or a worker
+ * has little that is ahead of its place. And over which engine. */
+#include "tests/support/ranks.h"
+
+#include <sys/eventfd.h>
+
+#include "coll/meet.h"
+#include "server/server.h"
+
+static const int64_t second_ns = 1000000000, pause_ns = 150000000;
+static const char secret[] = "sesame";
+
+/* One end of a pair, played by hand. */
+struct end {
+	struct tauti_meet *meet;
+	struct tauti_engine engine;
+	uint32_t other, n_asked;
+};
+
+struct wait {
+	struct taut_coll_request request; /* first */
+	bool over;
+	taut_status status;
+};
+
+static void on_done(struct taut_coll_request *request, taut_status status)
+{
+	struct wait *wait = (struct wait *)request;
+
+	wait->over = true;
+	wait->status = status;
+}
+
+/* The rest of the hand-shake, and an engine. */
+static void greet(struct end *end, const struct tauti_greeting *as, uint32_t rank)
+{
+	struct tauti_pair pair;
+	struct tauti_greeting own = *as;
+	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
+	struct taut_error err = { .message = "" };
+
+	end->other = 1 - rank;
+	assert_int_equal(tauti_pair_open(TAUTI_WANT_AUTO, &pair, &err), TAUT_OK);
+	own.engine = tauti_pair_says(&pair, end->meet);
+	tauti_greeting_write(&own, mine);
+	if (tauti_meet_gather(end->meet, mine, sizeof mine, all, &err) ||
+		tauti_pair_meet(&pair, own.engine, tauti_greeting_engine(
+			all + (size_t)end->other * TAUTI_GREETING_BYTES), end->meet,
+			rank, "the other", &end->engine, &err))
+		fail_msg("%s", err.message);
+	tauti_pair_close(&pair);
+}
+
+static void part_with(struct end *end)
+{
+	end->engine.table->destroy(end->engine.context);
+	tauti_meet_destroy(end->meet);
+}
+
+static void begin_recv(struct end *end, uint64_t tag, void *into, size_t bytes,
+	struct wait *wait)
+{
+	*wait = (struct wait){ .request = { on_done } };
+	assert_int_equal(end->engine.table->recv(end->engine.context, end->other, tag,
+		into, bytes, &wait->request, NULL), TAUT_OK);
+}
+
+static void begin_send(struct end *end, uint64_t tag, const void *data, size_t bytes,
+	struct wait *wait)
+{
+	*wait = (struct wait){ .request = { on_done } };
+	assert_int_equal(end->engine.table->send(end->engine.context, &end->other, 1, tag,
+		data, bytes, &wait->request, NULL), TAUT_OK);
+}
+
+/* Whether it ends well within that time. */
+static bool ends(struct end *end, const struct wait *wait, int64_t within_ns)
+{
+	int64_t until_ns = ranks_now_ns() + within_ns;
+
+	while (!wait->over && ranks_now_ns() < until_ns) {
+		assert_int_equal(end->engine.table->progress(
+			end->engine.context, NULL), TAUT_OK);
+		usleep(1000);
+	}
+	return wait->over && !wait->status;
+}
+
+/* --- the server by hand -----------------------------------------------------------------*/
+
+enum { PARTS = 4, COUNT = 3 << 18 }; /* 3 MiB: two are ahead, and no third */
+
+struct worker_job {
+	char where[32];
+	float *data;
+	taut_status status;
+	struct taut_error why;
+};
+
+static void *work(void *context)
+{
+	struct ranks_one *one = context;
+	struct worker_job *job = one->shared;
+	const struct taut_server_worker_options options = { .worker = 0,
+		.n_workers = 1, .servers = job->where, .secret = secret,
+		.part_bytes = COUNT * sizeof(float) };
+	const struct taut_server_key key = { "k", TAUT_FLOAT32, (uint64_t)PARTS * COUNT };
+	struct taut_server_worker *worker = NULL;
+	uint32_t number;
+
+	job->status = taut_server_join(&options, &worker, &job->why);
+	if (!job->status)
+		job->status = taut_server_declare(
+			worker, &key, 0, 0, &number, &job->why);
+	if (!job->status)
+		job->status = taut_server_start(worker, number, TAUT_SERVER_PUSH_PULL,
+			job->data, &job->why);
+	if (!job->status)
+		job->status = taut_server_wait(worker, number, 20 * second_ns, &job->why);
+	taut_server_leave(worker);
+	return NULL;
+}
+
+static void let_in(struct end *end, struct tauti_door *door, struct tauti_link *link)
+{
+	const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
+		.n_servers = 1, .n_workers = 1, .mode = TAUT_SERVER_SUMS };
+	int stop = eventfd(0, EFD_CLOEXEC | EFD_NONBLOCK);
+	uint32_t rank;
+
+	assert_int_equal(tauti_door_take(door, stop, link, &rank), TAUT_OK);
+	end->meet = tauti_door_meet(link, stop, 10 * second_ns, 10 * second_ns);
+	assert_non_null(end->meet);
+	greet(end, &own, 0);
+	close(stop);
+}
+
+/* What it declares, and then all that it asks for. */
+static void hear_asks(struct end *end)
+{
+	uint8_t words[TAUTI_ASK_BYTES], table[PARTS * TAUTI_SAID_BYTES];
+	struct tauti_asked asked;
+	struct wait wait;
+
+	for (uint32_t i = 0; i <= PARTS; i++) {
+		begin_recv(end, tauti_tag_of(TAUTI_TAG_ASK, 0, i), words, sizeof words,
+			&wait);
+		assert_true(ends(end, &wait, 5 * second_ns));
+		assert_true(tauti_asked_read(words, &asked));
+		assert_int_equal(asked.ask, i ? TAUTI_ASK_PUSH | TAUTI_ASK_PULL :
+			TAUTI_ASK_DECLARE);
+		assert_int_equal(asked.part, i ? i - 1 : PARTS);
+		if (i)
+			continue;
+		begin_recv(end, tauti_tag_of(TAUTI_TAG_TABLE, 0, 0), table,
+			sizeof table, &wait);
+		assert_true(ends(end, &wait, 5 * second_ns));
+	}
+}
+
+static void say_go(struct end *end, uint32_t part)
+{
+	const struct tauti_answer go = { part, 1, 0 };
+	uint8_t words[TAUTI_ANSWER_BYTES];
+	struct wait wait;
+
+	tauti_answer_write(&go, words);
+	begin_send(end, tauti_tag_of(TAUTI_TAG_GO, part, 0), words, sizeof words, &wait);
+	assert_true(ends(end, &wait, second_ns));
+}
+
+/* What is asked for first goes at once, as far as so much may be ahead; the rest, each
+ * when it is told to. */
+static void test_worker_waits(void **state)
+{
+	struct worker_job job = { .data = calloc((size_t)PARTS * COUNT, sizeof(float)) };
+	uint8_t *got = malloc((size_t)PARTS * COUNT * sizeof(float));
+	struct tauti_link link = { .fd = -1 };
+	struct ranks_one thread;
+	struct tauti_door *door;
+	struct wait waits[PARTS];
+	struct end end;
+
+	(void)state;
+	for (uint32_t i = 0; i < PARTS * COUNT; i++)
+		job.data[i] = (float)i;
+	snprintf(job.where, sizeof job.where, "127.0.0.1:%u", ranks_free_port());
+	assert_int_equal(tauti_door_open(job.where, secret, 2, &door, NULL), TAUT_OK);
+	ranks_start(&thread, 0, 1, work, &job);
+	let_in(&end, door, &link);
+	hear_asks(&end);
+	for (uint32_t i = 0; i < PARTS; i++)
+		begin_recv(&end, tauti_tag_of(TAUTI_TAG_PUSH, i, 1),
+			got + (size_t)i * COUNT * sizeof(float), COUNT * sizeof(float),
+			&waits[i]);
+	assert_true(ends(&end, &waits[0], 5 * second_ns));
+	assert_true(ends(&end, &waits[1], 5 * second_ns));
+	assert_false(ends(&end, &waits[2], pause_ns));
+	say_go(&end, 3);
+	assert_true(ends(&end, &waits[3], 5 * second_ns));
+	say_go(&end, 0); /* it has gone: nothing comes of it */
+	assert_false(ends(&end, &waits[2], pause_ns));
+	say_go(&end, 2);
+	assert_true(ends(&end, &waits[2], 5 * second_ns));
+	assert_memory_equal(got, job.data, (size_t)PARTS * COUNT * sizeof(float));
+	part_with(&end);
+	ranks_join(&thread, 0, 1);
+	assert_int_equal(job.status, TAUT_EIO);
+	assert_non_null(strstr(job.why.message, "is gone: it left before this worker"));
+	tauti_door_close(door);
+	free(job.data);
+	free(got);
+}
+
+/* --- the workers by hand -----------------------------------------------------------------*/
+
+enum { LONG = 16 << 10 }; /* 64 KiB */
+
+static void *serve(void *context)
+{
+	struct ranks_one *one = context;
+
+	(void)!taut_server_run(one->shared, NULL);
+	return NULL;
+}
+
+static void come_in(struct end *end, const char *where, uint32_t worker)
+{
+	const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
+		.n_servers = 1, .n_workers = 2 };
+	struct tauti_meet_options options = { .rank = worker + 1, .n_ranks = 3,
+		.address = where, .secret = secret, .within_ns = 10 * second_ns };
+
+	assert_int_equal(tauti_meet_create(&options, &end->meet, NULL), TAUT_OK);
+	tauti_meet_make_pair(end->meet);
+	greet(end, &own, 1);
+}
+
+static void ask(struct end *end, uint32_t verb, uint32_t part, uint32_t round)
+{
+	const struct tauti_asked asked = { verb, part, round };
+	uint8_t words[TAUTI_ASK_BYTES];
+	struct wait wait;
+
+	tauti_asked_write(&asked, words);
+	begin_send(end, tauti_tag_of(TAUTI_TAG_ASK, 0, end->n_asked++), words,
+		sizeof words, &wait);
+	assert_true(ends(end, &wait, second_ns));
+}
+
+static void declare(struct end *end)
+{
+	const struct tauti_part_said said = { 0, TAUT_FLOAT32, LONG, 1 };
+	uint8_t table[TAUTI_SAID_BYTES];
+	struct wait wait;
+
+	tauti_said_write(&said, table);
+	ask(end, TAUTI_ASK_DECLARE, 1, 0);
+	begin_send(end, tauti_tag_of(TAUTI_TAG_TABLE, 0, 0), table, sizeof table, &wait);
+	assert_true(ends(end, &wait, second_ns));
+}
+
+static void push(struct end *end, const float *data)
+{
+	struct wait wait;
+
+	begin_send(end, tauti_tag_of(TAUTI_TAG_PUSH, 0, 1), data, LONG * sizeof *data,
+		&wait);
+	assert_true(ends(end, &wait, second_ns));
+}
+
+static void begin_round(struct end *end, struct wait *go)
+{
+	static uint8_t words[2][TAUTI_ANSWER_BYTES];
+	static int next;
+
+	begin_recv(end, tauti_tag_of(TAUTI_TAG_GO, 0, 0), words[next++ % 2],
+		TAUTI_ANSWER_BYTES, go);
+	declare(end);
+	ask(end, TAUTI_ASK_PUSH | TAUTI_ASK_PULL, 0, 1);
+}
+
+/* Out of turn nothing may land: who comes first, and is not the first, is told to push
+ * when the first has. */
+static void test_server_waits(void **state)
+{
+	static float data[2][LONG], got[LONG];
+	char where[32];
+	struct taut_server_options options = { .n_workers = 2, .n_servers = 1,
+		.listen = where, .secret = secret, .apart = true, .landing_bytes = 1 };
+	struct wait gos[2], come;
+	struct ranks_one thread;
+	struct taut_server *server;
+	struct end ends_of[2] = { { .n_asked = 0 } };
+
+	(void)state;
+	snprintf(where, sizeof where, "127.0.0.1:%u", ranks_free_port());
+	assert_int_equal(taut_server_create(&options, &server, NULL), TAUT_OK);
+	ranks_start(&thread, 0, 1, serve, server);
+	for (uint32_t w = 0; w < 2; w++) {
+		come_in(&ends_of[w], where, w);
+		for (int i = 0; i < LONG; i++)
+			data[w][i] = (float)(w + 1) * (float)i;
+	}
+	begin_round(&ends_of[1], &gos[1]);
+	assert_false(ends(&ends_of[1], &gos[1], pause_ns));
+	begin_round(&ends_of[0], &gos[0]);
+	assert_true(ends(&ends_of[0], &gos[0], 5 * second_ns));
+	assert_false(ends(&ends_of[1], &gos[1], pause_ns));
+	push(&ends_of[0], data[0]);
+	assert_true(ends(&ends_of[1], &gos[1], 5 * second_ns));
+	begin_recv(&ends_of[1], tauti_tag_of(TAUTI_TAG_DATA, 0, 0), got, sizeof got, &come);
+	push(&ends_of[1], data[1]);
+	assert_true(ends(&ends_of[1], &come, 5 * second_ns));
+	for (int i = 0; i < LONG; i++)
+		assert_true(got[i] == 3 * (float)i);
+	taut_server_stop(server);
+	for (int w = 0; w < 2; w++)
+		part_with(&ends_of[w]);
+	ranks_join(&thread, 0, 1);
+	taut_server_destroy(server);
+}
+
+/* --- both of ours --------------------------------------------------------------------------*/
+
+enum { ROUNDS = 3, MANY = 5 << 20 }; /* 20 MiB: more than may be ahead */
+
+struct sums {
+	char where[32];
+	taut_status status[2];
+	struct taut_error why[2];
+};
+
+static void *sum(void *context)
+{
+	struct ranks_one *one = context;
+	struct sums *sums = one->shared;
+	const struct taut_server_worker_options options = { .worker = one->rank,
+		.n_workers = 2, .servers = sums->where, .secret = secret,
+		.part_bytes = 1 << 20 };
+	const struct taut_server_key key = { "k", TAUT_FLOAT32, MANY };
+	struct taut_server_worker *worker = NULL;
+	struct taut_error *why = &sums->why[one->rank];
+	float *data = malloc(MANY * sizeof *data);
+	taut_status status = taut_server_join(&options, &worker, why);
+	uint32_t number;
+
+	if (!status)
+		status = taut_server_declare(worker, &key, 0, 0, &number, why);
+	for (int round = 0; round < ROUNDS && !status; round++) {
+		for (int i = 0; i < MANY; i++)
+			data[i] = (float)(i % 1000 + round) * (float)(one->rank + 1);
+		status = taut_server_start(
+			worker, number, TAUT_SERVER_PUSH_PULL, data, why);
+		if (!status)
+			status = taut_server_wait(worker, number, 20 * second_ns, why);
+		for (int i = 0; i < MANY && !status; i++)
+			if (data[i] != 3 * (float)(i % 1000 + round))
+				status = taut_error_set(why, TAUT_EFORMAT, -1,
+					"round %d: number %d is wrong", round, i);
+	}
+	sums->status[one->rank] = status;
+	taut_server_leave(worker);
+	free(data);
+	return NULL;
+}
+
+static void sum_over(const char *engine, uint64_t landing_bytes)
+{
+	struct sums sums = { .where = "" };
+	const struct taut_server_options options = { .n_workers = 2, .n_servers = 1,
+		.listen = sums.where, .secret = secret, .apart = true,
+		.landing_bytes = landing_bytes };
+	struct ranks_one thread, workers[2];
+	struct taut_server *server;
+
+	setenv("TAUT_ENGINE", engine, 1);
+	snprintf(sums.where, sizeof sums.where, "127.0.0.1:%u", ranks_free_port());
+	assert_int_equal(taut_server_create(&options, &server, NULL), TAUT_OK);
+	ranks_start(&thread, 0, 1, serve, server);
+	ranks_start(workers, 0, 2, sum, &sums);
+	ranks_join(workers, 0, 2);
+	ranks_join(&thread, 0, 1);
+	taut_server_destroy(server);
+	unsetenv("TAUT_ENGINE");
+	for (int w = 0; w < 2; w++)
+		if (sums.status[w])
+			fail_msg("%s, worker %d: %s", engine, w, sums.why[w].message);
+}
+
+static void test_sums(void **state)
+{
+	(void)state;
+	sum_over("tcp", 0);
+	sum_over("tcp", 1);
+	sum_over("ucx", 0);
+	sum_over("ucx", 1);
+}
+
+/* --- over which engine ---------------------------------------------------------------------*/
+
+/* The server is told one thing, its worker another; a line says what does not fit. */
+static taut_status join_with(const char *servers, const char *workers, const char *devices,
+	struct taut_error *err)
+{
+	char where[32];
+	const struct taut_server_options options = { .n_workers = 1, .n_servers = 1,
+		.listen = where, .secret = secret, .on_loss = TAUT_SERVER_CONTINUE };
+	const struct taut_server_worker_options mine = { .n_workers = 1,
+		.servers = where, .secret = secret, .meet_within_ns = 10 * second_ns };
+	struct taut_server_worker *worker = NULL;
+	struct taut_server *server;
+	struct ranks_one thread;
+	taut_status status;
+
+	snprintf(where, sizeof where, "127.0.0.1:%u", ranks_free_port());
+	setenv("TAUT_ENGINE", servers, 1);
+	status = taut_server_create(&options, &server, err);
+	if (status)
+		return status;
+	ranks_start(&thread, 0, 1, serve, server);
+	setenv("TAUT_ENGINE", workers, 1);
+	setenv("UCX_NET_DEVICES", devices, 1);
+	status = taut_server_join(&mine, &worker, err);
+	unsetenv("TAUT_ENGINE");
+	unsetenv("UCX_NET_DEVICES");
+	taut_server_leave(worker);
+	taut_server_stop(server);
+	ranks_join(&thread, 0, 1);
+	taut_server_destroy(server);
+	return status;
+}
+
+static void test_engine(void **state)
+{
+	struct taut_error err = { .message = "" };
+
+	(void)state;
+	assert_int_equal(join_with("auto", "auto", "all", &err), TAUT_OK);
+	assert_int_equal(join_with("tcp", "shm", "lo", &err), TAUT_OK);
+	assert_int_equal(join_with("auto", "ucx", "all", &err), TAUT_OK);
+	assert_int_equal(join_with("ucx", "auto", "all", &err), TAUT_OK);
+	assert_int_equal(join_with("tcp", "ucx", "all", &err), TAUT_EMATCH);
+	assert_non_null(strstr(err.message, "asks for another engine than this one"));
+	assert_int_equal(join_with("mail", "auto", "all", &err), TAUT_EINVAL);
+	assert_string_equal(err.message,
+		"engine 'mail': expected auto, shm, ucx or tcp");
+	assert_int_equal(join_with("auto", "mail", "all", &err), TAUT_EINVAL);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_worker_waits),
+		cmocka_unit_test(test_server_waits),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_engine),
+	};
+
+	ranks_ucx_in_sanitizer();
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
