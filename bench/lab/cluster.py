@@ -16,13 +16,17 @@ import signal
 import subprocess
 import time
 
+import offload
+
 PREFIX = "tautlab"
 CGROUPS = "/sys/fs/cgroup/cpu"
+FILTER = "/proc/sys/net/bridge/bridge-nf-call-iptables"
 # A tbf lets a burst of this many milliseconds of its rate pass at once. Less,
 # and its timer cannot keep up with the rate; more, and short transfers see no
-# link at all. What the kernel hands over at once (GSO, up to 64 kB) must fit:
+# link at all. What TCP hands over at once (offload.py) must fit, with its headers:
 # else tbf cuts it into frames, at the cost of the host's core.
 BURST_MS = 0.5
+HEADERS_BYTES = 8192
 LEAST_BURST_BYTES = 80_000
 # Longer queues than TCP fills (its own limit is the socket's 4 MB), so that
 # nothing is ever dropped: a loss costs a retransmission timeout, 200 ms.
@@ -104,13 +108,14 @@ class Cluster:
             raise Unavailable(f"needs core {most}; this machine has 0 to {os.cpu_count() - 1}")
         clean()
         self.name = f"{PREFIX}-{os.getpid()}"
-        self.made = []
+        self.made, self.spaces, self.bursts = [], [], {}
         self.groups = os.path.isfile(os.path.join(CGROUPS, "cpu.cfs_quota_us"))
         self.weight = weight
         self.first_side = first_side or len(self.cores)
         self.trunk = bool(first_side)
         try:
             self.build()
+            self.spaces = [offload.Namespace(name) for name in self.made]
             self.shape(mbit)
             if self.trunk:
                 self.shape_trunk(trunk_mbit or mbit)
@@ -148,6 +153,8 @@ class Cluster:
                 run(*f"ip -n {net} link set trunk{side} master switch{side} up".split())
         for host in range(len(self.cores)):
             self.build_host(host, net)
+        # Nobody filters what passes the switch.
+        run("ip", "netns", "exec", net, "sh", "-c", f"[ ! -e {FILTER} ] || echo 0 >{FILTER}")
 
     def build_host(self, host, net):
         name, port = self.add(self.space(host)), f"port{host}"
@@ -174,11 +181,13 @@ class Cluster:
 
     def shape_device(self, name, device, mbit):
         words = f"tc -n {name} qdisc replace dev {device} root handle 1: tbf rate {mbit}mbit"
+        self.bursts[name, device] = burst_bytes(mbit)
         run(*words.split(), "burst", str(burst_bytes(mbit)), "limit", str(QUEUE_BYTES))
 
     def shape_host(self, host, up_mbit, down_mbit=None):
         self.shape_device(self.space(host), "eth0", up_mbit)
         self.shape_device(self.space("net"), f"port{host}", down_mbit or up_mbit)
+        self.fit()
 
     def shape(self, mbit):
         for host in range(len(self.cores)):
@@ -187,6 +196,13 @@ class Cluster:
     def shape_trunk(self, mbit):
         for side in range(2):
             self.shape_device(self.space("net"), f"trunk{side}", mbit)
+        self.fit()
+
+    def fit(self):
+        """What TCP hands over at once to the smallest burst of a link."""
+        least = min(self.bursts.values()) - HEADERS_BYTES
+        for space in self.spaces:
+            space.set(max(offload.LEAST, min(offload.MOST, least)))
 
     def slow(self, host, share):
         """All of a host's processes together get this share of their core."""
@@ -218,6 +234,8 @@ class Cluster:
         return subprocess.Popen([*begin, *words], text=True, **options)
 
     def close(self):
+        while self.spaces:
+            self.spaces.pop().close()
         while self.made:
             try:
                 remove(self.made.pop())

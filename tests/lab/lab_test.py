@@ -52,6 +52,30 @@ class LinkTest(unittest.TestCase):
             self.assertLess(one, mbit * PAYLOAD / FRAME * 1.01)
             self.assertGreater(one, mbit * PAYLOAD / FRAME * 0.9)
 
+    def test_packets_are_of_the_size_that_a_burst_can_pass(self):
+        """What is longer is cut, at the cost of the host's core."""
+        lab = load_lab()
+        with cluster.Cluster([0, 1], 8000) as net:
+            most = cluster.burst_bytes(1000)
+            version = tuple(map(int, os.uname().release.split(".")[:2]))
+            if version >= (6, 3):  # with BIG TCP for IPv4
+                self.assertGreater(self.packet_bytes(lab, net), 1.2 * most)
+            net.shape(1000)
+            self.assertLess(self.packet_bytes(lab, net), most)
+            net.shape(8000)
+            net.shape_host(1, 8000, 1000)
+            self.assertLess(self.packet_bytes(lab, net), most)
+
+    def packet_bytes(self, lab, net):
+        def sent(what):
+            path = f"/sys/class/net/eth0/statistics/tx_{what}"
+            words = ["ip", "netns", "exec", net.space(0), "cat", path]
+            return int(subprocess.run(words, capture_output=True, check=True).stdout)
+
+        before = sent("bytes"), sent("packets")
+        lab.transfer(net, [(0, 1)], 30_000_000)
+        return (sent("bytes") - before[0]) / (sent("packets") - before[1])
+
     def test_trunk_is_shared(self):
         lab = load_lab()
         cores = [core % os.cpu_count() for core in range(4)]
