@@ -366,20 +366,59 @@ static void *sum(void *context)
 	return NULL;
 }
 
-static void sum_over(const char *engine, uint64_t landing_bytes)
+/* Worker 0 gives long first values, both push and then pull: p = p - (g0 + g1). */
+static void *train(void *context)
+{
+	struct ranks_one *one = context;
+	struct sums *sums = one->shared;
+	const struct taut_server_worker_options options = { .worker = one->rank,
+		.n_workers = 2, .servers = sums->where, .secret = secret,
+		.part_bytes = 1 << 20 };
+	const struct taut_server_key key = { "k", TAUT_FLOAT32, MANY };
+	static const enum taut_server_verb verbs[] = { TAUT_SERVER_FIRST,
+		TAUT_SERVER_PUSH, TAUT_SERVER_PULL };
+	struct taut_server_worker *worker = NULL;
+	struct taut_error *why = &sums->why[one->rank];
+	float *data = malloc(MANY * sizeof *data);
+	taut_status status = taut_server_join(&options, &worker, why);
+	uint32_t number;
+
+	if (!status)
+		status = taut_server_declare(worker, &key, 0, 0, &number, why);
+	for (int k = 0; k < 3 && !status; k++) {
+		for (int i = 0; i < MANY && k < 2; i++)
+			data[i] = k ? (float)(one->rank + 1) : (float)(i % 1000);
+		status = taut_server_start(worker, number, verbs[k], data, why);
+		if (!status)
+			status = taut_server_wait(worker, number, 20 * second_ns, why);
+	}
+	for (int i = 0; i < MANY && !status; i++)
+		if (data[i] != (float)(i % 1000) - 3)
+			status = taut_error_set(why, TAUT_EFORMAT, -1,
+				"number %d is wrong", i);
+	sums->status[one->rank] = status;
+	taut_server_leave(worker);
+	free(data);
+	return NULL;
+}
+
+static void both_do(void *(*what)(void *context), const char *engine,
+	struct taut_server_options options)
 {
 	struct sums sums = { .where = "" };
-	const struct taut_server_options options = { .n_workers = 2, .n_servers = 1,
-		.listen = sums.where, .secret = secret, .apart = true,
-		.landing_bytes = landing_bytes };
 	struct ranks_one thread, workers[2];
 	struct taut_server *server;
 
+	options.n_workers = 2;
+	options.n_servers = 1;
+	options.listen = sums.where;
+	options.secret = secret;
+	options.apart = true;
 	setenv("TAUT_ENGINE", engine, 1);
 	snprintf(sums.where, sizeof sums.where, "127.0.0.1:%u", ranks_free_port());
 	assert_int_equal(taut_server_create(&options, &server, NULL), TAUT_OK);
 	ranks_start(&thread, 0, 1, serve, server);
-	ranks_start(workers, 0, 2, sum, &sums);
+	ranks_start(workers, 0, 2, what, &sums);
 	ranks_join(workers, 0, 2);
 	ranks_join(&thread, 0, 1);
 	taut_server_destroy(server);
@@ -392,10 +431,18 @@ static void sum_over(const char *engine, uint64_t landing_bytes)
 static void test_sums(void **state)
 {
 	(void)state;
-	sum_over("tcp", 0);
-	sum_over("tcp", 1);
-	sum_over("ucx", 0);
-	sum_over("ucx", 1);
+	for (int i = 0; i < 4; i++)
+		both_do(sum, i / 2 ? "ucx" : "tcp", (struct taut_server_options){
+			.landing_bytes = i % 2 });
+}
+
+static void test_trains(void **state)
+{
+	(void)state;
+	for (int i = 0; i < 4; i++)
+		both_do(train, i / 2 ? "ucx" : "tcp", (struct taut_server_options){
+			.landing_bytes = i % 2, .update = {
+				.rule = TAUT_SERVER_SGD, .lr = 1 } });
 }
 
 /* --- over which engine ---------------------------------------------------------------------*/
@@ -455,6 +502,7 @@ int main(void)
 		cmocka_unit_test(test_worker_waits),
 		cmocka_unit_test(test_server_waits),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_trains),
 		cmocka_unit_test(test_engine),
 	};
 

@@ -300,8 +300,8 @@ static void push(struct tauti_trip *trip)
 		data_of(trip), bytes_of(trip));
 }
 
-/* The half does not end before the push has begun. The GO stands before the answer to all
- * that was asked, so it has come when the trip is over. */
+/* The half does not end before it has come: what is pushed is under way until the server
+ * has a place for it, also where it has gone ahead. */
 static void await_go(struct tauti_trip *trip)
 {
 	struct tauti_engine *engine = &trip->server->engine;
