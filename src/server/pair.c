@@ -44,6 +44,7 @@ taut_status tauti_pair_meet(struct tauti_pair *pair, uint16_t mine, uint16_t oth
 	struct tauti_engine *ret_engine, struct taut_error *reterr)
 {
 	bool asked = (mine | others) & ASKS_UCX, both = mine & others & HAS_UCX;
+	struct taut_error why;
 	struct tauti_ucx *ucx;
 	taut_status status = TAUT_OK;
 
@@ -53,9 +54,10 @@ taut_status tauti_pair_meet(struct tauti_pair *pair, uint16_t mine, uint16_t oth
 	if (!asked && (!both || (mine | others) & ASKS_TCP))
 		return tauti_tcp_create(meet, rank, 2, NULL, ret_engine, reterr);
 	if (!pair->ucx)
-		status = tauti_ucx_open(2, &pair->ucx, reterr);
+		status = tauti_ucx_open(2, &pair->ucx, &why);
 	if (status)
-		return status;
+		return taut_error_set(reterr, status, -1, "%.200s asks for UCX: %.280s",
+			who, why.message);
 	ucx = pair->ucx;
 	pair->ucx = NULL; /* it is taken over */
 	return tauti_ucx_meet(ucx, meet, rank, ret_engine, reterr);

@@ -122,22 +122,31 @@ taut_status tauti_peer_begin(struct tauti_peer *peer, struct taut_error *reterr)
 	return peer->doomed ? peer->why.code : TAUT_OK;
 }
 
-/* A long push stays with its worker until there is a place for it. */
-void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
-	void *into, size_t bytes)
+static void say_go(struct tauti_peer *peer, uint32_t part, uint32_t round)
 {
-	struct tauti_op *op = op_begin(peer, TAUTI_OP_PUSH, part, round, bytes);
+	struct tauti_op *op = op_begin(peer, TAUTI_OP_GO, part, round, TAUTI_ANSWER_BYTES);
 	const struct tauti_answer go = { part, round, 0 };
 
 	if (!op)
 		return;
-	op_recv(op, tauti_tag_of(TAUTI_TAG_PUSH, part, round), into, bytes);
-	if (bytes > TAUTI_AT_ONCE_BYTES) {
-		tauti_answer_write(&go, op->words);
-		op_send(op, 1, tauti_tag_of(TAUTI_TAG_GO, part, 0), op->words,
-			sizeof op->words);
-	}
+	tauti_answer_write(&go, op->words);
+	op_send(op, 0, tauti_tag_of(TAUTI_TAG_GO, part, 0), op->words, sizeof op->words);
 	all_began(op);
+}
+
+/* A long push stays with its worker until there is a place for it. One that has come ahead
+ * is there, wherever the GO is. */
+void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
+	void *into, size_t bytes)
+{
+	struct tauti_op *op = op_begin(peer, TAUTI_OP_PUSH, part, round, bytes);
+
+	if (!op)
+		return;
+	op_recv(op, tauti_tag_of(TAUTI_TAG_PUSH, part, round), into, bytes);
+	all_began(op);
+	if (bytes > TAUTI_AT_ONCE_BYTES)
+		say_go(peer, part, round);
 }
 
 void tauti_peer_answer(struct tauti_peer *peer, uint32_t part, uint32_t round,
@@ -339,6 +348,7 @@ static void take_op(struct taut_server *server, struct tauti_peer *peer,
 		peer->awaits_table = false;
 		take_asks(server, peer);
 		break;
+	case TAUTI_OP_GO:
 	case TAUTI_OP_BOARD:
 		break;
 	case TAUTI_OP_PUSH:

@@ -126,8 +126,8 @@ static void admit(struct taut_server *server, struct tauti_link *link,
 
 	if (!enter(server, link, worker))
 		return;
-	/* pair_ns begin after what takes long here; the other side has done the
-	 * same before it came. */
+	/* pair_ns begin after what takes long here, unless the other one alone asks for
+	 * it; that side has done the same before it came. */
 	if (!tauti_pair_open(server->want, &pair, &why)) {
 		meet = tauti_door_meet(link, server->porter_fd, pair_ns,
 			server->options.lost_after_ns);

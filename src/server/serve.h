@@ -14,7 +14,7 @@
 
 /* Something that a peer's engine does. */
 enum tauti_op_kind { TAUTI_OP_ASK, TAUTI_OP_TABLE, TAUTI_OP_PUSH,
-	TAUTI_OP_ANSWER, TAUTI_OP_BOARD };
+	TAUTI_OP_GO, TAUTI_OP_ANSWER, TAUTI_OP_BOARD };
 
 struct tauti_op;
 struct tauti_request {
@@ -22,7 +22,7 @@ struct tauti_request {
 	struct tauti_op *op;
 };
 struct tauti_op {
-	struct tauti_request requests[2]; /* an answer has two, and so has a long push */
+	struct tauti_request requests[2]; /* an answer has two */
 	struct tauti_peer *peer;
 	struct tauti_op *next; /* of the list that it is in */
 	enum tauti_op_kind kind;

@@ -16,6 +16,14 @@ static taut_status no_memory(struct taut_error *reterr)
 
 /* --- one server ------------------------------------------------------------------------------- */
 
+/* What a server says of itself, or what stands between it and this worker. */
+static taut_status of_server(uint32_t i, taut_status status, const struct taut_error *why,
+	struct taut_error *reterr)
+{
+	return status ? taut_error_set(reterr, status, -1, "server %u: %.440s", i,
+		why->message) : TAUT_OK;
+}
+
 static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_pair *pair, struct tauti_meet *meet, struct taut_error *reterr)
 {
@@ -24,13 +32,13 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 		worker->n_servers, worker->n_workers, (uint16_t)worker->mode,
 		tauti_pair_says(pair, meet), tauti_host_id() };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
-	struct taut_error who;
+	struct taut_error who, why = { .message = "" };
 	taut_status status;
 
 	tauti_greeting_write(&own, mine);
-	status = tauti_meet_gather(meet, mine, sizeof mine, all, reterr);
+	status = tauti_meet_gather(meet, mine, sizeof mine, all, &why);
 	if (status)
-		return status;
+		return of_server(i, status, &why, reterr);
 	taut_error_set(&who, TAUT_OK, -1, "server %u (%.200s)", i, server->name);
 	status = tauti_greeting_check(&own, all, who.message, reterr);
 	if (status)
@@ -38,8 +46,9 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	/* The first one's holds for the others, too. */
 	worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
 	server->near = tauti_greeting_is_near(&own, all);
-	return tauti_pair_meet(pair, own.engine, tauti_greeting_engine(all), meet, 1,
-		who.message, &server->engine, reterr);
+	status = tauti_pair_meet(pair, own.engine, tauti_greeting_engine(all), meet, 1,
+		who.message, &server->engine, &why);
+	return of_server(i, status, &why, reterr);
 }
 
 static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
@@ -67,8 +76,7 @@ static taut_status connect_one(struct taut_server_worker *worker, uint32_t i,
 	status = tauti_meet_create(&meet_options, &meet, &why);
 	if (status) {
 		tauti_pair_close(&pair);
-		return taut_error_set(reterr, status, -1,
-			"server %u: %.440s", i, why.message);
+		return of_server(i, status, &why, reterr);
 	}
 	tauti_meet_make_pair(meet);
 	status = greet(worker, i, &pair, meet, reterr);

@@ -57,7 +57,7 @@ struct tauti_tcp_part {
 };
 
 /* A message that nobody has asked for; it may still be coming. */
-struct tauti_tcp_late {
+struct tauti_tcp_late { /* data: of room bytes, which stay its own when it is unused */
 	struct tauti_tcp_late *next; /* of its peer, the oldest first; unused: in that list */
 	uint64_t tag;
 	size_t bytes, have, room;

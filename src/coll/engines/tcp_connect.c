@@ -187,11 +187,22 @@ static void widen(int fd)
 	(void)setsockopt(fd, SOL_SOCKET, SO_RCVLOWAT, &one, sizeof one);
 }
 
+/* Where nothing goes for long, a firewall does not forget that it may. */
+static void keep_alive(int fd)
+{
+	int yes = 1, idle_s = 10;
+
+	(void)setsockopt(fd, SOL_SOCKET, SO_KEEPALIVE, &yes, sizeof yes);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPIDLE, &idle_s, sizeof idle_s);
+	(void)setsockopt(fd, IPPROTO_TCP, TCP_KEEPINTVL, &idle_s, sizeof idle_s);
+}
+
 static void prepare(int fd)
 {
 	int yes = 1;
 
 	(void)setsockopt(fd, IPPROTO_TCP, TCP_NODELAY, &yes, sizeof yes);
+	keep_alive(fd);
 	widen(fd);
 }
 
@@ -494,8 +505,8 @@ static taut_status connect_all(struct joining *j, const uint32_t *host_of,
 	join(j);
 	if (!j->fault.why.code)
 		j->fault.why.code = hand_over(j, &j->fault.why);
-	/* Who waits for this rank would do so until the time is over. */
-	if (j->fault.why.code && j->fault.reason > TAUTI_LATE)
+	/* Who waits for this rank would do so until its time is over, which may be longer. */
+	if (j->fault.why.code && j->fault.reason >= TAUTI_LATE)
 		tauti_meet_summon(j->meet);
 	status = tauti_conclude(j->meet, "TCP", j->rank, j->n_ranks, &j->fault, err);
 	*ret_agreed = status == TAUT_EIO &&

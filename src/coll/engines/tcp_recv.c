@@ -10,19 +10,32 @@
 enum {
 	DIRECT = 4096,          /* from so many bytes on they are read to their place */
 	FIRST_ROOM = 64 << 10,  /* of a message that is kept, at first */
-	MOST_UNUSED = 64 << 20, /* bytes of memory that are kept for the next ones */
+	MOST_UNUSED = 16 << 20, /* bytes of memory that are kept for the next ones */
 };
 
 /* --- what is kept ---------------------------------------------------------------------*/
 
+/* Of those that are kept: one that has the room, or else the last one, which grows. What is
+ * short takes none that is long: the next long one would need another. */
+static struct tauti_tcp_late **find_room(struct tauti_tcp *tcp, size_t bytes)
+{
+	size_t most = bytes < FIRST_ROOM / 4 ? FIRST_ROOM : 4 * bytes;
+	struct tauti_tcp_late **last = NULL;
+
+	for (struct tauti_tcp_late **at = &tcp->unused_lates; *at; at = &(*at)->next) {
+		if ((*at)->room > most)
+			continue;
+		last = at;
+		if ((*at)->room >= bytes)
+			break;
+	}
+	return last;
+}
+
 static struct tauti_tcp_late *late_begin(struct tauti_tcp *tcp, uint64_t tag, size_t bytes)
 {
-	struct tauti_tcp_late **at = &tcp->unused_lates, *late;
+	struct tauti_tcp_late **at = find_room(tcp, bytes), *late = at ? *at : NULL;
 
-	/* One that has the room, or else the last one. */
-	while (*at && (*at)->next && (*at)->room < bytes)
-		at = &(*at)->next;
-	late = *at;
 	if (late) {
 		*at = late->next;
 		tcp->unused_bytes -= late->room;
