@@ -324,7 +324,7 @@ static void test_server_waits(void **state)
 
 /* --- both of ours --------------------------------------------------------------------------*/
 
-enum { ROUNDS = 3, MANY = 5 << 20 }; /* 20 MiB: more than may be ahead */
+enum { ROUNDS = 2, MANY = 3 << 20 }; /* 12 MiB: more than may be ahead */
 
 struct sums {
 	char where[32];
