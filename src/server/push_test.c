@@ -332,22 +332,29 @@ struct sums {
 	struct taut_error why[2];
 };
 
+static taut_status join(const struct sums *sums, uint32_t rank,
+	struct taut_server_worker **ret_worker, uint32_t *ret_key, struct taut_error *why)
+{
+	const struct taut_server_worker_options options = { .worker = rank,
+		.n_workers = 2, .servers = sums->where, .secret = secret,
+		.part_bytes = 1 << 20 };
+	const struct taut_server_key key = { "k", TAUT_FLOAT32, MANY };
+	taut_status status = taut_server_join(&options, ret_worker, why);
+
+	return status ? status :
+		taut_server_declare(*ret_worker, &key, 0, 0, ret_key, why);
+}
+
 static void *sum(void *context)
 {
 	struct ranks_one *one = context;
 	struct sums *sums = one->shared;
-	const struct taut_server_worker_options options = { .worker = one->rank,
-		.n_workers = 2, .servers = sums->where, .secret = secret,
-		.part_bytes = 1 << 20 };
-	const struct taut_server_key key = { "k", TAUT_FLOAT32, MANY };
 	struct taut_server_worker *worker = NULL;
 	struct taut_error *why = &sums->why[one->rank];
 	float *data = malloc(MANY * sizeof *data);
-	taut_status status = taut_server_join(&options, &worker, why);
-	uint32_t number;
+	uint32_t number = 0;
+	taut_status status = join(sums, one->rank, &worker, &number, why);
 
-	if (!status)
-		status = taut_server_declare(worker, &key, 0, 0, &number, why);
 	for (int round = 0; round < ROUNDS && !status; round++) {
 		for (int i = 0; i < MANY; i++)
 			data[i] = (float)(i % 1000 + round) * (float)(one->rank + 1);
@@ -371,20 +378,14 @@ static void *train(void *context)
 {
 	struct ranks_one *one = context;
 	struct sums *sums = one->shared;
-	const struct taut_server_worker_options options = { .worker = one->rank,
-		.n_workers = 2, .servers = sums->where, .secret = secret,
-		.part_bytes = 1 << 20 };
-	const struct taut_server_key key = { "k", TAUT_FLOAT32, MANY };
 	static const enum taut_server_verb verbs[] = { TAUT_SERVER_FIRST,
 		TAUT_SERVER_PUSH, TAUT_SERVER_PULL };
 	struct taut_server_worker *worker = NULL;
 	struct taut_error *why = &sums->why[one->rank];
 	float *data = malloc(MANY * sizeof *data);
-	taut_status status = taut_server_join(&options, &worker, why);
-	uint32_t number;
+	uint32_t number = 0;
+	taut_status status = join(sums, one->rank, &worker, &number, why);
 
-	if (!status)
-		status = taut_server_declare(worker, &key, 0, 0, &number, why);
 	for (int k = 0; k < 3 && !status; k++) {
 		for (int i = 0; i < MANY && k < 2; i++)
 			data[i] = k ? (float)(one->rank + 1) : (float)(i % 1000);
