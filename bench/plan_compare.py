@@ -164,11 +164,13 @@ class Row:
             self.find_rate(a, jobs)
             self.make_plan(a, jobs)
             predicted = self.plan["predicted"]["after_ms"]
-        self.ddp.append(jobs.run(self.model, self.mbit)[0])
+        ddp = jobs.run(self.model, self.mbit)[0]
         with_plan = [a.taut, "run", "--plan", self.path, "--"]
-        self.planned.append(jobs.run(self.model, self.mbit, with_plan)[0])
-        self.predicted.append(predicted)
+        planned = jobs.run(self.model, self.mbit, with_plan)[0]
         self.run_grid(a, jobs, [self.best_of_grid] if number else self.whole_grid(a))
+        self.ddp.append(ddp)
+        self.planned.append(planned)
+        self.predicted.append(predicted)
         say(
             f"{number} {self.model} x{self.times:g}: f + b {self.local[-1]:.1f}, DDP "
             f"{self.ddp[-1]:.1f}, best of grid {self.grid[self.best_of_grid][-1]:.1f}, "

@@ -8,9 +8,9 @@ import ctypes
 import os
 import socket
 import struct
-import threading
+from concurrent.futures import ThreadPoolExecutor
 
-LEAST, MOST = 65536, 131072  # bytes; more than this gains nothing
+LEAST, MOST = 65536, 131072  # bytes
 CLONE_NEWNET = 0x40000000
 RTM_NEWLINK, NLM_F_REQUEST, NLM_F_ACK = 16, 1, 4
 GSO_IPV4_MAX_SIZE, GRO_IPV4_MAX_SIZE = 63, 64  # IFLA_...
@@ -21,15 +21,14 @@ class Namespace:
 
     def __init__(self, name):
         self.most = LEAST
-        thread = threading.Thread(target=self._look_inside, args=(name,))
-        thread.start()  # which has a namespace of its own
-        thread.join()
+        with ThreadPoolExecutor(1) as inside:  # a thread has a namespace of its own
+            inside.submit(self._look_inside, name).result()
 
     def _look_inside(self, name):
         libc = ctypes.CDLL(None, use_errno=True)
         with open(f"/run/netns/{name}", "rb") as file:
             if libc.setns(file.fileno(), CLONE_NEWNET):
-                return
+                raise OSError(ctypes.get_errno(), f"network namespace {name}")
         self.devices = [i for i, device in socket.if_nameindex() if device != "lo"]
         # Both are of this namespace, wherever they are used.
         self.link = socket.socket(socket.AF_NETLINK, socket.SOCK_RAW, socket.NETLINK_ROUTE)
@@ -49,7 +48,9 @@ class Namespace:
                 "IHHII", 16 + len(body), RTM_NEWLINK, NLM_F_REQUEST | NLM_F_ACK, 0, 0
             )
             self.link.send(head + body)
-            self.link.recv(4096)
+            (error,) = struct.unpack_from("i", self.link.recv(4096), 16)
+            if error:
+                raise OSError(-error, f"packets of {most} bytes")
         os.write(self.routes, b"1")
 
     def close(self):

@@ -497,6 +497,45 @@ static void test_engine(void **state)
 	assert_int_equal(join_with("auto", "mail", "all", &err), TAUT_EINVAL);
 }
 
+/* A worker that comes to no other port of the server: it hears what is wrong before the
+ * server gives it up for lost. */
+static void test_no_way(void **state)
+{
+	enum { CARD_BYTES = 40 }; /* of tcp_connect.c: where each can be found */
+	static const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
+		.n_servers = 1, .n_workers = 1 };
+	char where[32];
+	const struct taut_server_options options = { .n_workers = 1, .n_servers = 1,
+		.listen = where, .secret = secret };
+	const struct tauti_meet_options mine = { .rank = 1, .n_ranks = 2,
+		.address = where, .secret = secret, .within_ns = 20 * second_ns };
+	uint8_t words[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
+	enum tauti_meet_word word = TAUTI_MEET_NOTHING;
+	struct taut_server *server;
+	struct ranks_one thread;
+	struct tauti_meet *meet;
+
+	(void)state;
+	snprintf(where, sizeof where, "127.0.0.1:%u", ranks_free_port());
+	assert_int_equal(taut_server_create(&options, &server, NULL), TAUT_OK);
+	ranks_start(&thread, 0, 1, serve, server);
+	assert_int_equal(tauti_meet_create(&mine, &meet, NULL), TAUT_OK);
+	tauti_meet_make_pair(meet);
+	tauti_greeting_write(&own, words);
+	assert_int_equal(tauti_meet_gather(meet, words, sizeof words, all, NULL), TAUT_OK);
+	memset(words, 0, sizeof words);
+	assert_int_equal(tauti_meet_gather(meet, words, CARD_BYTES, all, NULL), TAUT_OK);
+	while (word == TAUTI_MEET_NOTHING) {
+		usleep(10000);
+		word = tauti_meet_hear(meet);
+	}
+	assert_int_equal(word, TAUTI_MEET_SUMMONS);
+	tauti_meet_destroy(meet);
+	taut_server_stop(server);
+	ranks_join(&thread, 0, 1);
+	taut_server_destroy(server);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -505,6 +544,7 @@ int main(void)
 		cmocka_unit_test(test_sums),
 		cmocka_unit_test(test_trains),
 		cmocka_unit_test(test_engine),
+		cmocka_unit_test(test_no_way),
 	};
 
 	ranks_ucx_in_sanitizer();

@@ -339,6 +339,44 @@ static void test_a_long_promise(void **state)
 
 /* --- one that goes ------------------------------------------------------------------------*/
 
+/* Says a message of that many bytes, all of it, as it is taken in. */
+static void say_late(struct pair *pair, uint64_t tag, size_t bytes)
+{
+	static uint8_t zeros[1 << 16];
+	uint8_t head[TAUTI_TCP_HEAD];
+
+	assert_int_equal(send(pair->other, head, put_head(head, tag, bytes), 0), sizeof head);
+	while (bytes) {
+		size_t most = bytes < sizeof zeros ? bytes : sizeof zeros;
+		ssize_t some = send(pair->other, zeros, most, MSG_DONTWAIT);
+
+		progress(pair);
+		bytes -= some > 0 ? (size_t)some : 0;
+	}
+	progress(pair);
+}
+
+/* The memory of a long message that nobody had asked for waits for the next long one, and
+ * not for a few bytes that may lie there for long. */
+static void test_rooms(void **state)
+{
+	enum { LONG = 1 << 20 };
+	struct pair pair = pair_make();
+	const struct tauti_tcp *tcp = pair.engine.context;
+
+	(void)state;
+	say_late(&pair, 1, LONG);
+	assert_true(tauti_tcp_discard(pair.engine.context, 1, 1));
+	assert_true(tcp->unused_bytes >= LONG);
+	say_late(&pair, 2, 16);
+	assert_true(tcp->unused_bytes >= LONG);
+	say_late(&pair, 3, LONG);
+	assert_int_equal(tcp->unused_bytes, 0);
+	assert_true(tauti_tcp_discard(pair.engine.context, 1, 2));
+	assert_true(tauti_tcp_discard(pair.engine.context, 1, 3));
+	pair_end(&pair);
+}
+
 /* What it said is still heard; what it did not say is missed, a little later. */
 static void test_it_closes(void **state)
 {
@@ -638,6 +676,7 @@ int main(void)
 		cmocka_unit_test(test_what_wakes),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_a_long_promise),
+		cmocka_unit_test(test_rooms),
 		cmocka_unit_test(test_it_closes),
 		cmocka_unit_test(test_a_send_to_nobody),
 		cmocka_unit_test(test_memory),
