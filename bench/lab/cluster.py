@@ -119,6 +119,9 @@ class Cluster:
             self.shape(mbit)
             if self.trunk:
                 self.shape_trunk(trunk_mbit or mbit)
+        except OSError as fault:
+            self.close()
+            raise Unavailable(f"the lab's network: {fault}") from fault
         except BaseException:
             self.close()
             raise
