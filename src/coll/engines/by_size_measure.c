@@ -309,7 +309,7 @@ taut_status tauti_by_size_measure(struct tauti_meet *meet, uint32_t rank,
 	if (m.fault.why.code && m.fault.reason > TAUTI_LATE)
 		tauti_meet_summon(meet);
 	status = tauti_conclude(
-		meet, "messages between hosts", rank, n_ranks, &m.fault, reterr);
+		meet, "messages between hosts", rank, n_ranks, &m.fault, NULL, reterr);
 	if (!status)
 		status = hear_all(meet, n_ranks, m.leads ? mine : unasked,
 			ret_most_bytes, reterr);

@@ -47,7 +47,8 @@ static uint32_t who_speaks(const struct outcome *all, uint32_t n_ranks)
 }
 
 taut_status tauti_conclude(struct tauti_meet *meet, const char *what, uint32_t rank,
-	uint32_t n_ranks, const struct tauti_fault *mine, struct taut_error *reterr)
+	uint32_t n_ranks, const struct tauti_fault *mine, bool *ret_heard,
+	struct taut_error *reterr)
 {
 	const struct outcome own = { (uint16_t)-(int)mine->why.code,
 		(uint16_t)mine->reason, mine->peer };
@@ -55,9 +56,13 @@ taut_status tauti_conclude(struct tauti_meet *meet, const char *what, uint32_t r
 	uint32_t speaks = TAUT_NONE;
 	taut_status status;
 
+	if (ret_heard)
+		*ret_heard = false;
 	if (!all)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "out of memory");
 	status = tauti_meet_gather(meet, &own, sizeof own, all, reterr);
+	if (ret_heard)
+		*ret_heard = status == TAUT_OK;
 	if (status == TAUT_OK)
 		speaks = who_speaks(all, n_ranks);
 	if (speaks == rank && mine->why.message[0]) {

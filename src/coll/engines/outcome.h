@@ -25,9 +25,10 @@ struct tauti_fault {
 };
 
 /* All ranks call it, and end alike. what: the engine, for lines, as "UCX". A rank that has
- * gone is found here, by the meeting, and named. */
+ * gone is found here, by the meeting, and named. *ret_heard: all have heard the same, and
+ * may go on together; NULL: it does not matter. */
 TAUT_NODISCARD taut_status tauti_conclude(struct tauti_meet *meet, const char *what,
-	uint32_t rank, uint32_t n_ranks, const struct tauti_fault *mine,
+	uint32_t rank, uint32_t n_ranks, const struct tauti_fault *mine, bool *ret_heard,
 	struct taut_error *reterr);
 
 #endif /* TAUT_COLL_OUTCOME_H */

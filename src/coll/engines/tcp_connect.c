@@ -508,9 +508,9 @@ static taut_status connect_all(struct joining *j, const uint32_t *host_of,
 	/* Who waits for this rank would do so until its time is over, which may be longer. */
 	if (j->fault.why.code && j->fault.reason >= TAUTI_LATE)
 		tauti_meet_summon(j->meet);
-	status = tauti_conclude(j->meet, "TCP", j->rank, j->n_ranks, &j->fault, err);
-	*ret_agreed = status == TAUT_EIO &&
-		tauti_meet_hear(j->meet) != TAUTI_MEET_ENDS;
+	status = tauti_conclude(j->meet, "TCP", j->rank, j->n_ranks, &j->fault,
+		ret_agreed, err);
+	*ret_agreed &= status == TAUT_EIO;
 	return status;
 }
 

@@ -156,7 +156,7 @@ static void connect_up(struct tauti_ucx *ucx, const struct addresses *addresses,
 static taut_status conclude(struct tauti_ucx *ucx, struct tauti_meet *meet,
 	const struct tauti_fault *mine, struct taut_error *reterr)
 {
-	return tauti_conclude(meet, "UCX", ucx->rank, ucx->n_ranks, mine, reterr);
+	return tauti_conclude(meet, "UCX", ucx->rank, ucx->n_ranks, mine, NULL, reterr);
 }
 
 /* --- greetings --------------------------------------------------------------------------*/
