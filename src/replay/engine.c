@@ -22,6 +22,9 @@ struct member { /* a rank of a team */
 	struct team *team;
 	uint32_t index;     /* in the team */
 	bool entered;       /* the round under way */
+	bool gone;          /* what it says in that is with the others soon */
+	uint64_t started_bytes, finished_bytes; /* of pieces */
+	uint64_t behind;    /* finished bytes with which that goes */
 	uint32_t busy;      /* transfers under way */
 	size_t next;        /* in queue: the first that has not begun */
 	struct taut_sched *sched;
@@ -37,7 +40,7 @@ struct team {
 	struct member *members;
 	uint32_t *task_of;  /* by piece */
 	uint64_t round, rounds;
-	uint32_t n_entered;
+	uint32_t n_entered, n_gone;
 	TAUT_VEC(uint64_t) words, agreed;
 };
 
@@ -105,6 +108,15 @@ static struct place place_of(struct tauti_engine *e, uint32_t op)
 	};
 }
 
+static uint64_t bytes_of(struct place at)
+{
+	const struct tauti_team *team = at.member->team->is;
+	const struct tauti_engine_task *task =
+		&team->tasks[at.member->team->task_of[at.piece]];
+	return tauti_piece_bytes(&at.member->engine->options.sched, task->bytes,
+		at.piece - task->first_piece);
+}
+
 /* --- what begins -------------------------------------------------------------------------*/
 
 /* In the order of starts, as many at a time as there are lanes. */
@@ -146,6 +158,7 @@ static taut_status note_start(struct member *m,
 			(unsigned)piece->iteration,
 			(unsigned long long)piece->bytes,
 			(unsigned long long)piece->first_byte);
+	m->started_bytes += piece->bytes;
 	i += task->first_piece;
 	m->slots[i].number = piece->number;
 	m->slots[i].arrive = team->arrive[((size_t)(piece->iteration - 1) *
@@ -177,6 +190,20 @@ static taut_status call_later(struct team *team, int about,
 		team->number * 2 + (uint64_t)about, err);
 }
 
+/* What a rank says in a round leaves it behind what is queued of its pieces. */
+static taut_status say(struct member *m, struct taut_error *err)
+{
+	struct team *team = m->team;
+	taut_status status = TAUT_OK;
+	if (!m->entered || m->gone || m->finished_bytes < m->behind)
+		return TAUT_OK;
+	m->gone = true;
+	if (++team->n_gone == 1 && team->n_entered < team->is->n_ranks)
+		status = call_later(team, ASK, err);
+	return !status && team->n_gone == team->is->n_ranks ?
+		call_later(team, OVER, err) : status;
+}
+
 static taut_status agree(void *context, uint64_t round, const uint64_t *words,
 	size_t n, struct taut_error *err)
 {
@@ -198,10 +225,12 @@ static taut_status agree(void *context, uint64_t round, const uint64_t *words,
 	for (size_t i = 0; i < n; i++)
 		team->words.data[i] &= words[i];
 	m->entered = true;
+	m->behind = m->finished_bytes;
+	if (m->engine->options.steps)
+		m->behind += (m->started_bytes - m->finished_bytes) /
+			m->engine->options.steps;
 	team->n_entered++;
-	if (team->n_entered == team->is->n_ranks)
-		return call_later(team, OVER, err);
-	return team->n_entered == 1 ? call_later(team, ASK, err) : TAUT_OK;
+	return say(m, err);
 }
 
 /* Those that have not entered the round under way hear of it. */
@@ -229,9 +258,9 @@ static taut_status end_round(struct team *team, struct taut_error *err)
 			return no_memory(err);
 	}
 	team->rounds++;
-	team->n_entered = 0;
+	team->n_entered = team->n_gone = 0;
 	for (uint32_t i = 0; i < team->is->n_ranks; i++)
-		team->members[i].entered = false;
+		team->members[i].entered = team->members[i].gone = false;
 	for (uint32_t i = 0; !status && i < team->is->n_ranks; i++)
 		status = taut_sched_agreed(team->members[i].sched, round,
 			team->agreed.data, n, err);
@@ -277,7 +306,10 @@ static taut_status ended(void *context, struct taut_dispatch *dispatch,
 	e->dispatch = dispatch;
 	e->now_ns = now_ns;
 	at.member->busy--;
+	at.member->finished_bytes += bytes_of(at);
 	taut_status status = begin_some(at.member, err);
+	if (!status)
+		status = say(at.member, err);
 	return status ? status : taut_sched_finished(at.member->sched,
 		at.member->slots[at.piece].number, err);
 }

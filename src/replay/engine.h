@@ -7,7 +7,10 @@
  *             the rank's lanes of communication is free: in the order of starts
  *   finished  the rank's transfer of the piece has ended
  *   agree     small messages: others hear of a round ceil(log2 n) messages after
- *             the first rank entered it, and it is over as many after the last
+ *             what the first rank says of it has left that rank, and it is over as
+ *             many after the last. It leaves behind what is queued before it: of
+ *             each piece that was started and has not ended, one of the messages
+ *             that are sent of it one after another (options.steps)
  *   done      nothing: who waits for a task waits for its transfers
  *
  * The core's own time is taken for nothing.
@@ -41,6 +44,9 @@ struct tauti_team {
 struct tauti_engine_options { /* zero is every field's default */
 	struct taut_sched_options sched; /* n_ranks is each team's, fuse_bytes 0 */
 	int64_t message_ns; /* of a small message */
+	uint32_t steps;     /* messages that a rank sends of a piece, one after
+	                       another, on the way that small ones take, too; 0:
+	                       those have a way of their own */
 	uint32_t lanes;     /* transfers of a rank that go on side by side; 0:
 	                       any number */
 };

@@ -219,6 +219,31 @@ static void test_a_round_costs_its_messages(void **state)
 	chain_end(c);
 }
 
+/* Pieces of 1280 ns, two within the credit, one at a time from 1020 on. The first layer's
+ * gradient is ready at 2000, with the credit used up; at 2300, when the first piece is
+ * over, a round says so. With a way of its own it is over at 2310, and the first layer's
+ * piece begins when the second is over, at 3580; else it is over 10 ns behind that. */
+static void test_a_round_waits_for_what_is_queued(void **state)
+{
+	(void)state;
+	static const int64_t begins_ns[] = { 3580, 3590 };
+	for (uint32_t steps = 0; steps < 2; steps++) {
+		struct chain_job job = {
+			.n_ranks = 2, .n_layers = 2, .n_iterations = 1,
+			.backward_ns = 1000, .bytes = 4 * 1280,
+			.first_matters = 1,
+			.options = { .message_ns = 10, .steps = steps,
+				.lanes = 1, .sched = { .piece_bytes = 1280,
+				.credit_bytes = 2 * 1280 } },
+		};
+		struct chain *c = run(&job);
+		for (uint32_t r = 0; r < 2; r++)
+			assert_int_equal(begins_ns[steps], c->timeline.start_ns[
+				*chain_at(c, 0, r, c->tasks[1].first_piece)]);
+		chain_end(c);
+	}
+}
+
 /* --- orders that differ ---------------------------------------------------------------------*/
 
 static int64_t by_rank_and_layer(uint32_t rank, uint32_t layer)
@@ -272,6 +297,7 @@ static void test_random_delays(void **state)
 			.first_matters = 1, .late_ns = at_random,
 			.options = {
 				.message_ns = random_pick(&seed, 40),
+				.steps = random_pick(&seed, 4),
 				.lanes = random_pick(&seed, 4),
 				.sched = {
 				.order = random_pick(&seed, 3) ?
@@ -323,6 +349,7 @@ int main(void)
 		cmocka_unit_test(test_without_priority_crossing_gains_less),
 		cmocka_unit_test(test_blocking_is_bounded_by_the_credit),
 		cmocka_unit_test(test_a_round_costs_its_messages),
+		cmocka_unit_test(test_a_round_waits_for_what_is_queued),
 		cmocka_unit_test(test_ranks_that_choose_alone_lock_each_other),
 		cmocka_unit_test(test_random_delays),
 		cmocka_unit_test(test_without_memory_it_fails),

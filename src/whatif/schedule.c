@@ -123,10 +123,14 @@ static uint32_t under_way(const struct taut_sched_options *o)
 }
 
 /* A small message by the line of the buckets' class: between nothing and twice
- * what it says, for what lies below the recorded sizes is not known. */
-static int64_t message_ns(const struct scheduler *s)
+ * what it says, for what lies below the recorded sizes is not known. On hosts it goes the
+ * way that pieces go, behind what of them was handed to the system before it: of two
+ * ranks, that send each other all of a piece, the whole piece. What a device sends is
+ * not in its way. */
+static void set_message(const struct scheduler *s)
 {
 	const struct tauti_whatif *w = s->w;
+	struct tauti_engine_options *o = &s->schedule->options;
 	struct taut_law_in in;
 	struct taut_transfer t;
 	double each, messages;
@@ -136,7 +140,7 @@ static int64_t message_ns(const struct scheduler *s)
 		if (w->job->steps[k].n_gradients)
 			like = w->job->gradients[w->job->steps[k].first_gradient];
 	if (like == TAUT_NONE)
-		return 0;
+		return;
 	in = taut_costs_law_in(w->costs, like);
 	in.bytes = 8;
 	messages = taut_law(&in).messages;
@@ -144,7 +148,9 @@ static int64_t message_ns(const struct scheduler *s)
 	each = messages > 0 ? ((double)t.latency_ns + t.amount) / messages : 0;
 	if (t.on_network)
 		each = each * w->latency + w->latency_add_ns;
-	return llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
+	o->message_ns = llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
+	if (t.on_network && !w->job->has_device && messages >= 1)
+		o->steps = in.ranks == 2 ? 1 : (uint32_t)llround(messages);
 }
 
 static taut_status set_engine(struct scheduler *s)
@@ -155,6 +161,8 @@ static taut_status set_engine(struct scheduler *s)
 	taut_status status = TAUT_OK;
 
 	o->lanes = s->ddp->exchanged ? under_way(&o->sched) : count_lanes(s);
+	if (o->sched.order == TAUT_SCHED_AGREED)
+		set_message(s);
 	if (tauti_param_given(s->c, MESSAGE)) {
 		status = tauti_param_scaled(s->c, MESSAGE, TAUTI_NS,
 			&is_factor, &ns, s->err);
@@ -163,8 +171,6 @@ static taut_status set_engine(struct scheduler *s)
 				s->c, MESSAGE,
 				"a time of at most 1s, like 50us", s->err);
 		o->message_ns = status ? 0 : llround(ns);
-	} else if (o->sched.order == TAUT_SCHED_AGREED) {
-		o->message_ns = message_ns(s);
 	}
 	return status;
 }
