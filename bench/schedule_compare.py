@@ -10,9 +10,11 @@ every other row, for cores are not always as fast, and predicts the rows behind 
 medians of the turns stand beside each other. The row "DDP" is no schedule: what it is
 wrong by is due to the rate.
 
-Gradients travel in groups of a fixed size, as plans have them and as `taut whatif`
-predicts them (--fuse 1M+1M). "defaults" is `taut run` as it is: what of the gradients
-goes together is found out as they come (--fuse 1M), and predicted as such groups.
+Pieces are what `taut run` makes of a link by itself, what that moves in about 2.5 ms,
+or a multiple of that; gradients travel in groups of that size, as plans have them and as
+`taut whatif` predicts them (--fuse 1M+1M). "defaults" is `taut run` as it is: what of the
+gradients goes together is found out as they come (--fuse 1M), and predicted as such
+groups.
 
 Halves (reduce-scatter and all-gather) are measured with --halves and have no
 prediction of their own: the same bytes are on the link, and the all-reduce stands
@@ -23,6 +25,7 @@ nothing else on it. --write puts the table into docs/performance.md."""
 
 import argparse
 import collections
+import ctypes
 import json
 import os
 import shutil
@@ -49,20 +52,21 @@ RECORD_FROM, RECORDED_STEPS = 12, 16
 
 ROWS_A_RECORDING = 2
 
-# how: agreed or declared. Sizes in bytes. groups: of fuse bytes each, whenever they are
-# complete; else as many as are there. cross: past the end of the step.
-Setting = collections.namedtuple("Setting", "how piece credit fuse groups cross")
-MiB = 1 << 20
-DEFAULTS = Setting("agreed", MiB, 4 * MiB, MiB, False, True)
+# how: agreed or declared. Sizes as multiples of the piece that the link asks for. groups:
+# of that size, whenever they are complete; else as many as are there. cross: past the
+# end of the step.
+Setting = collections.namedtuple("Setting", "how piece credit groups cross")
+DEFAULTS = Setting("agreed", 1, 2, False, True)
 GROUPS = DEFAULTS._replace(groups=True)
 AT_ALL_RATES = ("defaults", "groups")
 SETTINGS = {
     "defaults": DEFAULTS,
     "groups": GROUPS,
-    "pieces of 256 KiB": GROUPS._replace(piece=MiB // 4),
-    "pieces of 4 MiB": GROUPS._replace(piece=4 * MiB),
-    "credit 1 MiB": GROUPS._replace(credit=MiB),
-    "credit 16 MiB": GROUPS._replace(credit=16 * MiB),
+    "pieces of a quarter": GROUPS._replace(piece=0.25),
+    "pieces of four": GROUPS._replace(piece=4, credit=8),
+    "credit of one": GROUPS._replace(credit=1),
+    "credit of eight": GROUPS._replace(credit=8),
+    "credit of 32": GROUPS._replace(credit=32),
     "declared order": GROUPS._replace(how="declared"),
 }
 
@@ -73,19 +77,24 @@ class Row:
 
     def __init__(self, model, times, name, setting):
         self.model, self.times, self.name, self.setting = model, times, name, setting
-        self.mbit = None
+        self.mbit = self.fitting = None  # fitting: bytes of a piece
         self.measured_ms = []
         self.predicted = []  # what each turn's recording says, or {fault}
         self.failed = False  # it is not tried again
+
+    def sizes(self):
+        """Bytes of a piece, of the credit, and of what goes together."""
+        return [round(self.fitting * k) for k in (self.setting.piece, self.setting.credit, 1)]
 
     def command(self, taut, halves):
         """What stands before the job."""
         s = self.setting
         if not s:
             return []
-        words = [taut, "run", "--gate", "off", "--order", s.how, "--piece", str(s.piece)]
-        words += ["--credit", str(s.credit)]
-        words += ["--fuse", f"{s.fuse}+{s.fuse}" if s.groups else str(s.fuse)]
+        piece, credit, fuse = self.sizes()
+        words = [taut, "run", "--gate", "off", "--order", s.how, "--piece", str(piece)]
+        words += ["--credit", str(credit)]
+        words += ["--fuse", f"{fuse}+{fuse}" if s.groups else str(fuse)]
         return [*words, *(["--halves"] if halves else []), "--"]
 
     def change(self):
@@ -93,10 +102,11 @@ class Row:
         words, s = [f"link={self.mbit}mbit"], self.setting
         if not s:
             return words
+        piece, credit, fuse = self.sizes()
         how = "priority" if s.how == "agreed" else "fifo"
-        schedule = f"schedule={how},partition={s.piece}B,credit={s.credit}B"
+        schedule = f"schedule={how},partition={piece}B,credit={credit}B"
         schedule += f",order={s.how},barrier={'cross' if s.cross else 'keep'},by=taut"
-        return [*words, f"bucket={s.fuse}B", schedule]
+        return [*words, f"bucket={fuse}B", schedule]
 
     @property
     def median_ms(self):
@@ -163,6 +173,9 @@ class Bench:
         self.a, self.net, self.python, self.folder = a, net, python, folder
         self.end = time.monotonic() + a.minutes * 60
         self.run = None  # the last recording
+        self.lib = ctypes.CDLL(os.path.join(common.ROOT, "build", "libtaut.so"))
+        self.lib.taut_sync_piece_bytes.argtypes = [ctypes.c_uint64, ctypes.c_int64]
+        self.lib.taut_sync_piece_bytes.restype = ctypes.c_uint64
 
     def job(self, row, steps, **more):
         base = {k: v for k, v in matrix.BASE[row.model].items() if k == "workers"}
@@ -184,6 +197,7 @@ class Bench:
         for row in rows:
             wire_ms = ms * row.times
             row.mbit = round(train_compare.rate_of(self.a.ranks, gradient_bytes, wire_ms))
+            row.fitting = self.lib.taut_sync_piece_bytes(gradient_bytes, round(wire_ms * 1e6))
         accuracy.say(f"{rows[0].model}: f + b {ms:.1f} ms")
 
     def record(self, row, turn, mbit):

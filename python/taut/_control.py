@@ -13,7 +13,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _agree, _cross, _gate, _group, _options, _pending, _sums
+from . import _agree, _cross, _gate, _group, _norms, _options, _pending, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -58,10 +58,10 @@ def _server_engine(options):
     return _torch_server.Engine
 
 
-def make(module, named, process_group, why, careful, static):
+def make(module, named, process_group, why, careful, static, norms=None):
     """A Control on all ranks, or on all ranks a ValueError that says why there is
     none: what one rank cannot do the others do not begin. why: this rank's reason,
-    if it has one already."""
+    if it has one already. norms: _norms.describe() of the module."""
     votes, plan, control = _agree.Votes(process_group), None, None
     unseen = why_not_cross(module)
     try:
@@ -70,11 +70,13 @@ def make(module, named, process_group, why, careful, static):
         plan = dict(vars(options), engine=engine and engine.__module__)
     except ValueError as error:
         why = why or str(error)
-    said = votes.hold((why, plan, unseen))
-    _agree.check([(why, plan) for why, plan, _ in said])
+    said = votes.hold((why, plan, unseen, norms))
+    _agree.check([(why, plan) for why, plan, _, _ in said])
     try:
         control = Control(module, named, process_group, options, engine, careful, static)
-        control.why_not = _agree.first([unseen for _, _, unseen in said])
+        control.why_not = _agree.first([unseen for _, _, unseen, _ in said])
+        if norms and engine.broadcasts and all(other == norms for _, _, _, other in said):
+            control.sums.norms = _norms.Norms(module, norms, control.engine.rank == 0)
     except Exception as error:  # whatever it is, the others wait to hear of it
         why = str(error) or type(error).__name__
     try:
@@ -169,9 +171,16 @@ class Control:
             if self.options.gate == "off" and self.gate.steps or self.gate.is_over():
                 self.sums.at_first = self.decide
 
+    def has_buffers(self):
+        """The module's buffers are rank 0's: nobody else is to send them."""
+        norms = self.sums.norms
+        return norms is not None and self.sums.told(norms.take)
+
     def forward_ended(self):
         if not self.is_decided:
             self.gate.forward_ended()
+        if self.sums.norms:
+            self.sums.told(self.sums.norms.send, self.sums.exchange)
 
     def decide(self):
         """On all ranks at the same place: the first gradient of a backward(), for a

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 from torch.nn.parallel import distributed as stock
 
-from . import _control, _decisions, _options, _pending
+from . import _control, _decisions, _norms, _options, _pending
 
 Stock = stock.DistributedDataParallel
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -100,9 +100,16 @@ class DistributedDataParallel(Stock):
         if twice:
             twice = "%s belongs to another DistributedDataParallel already" % twice[0]
         careful = self.find_unused_parameters or self.static_graph
+        norms = None if self.parameters_to_ignore else _norms.describe(self.module)
         try:
             control = _control.make(
-                self.module, named, self.process_group, twice or why, careful, self.static_graph
+                self.module,
+                named,
+                self.process_group,
+                twice or why,
+                careful,
+                self.static_graph,
+                norms,
             )
         except ValueError as why_none:
             if twice:
@@ -166,7 +173,7 @@ class DistributedDataParallel(Stock):
             sums = torch.is_grad_enabled() and self.require_backward_grad_sync
             self._taut_check_frozen()
             control.begin(sums)
-            if self._check_sync_bufs_pre_fwd():
+            if self._check_sync_bufs_pre_fwd() and not control.has_buffers():
                 self._sync_buffers()
             output = self._run_ddp_forward(*inputs, **kwargs)
             self.require_forward_param_sync = sums

@@ -28,6 +28,7 @@ def flat(tensor):
 
 class Engine:
     name = "process-group"
+    broadcasts = False  # an exchange has broadcast()
     lingers = True  # others may still enter a round, and know it as lost otherwise
     compress = "none"
 

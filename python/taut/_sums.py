@@ -7,6 +7,7 @@
 Without crossing, backward() ends when all are summed. With it, backward() ends
 at once, and each parameter is Pending until its sum is there."""
 
+import contextlib
 import functools
 import time
 
@@ -42,6 +43,7 @@ class Sums:
         self.held_bytes = 0  # of gradients that wait for the next one to bring them along
         self.mates = {}  # by task: records of its group, with which it is summed
         self.exchange = self.used = None
+        self.norms = None  # _norms.Norms, which the exchange carries, too
         self.last_hook_ns = 0
         self.ready_ns = [0] * len(named)  # when each had its last gradient
         self.exposed_ns = 0  # that backward() waited at its end
@@ -63,8 +65,10 @@ class Sums:
             self.handles.append(parameter.register_post_accumulate_grad_hook(after))
 
     def open(self, limits, order, crossing):
-        """A new exchange; nothing is under way. order: task of each priority."""
+        """A new exchange; no gradient is under way. order: task of each priority."""
         if self.exchange:
+            if self.norms:
+                self.norms.finish()
             exchange, self.exchange = self.exchange, None
             exchange.close()
         self.limits, self.crossing = limits, crossing
@@ -97,6 +101,7 @@ class Sums:
             self.last_counts, self.last_busy_ns = self.counts(), self.busy_ns()
             exchange, self.exchange = self.exchange, None
             exchange.close()
+        self.norms = None  # whose memory was the exchange's until here
 
     def forget_parameters(self):
         """What is not summed by now never is, and the parameters are the job's."""
@@ -112,7 +117,7 @@ class Sums:
             self.armed, self.at_first, self.used = False, None, None
 
     def forked(self):
-        self.exchange = None
+        self.exchange = self.norms = None
         self.ended = "the gradients of this module are summed in another process, by fork"
         self.forget_parameters()
 
@@ -251,8 +256,12 @@ class Sums:
         return self.held_bytes > 0
 
     def ready(self, task, tensor, more=False):
+        self.told(self.exchange.ready, task, tensor, more)
+
+    def told(self, call, *arguments):
+        """Makes a call; the job hears of it when that fails."""
         try:
-            self.exchange.ready(task, tensor, more)
+            return call(*arguments)
         except RuntimeError:
             self.was_told = True
             raise
@@ -307,11 +316,7 @@ class Sums:
 
     def collect(self, seconds=0):
         """Notes what was summed. True: something was."""
-        try:
-            task = self.exchange.next(seconds)
-        except RuntimeError:
-            self.was_told = True
-            raise
+        task = self.told(self.exchange.next, seconds)
         some = task is not None
         while task is not None:
             if task < len(self.record_of):
@@ -400,6 +405,13 @@ class Sums:
 
     def drain(self, seconds):
         """Waits for what is under way, as long as it may come."""
+        end = time.monotonic() + seconds
+        self.drain_sums(seconds)
+        if self.norms and not self.lost:
+            with contextlib.suppress(RuntimeError):  # a rank is gone
+                self.norms.finish(max(0, end - time.monotonic()))
+
+    def drain_sums(self, seconds):
         end, told = time.monotonic() + seconds, self.was_told
         while self.is_under_way():
             if time.monotonic() >= end or self.is_stuck():

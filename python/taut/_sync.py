@@ -12,7 +12,7 @@ from . import _coll, _lib, _place
 
 NEEDS, bound = _coll.NEEDS, _coll.bound
 window, piece_bytes = _coll.window, _coll.piece_bytes
-_pointer, _u32 = _lib.pointer, _lib.u32
+_pointer, _u32, _u64 = _lib.pointer, _lib.u32, _lib.u64
 TYPES = {  # enum taut_type
     torch.float32: 0,
     torch.float64: 1,
@@ -20,11 +20,13 @@ TYPES = {  # enum taut_type
     torch.bfloat16: 3,
     torch.int32: 6,
 }
+BYTE = _coll.TYPES["uint8"]
 
 
 class Engine:
     """A communicator of the ranks of a process group."""
 
+    broadcasts = True  # an exchange has broadcast()
     lingers = False  # what leaves in peace takes nothing from the others
     compress = "none"  # as what float32 is summed, of TAUT_RUN_COMPRESS
 
@@ -105,6 +107,10 @@ class Exchange:
         self.tensors[task.value] = None
         return task.value
 
+    def broadcast(self, tensor):
+        """Rank 0's bytes, to all ranks: a Run."""
+        return Run(self, tensor)
+
     def tune(self, piece, credit, fuse, way):
         """Other limits; nothing is under way, and all ranks do the same."""
         self._call("tune", self.sync, piece, credit, fuse)
@@ -123,3 +129,20 @@ class Exchange:
         sync, self.sync = self.sync, None
         if sync:
             self.lib.taut_sync_destroy(sync)
+
+
+class Run:
+    """A broadcast besides the sums. Its memory is to stay until it is over, or the
+    exchange is closed."""
+
+    def __init__(self, exchange, tensor):
+        self.exchange, self.number = exchange, _u64()
+        call = _coll.Call(verb=_coll.BROADCAST, type=BYTE, output=tensor.data_ptr())
+        call.count = tensor.nbytes
+        exchange._call("start", exchange.sync, ctypes.byref(call), ctypes.byref(self.number))
+
+    def wait(self, seconds):
+        """Whether it is over, within this time."""
+        exchange, timeout_ns = self.exchange, int(seconds * 1e9)
+        passes = (_lib.EAGAIN,)
+        return not exchange._call("finish", exchange.sync, self.number, timeout_ns, passes=passes)

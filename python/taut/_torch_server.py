@@ -87,6 +87,7 @@ def check(options):
 class Engine:
     """The servers of one model."""
 
+    broadcasts = False  # an exchange has broadcast()
     lingers = False  # what leaves in peace takes nothing from the others
     compress = "none"
 

@@ -1,5 +1,5 @@
 /* handed.c - gradients of a framework that Taut's exchange sums instead: what the thread
- * that computes does for that.
+ * that computes does for that, and no longer does.
  *
  *     DDP    | gradient | copy in | ...            | [launch] | ... | copies out | update
  *     Taut   | gradient | hand over | ...                            ... update before use
@@ -28,6 +28,18 @@ static bool is_copy(const void *context, const char *name)
 	(void)context;
 	return strstr(name, "reducer::mul_out") ||
 		strstr(name, "reducer::copy_");
+}
+
+static bool is_broadcast(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "c10d::broadcast") != NULL;
+}
+
+static bool is_batch_norm(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "batch_norm") != NULL;
 }
 
 static bool is_laid_copy(const char *name)
@@ -95,6 +107,55 @@ static taut_status hand_step(struct tauti_whatif *w,
 	return status;
 }
 
+/* --- what batch norms keep ------------------------------------------------------------------
+ * The exchange sends it while the backward pass before runs (python/taut/_norms.py), and
+ * nothing waits for it: a few KB, which are taken for nothing. */
+
+static bool any(const uint8_t *picked, uint32_t n)
+{
+	return n && memchr(picked, 1, n) != NULL;
+}
+
+static taut_status forget_broadcasts(struct tauti_whatif *w, struct taut_error *err)
+{
+	uint32_t n = taut_edit_collectives(w->edit), found = 0;
+	taut_status status = TAUT_OK;
+
+	for (uint32_t i = 0; !status && i < n; i++) {
+		struct taut_collective is;
+
+		if (!taut_edit_collective(w->edit, i, &is) ||
+			is.kind != TAUT_COLL_BROADCAST)
+			continue;
+		found++;
+		status = taut_edit_remove_collective(w->edit, i, err);
+	}
+	return status || !found ? status : tauti_note(w, err, "schedule: what "
+		"batch norms keep is taken to be all that the forward pass "
+		"broadcasts; Taut sends it during the backward pass");
+}
+
+static taut_status send_early(struct tauti_whatif *w, struct taut_error *err)
+{
+	uint32_t n = taut_edit_ops(w->edit);
+	uint8_t *norms, *broadcasts;
+	taut_status status = tauti_pick(w, is_batch_norm, NULL, &norms, err);
+
+	if (status || !any(norms, w->graph->n_ops))
+		return status;
+	status = tauti_pick(w, is_broadcast, NULL, &broadcasts, err);
+	if (!status)
+		status = forget_broadcasts(w, err);
+	for (uint32_t i = 0; !status && i < n; i++) {
+		struct taut_op op;
+
+		if (taut_edit_op(w->edit, i, &op) && tauti_is_work(op.kind) &&
+			tauti_picked(broadcasts, &op))
+			status = tauti_vanish(w, i, &op, err);
+	}
+	return status;
+}
+
 taut_status tauti_hand_over(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	struct taut_error *err)
 {
@@ -110,7 +171,7 @@ taut_status tauti_hand_over(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 		if (!status)
 			status = hand_step(w, ddp, s, err);
 	}
-	return status;
+	return status ? status : send_early(w, err);
 }
 
 int64_t tauti_late_ns(const struct tauti_whatif *w)
