@@ -174,13 +174,17 @@ class Control:
     def has_buffers(self):
         """The module's buffers are rank 0's: nobody else is to send them."""
         norms = self.sums.norms
-        return norms is not None and self.sums.told(norms.take)
+        return norms is not None and self.sums.told(norms.take, self.sums.exchange)
 
-    def forward_ended(self):
+    def forward_ended(self, wants_buffers):
+        """Of a pass that is summed. wants_buffers: the next one does."""
         if not self.is_decided:
             self.gate.forward_ended()
-        if self.sums.norms:
-            self.sums.told(self.sums.norms.send, self.sums.exchange)
+        norms = self.sums.norms
+        if norms and wants_buffers:
+            self.sums.told(norms.send, self.sums.exchange)
+        elif norms:
+            self.sums.told(norms.forget)
 
     def decide(self):
         """On all ranks at the same place: the first gradient of a backward(), for a

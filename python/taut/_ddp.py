@@ -178,7 +178,7 @@ class DistributedDataParallel(Stock):
             output = self._run_ddp_forward(*inputs, **kwargs)
             self.require_forward_param_sync = sums
             if sums:
-                control.forward_ended()
+                control.forward_ended(self._check_sync_bufs_pre_fwd())
                 if control.sums.careful:
                     output = _through_sink(control, output)
             return output

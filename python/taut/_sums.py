@@ -68,7 +68,7 @@ class Sums:
         """A new exchange; no gradient is under way. order: task of each priority."""
         if self.exchange:
             if self.norms:
-                self.norms.finish()
+                self.norms.settle()
             exchange, self.exchange = self.exchange, None
             exchange.close()
         self.limits, self.crossing = limits, crossing
@@ -409,7 +409,7 @@ class Sums:
         self.drain_sums(seconds)
         if self.norms and not self.lost:
             with contextlib.suppress(RuntimeError):  # a rank is gone
-                self.norms.finish(max(0, end - time.monotonic()))
+                self.norms.settle(max(0, end - time.monotonic()))
 
     def drain_sums(self, seconds):
         end, told = time.monotonic() + seconds, self.was_told

@@ -23,7 +23,7 @@ struct member { /* a rank of a team */
 	uint32_t index;     /* in the team */
 	bool entered;       /* the round under way */
 	bool gone;          /* what it says in that is with the others soon */
-	uint64_t started_bytes, finished_bytes; /* of pieces */
+	uint64_t started_bytes, finished_bytes, n_queued; /* of pieces */
 	uint64_t behind;    /* finished bytes with which that goes */
 	uint32_t busy;      /* transfers under way */
 	size_t next;        /* in queue: the first that has not begun */
@@ -159,6 +159,7 @@ static taut_status note_start(struct member *m,
 			(unsigned long long)piece->bytes,
 			(unsigned long long)piece->first_byte);
 	m->started_bytes += piece->bytes;
+	m->n_queued++;
 	i += task->first_piece;
 	m->slots[i].number = piece->number;
 	m->slots[i].arrive = team->arrive[((size_t)(piece->iteration - 1) *
@@ -188,6 +189,18 @@ static taut_status call_later(struct team *team, int about,
 	return taut_dispatch_call(e->dispatch,
 		e->now_ns + messages * e->options.message_ns,
 		team->number * 2 + (uint64_t)about, err);
+}
+
+/* To the nearest piece: bytes count when all of theirs has ended. */
+static uint64_t queued_before(const struct member *m)
+{
+	uint64_t queued = m->started_bytes - m->finished_bytes, before;
+
+	if (!m->engine->options.steps || !m->n_queued)
+		return 0;
+	before = queued / m->engine->options.steps;
+	queued /= 2 * m->n_queued;
+	return before > queued ? before - queued : 0;
 }
 
 /* What a rank says in a round leaves it behind what is queued of its pieces. */
@@ -225,10 +238,7 @@ static taut_status agree(void *context, uint64_t round, const uint64_t *words,
 	for (size_t i = 0; i < n; i++)
 		team->words.data[i] &= words[i];
 	m->entered = true;
-	m->behind = m->finished_bytes;
-	if (m->engine->options.steps)
-		m->behind += (m->started_bytes - m->finished_bytes) /
-			m->engine->options.steps;
+	m->behind = m->finished_bytes + queued_before(m);
 	team->n_entered++;
 	return say(m, err);
 }
@@ -307,6 +317,7 @@ static taut_status ended(void *context, struct taut_dispatch *dispatch,
 	e->now_ns = now_ns;
 	at.member->busy--;
 	at.member->finished_bytes += bytes_of(at);
+	at.member->n_queued--;
 	taut_status status = begin_some(at.member, err);
 	if (!status)
 		status = say(at.member, err);

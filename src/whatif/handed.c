@@ -42,6 +42,12 @@ static bool is_batch_norm(const void *context, const char *name)
 	return strstr(name, "batch_norm") != NULL;
 }
 
+static bool is_instance_norm(const void *context, const char *name)
+{
+	(void)context;
+	return strstr(name, "instance_norm") != NULL;
+}
+
 static bool is_laid_copy(const char *name)
 {
 	return !strcmp(name, TAUTI_COPY_IN) || !strcmp(name, TAUTI_COPY_OUT);
@@ -111,9 +117,28 @@ static taut_status hand_step(struct tauti_whatif *w,
  * The exchange sends it while the backward pass before runs (python/taut/_norms.py), and
  * nothing waits for it: a few KB, which are taken for nothing. */
 
-static bool any(const uint8_t *picked, uint32_t n)
+/* An instance norm calls a batch norm, and keeps nothing. */
+static taut_status find_norms(
+	struct tauti_whatif *w, bool *ret_found, struct taut_error *err)
 {
-	return n && memchr(picked, 1, n) != NULL;
+	uint8_t *norms, *instances;
+	taut_status status = tauti_pick(w, is_batch_norm, NULL, &norms, err);
+
+	if (!status)
+		status = tauti_pick(w, is_instance_norm, NULL, &instances, err);
+	*ret_found = false;
+	for (uint32_t i = 0; !status && i < w->graph->n_ops; i++)
+		*ret_found |= norms[i] && !instances[i];
+	return status;
+}
+
+static bool is_of_forward(const struct tauti_whatif *w, uint32_t collective)
+{
+	const struct taut_graph *g = w->graph;
+	uint32_t like = taut_edit_collective_like(w->edit, collective);
+
+	return like != TAUT_NONE && w->job->phase[g->member_arrive[
+		g->collectives[like].first_member]] == TAUTI_PHASE_FORWARD;
 }
 
 static taut_status forget_broadcasts(struct tauti_whatif *w, struct taut_error *err)
@@ -125,7 +150,8 @@ static taut_status forget_broadcasts(struct tauti_whatif *w, struct taut_error *
 		struct taut_collective is;
 
 		if (!taut_edit_collective(w->edit, i, &is) ||
-			is.kind != TAUT_COLL_BROADCAST)
+			is.kind != TAUT_COLL_BROADCAST ||
+			!is_of_forward(w, i))
 			continue;
 		found++;
 		status = taut_edit_remove_collective(w->edit, i, err);
@@ -138,10 +164,11 @@ static taut_status forget_broadcasts(struct tauti_whatif *w, struct taut_error *
 static taut_status send_early(struct tauti_whatif *w, struct taut_error *err)
 {
 	uint32_t n = taut_edit_ops(w->edit);
-	uint8_t *norms, *broadcasts;
-	taut_status status = tauti_pick(w, is_batch_norm, NULL, &norms, err);
+	uint8_t *broadcasts;
+	bool has_norms;
+	taut_status status = find_norms(w, &has_norms, err);
 
-	if (status || !any(norms, w->graph->n_ops))
+	if (status || !has_norms)
 		return status;
 	status = tauti_pick(w, is_broadcast, NULL, &broadcasts, err);
 	if (!status)
@@ -150,7 +177,8 @@ static taut_status send_early(struct tauti_whatif *w, struct taut_error *err)
 		struct taut_op op;
 
 		if (taut_edit_op(w->edit, i, &op) && tauti_is_work(op.kind) &&
-			tauti_picked(broadcasts, &op))
+			tauti_picked(broadcasts, &op) &&
+			tauti_op_phase(w, &op) == TAUTI_PHASE_FORWARD)
 			status = tauti_vanish(w, i, &op, err);
 	}
 	return status;

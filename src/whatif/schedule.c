@@ -122,11 +122,24 @@ static uint32_t under_way(const struct taut_sched_options *o)
 	return n ? (uint32_t)n : 1;
 }
 
+/* Messages that a rank sends of a piece, one after another; `in`: as recorded. Two ranks
+ * send each other all of it. */
+static uint32_t steps_of(const struct scheduler *s, struct taut_law_in in)
+{
+	struct taut_collective c;
+
+	if (taut_edit_collective(s->w->edit,
+		s->ddp->buckets.data[0].collective, &c) && c.n_members)
+		in.ranks = c.n_members;
+	if (in.hosts > in.ranks)
+		in.hosts = in.ranks;
+	return in.ranks == 2 ? 1 : (uint32_t)llround(taut_law(&in).messages);
+}
+
 /* A small message by the line of the buckets' class: between nothing and twice
  * what it says, for what lies below the recorded sizes is not known. On hosts it goes the
- * way that pieces go, behind what of them was handed to the system before it: of two
- * ranks, that send each other all of a piece, the whole piece. What a device sends is
- * not in its way. */
+ * way that pieces go, behind what of them was handed to the system before it. What a
+ * device sends is not in its way. */
 static void set_message(const struct scheduler *s)
 {
 	const struct tauti_whatif *w = s->w;
@@ -149,8 +162,8 @@ static void set_message(const struct scheduler *s)
 	if (t.on_network)
 		each = each * w->latency + w->latency_add_ns;
 	o->message_ns = llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
-	if (t.on_network && !w->job->has_device && messages >= 1)
-		o->steps = in.ranks == 2 ? 1 : (uint32_t)llround(messages);
+	if (t.on_network && !w->job->has_device)
+		o->steps = steps_of(s, in);
 }
 
 static taut_status set_engine(struct scheduler *s)
@@ -309,7 +322,8 @@ static const struct taut_parameter parameters[] = {
 		"order of backward, as DDP. Without it agreed, of fifo "
 		"declared" },
 	[MESSAGE] = { "message", "TIME", "", "of a small message of such a "
-		"round; without it by the line of the all-reduces" },
+		"round, behind what it waits for; without it by the line of "
+		"the all-reduces" },
 	[BY] = { "by", "framework|taut", "framework", "who sums: what the job "
 		"has, or Taut's exchange, for which a framework on hosts makes "
 		"no copies and launches, and hands each gradient over" },

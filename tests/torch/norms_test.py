@@ -3,7 +3,7 @@
 
 from ranks import LATE, Case, main, programs
 
-ALONE = ["who_sends", "rank_0_changes_it"]
+ALONE = ["who_sends", "rank_0_changes_it", "runs_again"]
 
 
 class Norms(Case):
@@ -25,6 +25,13 @@ class Norms(Case):
         one, other = programs("norms", "rank_0_changes_it", **LATE, TAUT_RUN_ENGINE="coll")[0]
         self.assertEqual(one["rank_0_changes_it"]["seen"], [1, 2, 3, 1004, 1005, 1006])
         self.assertEqual(other["rank_0_changes_it"]["seen"], [1, 2, 3, 4, 1005, 1006])
+
+    def test_a_norm_that_runs_again(self):
+        """In the backward pass, which is a change between two passes; the second has it a
+        pass later, and then PyTorch sends."""
+        one, other = programs("norms", "runs_again", **LATE, TAUT_RUN_ENGINE="coll")[0]
+        self.assertEqual(one["runs_again"]["seen"], [2, 4, 6, 8, 10, 12])
+        self.assertEqual(other["runs_again"]["seen"], [2, 3, 6, 8, 10, 12])
 
 
 if __name__ == "__main__":

@@ -7,6 +7,7 @@ import torch.distributed as dist
 from base import STEPS, Job, Net, batch, loss_of, main, program
 from torch import nn
 from torch.nn.parallel import distributed as stock
+from torch.utils.checkpoint import checkpoint
 
 PASSES = 3 * STEPS
 
@@ -76,6 +77,88 @@ def evaluates():
             job.seen.append(loss_of(job.model, 50 + len(job.seen)).item())
         job.saw_all()
         job.model.train()
+
+    return job.train(after=after, steps=PASSES).result()
+
+
+def evaluates_on(rank, changes):
+    """One alone, now and then; with what all have changed since the last pass, or not."""
+    job, steps = Job(), []
+
+    def after():
+        job.saw_all()
+        steps.append(0)
+        if changes and len(steps) % 3 == 0:
+            with torch.no_grad():
+                job.net.norm.running_var *= 1.5
+        # Behind the last step there is no pass of the others, for which it would wait.
+        if len(steps) % 3 != 1 and len(steps) < PASSES and dist.get_rank() == rank:
+            job.model.eval()
+            with torch.no_grad():
+                for _ in range(2):
+                    job.seen.append(loss_of(job.model, 50 + len(job.seen)).item())
+            job.model.train()
+
+    return job.train(after=after, steps=PASSES).result()
+
+
+@program
+def evaluates_on_rank_0():
+    return evaluates_on(0, False)
+
+
+@program
+def evaluates_on_rank_1():
+    return evaluates_on(1, True)
+
+
+@program
+def an_average_of_norms():
+    """On all ranks, by passes that are not summed, as of weights that were averaged."""
+    job, steps = Job(), []
+
+    def after():
+        steps.append(0)
+        if len(steps) % 4 == 0:
+            job.net.norm.reset_running_stats()
+            with torch.no_grad():
+                for i in range(3):
+                    job.model(batch(60 + i)[0])
+            job.saw_all()
+
+    return job.train(after=after, steps=PASSES).result()
+
+
+@program
+def without_broadcasts():
+    """Each rank has its own, and one of them makes passes that others do not."""
+    job = Job(ddp={"broadcast_buffers": False})
+
+    def after():
+        job.saw_all()
+        for i in range(dist.get_rank() * 3):
+            job.model(batch(70 + i)[0])
+
+    return job.train(after=after, steps=PASSES).result()
+
+
+@program
+def another_norm():
+    """Two that were made before, by turns. The pass behind the first exchange is the one
+    that is late (rank_0_changes_it)."""
+    net = Net()
+    norms = [net.norm, nn.BatchNorm1d(16)]
+    job, steps = Job(model=net, ddp={"find_unused_parameters": True}), []
+
+    def after():
+        if len(steps) != 5:
+            job.saw_all()
+        steps.append(0)
+        if len(steps) >= 5:
+            if dist.get_rank():
+                net.norm.running_mean += 1
+            net.norm = norms[len(steps) % 2]
+            net.norm.requires_grad_(len(steps) % 2 == 0)
 
     return job.train(after=after, steps=PASSES).result()
 
@@ -207,6 +290,25 @@ def rank_0_changes_it():
         with torch.no_grad():
             if i == 3 and dist.get_rank() == 0:
                 job.net.norm.num_batches_tracked += 1000
+        job.backward(i)
+        job.step()
+        seen.append(job.net.norm.num_batches_tracked.item())
+    return {"seen": seen}
+
+
+class Again(Net):
+    """Its norm runs again in the backward pass."""
+
+    def forward(self, x):
+        x = torch.relu(self.first(x)) * self.scale
+        return self.last(checkpoint(self.norm, self.twice(x), use_reentrant=False))
+
+
+@program
+def runs_again():
+    job, seen = Job(model=Again()), []
+    for i in range(6):
+        job.optimizer.zero_grad()
         job.backward(i)
         job.step()
         seen.append(job.net.norm.num_batches_tracked.item())
