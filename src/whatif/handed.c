@@ -30,22 +30,9 @@ static bool is_copy(const void *context, const char *name)
 		strstr(name, "reducer::copy_");
 }
 
-static bool is_broadcast(const void *context, const char *name)
+static bool has(const void *word, const char *name)
 {
-	(void)context;
-	return strstr(name, "c10d::broadcast") != NULL;
-}
-
-static bool is_batch_norm(const void *context, const char *name)
-{
-	(void)context;
-	return strstr(name, "batch_norm") != NULL;
-}
-
-static bool is_instance_norm(const void *context, const char *name)
-{
-	(void)context;
-	return strstr(name, "instance_norm") != NULL;
+	return strstr(name, word) != NULL;
 }
 
 static bool is_laid_copy(const char *name)
@@ -122,10 +109,10 @@ static taut_status find_norms(
 	struct tauti_whatif *w, bool *ret_found, struct taut_error *err)
 {
 	uint8_t *norms, *instances;
-	taut_status status = tauti_pick(w, is_batch_norm, NULL, &norms, err);
+	taut_status status = tauti_pick(w, has, "batch_norm", &norms, err);
 
 	if (!status)
-		status = tauti_pick(w, is_instance_norm, NULL, &instances, err);
+		status = tauti_pick(w, has, "instance_norm", &instances, err);
 	*ret_found = false;
 	for (uint32_t i = 0; !status && i < w->graph->n_ops; i++)
 		*ret_found |= norms[i] && !instances[i];
@@ -170,7 +157,7 @@ static taut_status send_early(struct tauti_whatif *w, struct taut_error *err)
 
 	if (status || !has_norms)
 		return status;
-	status = tauti_pick(w, is_broadcast, NULL, &broadcasts, err);
+	status = tauti_pick(w, has, "c10d::broadcast", &broadcasts, err);
 	if (!status)
 		status = forget_broadcasts(w, err);
 	for (uint32_t i = 0; !status && i < n; i++) {
