@@ -177,6 +177,16 @@ class Compression(Case):
             step = self.after(TWO, "compress=" + kind)
             self.assertAlmostEqual(step, fast, delta=0.08 * fast)
 
+    def test_what_batch_norms_keep(self):
+        """Taut sends it while nobody waits: as if nobody broadcast it. A framework goes on with that."""
+        without = "remove=gloo:broadcast", "remove=c10d::broadcast_"
+        for run in TWO, LATE:
+            for by, same in ("taut", True), ("framework", False):
+                change = f"schedule=priority,barrier=cross,by={by}"
+                p = self.predict(run, change)
+                self.assertEqual(p["after_ms"] == self.after(run, *without, change), same, (run, by))
+                self.assertEqual(any("batch norms keep" in note for note in p["notes"]), same)
+
     def test_stack(self):
         both = self.after(TWO, "link=0.5x", "compress=fp16,cast=1000,core=1")
         self.assertAlmostEqual(both, self.after(TWO, "link=1x"), delta=0.01 * both)
