@@ -77,6 +77,21 @@ class Engine:
         self.group = None
 
 
+class UnderWay:
+    """Pieces that are summed as one. Once the sums are where they belong it holds no
+    memory of the job's: who hears of a sum asks whether anybody else has the gradient."""
+
+    def __init__(self, numbers, parts):
+        self.numbers, self.parts = numbers, parts
+        self.whole = parts[0] if len(parts) == 1 else torch.cat(parts)
+
+    def take_apart(self):
+        parts, whole = self.parts, self.whole
+        self.parts = self.whole = None
+        if len(parts) > 1:
+            torch._foreach_copy_(parts, list(whole.split([p.numel() for p in parts])))
+
+
 class Exchange:
     def __init__(self, engine, limits):
         if limits.halves:
@@ -172,6 +187,7 @@ class Exchange:
             while self.commands:
                 call, arguments = self.commands.popleft()
                 call(*arguments)
+                call = arguments = None  # a tensor of the job's is held no longer than needed
             result = rounds.result()
             while result:
                 self.sched.agreed(*result)
@@ -207,21 +223,25 @@ class Exchange:
             self._reduce([n for n, _ in parts], [p for _, p in parts])
 
     def _reduce(self, numbers, parts):
-        whole = parts[0] if len(parts) == 1 else torch.cat(parts)
-        work = dist.all_reduce(whole, group=self.engine.group, async_op=True)
-        future = work.get_future()
-        future.add_done_callback(
-            lambda f: self._post(self._finished, f, numbers, parts, whole)
-        )
+        under_way = UnderWay(numbers, parts)
+        work = dist.all_reduce(under_way.whole, group=self.engine.group, async_op=True)
+        work.get_future().add_done_callback(lambda f: self._post(*self._ended(f, under_way)))
 
-    def _finished(self, future, numbers, parts, whole):
-        future.value()  # raises what went wrong
-        if len(parts) > 1:
-            torch._foreach_copy_(parts, list(whole.split([p.numel() for p in parts])))
+    def _ended(self, future, under_way):
+        """On a thread of PyTorch's: the command that follows. It has no part of the
+        future, which holds memory of the job's."""
+        try:
+            future.value()
+        except Exception as why:
+            return self._fail, str(why) or type(why).__name__
+        return self._finished, under_way
+
+    def _finished(self, under_way):
+        under_way.take_apart()
         self.under_way -= 1
         if not self.under_way:
             self.busy += time.monotonic_ns() - self.busy_since_ns
-        for number in numbers:
+        for number in under_way.numbers:
             self.sched.finished(number)
 
     def agree(self, number, words):
