@@ -86,6 +86,27 @@ TAUT_API void taut_log_load(struct taut_log *log, uint32_t name, uint32_t kind,
 	int64_t lane, int64_t start_ns, int64_t end_ns, uint32_t correlation,
 	const struct taut_log_load *load);
 
+/* --- gradients that an exchange sums (taut/sync.h) --------------------------
+ * exchange: any number, so that a process may have several. Messages become
+ * collectives when the log is read, each with what posted it and who waited. */
+TAUT_API void taut_log_gradient(struct taut_log *log, uint32_t exchange,
+	uint32_t task, uint32_t dtype, int64_t elements);
+/* A call on a thread (lane) that hands the task's gradient over, or waits for
+ * its sum. */
+TAUT_API void taut_log_sum_call(struct taut_log *log, uint32_t exchange,
+	uint32_t task, int waits, int64_t lane, int64_t start_ns, int64_t end_ns);
+
+struct taut_log_piece { /* texts are ids */
+	uint32_t exchange, task;
+	uint32_t group; /* the same on all ranks of the exchange, and no other's */
+	uint32_t group_ranks;
+	int32_t group_size;
+	int64_t message, bytes; /* as struct taut_sync_piece */
+};
+/* A piece of a gradient; the times are its message's. */
+TAUT_API void taut_log_piece(struct taut_log *log, int64_t start_ns,
+	int64_t end_ns, const struct taut_log_piece *piece);
+
 TAUT_API void taut_log_fact(
 	struct taut_log *log, const char *key, const char *value);
 

@@ -46,6 +46,20 @@ class Load(ctypes.Structure):
     ]
 
 
+class Piece(ctypes.Structure):
+    """struct taut_log_piece"""
+
+    _fields_ = [
+        ("exchange", ctypes.c_uint32),
+        ("task", ctypes.c_uint32),
+        ("group", ctypes.c_uint32),
+        ("group_ranks", ctypes.c_uint32),
+        ("group_size", ctypes.c_int32),
+        ("message", ctypes.c_int64),
+        ("bytes", ctypes.c_int64),
+    ]
+
+
 class _ClockOffset(ctypes.Structure):
     _fields_ = [
         ("at_ns", ctypes.c_int64),
@@ -77,6 +91,9 @@ def _declare(lib):
         ("taut_log_lane", None, [pointer, i64, text]),
         ("taut_log_span", None, [pointer, u32, u32, i64, i64, i64, u32]),
         ("taut_log_load", None, [pointer, u32, u32, i64, i64, i64, u32, load]),
+        ("taut_log_gradient", None, [pointer, u32, u32, u32, i64]),
+        ("taut_log_sum_call", None, [pointer, u32, u32, ctypes.c_int, i64, i64, i64]),
+        ("taut_log_piece", None, [pointer, i64, i64, ctypes.POINTER(Piece)]),
         ("taut_log_fact", None, [pointer, text, text]),
         ("taut_log_clock", None, [pointer, offset]),
         ("taut_clock_serve", ctypes.c_int, [out, ctypes.POINTER(u16), error]),
@@ -146,6 +163,19 @@ class Log:
                 correlation,
                 ctypes.byref(load),
             )
+
+    def gradient(self, exchange, task, dtype, elements):
+        if self.log:
+            self.lib.taut_log_gradient(self.log, exchange, task, self.text(dtype), elements)
+
+    def sum_call(self, exchange, task, waits, lane, start_ns, end_ns):
+        if self.log:
+            self.lib.taut_log_sum_call(self.log, exchange, task, waits, lane, start_ns, end_ns)
+
+    def piece(self, start_ns, end_ns, piece):
+        """piece: a Piece, of which the texts are ids of text()."""
+        if self.log:
+            self.lib.taut_log_piece(self.log, start_ns, end_ns, ctypes.byref(piece))
 
     def lane(self, lane, name):
         if self.log:

@@ -207,11 +207,11 @@ class Job:
             self.run, "processes", "%s-%s.tautlog" % (source, self.file.name)
         )
 
-    def open_log(self, source):
+    def open_log(self, source, records=LOG_RECORDS):
         """(log, "") or (None, why)."""
         try:
             path = self.log_path(source)
-            return _log.Log(path, source, self.ranks, LOG_RECORDS), ""
+            return _log.Log(path, source, self.ranks, records), ""
         except OSError as error:
             return None, "no event log: %s" % error
 

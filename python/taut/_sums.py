@@ -18,6 +18,7 @@ from . import _options, _pending
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
+recording = None  # _sums_watch.Watch, while a recording has its window open
 MOST_HELD_BYTES = 64 << 10  # of gradients that wait for the next one
 
 
@@ -69,6 +70,8 @@ class Sums:
         if self.exchange:
             if self.norms:
                 self.norms.settle()
+            if recording:
+                recording.closes(self)
             exchange, self.exchange = self.exchange, None
             exchange.close()
         self.limits, self.crossing = limits, crossing
@@ -94,11 +97,15 @@ class Sums:
         if self.careful:
             self.used = torch.zeros(n, dtype=torch.int32)
             self.used_task = self.exchange.declare(self.used, -1, 1)
+        if recording:
+            recording.opened(self)
 
     def close(self):
         self.forget_parameters()
         if self.exchange:
             self.last_counts, self.last_busy_ns = self.counts(), self.busy_ns()
+            if recording:
+                recording.closes(self)
             exchange, self.exchange = self.exchange, None
             exchange.close()
         self.norms = None  # whose memory was the exchange's until here
@@ -237,7 +244,10 @@ class Sums:
         with _pending.lock:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False
+            start_ns = recording and time.monotonic_ns()
             self.ready(self.task_of[record], grad, self.may_wait(record, grad))
+            if recording:
+                recording.called(self, record, False, start_ns)
             record.state = SUMMING
             self.seen.add(record.task)
             self.is_complete = len(self.seen) == len(self.records)
@@ -328,14 +338,20 @@ class Sums:
 
     def wait_for(self, record):
         """Its gradient is summed when this returns. The lock is held."""
-        while not (record.is_there and (not record.is_unused or self.used_is_there)):
-            self.check_turn(record)
-            self.collect(WAIT_SECONDS)
+        self.wait_sum(record)
         if record.is_unused:
             record.is_unused = False
             self.take_unused(record)
         if record.state == SUMMING:
             _pending.settle(record)
+
+    def wait_sum(self, record):
+        start_ns = recording and time.monotonic_ns()
+        while not (record.is_there and (not record.is_unused or self.used_is_there)):
+            self.check_turn(record)
+            self.collect(WAIT_SECONDS)
+        if recording:
+            recording.called(self, record, True, start_ns)
 
     def check_turn(self, record):
         """A sum may be one for which others must come first. What had no gradient yet in
@@ -386,10 +402,9 @@ class Sums:
             self.collect()
             if not all(r.is_there for r in wanted):
                 _pending.finish(self.arrived())
-                while missing := [r for r in wanted if not r.is_there and r.state != IDLE]:
-                    for record in missing:
-                        self.check_turn(record)
-                    self.collect(WAIT_SECONDS)
+                for record in wanted:
+                    if not record.is_there and record.state != IDLE:
+                        self.wait_sum(record)
             ready = set(self.arrived())
             _pending.finish(list(ready.union(wanted)))
 

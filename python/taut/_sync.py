@@ -2,6 +2,7 @@
 """include/taut/sync.h by ctypes: gradients summed by libtaut's own collectives. The
 same two classes as _group.py has."""
 
+import collections
 import ctypes
 import os
 
@@ -22,6 +23,8 @@ TYPES = {  # enum taut_type
 }
 BYTE = _coll.TYPES["uint8"]
 
+_made = collections.Counter()  # engines, by their ranks: the same on all of them
+
 
 class Engine:
     """A communicator of the ranks of a process group."""
@@ -32,7 +35,10 @@ class Engine:
 
     def __init__(self, process_group):
         self.lib = _coll.library()
-        self.rank, self.n_ranks = dist.get_rank(process_group), process_group.size()
+        self.ranks = tuple(dist.get_process_group_ranks(process_group))
+        self.rank, self.n_ranks = dist.get_rank(process_group), len(self.ranks)
+        _made[self.ranks] += 1
+        self.number, self.n_exchanges = _made[self.ranks], 0
         address = _place.addresses(process_group)[0]
         with _place.Port(address if self.rank == 0 else None) as port:
             meet, secret = self._agree(process_group, port)
@@ -54,7 +60,11 @@ class Engine:
         return said
 
     def exchange(self, limits):
-        return Exchange(self, limits)
+        self.n_exchanges += 1
+        made = Exchange(self, limits)
+        # On all ranks the same, and no other exchange of theirs has it: of a recording.
+        made.group = "taut %d.%d" % (self.number, self.n_exchanges)
+        return made
 
     def close(self, seconds=0):
         comm, self.comm = self.comm, None
@@ -118,6 +128,15 @@ class Exchange:
 
     def carry(self, way):
         self._call("carry", self.sync, _coll.way_number(way), 0, 0)
+
+    def watch(self, most):
+        """From here on so many pieces are kept that are carried; 0: none are."""
+        self._call("watch", self.sync, most)
+
+    def watched(self, most):
+        """Those pieces, up to so many."""
+        pieces = (_coll.Piece * most)()
+        return pieces[: self.lib.taut_sync_watched(self.sync, pieces, most)]
 
     def busy_ns(self):
         return _coll.counts_of(self.lib, self.sync).busy_ns

@@ -19,7 +19,7 @@ import torch
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, _KinetoProfile
 
-from . import _adapter, _heap, _torch_facts, _torch_loader, _torch_modules
+from . import _adapter, _heap, _sums_watch, _torch_facts, _torch_loader, _torch_modules
 
 # Steps of another optimiser after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
@@ -174,6 +174,7 @@ class Adapter(_adapter.Adapter):
         self.reserve = None
         self.modules = _torch_modules.Modules()
         self.loader = _torch_loader.Loader()
+        self.sums = []  # watches of gradients that Taut sums
         self.compiled = None  # what compiling gives, where that is asked for
         self.why_not_compiled = ""
         self.others = _torch_modules.OtherProfilers(self)
@@ -238,6 +239,7 @@ class Adapter(_adapter.Adapter):
         self.start_profiler()
         self.modules.begin(self.watch_calls(discard))
         self.loader.begin(self.job, discard)
+        self.sums = [] if discard else _sums_watch.begin()
         self.mark_step()
         self.faults = _heap.faults()
 
@@ -296,6 +298,8 @@ class Adapter(_adapter.Adapter):
         self.grown_bytes = max(grown, 0) * _heap.page_bytes()
         self.end_mark()
         self.loader.end(folder)
+        sums, self.sums = self.sums, []
+        _sums_watch.end(sums, self.job if folder else None)
         self.modules.end()
         profiler, self.profiler = self.profiler, None
         try:

@@ -61,6 +61,11 @@ enum tauti_log_type {
 	                    start_ns = end_ns */
 	TAUTI_LOG_FACT,  /* key = name, value = text u.fact.value */
 	TAUTI_LOG_LOAD,  /* an event of a loader: u.load */
+	TAUTI_LOG_GRADIENT, /* that an exchange sums: u.gradient; no event */
+	TAUTI_LOG_SUM_CALL, /* a call that hands one over, or waits for one:
+	                       u.sum_call */
+	TAUTI_LOG_PIECE, /* of a gradient, in a message that was under way from
+	                    start_ns to end_ns: u.piece; no lane */
 };
 
 /* An event is on lane `lane`: a thread's number in the operating system, or
@@ -103,6 +108,20 @@ struct tauti_log_record {
 			int64_t read_bytes, storage_bytes;
 			int32_t samples;
 		} load;
+		struct { /* exchange: any number, of this log */
+			uint32_t exchange, task;
+			uint32_t dtype; /* text: "Float" */
+			int64_t elements;
+		} gradient;
+		struct {
+			uint32_t exchange, task, waits;
+		} sum_call;
+		struct {
+			uint32_t exchange, task;
+			uint32_t group, group_ranks; /* texts, as in comm */
+			int64_t message, bytes;
+			int32_t group_size;
+		} piece;
 		unsigned char room[88];
 	} u;
 };

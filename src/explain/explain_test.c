@@ -339,16 +339,67 @@ static void test_memory_runs_out(void **state)
 
 /* --- event logs --------------------------------------------------------------*/
 
-static struct told tell_log(const struct wl *w)
+static struct told tell_logs(const struct wl *w, int n)
 {
-	struct told t = { 0 };
+	struct told t = { .run = wl_open(w, n) };
 	struct taut_error err = { 0 };
 
-	if (taut_run_open_memory("log", w, wl_bytes(w), -1, &t.run, &err) ||
-		taut_graph_build(t.run, NULL, &t.graph, &err) ||
+	if (taut_graph_build(t.run, NULL, &t.graph, &err) ||
 		taut_explain(t.graph, NULL, &t.report, &err))
 		fail_msg("%s", err.message);
 	return t;
+}
+
+static struct told tell_log(const struct wl *w)
+{
+	return tell_logs(w, 1);
+}
+
+static void forget_logs(struct told *t)
+{
+	taut_report_destroy(t->report);
+	taut_graph_destroy(t->graph);
+	taut_run_close(t->run);
+}
+
+/* Gradients of five layers, each computed in `each` us and handed over, in an order that
+ * all know: a quick rank begins with a message while those before it still go. */
+static struct wl write_overlap(int32_t rank, int64_t each)
+{
+	enum { LAYERS = 5, SLOW = 130, TAKES = 20 };
+	struct wl w = wl_begin(rank, 2);
+
+	strcpy(w.header.host, "one");
+	strcpy(w.header.clock, "boot/one");
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, 0, 1000, 1);
+	for (uint32_t i = 0; i < LAYERS; i++) {
+		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "layer", 100, i * each,
+			each - 5, 0);
+		wl_sum_call(&w, 0, i, 0, 100, (i + 1) * each - 4, 2);
+		wl_sum_call(&w, 0, i, 1, 100, 900 + i * 10, 5);
+		wl_piece(&w, 0, i, i, (i + 1) * each - 1,
+			(i + 1) * (SLOW - each) + TAKES);
+	}
+	return w;
+}
+
+/* Rank 1 is late since it computes longer, and not since a message before was late. */
+static void test_late_where_messages_overlap(void **state)
+{
+	struct wl w[2] = { write_overlap(0, 100), write_overlap(1, 130) };
+	struct told t = tell_logs(w, 2);
+	const struct taut_report_late *late = t.report->late;
+
+	(void)state;
+	assert_int_equal(late->rank, 1);
+	assert_int_equal(late->last_arrivals, 5);
+	assert_int_equal(late->cause, TAUT_CAT_COMPUTE);
+	assert_string_equal(late->cause_op, "layer");
+	/* 30, 60, .. 150 us more than rank 0 */
+	assert_in_range(late->excess_ns[TAUT_CAT_COMPUTE],
+		late->caused_ns * 9 / 10, late->caused_ns * 11 / 10);
+	assert_true(late->caused_ns > 200000);
+	forget_logs(&t);
 }
 
 /* A program of which only its communication is known: what it does between
@@ -365,9 +416,7 @@ static void test_communication_alone(void **state)
 	adds_up(t.report);
 	assert_int_equal(us(t.report, 0, TAUT_CAT_COMPUTE), 50);
 	assert_int_equal(us(t.report, 0, TAUT_CAT_COMM_EXPOSED), 40);
-	taut_report_destroy(t.report);
-	taut_graph_destroy(t.graph);
-	taut_run_close(t.run);
+	forget_logs(&t);
 }
 
 /* 0..100: the main thread works until 40 and waits for the batch that a
@@ -389,9 +438,7 @@ static void test_loader(void **state)
 	assert_int_equal(us(t.report, 0, TAUT_CAT_DATA), 60);
 	/* the critical path is the worker's */
 	assert_int_equal(t.report->path_ns[TAUT_CAT_DATA] / 1000, 90);
-	taut_report_destroy(t.report);
-	taut_graph_destroy(t.graph);
-	taut_run_close(t.run);
+	forget_logs(&t);
 }
 
 static void chunk(struct wl *w, int32_t peer, int32_t sends, int64_t late_ns)
@@ -432,9 +479,7 @@ static void test_links(void **state)
 	assert_int_equal(l[1].peer_late_ns, 40);
 	assert_int_equal(l[1].network_ns, 1000);
 	assert_int_equal(l[2].sends, 0);
-	taut_report_destroy(t.report);
-	taut_graph_destroy(t.graph);
-	taut_run_close(t.run);
+	forget_logs(&t);
 }
 
 int main(void)
@@ -449,6 +494,7 @@ int main(void)
 		cmocka_unit_test(test_page_faults),
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_communication_alone),
+		cmocka_unit_test(test_late_where_messages_overlap),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_links),
 	};

@@ -1,8 +1,9 @@
 /* late.c - who is late, and why.
  *
  * From each rank's arrival at a collective the chain of deciding waits is
- * followed back to the end of the collective before it (all ranks are level
- * there), and its time summed by category and by name. What the last rank
+ * followed back to the end of a collective that it waited for, or of the last one that
+ * was over when the first rank arrived (all ranks are level there, and several may be
+ * under way at a time), and its time summed by category and by name. What the last rank
  * has beyond the others' average is why it was last. */
 #include <stdlib.h>
 #include <string.h>
@@ -33,6 +34,7 @@ struct account {
 struct chain {
 	int64_t ns[TAUT_CATEGORIES];
 	int64_t stall_ns;
+	int64_t level; /* where it ended */
 	uint32_t rank; /* on which it began: a chain may lead to another rank */
 };
 
@@ -84,23 +86,44 @@ static int64_t level_before(const struct tauti_explain *x,
 		a->ends[rank].at.data[i - 1] : level;
 }
 
+/* Are its ranks level afterwards? Not after a broadcast or a reduce: their
+ * trees leave some ranks long before others. */
+static bool levels(enum taut_coll_kind kind)
+{
+	return kind != TAUT_COLL_BROADCAST && kind != TAUT_COLL_REDUCE;
+}
+
+/* Is op the transfer of a collective of several ranks, after which they are level? */
+static bool is_levelling(const struct taut_graph *g, uint32_t op)
+{
+	const struct taut_collective *c = g->kind[op] != TAUT_OP_TRANSFER ||
+		g->collective[op] == TAUT_NONE ? NULL :
+		&g->collectives[g->collective[op]];
+
+	return c && c->n_members > 1 && levels(c->kind);
+}
+
 /* Time on the deciding chain of an arrival, back to where the ranks were
- * level. Where the chain waited for another rank it goes on there. */
+ * level: to `level` at most. Where the chain waited for another rank it goes on there. */
 static struct chain follow(const struct tauti_explain *x, struct account *a,
-	uint32_t op)
+	uint32_t op, int64_t level)
 {
 	const struct taut_timeline *t = &x->base;
-	int64_t until = t->start_ns[op], level;
-	struct chain c = { .rank = tauti_rank_of(x->g, op) };
+	int64_t until = t->start_ns[op];
+	struct chain c = { .level = level, .rank = tauti_rank_of(x->g, op) };
 	uint32_t steps = 0;
 
-	level = level_before(x, a, c.rank, until);
 	for (op = t->decided_by[op]; op != TAUT_NONE && until > level &&
 		steps++ < MAX_CHAIN; op = t->decided_by[op]) {
 		int64_t start = t->start_ns[op], end = t->end_ns[op], usual;
 
 		if (x->g->kind[op] == TAUT_OP_JOIN)
 			continue;
+		if (is_levelling(x->g, op) && end > level) {
+			c.ns[TAUT_CAT_OTHER] += until > end ? until - end : 0;
+			c.level = end < until ? end : until;
+			break;
+		}
 		c.rank = tauti_rank_of(x->g, op);
 		if (start < level)
 			start = level;
@@ -152,20 +175,28 @@ static uint32_t last_of(const struct taut_graph *g,
 	return last;
 }
 
-/* Are its ranks level afterwards? Not after a broadcast or a reduce: their
- * trees leave some ranks long before others. */
-static bool levels(enum taut_coll_kind kind)
+/* When the first of its ranks arrives. */
+static int64_t first_of(const struct tauti_explain *x, const struct taut_collective *c)
 {
-	return kind != TAUT_COLL_BROADCAST && kind != TAUT_COLL_REDUCE;
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		int64_t at = x->base.start_ns[x->g->member_arrive[c->first_member + i]];
+
+		first = at < first ? at : first;
+	}
+	return first;
 }
 
 static bool weigh(const struct tauti_explain *x, struct account *a,
 	const struct taut_collective *c, struct taut_report_late *late)
 {
 	const struct taut_graph *g = x->g;
-	int64_t others = c->n_members - 1, waited;
+	int64_t others = c->n_members - 1, waited, first = first_of(x, c);
 	uint32_t last = last_of(g, c, &waited), rank;
-	struct chain chain = follow(x, a, last);
+	struct chain chain = follow(x, a, last,
+		level_before(x, a, tauti_rank_of(g, last), first));
+	int64_t level = chain.level;
 
 	rank = chain.rank;
 	late[tauti_rank_of(g, last)].last_arrivals++;
@@ -181,7 +212,7 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 			g->start_ns[op + 1] - g->start_ns[op];
 		if (op == last)
 			continue;
-		chain = follow(x, a, op);
+		chain = follow(x, a, op, level);
 		settle(a, rank, -1, others);
 		late[rank].stall_ns -= chain.stall_ns / others;
 		for (int k = 0; k < TAUT_CATEGORIES; k++)

@@ -18,7 +18,7 @@ static taut_status build_rank(void *context, size_t i, struct taut_error *err)
 		tauti_steps_find, tauti_comm_find, tauti_device_link,
 		tauti_comm_describe, tauti_host_waits, tauti_requests,
 		tauti_load_waits, tauti_slices_cut, tauti_handoffs,
-		tauti_posts, tauti_load_edges,
+		tauti_posts, tauti_turns, tauti_load_edges,
 	};
 	/* a table tells what waits for what: nothing is to be found out */
 	static taut_status (*const of_table[])(struct tauti_rank *,

@@ -10,6 +10,7 @@
  *   tauti_slices_cut    operations, lane by lane
  *   tauti_handoffs      waits between host threads
  *   tauti_posts         communication that no call is known to have posted
+ *   tauti_turns         messages of Taut's exchange that wait for each other
  *   tauti_load_edges    workers prepare no more than they are asked for
  *
  * then the ranks are joined: tauti_match (collectives across ranks),
@@ -187,9 +188,10 @@ taut_status tauti_coincidences(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_comm_describe(
 	struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err);
-/* loads.c and requests.c; see above. */
+/* loads.c, requests.c and turns.c; see above. */
 taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_posts(struct tauti_rank *rank, struct taut_error *err);
+taut_status tauti_turns(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_load_waits(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_load_edges(struct tauti_rank *rank, struct taut_error *err);
 taut_status tauti_slices_cut(struct tauti_rank *rank, struct taut_error *err);

@@ -14,27 +14,6 @@
 #define US 1000
 
 /* The run of n logs, as files of a folder that is gone again. */
-static struct taut_run *open_logs(const struct wl *logs, int n)
-{
-	char folder[] = "/tmp/taut-logs-XXXXXX", path[8][64];
-	const char *paths[8];
-	struct taut_run *run = NULL;
-	struct taut_error err = { 0 };
-
-	assert_non_null(mkdtemp(folder));
-	for (int i = 0; i < n; i++) {
-		snprintf(path[i], sizeof path[i], "%s/%d.tautlog", folder, i);
-		wl_write(&logs[i], path[i]);
-		paths[i] = path[i];
-	}
-	if (taut_run_open(paths, (size_t)n, NULL, &run, &err) != TAUT_OK)
-		fail_msg("%s", err.message);
-	for (int i = 0; i < n; i++)
-		remove(path[i]);
-	remove(folder);
-	return run;
-}
-
 static struct taut_graph *build(const struct taut_run *run)
 {
 	struct taut_graph *g = NULL;
@@ -103,7 +82,7 @@ static void test_blocking_collective(void **state)
 		wl_comm(&w[i], "allreduce", 100, 20 + 30 * i, 60 - 30 * i, 7,
 			1000);
 	}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	assert_int_equal(g->n_steps, 2);
 	assert_int_equal(g->steps[0].id, 4);
@@ -138,7 +117,7 @@ static void test_nothing_but_communication(void **state)
 		r->u.comm.dst = 1;
 		wl_comm(&w[i], "barrier", 100, 60, 10, 0, 0);
 	}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	assert_int_equal(g->n_collectives, 2);
 	assert_int_equal(g->n_unmatched, 0);
@@ -172,7 +151,7 @@ static void test_long_groups(void **state)
 		r->u.comm.group_ranks = text;
 		r->u.comm.group_size = 1;
 	}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	for (uint32_t i = 0; i < g->n_collectives; i++)
 		assert_int_equal(g->collectives[i].n_members, 1);
@@ -199,7 +178,7 @@ static void test_messages_out_of_order(void **state)
 			r->u.comm.src = 0;
 			r->u.comm.dst = 1;
 		}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	assert_int_equal(g->n_collectives, 2);
 	assert_int_equal(g->n_unmatched, 0);
@@ -233,7 +212,7 @@ static void test_requests(void **state)
 		wl_event(&w[i], TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "MPI_Wait",
 			100, 60, 32, 3);
 	}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	work = find_op(g, 0, TAUT_OP_HOST, "work", 0);
 	arrive = find_op(g, 0, TAUT_OP_ARRIVE, "send", 0);
@@ -265,7 +244,7 @@ static void test_post(void **state)
 	r = wl_comm(&w, "allreduce", 5000, 10, 80, 0, 16);
 	r->correlation = 8;
 	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 20, 50, 0);
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	assert_true(has_edge(g,
 		find_op(g, 0, TAUT_OP_LAUNCH, "MPI_Iallreduce", 0),
@@ -291,13 +270,48 @@ static void test_wait_for_several(void **state)
 	}
 	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_RUNTIME, "MPI_Waitall", 100, 50,
 		41, 8);
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	wait = find_op(g, 0, TAUT_OP_RETURN, "MPI_Waitall", 0);
 	assert_int_equal(g->start_ns[wait], 90 * US);
 	for (int i = 0; i < 2; i++)
 		assert_true(has_edge(g, find_op(g, 0, TAUT_OP_TRANSFER,
 			"allreduce", i), wait));
+	finish(g, run);
+}
+
+/* Two messages of an exchange, of which one is under way at a time; the second is
+ * waited for before it begins. */
+static void test_turns(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	uint32_t first, second, wait;
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "work", 100, 0, 8, 0);
+	wl_sum_call(&w, 0, 0, 0, 100, 8, 1);
+	wl_sum_call(&w, 0, 1, 0, 100, 10, 1);
+	wl_sum_call(&w, 0, 1, 1, 100, 20, 50);
+	wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_OP, "update", 100, 70, 5, 0);
+	wl_piece(&w, 0, 0, 0, 10, 30);
+	wl_piece(&w, 0, 1, 1, 42, 26);
+	wl_piece(&w, 0, 0, 2, 90, 5); /* nothing else was under way when its turn came */
+	wl_sum_call(&w, 0, 0, 0, 100, 85, 1);
+	run = wl_open(&w, 1);
+	g = build(run);
+	first = find_op(g, 0, TAUT_OP_TRANSFER, "taut_sum", 0);
+	second = find_op(g, 0, TAUT_OP_ARRIVE, "taut_sum", 1);
+	wait = find_op(g, 0, TAUT_OP_RETURN, "taut_sync_wait", 0);
+	assert_true(has_edge(g, first, second));
+	assert_int_equal(g->start_ns[second], 40 * US); /* which is when it had room */
+	assert_int_equal(g->gap_ns[second], 0);
+	assert_true(has_edge(g, find_op(g, 0, TAUT_OP_TRANSFER, "taut_sum", 1), wait));
+	assert_int_equal(g->start_ns[wait], 68 * US);
+	assert_false(has_edge(g, first, find_op(g, 0, TAUT_OP_ARRIVE, "taut_sum", 2)));
+	assert_false(has_edge(g, find_op(g, 0, TAUT_OP_TRANSFER, "taut_sum", 1),
+		find_op(g, 0, TAUT_OP_ARRIVE, "taut_sum", 2)));
 	finish(g, run);
 }
 
@@ -317,7 +331,7 @@ static void test_one_clock(void **state)
 		r->u.comm.src = 0;
 		r->u.comm.dst = 1;
 	}
-	run = open_logs(w, 2);
+	run = wl_open(w, 2);
 	g = build(run);
 	assert_true(g->clocks[1].offset_us == 0);
 	assert_true(g->clocks[1].uncertainty_us == 0);
@@ -345,7 +359,7 @@ static void test_loader(void **state)
 		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100,
 			taken[k][0], taken[k][1] - taken[k][0], k + 1);
 	}
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	load = find_op(g, 0, TAUT_OP_HOST, "batch", 2);
 	take = find_op(g, 0, TAUT_OP_RETURN, "take", 2);
@@ -372,7 +386,7 @@ static void test_loader_of_a_short_recording(void **state)
 		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD, "batch", 500,
 			15 + 50 * k, 20, k + 3);
 	}
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	for (int k = 0; k < 2; k++) {
 		uint32_t load = find_op(g, 0, TAUT_OP_HOST, "batch", k);
@@ -450,7 +464,7 @@ static void test_loader_of_two_epochs(void **state)
 		wl_event(&w, TAUTI_LOG_SPAN, TAUT_KIND_LOAD_WAIT, "take", 100,
 			k * 20 + 10, 8, numbers[k]);
 	}
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	load = find_op(g, 0, TAUT_OP_HOST, "batch", 3);
 	assert_true(has_edge(g, load, find_op(g, 0, TAUT_OP_RETURN, "take", 3)));
@@ -485,7 +499,7 @@ static void test_compared_clocks(void **state)
 		}
 		for (int round = 0; round < 10; round++)
 			ring(w, round);
-		run = open_logs(w, N_CLOCKS);
+		run = wl_open(w, N_CLOCKS);
 		g = build(run);
 		for (int r = 1; r < N_CLOCKS; r++)
 			for (int64_t at = 0; at <= SECONDS; at++) {
@@ -541,7 +555,7 @@ static void test_ring_alone(void **state)
 			(int64_t)(offsets_us[to] * 1e3);
 		v->start_ns = v->end_ns - 10 * US;
 	}
-	run = open_logs(w, N_CLOCKS);
+	run = wl_open(w, N_CLOCKS);
 	g = build(run);
 	for (int r = 1; r < N_CLOCKS; r++) {
 		assert_true(g->clocks[r].offset_us + offsets_us[r] < 0.1);
@@ -608,7 +622,7 @@ static void test_large_numbers(void **state)
 
 	(void)state;
 	wl_comm(&w, "allreduce", 100, 0, 10, INT64_MAX, INT64_MAX);
-	run = open_logs(&w, 1);
+	run = wl_open(&w, 1);
 	g = build(run);
 	assert_int_equal(g->collectives[0].seq, -1);
 	assert_int_equal(g->collectives[0].bytes, -1);
@@ -625,6 +639,7 @@ int main(void)
 		cmocka_unit_test(test_requests),
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_wait_for_several),
+		cmocka_unit_test(test_turns),
 		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_loader_of_a_short_recording),

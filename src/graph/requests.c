@@ -3,6 +3,7 @@
  * The communication itself stands on a lane of its own, from its post to
  * when it was seen to be done; the calls carry its correlation. */
 #include <stdlib.h>
+#include <string.h>
 
 #include "graph/graph.h"
 
@@ -72,14 +73,19 @@ static bool add_waiter(struct tauti_rank *rank, uint32_t row,
 }
 
 /* A call posts what begins after it has begun and ends after it has ended, all that
- * does, and waits for what ends within it. */
-static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
+ * does, and waits for what ends within it. One whose name says that it waits may begin
+ * before that begins, which had its turn only then. */
+static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c,
+	uint32_t wait_name)
 {
 	const struct taut_trace *t = rank->trace;
 	int64_t start = t->start_ns[row], end = tauti_row_end(t, row);
+	bool waits = t->name[row] == wait_name;
 
-	if (start >= c->start && end >= c->end && start <= c->end)
+	if ((waits || start >= c->start) && end >= c->end && start <= c->end)
 		return add_waiter(rank, row, c);
+	if (waits)
+		return true;
 	if (start > c->start || end >= c->end || c->launch != TAUT_NONE ||
 		(rank->call_of[row] != TAUT_NONE &&
 		rank->calls.data[rank->call_of[row]].device == TAUT_NONE))
@@ -93,6 +99,8 @@ static bool attach(struct tauti_rank *rank, uint32_t row, struct tauti_comm *c)
 taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err)
 {
 	const struct taut_trace *t = rank->trace;
+	uint32_t wait_name = taut_names_find(
+		t->names, "taut_sync_wait", strlen("taut_sync_wait"));
 	TAUT_VEC(struct numbered) calls = { 0 };
 	bool ok = true;
 	size_t n = 0;
@@ -117,7 +125,7 @@ taut_status tauti_requests(struct tauti_rank *rank, struct taut_error *err)
 		for (size_t k = find(calls.data, calls.count, number);
 			ok && k < calls.count &&
 			calls.data[k].correlation == number; k++)
-			ok = attach(rank, calls.data[k].row, c);
+			ok = attach(rank, calls.data[k].row, c, wait_name);
 	}
 	taut_vec_free(&calls);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

@@ -525,6 +525,52 @@ void taut_log_load(struct taut_log *log, uint32_t name, uint32_t kind,
 	finish(record, TAUTI_LOG_LOAD);
 }
 
+void taut_log_gradient(struct taut_log *log, uint32_t exchange, uint32_t task,
+	uint32_t dtype, int64_t elements)
+{
+	struct tauti_log_record *record = take_record(log);
+
+	if (!record)
+		return;
+	record->u.gradient.exchange = exchange;
+	record->u.gradient.task = task;
+	record->u.gradient.dtype = dtype;
+	record->u.gradient.elements = elements;
+	finish(record, TAUTI_LOG_GRADIENT);
+}
+
+void taut_log_sum_call(struct taut_log *log, uint32_t exchange, uint32_t task,
+	int waits, int64_t lane, int64_t start_ns, int64_t end_ns)
+{
+	struct tauti_log_record *record = take_event(
+		log, 0, 0, lane, start_ns, end_ns, 0);
+
+	if (!record)
+		return;
+	record->u.sum_call.exchange = exchange;
+	record->u.sum_call.task = task;
+	record->u.sum_call.waits = waits != 0;
+	finish(record, TAUTI_LOG_SUM_CALL);
+}
+
+void taut_log_piece(struct taut_log *log, int64_t start_ns, int64_t end_ns,
+	const struct taut_log_piece *piece)
+{
+	struct tauti_log_record *record = take_event(
+		log, 0, 0, 0, start_ns, end_ns, 0);
+
+	if (!record)
+		return;
+	record->u.piece.exchange = piece->exchange;
+	record->u.piece.task = piece->task;
+	record->u.piece.group = piece->group;
+	record->u.piece.group_ranks = piece->group_ranks;
+	record->u.piece.group_size = piece->group_size;
+	record->u.piece.message = piece->message;
+	record->u.piece.bytes = piece->bytes;
+	finish(record, TAUTI_LOG_PIECE);
+}
+
 void taut_log_fact(struct taut_log *log, const char *key, const char *value)
 {
 	uint32_t key_id = taut_log_text(log, key);

@@ -163,6 +163,12 @@ static void write_one_of_each(struct taut_log *log)
 		&(struct taut_log_load){ .cpu_ns = 60, .queued_ns = -1,
 			.others_ns = 7, .read_bytes = 8192,
 			.storage_bytes = 4096, .samples = 16 });
+	taut_log_gradient(log, 2, 7, taut_log_text(log, "float16"), 1000);
+	taut_log_sum_call(log, 2, 7, 5, 77, 800, 900);
+	taut_log_piece(log, 850, 890, &(struct taut_log_piece){ .exchange = 2,
+		.task = 7, .group = taut_log_text(log, "taut 1.1"),
+		.group_ranks = taut_log_text(log, "[0, 2]"), .group_size = 2,
+		.message = 11, .bytes = 500 });
 	taut_log_fact(log, "world", "0,1,2,3");
 	taut_log_clock(log, &(struct taut_clock_offset){ .at_ns = 700,
 		.offset_ns = -30, .half_width_ns = 8, .answers = 3 });
@@ -194,6 +200,28 @@ static void test_each_record(void **state)
 	assert_int_equal(at->u.comm.seq, 2);
 	assert_int_equal(at->u.comm.group_size, 4);
 	assert_int_equal(at->u.comm.root, 1);
+	at = first(&file, TAUTI_LOG_GRADIENT);
+	assert_int_equal(at->u.gradient.exchange, 2);
+	assert_int_equal(at->u.gradient.task, 7);
+	assert_int_equal(at->u.gradient.elements, 1000);
+	assert_string_equal(text_of(&file, at->u.gradient.dtype), "float16");
+	at = first(&file, TAUTI_LOG_SUM_CALL);
+	assert_int_equal(at->lane, 77);
+	assert_int_equal(at->start_ns, 800);
+	assert_int_equal(at->end_ns, 900);
+	assert_int_equal(at->u.sum_call.exchange, 2);
+	assert_int_equal(at->u.sum_call.task, 7);
+	assert_int_equal(at->u.sum_call.waits, 1);
+	at = first(&file, TAUTI_LOG_PIECE);
+	assert_int_equal(at->start_ns, 850);
+	assert_int_equal(at->end_ns, 890);
+	assert_int_equal(at->u.piece.exchange, 2);
+	assert_int_equal(at->u.piece.task, 7);
+	assert_int_equal(at->u.piece.message, 11);
+	assert_int_equal(at->u.piece.bytes, 500);
+	assert_int_equal(at->u.piece.group_size, 2);
+	assert_string_equal(text_of(&file, at->u.piece.group), "taut 1.1");
+	assert_string_equal(text_of(&file, at->u.piece.group_ranks), "[0, 2]");
 	at = first(&file, TAUTI_LOG_CHUNK);
 	assert_int_equal(at->u.chunk.peer, 1);
 	assert_int_equal(at->u.chunk.bytes, 4096);

@@ -132,6 +132,27 @@ static taut_status find_calls(struct finder *f)
 	return TAUT_OK;
 }
 
+/* A wait before the gradient is handed over is for that of the step before. */
+static taut_status check_crosses(const struct finder *f)
+{
+	const struct call *calls = f->calls.data, *ready = NULL;
+
+	for (size_t i = 0; i < f->calls.count; i++) {
+		const struct call *c = &calls[i];
+
+		if (!ready || ready->step != c->step || ready->task != c->task)
+			ready = c->waits ? NULL : c;
+		if (ready && c->waits && c->start_ns < ready->start_ns)
+			return taut_error_set(f->err, TAUT_EINVAL, -1, "step %" PRId64
+				" of rank %" PRIu32 " waits for gradient %" PRId64 " of "
+				"the step before: updates cross the end of a step, and "
+				"where they would be without that is not known; record "
+				"the job without taut run, or with --no-schedule",
+				f->w->graph->steps[c->step].id, f->rank, c->task);
+	}
+	return TAUT_OK;
+}
+
 /* --- gradients ----------------------------------------------------------------------- */
 
 /* The calls of one task in one step, from *at on: one gradient. */
@@ -170,10 +191,11 @@ static taut_status lacks(const struct finder *f, const struct tauti_ddp_step *s,
 
 	return taut_error_set(f->err, TAUT_EINVAL, -1, "step %" PRId64 " of rank "
 		"%" PRIu32 " has no %s of gradient %" PRId64 ", as step %" PRId64
-		" of rank %" PRIu32 " has: an event that TensorFlow's profiler "
-		"lost, or not the same gradients in each step",
+		" of rank %" PRIu32 " has: an event that was lost, or not the same gradients in each "
+		"step%s",
 		steps[s->step].id, s->rank, what, task, steps[other->step].id,
-		other->rank);
+		other->rank, what == wait_name ? ", or updates that cross its end" :
+		"");
 }
 
 static taut_status sized_otherwise(const struct finder *f,
@@ -385,6 +407,8 @@ taut_status tauti_exchanged_rank(struct tauti_whatif *w, struct tauti_ddp *ddp,
 	f.gradient_of = calloc((size_t)taut_edit_ops(w->edit) + 1,
 		sizeof *f.gradient_of);
 	status = f.gradient_of ? find_calls(&f) : no_memory(err);
+	if (!status)
+		status = check_crosses(&f);
 	if (!status)
 		status = add_steps(&f, like);
 	if (!status)

@@ -314,8 +314,7 @@ static void expect_lost(struct lost lost, const char *line)
 	close_job(&j);
 }
 
-#define LOST ": an event that TensorFlow's profiler lost, or not the same " \
-	"gradients in each step"
+#define LOST ": an event that was lost, or not the same gradients in each step"
 
 static void test_lost(void **state)
 {
@@ -329,7 +328,7 @@ static void test_lost(void **state)
 		LOST);
 	expect_lost((struct lost){ "taut_sync_wait", 0, 3, 4 }, "step 3 of rank "
 		"0 has no taut_sync_wait of gradient 4, as step 0 of rank 0 has"
-		LOST);
+		LOST ", or updates that cross its end");
 	/* all that one rank has */
 	expect_lost((struct lost){ "taut_sync_ready", 1, -1, 0 }, "the recording "
 		"of rank 1 has no taut_sync_ready, as that of rank 0 has: nothing "

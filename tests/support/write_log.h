@@ -5,7 +5,11 @@
 
 #include <stdint.h>
 #include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
+
+#include <taut/trace.h>
 
 #include "base/log_format.h"
 #include "tests/support/unit.h"
@@ -101,6 +105,38 @@ static inline struct tauti_log_record *wl_comm(struct wl *w, const char *name,
 	return r;
 }
 
+/* A call of an exchange with a gradient: a hand-over, or a wait. */
+static inline void wl_sum_call(struct wl *w, uint32_t exchange, uint32_t task,
+	int waits, int64_t lane, int64_t start_us, int64_t dur_us)
+{
+	struct tauti_log_record *r = wl_add(w, TAUTI_LOG_SUM_CALL);
+
+	r->lane = lane;
+	r->start_ns = WL_EPOCH_NS + start_us * 1000;
+	r->end_ns = r->start_ns + dur_us * 1000;
+	r->u.sum_call.exchange = exchange;
+	r->u.sum_call.task = task;
+	r->u.sum_call.waits = (uint32_t)waits;
+}
+
+/* A piece of 100 bytes of an exchange of all ranks. */
+static inline struct tauti_log_record *wl_piece(struct wl *w, uint32_t exchange,
+	uint32_t task, int64_t message, int64_t start_us, int64_t dur_us)
+{
+	uint32_t group = wl_text(w, exchange ? "taut 1.2" : "taut 1.1");
+	struct tauti_log_record *r = wl_add(w, TAUTI_LOG_PIECE);
+
+	r->start_ns = WL_EPOCH_NS + start_us * 1000;
+	r->end_ns = r->start_ns + dur_us * 1000;
+	r->u.piece.exchange = exchange;
+	r->u.piece.task = task;
+	r->u.piece.group = group;
+	r->u.piece.group_size = w->header.world_size;
+	r->u.piece.message = message;
+	r->u.piece.bytes = 100;
+	return r;
+}
+
 static inline void wl_clock(struct wl *w, int64_t at_us, int64_t offset_ns,
 	int64_t half_width_ns)
 {
@@ -126,6 +162,28 @@ static inline void wl_write(const struct wl *w, const char *path)
 	assert_non_null(file);
 	assert_int_equal(fwrite(w, 1, wl_bytes(w), file), wl_bytes(w));
 	fclose(file);
+}
+
+/* The run of n logs, at most 8. */
+static inline struct taut_run *wl_open(const struct wl *logs, int n)
+{
+	char folder[] = "/tmp/taut-logs-XXXXXX", path[8][64];
+	const char *paths[8];
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+
+	assert_non_null(mkdtemp(folder));
+	for (int i = 0; i < n; i++) {
+		snprintf(path[i], sizeof path[i], "%s/%d.tautlog", folder, i);
+		wl_write(&logs[i], path[i]);
+		paths[i] = path[i];
+	}
+	if (taut_run_open(paths, (size_t)n, NULL, &run, &err) != TAUT_OK)
+		fail_msg("%s", err.message);
+	for (int i = 0; i < n; i++)
+		remove(path[i]);
+	remove(folder);
+	return run;
 }
 
 #endif /* TAUT_TESTS_WRITE_LOG_H */

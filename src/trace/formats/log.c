@@ -10,11 +10,13 @@
 #include "base/vec.h"
 #include "trace/builder.h"
 #include "trace/stream.h"
+#include "trace/sums.h"
 
 enum {
 	BATCH = 512,         /* records read at a time */
 	MAX_TEXT = 64 << 10, /* bytes; no name is longer */
 	MAX_TEXTS = 1 << 20,
+	SUMS_LANE = 1 << 23, /* the first one of messages; no thread has that number */
 };
 
 /* Sums of batches stay within 64 bits. */
@@ -28,6 +30,7 @@ struct log {
 	struct tauti_log_record batch[BATCH];
 	size_t n, at;             /* of batch */
 	uint64_t record;          /* number of the next one */
+	struct tauti_sums sums;
 	uint32_t numbers; /* the highest correlation of its own */
 	uint64_t unreadable;
 	bool cut; /* the file ends inside of a record */
@@ -341,6 +344,73 @@ static taut_status add_load(struct log *log, const struct tauti_log_record *r)
 	return TAUT_OK;
 }
 
+/* --- gradients that an exchange sums --------------------------------------- */
+
+static taut_status add_gradient(
+	struct log *log, const struct tauti_log_record *r)
+{
+	struct tauti_sums_gradient gradient = {
+		.exchange = r->u.gradient.exchange,
+		.task = r->u.gradient.task,
+		.elements = r->u.gradient.elements,
+		.dtype = name_of(log, r->u.gradient.dtype),
+	};
+	bool kept;
+
+	if (!tauti_sums_gradient(&log->sums, gradient, &kept))
+		return TAUT_ENOMEM;
+	log->unreadable += !kept;
+	return TAUT_OK;
+}
+
+static taut_status add_sum_call(
+	struct log *log, const struct tauti_log_record *r)
+{
+	static const char *const names[] = { "taut_sync_ready", "taut_sync_wait" };
+	struct tauti_sums_call call = {
+		.exchange = r->u.sum_call.exchange,
+		.task = r->u.sum_call.task,
+		.start_ns = r->start_ns,
+		.end_ns = r->end_ns,
+		.row = (uint32_t)log->b->n_rows,
+		.waits = r->u.sum_call.waits != 0,
+	};
+	struct tauti_row *row;
+
+	if (!sane_times(r) || !tauti_sums_has_task(call.task)) {
+		log->unreadable++;
+		return TAUT_OK;
+	}
+	row = add_row(log, r, TAUT_KIND_RUNTIME, TAUTI_ROLE_THREAD);
+	if (!row || !tauti_sums_call(&log->sums, call))
+		return TAUT_ENOMEM;
+	row->name = taut_names_add(
+		log->b->names, names[call.waits], strlen(names[call.waits]));
+	row->correlation = 0;
+	return row->name == TAUT_NONE ? TAUT_ENOMEM : TAUT_OK;
+}
+
+static taut_status add_piece(struct log *log, const struct tauti_log_record *r)
+{
+	struct tauti_sums_piece piece = {
+		.exchange = r->u.piece.exchange,
+		.message = r->u.piece.message,
+		.task = r->u.piece.task,
+		.bytes = r->u.piece.bytes,
+		.start_ns = r->start_ns,
+		.end_ns = r->end_ns,
+		.group = name_of(log, r->u.piece.group),
+		.group_ranks = name_of(log, r->u.piece.group_ranks),
+		.group_size = rank_or_none(r->u.piece.group_size),
+	};
+	bool kept;
+
+	if (!tauti_sums_piece(&log->sums, piece, &kept))
+		return TAUT_ENOMEM;
+	log->unreadable += !kept;
+	return TAUT_OK;
+}
+
 /* --- what stands beside the events --------------------------------------- */
 
 static taut_status name_lane(struct log *log, const struct tauti_log_record *r)
@@ -400,6 +470,12 @@ static taut_status add_record(struct log *log,
 		return add_chunk(log, r);
 	case TAUTI_LOG_LOAD:
 		return add_load(log, r);
+	case TAUTI_LOG_GRADIENT:
+		return add_gradient(log, r);
+	case TAUTI_LOG_SUM_CALL:
+		return add_sum_call(log, r);
+	case TAUTI_LOG_PIECE:
+		return add_piece(log, r);
 	case TAUTI_LOG_CLOCK:
 		return add_clock(log, r);
 	case TAUTI_LOG_FACT:
@@ -494,6 +570,8 @@ static taut_status read_records(struct log *log, struct taut_error *err)
 		log->b->events_seen += record.type == TAUTI_LOG_SPAN ||
 			record.type == TAUTI_LOG_COMM ||
 			record.type == TAUTI_LOG_CHUNK ||
+			record.type == TAUTI_LOG_SUM_CALL ||
+			record.type == TAUTI_LOG_PIECE ||
 			record.type == TAUTI_LOG_LOAD;
 		status = add_record(log, &record, err);
 		if (status != TAUT_OK)
@@ -516,11 +594,15 @@ static taut_status read_log(struct tauti_stream *stream,
 		if (status == TAUT_OK)
 			status = read_records(log, err);
 		builder->log_numbers += log->numbers;
+		if (status == TAUT_OK && !tauti_sums_settle(&log->sums, builder,
+			log->header.pid, SUMS_LANE))
+			status = TAUT_ENOMEM;
 		if (status == TAUT_OK)
 			status = note_state(log);
 		if (status == TAUT_OK)
 			status = note_losses(log);
 		taut_vec_free(&log->names);
+		tauti_sums_fini(&log->sums);
 		free(log);
 	}
 	if (status == TAUT_ENOMEM)

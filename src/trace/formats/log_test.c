@@ -77,6 +77,136 @@ static void test_events(void **state)
 	taut_run_close(run);
 }
 
+static size_t find(const struct taut_trace *t, const char *name, int64_t start_us)
+{
+	for (size_t i = 0; i < t->n_events; i++)
+		if (!strcmp(taut_trace_name(t, i), name) && t->base_ns +
+			t->start_ns[i] == WL_EPOCH_NS + start_us * 1000)
+			return i;
+	fail_msg("no %s at %lld us", name, (long long)start_us);
+	return 0;
+}
+
+static uint32_t number(const struct taut_trace *t, const char *name, int64_t start_us)
+{
+	return t->correlation[find(t, name, start_us)];
+}
+
+static void put_gradient(struct wl *w, uint32_t exchange, uint32_t task, int64_t elements)
+{
+	uint32_t dtype = wl_text(w, "float32");
+	struct tauti_log_record *r = wl_add(w, TAUTI_LOG_GRADIENT);
+
+	r->u.gradient.exchange = exchange;
+	r->u.gradient.task = task;
+	r->u.gradient.dtype = dtype;
+	r->u.gradient.elements = elements;
+}
+
+/* Two exchanges with the same numbers of tasks and messages: each keeps its own. What
+ * was handed over before the window has the wait that is for it, and not one that is for
+ * what was handed over since. */
+static struct wl write_sums(void)
+{
+	struct wl w = wl_begin(1, 2);
+
+	put_gradient(&w, 0, 3, 25);
+	put_gradient(&w, 1, 3, 77);
+	wl_sum_call(&w, 0, 3, 1, 100, 5, 20); /* of the step before */
+	wl_sum_call(&w, 0, 3, 0, 100, 40, 1);
+	wl_sum_call(&w, 1, 3, 0, 100, 45, 1);
+	wl_sum_call(&w, 0, 3, 1, 100, 50, 20);
+	wl_sum_call(&w, 1, 3, 1, 100, 80, 30);
+	wl_sum_call(&w, 0, 4, 0, 100, 200, 1);
+	wl_sum_call(&w, 0, 4, 1, 100, 210, 1);
+	wl_piece(&w, 0, 3, 6, 8, 16);
+	wl_piece(&w, 0, 3, 7, 44, 10); /* from 41 on the rank was there for it */
+	wl_piece(&w, 1, 3, 7, 48, 40); /* from 46 on */
+	wl_piece(&w, 0, 4, 5, 190, 5); /* nobody waits for it */
+	return w;
+}
+
+static void test_sums(void **state)
+{
+	struct wl w = write_sums();
+	struct taut_run *run;
+	const struct taut_trace *t;
+	const struct taut_comm_args *c;
+
+	(void)state;
+	run = open_log(&w);
+	t = &run->traces[0];
+	assert_int_equal(t->n_events, 7 + 3);
+	c = taut_trace_comm(t, find(t, "taut_sum", 46));
+	assert_string_equal(taut_names_text(t->names, c->group_name), "taut 1.2");
+	assert_int_equal(c->group_size, 2);
+	assert_int_equal(c->seq, 7);
+	assert_int_equal(c->in_elements, 100);
+	c = taut_trace_comm(t, find(t, "taut_sync_ready", 40));
+	assert_int_equal(c->seq, 3);
+	assert_int_equal(c->in_elements, 25);
+	assert_string_equal(taut_names_text(t->names, c->dtype), "float32");
+	c = taut_trace_comm(t, find(t, "taut_sync_wait", 80));
+	assert_int_equal(c->in_elements, 77);
+
+	assert_int_not_equal(number(t, "taut_sum", 8), 0);
+	assert_int_equal(number(t, "taut_sum", 8), number(t, "taut_sync_wait", 5));
+	assert_int_equal(number(t, "taut_sum", 41), number(t, "taut_sync_ready", 40));
+	assert_int_equal(number(t, "taut_sum", 41), number(t, "taut_sync_wait", 50));
+	assert_int_equal(number(t, "taut_sum", 46), number(t, "taut_sync_ready", 45));
+	assert_int_equal(number(t, "taut_sum", 46), number(t, "taut_sync_wait", 80));
+	assert_int_not_equal(number(t, "taut_sum", 41), number(t, "taut_sum", 46));
+	assert_int_not_equal(number(t, "taut_sum", 41), number(t, "taut_sum", 8));
+	assert_int_equal(number(t, "taut_sync_wait", 210), 0);
+	/* messages stand beside the thread */
+	assert_int_equal(t->n_lanes, 3);
+	taut_run_close(run);
+}
+
+/* What cannot be is counted, and nothing of it is kept. */
+static void test_sums_that_cannot_be(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+
+	(void)state;
+	put_gradient(&w, 0, UINT32_MAX, 8);
+	put_gradient(&w, 0, 1, -8);
+	put_gradient(&w, 0, 1, INT64_MAX);
+	wl_sum_call(&w, 0, 1 << 30, 0, 100, 10, 1);
+	wl_sum_call(&w, 0, 1, 0, 100, 10, -1);
+	wl_sum_call(&w, 0, 1, 0, 100, 10, 1);
+	wl_piece(&w, 0, 1, -1, 20, 5);
+	wl_piece(&w, 0, 1, 0, 20, -5);
+	wl_piece(&w, 0, 1, 0, 20, 5)->u.piece.bytes = 0;
+	wl_piece(&w, 0, 1, 0, 20, 5)->u.piece.bytes = INT64_MAX;
+	wl_piece(&w, 0, 1, 0, 20, 5);
+	run = open_log(&w);
+	assert_int_equal(run->traces[0].n_events, 2);
+	assert_int_equal(taut_trace_comm(&run->traces[0], find(&run->traces[0],
+		"taut_sum", 11))->in_elements, 100);
+	assert_non_null(strstr(run->notes[0], "9 records make no sense"));
+	taut_run_close(run);
+}
+
+static void test_sums_without_memory(void **state)
+{
+	struct wl w = write_sums();
+	taut_status status = TAUT_ENOMEM;
+	struct taut_run *run = NULL;
+
+	(void)state;
+	for (long n = 0; status; n++) {
+		alloc_fail_after(n);
+		status = taut_run_open_memory("r.tautlog", &w, wl_bytes(&w), -1, &run, NULL);
+		alloc_fail_never();
+		if (status)
+			assert_int_equal(status, TAUT_ENOMEM);
+	}
+	assert_int_equal(run->traces[0].n_events, 7 + 3);
+	taut_run_close(run);
+}
+
 /* What a batch consisted of stands beside its event, in the events' order. */
 static void test_batches(void **state)
 {
@@ -251,6 +381,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
+		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_sums_that_cannot_be),
+		cmocka_unit_test(test_sums_without_memory),
 		cmocka_unit_test(test_batches),
 		cmocka_unit_test(test_texts),
 		cmocka_unit_test(test_nonsense),

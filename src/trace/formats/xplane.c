@@ -280,9 +280,7 @@ void tauti_xplane_fini(struct xplane *x)
 	taut_vec_free(&x->halves);
 	taut_vec_free(&x->shapes);
 	taut_vec_free(&x->params);
-	taut_vec_free(&x->gradients);
-	taut_vec_free(&x->pieces);
-	taut_vec_free(&x->calls);
+	tauti_sums_fini(&x->sums);
 	taut_vec_free(&x->requests);
 	taut_vec_free(&x->functions);
 	taut_vec_free(&x->waits);

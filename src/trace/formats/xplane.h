@@ -4,7 +4,7 @@
  *     xplane_meta.c   first pass: names of events, stats and lines
  *     xplane_event.c  second pass: one event
  *     xplane_comm.c   collectives, sends and receives, when all is read
- *     xplane_sums.c   gradients that Taut's exchange sums, when all is read
+ *     xplane_sums.c   second pass: gradients that Taut's exchange sums
  *     xplane_step.c   steps, when all is read
  *     tftrace.c       the same profile as JSON: its own walk, then as above
  *
@@ -21,6 +21,7 @@
 #include "trace/builder.h"
 #include "trace/formats/tfname.h"
 #include "trace/proto/wire.h"
+#include "trace/sums.h"
 
 /* Stats that something is taken from. */
 enum xplane_stat {
@@ -137,22 +138,6 @@ struct xplane_shape { /* of a collective, by its operation */
 	size_t told; /* the how-many-th that was */
 };
 
-struct xplane_gradient { /* of Taut's exchange */
-	int64_t task, elements;
-	uint32_t dtype; /* name */
-	size_t told; /* the how-many-th that was */
-};
-
-struct xplane_piece {
-	int64_t message, task, bytes, start_ns, end_ns; /* since 1970 */
-};
-
-struct xplane_call { /* that hands a gradient over, or waits for one */
-	int64_t task, start_ns, end_ns;
-	uint32_t row;
-	bool waits;
-};
-
 struct xplane_params {
 	int64_t group_key, group_size;
 };
@@ -182,9 +167,7 @@ struct xplane {
 	TAUT_VEC(struct xplane_half) halves;
 	TAUT_VEC(struct xplane_shape) shapes;
 	TAUT_VEC(struct xplane_params) params;
-	TAUT_VEC(struct xplane_gradient) gradients;
-	TAUT_VEC(struct xplane_piece) pieces;
-	TAUT_VEC(struct xplane_call) calls;
+	struct tauti_sums sums;
 	TAUT_VEC(uint32_t) requests, functions, waits; /* rows */
 	uint32_t own_task; /* name: "/job:worker/replica:0/task:0"; 0 */
 };
@@ -262,8 +245,6 @@ bool tauti_xplane_told(struct xplane *x, const struct xplane_meta *meta,
 /* A call of the exchange; row is kept next. */
 bool tauti_xplane_call(struct xplane *x, struct tauti_row *row,
 	const struct xplane_meta *meta, const struct xplane_stats *stats);
-/* Messages become rows without a lane, and calls have their numbers. */
-bool tauti_xplane_settle_sums(struct xplane *x);
 
 void tauti_xplane_fini(struct xplane *x);
 

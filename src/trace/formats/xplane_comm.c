@@ -10,7 +10,10 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "trace/beside.h"
 #include "trace/text.h"
+
+enum { BESIDE_PID = 1, FIRST_OF_SUMS = 1000 }; /* of lanes beside the threads */
 
 static struct tauti_row *row_at(struct xplane *x, uint32_t i)
 {
@@ -291,91 +294,22 @@ static bool settle_comm(struct xplane *x, const struct xplane_comm *comm)
 
 /* --- lanes ---------------------------------------------------------------- */
 
-enum { SLOTS = 256 };
-
-struct slot {
-	int64_t end_ns;
-	uint32_t lane;
-};
-
-static bool add_slot(struct xplane *x, struct slot *slot, unsigned number)
-{
-	struct tauti_builder *b = x->builder;
-	char text[32];
-	int n = snprintf(text, sizeof text, "communication %u", number + 1);
-	uint32_t name = taut_names_add(b->names, text, (size_t)n);
-	slot->lane = tauti_lanes_add(
-		&b->lanes, TAUTI_ROLE_THREAD, 1, (int64_t)number);
-	if (name == TAUT_NONE || slot->lane == TAUT_NONE)
-		return false;
-	b->lanes.all.data[slot->lane].name = name;
-	return true;
-}
-
-struct started {
-	int64_t start_ns;
-	uint32_t row;
-};
-
-static int by_start(const void *a, const void *b)
-{
-	const struct started *x = a, *y = b;
-	if (x->start_ns != y->start_ns)
-		return x->start_ns < y->start_ns ? -1 : 1;
-	return x->row < y->row ? -1 : x->row > y->row;
-}
-
-/* The lane that is free at start; the one that is free first, if none is. */
-static struct slot *free_slot(struct xplane *x, struct slot *slots,
-	unsigned *n, int64_t start_ns)
-{
-	struct slot *first = &slots[0];
-	for (unsigned i = 0; i < *n; i++) {
-		if (slots[i].end_ns <= start_ns)
-			return &slots[i];
-		if (slots[i].end_ns < first->end_ns)
-			first = &slots[i];
-	}
-	if (*n == SLOTS)
-		return first;
-	if (!add_slot(x, &slots[*n], *n))
-		return NULL;
-	return &slots[(*n)++];
-}
-
-/* Communication runs beside the threads, several at a time: it gets lanes of
- * its own, on which it is serial. */
-static bool place(struct xplane *x, struct started *list, size_t count)
-{
-	struct slot slots[SLOTS];
-	unsigned n = 0;
-	qsort(list, count, sizeof *list, by_start);
-	for (size_t i = 0; i < count; i++) {
-		struct tauti_row *row = row_at(x, list[i].row);
-		struct slot *slot = free_slot(x, slots, &n, row->start_ns);
-		if (!slot)
-			return false;
-		slot->end_ns = row->start_ns + row->dur_ns;
-		row->lane = slot->lane;
-	}
-	return true;
-}
-
+/* Edges and what stands on no thread run beside the threads. */
 static bool place_all(struct xplane *x, uint32_t main_lane)
 {
 	size_t n = 0;
-	struct started *list = malloc((x->comms.count + 1) * sizeof *list);
+	struct tauti_beside *list = malloc((x->comms.count + 1) * sizeof *list);
 	bool ok = list != NULL;
 	for (size_t i = 0; ok && i < x->comms.count; i++) {
 		const struct tauti_row *row =
 			row_at(x, x->comms.data[i].row);
 		if (row->kind == TAUT_KIND_COMM && (row->lane != main_lane ||
 				x->comms.data[i].edge))
-			list[n++] = (struct started){ row->start_ns,
-				x->comms.data[i].row };
+			list[n++].row = x->comms.data[i].row;
 	}
-	if (n)
-		ok = place(x, list, n);
+	if (ok)
+		ok = tauti_beside(x->builder, list, n, (struct tauti_beside_lanes){
+			"communication", BESIDE_PID, 0 });
 	free(list);
 	return ok;
 }
@@ -391,5 +325,6 @@ bool tauti_xplane_settle_comms(struct xplane *x, uint32_t main_lane)
 	for (size_t i = 0; i < x->comms.count; i++)
 		if (!settle_comm(x, &x->comms.data[i]))
 			return false;
-	return tauti_xplane_settle_sums(x) && place_all(x, main_lane);
+	return place_all(x, main_lane) && tauti_sums_settle(
+		&x->sums, x->builder, BESIDE_PID, FIRST_OF_SUMS);
 }

@@ -149,10 +149,10 @@ static void test_messages(void **state)
 	run = end(&w);
 	t = &run->traces[0];
 	assert_int_equal(count(t, "taut_sum"), 3);
-	both = at(t, "taut_sum", 30);
-	first = at(t, "taut_sum", 120);
-	second = at(t, "taut_sum", 160);
-	assert_int_equal(t->dur_ns[both], 20);
+	both = at(t, "taut_sum", 25); /* when both were handed over, to 50 */
+	first = at(t, "taut_sum", 115);
+	second = at(t, "taut_sum", 155);
+	assert_int_equal(t->dur_ns[both], 25);
 	assert_int_equal(t->kind[both], TAUT_KIND_COMM);
 	assert_int_equal(taut_trace_comm(t, both)->in_elements, 500);
 	assert_int_equal(taut_trace_comm(t, both)->seq, 5);

@@ -1,0 +1,110 @@
+# SPDX-License-Identifier: Apache-2.0
+"""What `taut record` of a PyTorch job under `taut run` tells of the gradients that Taut
+sums: each is handed over and waited for once a step, what of it went when is there,
+matched over the ranks, and what follows from that is right."""
+
+import collections
+import csv
+import io
+import json
+import os
+import pathlib
+import subprocess
+import tempfile
+import unittest
+
+from torch_case import LAUNCH, PYTHON, ROOT, clean_environment, main
+
+JOB = str(ROOT / "bench" / "lab" / "job.py")
+TAUT = os.environ.get("TAUT", "")
+GRADIENTS = 20  # of the lab's VGG
+BYTES = 4 * 7193188
+
+
+def taut(*words, variables=None):
+    environment = clean_environment(**(variables or {}))
+    return subprocess.run(
+        [TAUT, *map(str, words)], env=environment, capture_output=True, text=True,
+        timeout=240, check=False,
+    )
+
+
+@unittest.skipUnless(TAUT, "no TAUT: the command was not built")
+class Sums(unittest.TestCase):
+    def record(self, steps, **variables):
+        """The recording's folder, and its rows by rank."""
+        parent = tempfile.TemporaryDirectory(prefix="taut-sums-")
+        self.addCleanup(parent.cleanup)
+        folder = pathlib.Path(parent.name) / "run"
+        job = [PYTHON, LAUNCH, "2", JOB, "--model", "vgg", "--batch", "2", "--steps", "20"]
+        ended = taut(
+            "record", "--steps", steps, "-o", folder, "--", TAUT, "run", "--", *job,
+            variables=variables,
+        )
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        rows = collections.defaultdict(list)
+        for row in csv.DictReader(io.StringIO(self.told("convert", folder, "--to", "csv"))):
+            rows[int(row["rank"])].append(row)
+        return folder, rows
+
+    def told(self, *words):
+        ended = taut(*words)
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        return ended.stdout
+
+    def calls(self, rows, name, of_step):
+        """How many there are in each step. A call that was cut by what ran in it stands
+        in several rows, of which one thread has only one at a time."""
+        return [
+            sum(r["name"] == name and r["step"] == str(step) for r in rows) for step in of_step
+        ]
+
+    def test_across_the_barrier(self):
+        folder, rows = self.record("10:14", TAUT_RUN_GATE="off")
+        for rank in range(2):
+            own = rows[rank]
+            ready = self.calls(own, "taut_sync_ready", range(10, 14))
+            self.assertEqual(ready, [GRADIENTS] * 4)
+            # In the step, where the sum was there when it ended, or in the next.
+            waits = self.calls(own, "taut_sync_wait", range(10, 14))
+            self.assertGreaterEqual(sum(waits), 3 * GRADIENTS, waits)
+            sums = [r for r in own if (r["name"], r["kind"]) == ("taut_sum", "transfer")]
+            sent = sum(int(r["bytes"]) for r in sums)
+            # Three steps are there from the first piece to the last.
+            self.assertGreaterEqual(sent, 3 * BYTES)
+            self.assertLessEqual(sent, 5 * BYTES)
+        report = json.loads(self.told("report", folder, "--json"))
+        told = [c for c in report["collectives"]["kinds"] if c["kernel"] == "taut_sum"]
+        self.assertEqual([c["name"] for c in told], ["all-reduce"])
+        self.assertEqual(told[0]["group_size"], 2)
+        self.assertLess(report["replay"]["unexplained_pct"], 20)
+        told = json.loads(self.told("whatif", folder, "link=2x,between=ranks", "--json"))
+        self.assertGreater(told["after_ms"], 0)
+        ended = taut("whatif", folder, "bucket=1MB")
+        self.assertNotEqual(ended.returncode, 0)
+        # The second where all waits of the other steps came to be in them.
+        self.assertRegex(ended.stderr, r"^taut: step 1\d of rank \d (waits for gradient \d+ of the "
+                         "step before: .*record the job without taut run"
+                         r"|has no taut_sync_wait .*, or updates that cross its end)")
+        self.assertEqual(ended.stderr.count("\n"), 1)
+
+    def test_within_steps(self):
+        """While the gate measures: sums are waited for where backward() ends."""
+        folder, rows = self.record("2:4")
+        for rank in range(2):
+            for name in "taut_sync_ready", "taut_sync_wait":
+                self.assertEqual(self.calls(rows[rank], name, (2, 3)), [GRADIENTS] * 2)
+        # Other groups of gradients, in place of those that there were.
+        for change in "bucket=1MB", "schedule=priority":
+            told = json.loads(self.told("whatif", folder, change, "--json"))
+            self.assertGreater(told["after_ms"], 0)
+
+    def test_nothing_of_it(self):
+        """A job as it is has no log of sums."""
+        folder, rows = self.record("2:4", TAUT_RUN_SCHEDULE="off")
+        self.assertFalse(list(folder.glob("rank*/sums-*")))
+        self.assertFalse([r for r in rows[0] if r["name"].startswith("taut_")])
+
+
+if __name__ == "__main__":
+    main()
