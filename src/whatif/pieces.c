@@ -334,13 +334,16 @@ static taut_status cut_bucket(struct piecer *p, uint32_t k, uint32_t b)
 {
 	const struct tauti_bucket *it = bucket_at(p, p->places[0], k, b);
 	const struct tauti_engine_task *task = &p->team->tasks[b];
-	const struct tauti_way way = tauti_way_of(p->w, it->collective);
+	struct tauti_way way = tauti_way_of(p->w, it->collective);
 	struct taut_collective c;
 	taut_status status = TAUT_OK;
 
+	way.core_ns = p->schedule->piece_ns;
 	taut_vec_clear(&p->kept);
 	for (uint32_t i = 0; !status && i < p->team->n_ranks; i++)
 		status = move_first(p, i, k, b);
+	if (!status && task->n_pieces < 2 && way.core_ns > 0)
+		return tauti_set_way(p->w, it->collective, &way, p->err);
 	if (status || task->n_pieces < 2 ||
 		!taut_edit_collective(p->w->edit, it->collective, &c))
 		return status;

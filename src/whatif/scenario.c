@@ -318,6 +318,8 @@ static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	to->core *= way.core;
 	if (way.share > 0)
 		to->amount *= way.share;
+	if (way.core_ns > 0 && to->amount > 0)
+		to->core += way.core_ns / to->amount;
 	if (!to->on_network || (to->amount <= 0 && to->latency_ns <= 0))
 		return TAUT_OK;
 	to->latency_ns = tauti_ns((double)to->latency_ns * w->latency +

@@ -262,6 +262,8 @@ static taut_status lay(struct scheduler *s)
 	if (!status && s->barrier == CROSS)
 		status = tauti_cross(s->w, s->ddp, is_handed(s) ?
 			tauti_late_ns(s->w) : 0, &s->forward, s->err);
+	if (is_handed(s))
+		s->schedule->piece_ns = tauti_piece_ns(s->w);
 	if (!status)
 		status = tauti_pieces_lay(s->w, s->ddp, s->priorities,
 			s->barrier == CROSS ? s->forward.update : NULL,

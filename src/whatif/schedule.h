@@ -11,6 +11,7 @@ struct tauti_schedule {
 	struct tauti_engine_options options;
 	uint32_t n_teams;
 	struct tauti_team *teams; /* arrive: operations of the edit */
+	double piece_ns; /* of a rank's core, for each piece beside its bytes */
 };
 
 /* --- cross.c: which layer comes when --------------------------------------------- */
@@ -39,6 +40,8 @@ taut_status tauti_hand_over(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	struct taut_error *err);
 /* What an update that is made late costs beside itself, for each gradient. */
 int64_t tauti_late_ns(const struct tauti_whatif *w);
+/* Of the core, for each piece that is sent and received, beside what its bytes take. */
+double tauti_piece_ns(const struct tauti_whatif *w);
 
 /* --- pieces.c ------------------------------------------------------------------------ */
 /* Fills schedule's teams: the buckets of each step as tasks of these priorities

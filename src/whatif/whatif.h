@@ -103,6 +103,7 @@ struct tauti_way {
 	uint32_t servers;
 	double wire;   /* bytes on the wire / bytes; 0: 1 */
 	double core;   /* cost on the cores / as recorded; 0: 1 */
+	double core_ns; /* of each rank's core, beside what its bytes take */
 	/* The collective of the recording that it is carried over from, + 1; 0:
 	 * the one that it is, or is a copy of. */
 	uint32_t like;
