@@ -6,6 +6,11 @@
  * AccumulateGrad follows the last of what computes its gradient, which is of the
  * parameter's first use.
  *
+ * What `taut run` waits for before a layer is all that the layer has of its own: where the
+ * recording tells calls of modules, a parameter is used when the innermost call begins
+ * that its first operator is in. A layer of several operators, like an LSTM, waits for
+ * all of them.
+ *
  * The main thread does as much as before: copies out of buckets and updates take
  * as long, a parameter's share by its bytes, but before its first use in the next
  * step instead of behind the backward pass. */
@@ -15,6 +20,7 @@
 enum { LOOK_BACK = 4096 }; /* rows, from a gradient to what computed it */
 
 static const char accumulate[] = "torch::autograd::AccumulateGrad";
+static const char module[] = "nn.Module: ";
 
 struct finder {
 	struct tauti_whatif *w;
@@ -113,6 +119,22 @@ static uint32_t number_of(const struct finder *f, uint32_t row)
 	return 0;
 }
 
+/* The innermost call of a module that the row is in; the row, where none is told. */
+static uint32_t call_around(const struct finder *f, uint32_t row)
+{
+	const struct taut_trace *t = f->trace;
+	int64_t at = t->start_ns[row];
+
+	for (uint32_t i = row, n = 0; i-- > t->lane_begin[t->lane[row]] &&
+		n < LOOK_BACK; n++)
+		if ((t->kind[i] == TAUT_KIND_PYTHON ||
+			t->kind[i] == TAUT_KIND_ANNOTATION) &&
+			t->start_ns[i] + t->dur_ns[i] > at && !strncmp(
+			taut_trace_name(t, i), module, sizeof module - 1))
+			return i;
+	return row;
+}
+
 static bool find_use(struct finder *f, uint32_t gradient)
 {
 	const struct tauti_gradient *g = &f->ddp->gradients.data[gradient];
@@ -127,7 +149,7 @@ static bool find_use(struct finder *f, uint32_t gradient)
 		f->row_of[at] == TAUT_NONE)
 		return false;
 	f->number[gradient] = number;
-	f->to->use[gradient] = op_at(f, f->row_of[at]);
+	f->to->use[gradient] = op_at(f, call_around(f, f->row_of[at]));
 	return f->to->use[gradient] != TAUT_NONE;
 }
 

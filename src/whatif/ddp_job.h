@@ -34,6 +34,7 @@ struct ddp_job {
 	const char *update;   /* operators of the update; NULL: none is told */
 	int wrapped;          /* 1: the forward pass is in a range of the wrapper's, and
 	                         nothing is summed but gradients */
+	int whole;            /* 1: the forward pass is the call of one module */
 	long block_bytes;     /* with layers: each is a module, blocks.0 and so on,
 	                         and makes a block of so many bytes and one of a
 	                         tenth that it hands on, which its backward
@@ -203,6 +204,9 @@ static inline void ddp_step(struct ddp_writer *d, int k)
 	if (job->wrapped)
 		wt_event(d->w, "user_annotation",
 			"DistributedDataParallel.forward", 1, DDP_MAIN, d->at,
+			job->forward_us, "");
+	if (job->whole)
+		wt_event(d->w, "cpu_op", "nn.Module: layers", 1, DDP_MAIN, d->at,
 			job->forward_us, "");
 	for (int i = 0, n = job->layers ? job->n_gradients : 1; i < n; i++) {
 		ddp_layer(d, i, job->forward_us / n);

@@ -235,6 +235,31 @@ static void test_rounds_cost(void **state)
 	forget(&t);
 }
 
+/* One module of all layers begins when it has all its parameters: as behind a barrier, but
+ * for the step's mark; layers that are modules, or none, begin one by one. */
+static void test_a_module_begins_with_all_it_has(void **state)
+{
+	struct ddp_job job = job_of(64);
+	double ms[3];
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct told t;
+
+		job.whole = i == 1;
+		job.block_bytes = i == 2;
+		t = tell(&job);
+		ms[i] = step_ms(t.graph, "schedule,partition=100kB,message=0us,"
+			"barrier=cross");
+		forget(&t);
+	}
+	expect_between(ms[1], forward_ms + 64 + update_ms,
+		forward_ms + 64 + update_ms + 64.0 / LAYERS + small_ms + LAYERS * 4 * 0.1 +
+		small_sums_ms(&job), "one module");
+	expect_between(ms[0], 64, 64 + 16, "layers");
+	expect_between(ms[2], ms[0] - 0.01, ms[0] + 0.01, "each a module");
+}
+
 /* --- by Taut's exchange ---------------------------------------------------------------------- */
 
 static double stack_ms(const struct taut_graph *graph, const char *bucket,
@@ -445,6 +470,7 @@ int main(void)
 		cmocka_unit_test(
 			test_crossing_gains_most_where_both_take_as_long),
 		cmocka_unit_test(test_rounds_cost),
+		cmocka_unit_test(test_a_module_begins_with_all_it_has),
 		cmocka_unit_test(test_the_exchange_takes_over),
 		cmocka_unit_test(test_pieces_take_the_core),
 		cmocka_unit_test(test_the_changed_graph_stands_alone),
