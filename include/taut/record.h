@@ -98,8 +98,8 @@ TAUT_API void taut_log_sum_call(struct taut_log *log, uint32_t exchange,
 
 struct taut_log_piece { /* texts are ids */
 	uint32_t exchange, task;
-	uint32_t group; /* the same on all ranks of the exchange, and no other's */
-	uint32_t group_ranks;
+	uint32_t group, group_ranks; /* together the same on all ranks of the exchange,
+	                                and no other's */
 	int32_t group_size;
 	int64_t message, bytes; /* as struct taut_sync_piece */
 };

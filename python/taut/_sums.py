@@ -9,6 +9,7 @@ at once, and each parameter is Pending until its sum is there."""
 
 import contextlib
 import functools
+import threading
 import time
 
 import torch
@@ -44,6 +45,8 @@ class Sums:
         self.held_bytes = 0  # of gradients that wait for the next one to bring them along
         self.mates = {}  # by task: records of its group, with which it is summed
         self.exchange = self.used = None
+        self.changing = threading.RLock()  # the exchange, which a recorder may look at
+        self.told_waits = ()  # records of which a recorder knows that they were waited for
         self.norms = None  # _norms.Norms, which the exchange carries, too
         self.last_hook_ns = 0
         self.ready_ns = [0] * len(named)  # when each had its last gradient
@@ -70,10 +73,7 @@ class Sums:
         if self.exchange:
             if self.norms:
                 self.norms.settle()
-            if recording:
-                recording.closes(self)
-            exchange, self.exchange = self.exchange, None
-            exchange.close()
+            self.drop_exchange().close()
         self.limits, self.crossing = limits, crossing
         self.exchange = self.engine.exchange(limits)
         place = {task: i for i, task in enumerate(order)}
@@ -97,17 +97,24 @@ class Sums:
         if self.careful:
             self.used = torch.zeros(n, dtype=torch.int32)
             self.used_task = self.exchange.declare(self.used, -1, 1)
-        if recording:
-            recording.opened(self)
+        watch = recording
+        if watch:
+            watch.opened(self)
+
+    def drop_exchange(self):
+        """The exchange, which nobody finds here any more."""
+        watch = recording
+        with self.changing:
+            if watch:
+                watch.closes(self)
+            exchange, self.exchange = self.exchange, None
+        return exchange
 
     def close(self):
         self.forget_parameters()
         if self.exchange:
             self.last_counts, self.last_busy_ns = self.counts(), self.busy_ns()
-            if recording:
-                recording.closes(self)
-            exchange, self.exchange = self.exchange, None
-            exchange.close()
+            self.drop_exchange().close()
         self.norms = None  # whose memory was the exchange's until here
 
     def forget_parameters(self):
@@ -125,6 +132,7 @@ class Sums:
 
     def forked(self):
         self.exchange = self.norms = None
+        self.changing = threading.RLock()  # of which another thread may have been in the middle
         self.ended = "the gradients of this module are summed in another process, by fork"
         self.forget_parameters()
 
@@ -244,10 +252,10 @@ class Sums:
         with _pending.lock:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False
-            start_ns = recording and time.monotonic_ns()
+            watch, start_ns = recording, recording and time.monotonic_ns()
             self.ready(self.task_of[record], grad, self.may_wait(record, grad))
-            if recording:
-                recording.called(self, record, False, start_ns)
+            if watch:
+                watch.called(self, record, False, start_ns)
             record.state = SUMMING
             self.seen.add(record.task)
             self.is_complete = len(self.seen) == len(self.records)
@@ -346,12 +354,12 @@ class Sums:
             _pending.settle(record)
 
     def wait_sum(self, record):
-        start_ns = recording and time.monotonic_ns()
+        watch, start_ns = recording, recording and time.monotonic_ns()
         while not (record.is_there and (not record.is_unused or self.used_is_there)):
             self.check_turn(record)
             self.collect(WAIT_SECONDS)
-        if recording:
-            recording.called(self, record, True, start_ns)
+        if watch and record not in self.told_waits:
+            watch.called(self, record, True, start_ns)
 
     def check_turn(self, record):
         """A sum may be one for which others must come first. What had no gradient yet in
@@ -402,11 +410,15 @@ class Sums:
             self.collect()
             if not all(r.is_there for r in wanted):
                 _pending.finish(self.arrived())
-                for record in wanted:
-                    if not record.is_there and record.state != IDLE:
-                        self.wait_sum(record)
+                waited = [r for r in wanted if not r.is_there and r.state != IDLE]
+                for record in waited:
+                    self.wait_sum(record)
+                self.told_waits = waited
             ready = set(self.arrived())
-            _pending.finish(list(ready.union(wanted)))
+            try:
+                _pending.finish(list(ready.union(wanted)))
+            finally:
+                self.told_waits = ()
 
     def arrived(self):
         """Updates whose gradients are summed."""

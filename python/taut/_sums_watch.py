@@ -6,6 +6,8 @@ in the framework's own recording, or out of sight.
 A recorder opens a Watch; _sums.py then tells it what happens (_sums.recording), and nothing
 is told, and nothing costs, while there is none."""
 
+import collections
+import contextlib
 import sys
 import threading
 import time
@@ -13,53 +15,56 @@ import time
 from . import _log
 
 MOST = 1 << 16  # pieces of an exchange that are kept
-CALLS = 1 << 18  # of hand-overs and waits
+CALLS = 1 << 18  # hand-overs and waits that are kept: the last ones, as of pieces
 
 
 class Watch:
     def __init__(self, sums_module, controls):
-        self.module = sums_module
-        self.numbers = {}  # of exchanges that are watched, by id
+        self.module, self.controls = sums_module, controls
+        self.numbers, self.n_exchanges = {}, 0  # of exchanges that are watched, by id
         self.gradients = []  # exchange's number, task, type, elements
-        self.calls = []  # exchange's number, task, waits, thread, start and end
+        self.calls = collections.deque(maxlen=CALLS)  # exchange's number, task, waits, thread, start and end
         self.pieces = []  # exchange's number, group, ranks, pieces
+        sums_module.recording = self
         for control in list(controls):
             self.opened(control.sums)
-        sums_module.recording = self
 
     # --- told by the sums of a module -----------------------------------------------------
 
     def opened(self, sums):
-        exchange = sums.exchange
-        if not hasattr(exchange, "watch"):
-            return
-        exchange.watch(MOST)
-        number = self.numbers[id(exchange)] = len(self.numbers)
-        for record, task in sums.task_of.items():
-            kind = str(record.parameter.dtype).rpartition(".")[2]
-            self.gradients.append((number, task, kind, record.parameter.numel()))
+        with sums.changing, contextlib.suppress(RuntimeError):  # the job hears of it elsewhere
+            exchange = sums.exchange
+            if not hasattr(exchange, "watch") or id(exchange) in self.numbers:
+                return
+            exchange.watch(MOST)
+            number = self.numbers[id(exchange)] = self.n_exchanges
+            self.n_exchanges += 1
+            for record, task in list(sums.task_of.items()):
+                kind = str(record.parameter.dtype).rpartition(".")[2]
+                self.gradients.append((number, task, kind, record.parameter.numel()))
 
     def closes(self, sums):
-        exchange = sums.exchange
-        number = self.numbers.pop(id(exchange), None)
-        if number is None:
-            return
-        self.numbers[number] = None  # so that numbers stay what they are
-        self.pieces.append((number, exchange.group, sums.engine.ranks, exchange.watched(MOST)))
-        exchange.watch(0)
+        with sums.changing, contextlib.suppress(RuntimeError):
+            exchange = sums.exchange
+            number = self.numbers.pop(id(exchange), None)
+            if number is None:
+                return
+            pieces = exchange.watched(MOST)
+            self.pieces.append((number, exchange.group, sums.engine.ranks, pieces))
+            exchange.watch(0)
 
     def called(self, sums, record, waits, start_ns):
         number = self.numbers.get(id(sums.exchange))
-        if number is not None and len(self.calls) < CALLS:
+        if number is not None:
             row = number, sums.task_of[record], waits, threading.get_native_id()
             self.calls.append((*row, start_ns, time.monotonic_ns()))
 
     # --- asked by the recorder ------------------------------------------------------------
 
-    def close(self, controls):
+    def close(self):
         """Nothing is told any more."""
         self.module.recording = None
-        for control in list(controls):
+        for control in list(self.controls):
             self.closes(control.sums)
 
     def records(self):
@@ -67,16 +72,18 @@ class Watch:
         n_pieces = sum(len(pieces) for *_, pieces in self.pieces)
         return len(self.gradients) + len(self.calls) + n_pieces + 64 * (2 + len(self.pieces))
 
-    def write(self, log):
+    def write(self, log, first):
+        """first: the number of the first exchange in this log."""
         since_ns = time.time_ns() - time.monotonic_ns()
-        for gradient in self.gradients:
-            log.gradient(*gradient)
+        for number, *gradient in self.gradients:
+            log.gradient(first + number, *gradient)
         for number, task, waits, thread, start_ns, end_ns in self.calls:
-            log.sum_call(number, task, waits, thread, start_ns + since_ns, end_ns + since_ns)
+            times = start_ns + since_ns, end_ns + since_ns
+            log.sum_call(first + number, task, waits, thread, *times)
         for number, group, ranks, pieces in self.pieces:
             texts = log.text(group), log.text(str(list(ranks)))
             for p in pieces:
-                row = _log.Piece(number, p.task, *texts, len(ranks), p.message, p.bytes)
+                row = _log.Piece(first + number, p.task, *texts, len(ranks), p.message, p.bytes)
                 log.piece(p.start_ns + since_ns, p.end_ns + since_ns, row)
 
 
@@ -89,6 +96,12 @@ def _controls():
             yield sys.modules[name + "._sums"], control._live
 
 
+def forked():
+    """In a child made by fork, in which nobody records yet."""
+    for sums, _ in _controls():
+        sums.recording = None
+
+
 def begin():
     """At the begin of a window: watches, for end()."""
     return [Watch(sums, live) for sums, live in _controls()]
@@ -97,14 +110,16 @@ def begin():
 def end(watches, job):
     """At its end. job: the recorder's, which gives the log; None: the window is thrown
     away."""
-    for watch, (_, live) in zip(watches, _controls()):
-        watch.close(live)
+    for watch in watches:
+        watch.close()
     watches = [watch for watch in watches if watch.calls]
     if not watches or job is None:
         return
     log, _ = job.open_log("sums", sum(watch.records() for watch in watches))
     if log:
+        first = 0
         for watch in watches:
-            watch.write(log)
+            watch.write(log, first)
+            first += watch.n_exchanges
         log.state("gradients that Taut summed in the window")
         log.close()

@@ -376,6 +376,8 @@ class Adapter(_adapter.Adapter):
         self.kineto.forked()
         if self.profiler is None:
             return
+        self.sums = []
+        _sums_watch.forked()
         # The child inherits a profiler that nobody will stop.
         self.profiler = self.step_mark = self.shapes = None
         self.modules.end()

@@ -377,8 +377,9 @@ static struct wl write_overlap(int32_t rank, int64_t each)
 			each - 5, 0);
 		wl_sum_call(&w, 0, i, 0, 100, (i + 1) * each - 4, 2);
 		wl_sum_call(&w, 0, i, 1, 100, 900 + i * 10, 5);
+		/* not through at quite the same time */
 		wl_piece(&w, 0, i, i, (i + 1) * each - 1,
-			(i + 1) * (SLOW - each) + TAKES);
+			(i + 1) * (SLOW - each) + TAKES + rank);
 	}
 	return w;
 }

@@ -14,6 +14,7 @@
 enum {
 	MAX_NAMED = 8,
 	MAX_CHAIN = 8192, /* operations: what is further back is not followed */
+	MAX_AT_ONCE = 256, /* collectives that are under way */
 };
 static const double named_share = 0.15; /* of all waiting that was caused */
 
@@ -70,20 +71,25 @@ static int64_t step_before(const struct tauti_explain *x, uint32_t rank,
 
 /* When the ranks were last level before `at`: the end of the latest
  * collective of this rank that was over by then. What is further back than a
- * whole step is not looked at. */
+ * whole step is not looked at. Ends are in the order in which collectives were
+ * complete, of which some are under way at once. */
 static int64_t level_before(const struct tauti_explain *x,
 	const struct account *a, uint32_t rank, int64_t at)
 {
-	size_t i = a->ends[rank].at.count;
+	const struct ends *ends = &a->ends[rank];
 	int64_t level = step_before(x, rank, at);
+	size_t seen = 0;
 
 	if (level < a->begin)
 		level = a->begin;
-
-	while (i > 0 && a->ends[rank].at.data[i - 1] > at)
-		i--;
-	return i && a->ends[rank].at.data[i - 1] > level ?
-		a->ends[rank].at.data[i - 1] : level;
+	for (size_t i = ends->at.count; i-- > 0 && seen < MAX_AT_ONCE;) {
+		if (ends->at.data[i] > at)
+			continue;
+		seen++;
+		if (ends->at.data[i] > level)
+			level = ends->at.data[i];
+	}
+	return level;
 }
 
 /* Are its ranks level afterwards? Not after a broadcast or a reduce: their
@@ -93,14 +99,32 @@ static bool levels(enum taut_coll_kind kind)
 	return kind != TAUT_COLL_BROADCAST && kind != TAUT_COLL_REDUCE;
 }
 
-/* Is op the transfer of a collective of several ranks, after which they are level? */
-static bool is_levelling(const struct taut_graph *g, uint32_t op)
+/* When the first of its ranks was through, for all of them: where they are level. */
+static int64_t end_of(const struct tauti_explain *x, const struct taut_collective *c)
 {
+	int64_t first = INT64_MAX;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		int64_t end = x->base.end_ns[x->g->member_arrive[c->first_member + i] + 1];
+
+		first = end < first ? end : first;
+	}
+	return first;
+}
+
+/* Is op the transfer of a collective of several ranks, after which they are level? Then
+ * when. */
+static bool is_levelling(const struct tauti_explain *x, uint32_t op, int64_t *ret_at)
+{
+	const struct taut_graph *g = x->g;
 	const struct taut_collective *c = g->kind[op] != TAUT_OP_TRANSFER ||
 		g->collective[op] == TAUT_NONE ? NULL :
 		&g->collectives[g->collective[op]];
 
-	return c && c->n_members > 1 && levels(c->kind);
+	if (!c || c->n_members < 2 || !levels(c->kind))
+		return false;
+	*ret_at = end_of(x, c);
+	return true;
 }
 
 /* Time on the deciding chain of an arrival, back to where the ranks were
@@ -115,13 +139,13 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 
 	for (op = t->decided_by[op]; op != TAUT_NONE && until > level &&
 		steps++ < MAX_CHAIN; op = t->decided_by[op]) {
-		int64_t start = t->start_ns[op], end = t->end_ns[op], usual;
+		int64_t start = t->start_ns[op], end = t->end_ns[op], usual, at;
 
 		if (x->g->kind[op] == TAUT_OP_JOIN)
 			continue;
-		if (is_levelling(x->g, op) && end > level) {
+		if (end > level && is_levelling(x, op, &at)) {
 			c.ns[TAUT_CAT_OTHER] += until > end ? until - end : 0;
-			c.level = end < until ? end : until;
+			c.level = at > level ? at : level;
 			break;
 		}
 		c.rank = tauti_rank_of(x->g, op);
@@ -218,11 +242,11 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 		for (int k = 0; k < TAUT_CATEGORIES; k++)
 			late[rank].excess_ns[k] -= chain.ns[k] / others;
 	}
+	level = levels(c->kind) ? end_of(x, c) : 0;
 	for (uint32_t i = 0; levels(c->kind) && i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
 
-		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at,
-			x->base.end_ns[op + 1]))
+		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at, level))
 			return false;
 	}
 	return true;

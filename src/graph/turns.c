@@ -1,18 +1,24 @@
 /* turns.c - messages of Taut's exchange, of which only so many are under way at a time.
  *
- * A message that was handed over before another one ended, and began after that, began
- * since that one made room. The one that ended last before it is the one, and that is
- * when it began (trace/sums.h). */
+ * A message that was handed over before another one ended, and begins where that ended,
+ * had no room until then (trace/sums.h). */
 #include <stdlib.h>
 #include <string.h>
 
 #include "graph/graph.h"
 
 struct ended { /* a message */
-	uint32_t group;
+	uint32_t group, ranks; /* names */
 	int64_t at;
 	uint32_t comm; /* of the rank */
 };
+
+static uint32_t ranks_of(const struct tauti_rank *rank, const struct tauti_comm *c)
+{
+	const struct taut_comm_args *args = taut_trace_comm(rank->trace, c->row);
+
+	return args ? args->group_ranks : 0;
+}
 
 static int by_end(const void *a, const void *b)
 {
@@ -20,16 +26,18 @@ static int by_end(const void *a, const void *b)
 
 	if (x->group != y->group)
 		return x->group < y->group ? -1 : 1;
+	if (x->ranks != y->ranks)
+		return x->ranks < y->ranks ? -1 : 1;
 	if (x->at != y->at)
 		return x->at < y->at ? -1 : 1;
 	return x->comm < y->comm ? -1 : x->comm > y->comm;
 }
 
-/* The last one of c's exchange that ended before c began; NULL: none did. */
-static const struct ended *last_before(
+/* One of c's exchange that ended when c began; NULL: none did. */
+static const struct ended *ended_with(const struct tauti_rank *rank,
 	const struct ended *all, size_t n, const struct tauti_comm *c)
 {
-	struct ended key = { c->group, c->start, UINT32_MAX };
+	struct ended key = { c->group, ranks_of(rank, c), c->start, UINT32_MAX };
 	size_t lo = 0, hi = n;
 
 	while (lo < hi) {
@@ -40,7 +48,8 @@ static const struct ended *last_before(
 		else
 			hi = mid;
 	}
-	return lo && all[lo - 1].group == c->group ? &all[lo - 1] : NULL;
+	return lo && all[lo - 1].group == key.group && all[lo - 1].ranks == key.ranks &&
+		all[lo - 1].at == c->start ? &all[lo - 1] : NULL;
 }
 
 static bool add_turn(struct tauti_rank *rank, const struct tauti_comm *c,
@@ -63,7 +72,7 @@ taut_status tauti_turns(struct tauti_rank *rank, struct taut_error *err)
 		return TAUT_OK;
 	for (uint32_t i = 0; ok && i < rank->comms.count; i++) {
 		const struct tauti_comm *c = &rank->comms.data[i];
-		struct ended end = { c->group, c->end, i };
+		struct ended end = { c->group, ranks_of(rank, c), c->end, i };
 
 		if (t->name[c->row] == name)
 			ok = taut_vec_push(&ends, end);
@@ -75,8 +84,8 @@ taut_status tauti_turns(struct tauti_rank *rank, struct taut_error *err)
 		const struct ended *before = NULL;
 
 		if (t->name[c->row] == name && c->launch != TAUT_NONE)
-			before = last_before(ends.data, ends.count, c);
-		if (before && before->at > t->start_ns[c->launch])
+			before = ended_with(rank, ends.data, ends.count, c);
+		if (before && before->comm != i && before->at > t->start_ns[c->launch])
 			ok = add_turn(rank, c, before);
 	}
 	taut_vec_free(&ends);

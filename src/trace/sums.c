@@ -49,16 +49,25 @@ void tauti_sums_fini(struct tauti_sums *sums)
 
 /* --- when all was told ----------------------------------------------------------------- */
 
-struct ended { /* a message */
+struct moment { /* a message begins to be under way, or ends */
 	uint32_t exchange;
 	int64_t at_ns; /* since 1970 */
+	int64_t bytes; /* its own; when summed up, of all till then, this one included */
+};
+typedef TAUT_VEC(struct moment) moments;
+
+struct message {
+	size_t first, n; /* of pieces in order */
+	int64_t bytes;
+	const struct tauti_sums_call *by; /* whose number it has */
 };
 
 struct settling {
 	struct tauti_sums *sums;
 	struct tauti_builder *builder;
-	TAUT_VEC(struct ended) ends;
-	TAUT_VEC(struct tauti_beside) messages;
+	TAUT_VEC(struct message) messages;
+	moments begins, ends; /* in order */
+	TAUT_VEC(struct tauti_beside) rows;
 };
 
 static int compare(int64_t x, int64_t y)
@@ -198,42 +207,71 @@ static bool add_args(struct tauti_builder *b, struct tauti_row *row,
 		taut_vec_push(&b->comms, args);
 }
 
-static int by_end(const void *a, const void *b)
+static int by_time(const void *a, const void *b)
 {
-	const struct ended *x = a, *y = b;
+	const struct moment *x = a, *y = b;
 	int order = compare(x->exchange, y->exchange);
 
-	return order ? order : compare(x->at_ns, y->at_ns);
+	if (!order)
+		order = compare(x->at_ns, y->at_ns);
+	return order ? order : compare(x->bytes, y->bytes);
 }
 
-/* When the last message of the exchange ended before this piece's began; INT64_MIN. */
-static int64_t last_end_ns(const struct settling *s, const struct tauti_sums_piece *p)
+/* How many moments are of exchanges before, or not after that time. */
+static size_t until(const moments *all, uint32_t exchange, int64_t at_ns)
 {
-	struct ended key = { p->exchange, p->start_ns };
-	size_t lo = 0, hi = s->ends.count;
+	struct moment key = { exchange, at_ns, INT64_MAX };
+	size_t lo = 0, hi = all->count;
 
 	while (lo < hi) {
 		size_t mid = lo + (hi - lo) / 2;
 
-		if (by_end(&s->ends.data[mid], &key) <= 0)
+		if (by_time(&all->data[mid], &key) <= 0)
 			lo = mid + 1;
 		else
 			hi = mid;
 	}
-	return lo && s->ends.data[lo - 1].exchange == p->exchange ?
-		s->ends.data[lo - 1].at_ns : INT64_MIN;
+	return lo;
 }
 
-/* When the rank had come to the message, which `by` posted: see sums.h. */
-static int64_t came_ns(const struct settling *s, const struct tauti_sums_piece *p,
-	const struct tauti_sums_call *by)
+/* Bytes of all messages till then. */
+static int64_t bytes_until(const moments *all, uint32_t exchange, int64_t at_ns)
 {
-	int64_t room_ns = last_end_ns(s, p), at_ns = p->start_ns;
+	size_t n = until(all, exchange, at_ns);
 
-	if (!by->waits)
-		at_ns = by->end_ns + s->builder->base_ns;
-	if (at_ns < room_ns)
-		at_ns = room_ns;
+	return n && all->data[n - 1].exchange == exchange ? all->data[n - 1].bytes : 0;
+}
+
+static int64_t under_way(const struct settling *s, uint32_t exchange, int64_t at_ns)
+{
+	return bytes_until(&s->begins, exchange, at_ns) -
+		bytes_until(&s->ends, exchange, at_ns);
+}
+
+/* When the last message ended that had to, before this one began; INT64_MIN: none had,
+ * for there was room. most: that ever was under way. */
+static int64_t room_ns(const struct settling *s, const struct tauti_sums_piece *p,
+	int64_t bytes, int64_t most)
+{
+	size_t n = until(&s->ends, p->exchange, p->start_ns);
+	int64_t at_ns;
+
+	if (!n || s->ends.data[n - 1].exchange != p->exchange)
+		return INT64_MIN;
+	at_ns = s->ends.data[n - 1].at_ns;
+	return under_way(s, p->exchange, at_ns - 1) + bytes > most ? at_ns : INT64_MIN;
+}
+
+/* When the rank had come to the message: see sums.h. */
+static int64_t came_ns(const struct settling *s, const struct message *m, int64_t most)
+{
+	const struct tauti_sums_piece *p = &s->sums->pieces.data[m->first];
+	int64_t room = room_ns(s, p, m->bytes, most), at_ns = p->start_ns;
+
+	if (!m->by->waits)
+		at_ns = m->by->end_ns + s->builder->base_ns;
+	if (at_ns < room)
+		at_ns = room;
 	return at_ns < p->start_ns ? at_ns : p->start_ns;
 }
 
@@ -245,12 +283,12 @@ static uint32_t number_of(const struct settling *s, const struct tauti_sums_call
 }
 
 /* Rows are on the clock of the source, whose base is known by now. */
-static bool add_message(struct settling *s, const struct tauti_sums_piece *first,
-	int64_t bytes, const struct tauti_sums_call *by)
+static bool add_message(struct settling *s, const struct message *m, int64_t most)
 {
-	int64_t start_ns = came_ns(s, first, by);
+	const struct tauti_sums_piece *first = &s->sums->pieces.data[m->first];
+	int64_t start_ns = came_ns(s, m, most);
 	struct tauti_builder *b = s->builder;
-	struct tauti_beside message = { .row = (uint32_t)b->n_rows };
+	struct tauti_beside beside = { .row = (uint32_t)b->n_rows };
 	struct tauti_row *row = tauti_builder_row(b);
 
 	if (!row)
@@ -259,10 +297,10 @@ static bool add_message(struct settling *s, const struct tauti_sums_piece *first
 	row->start_ns = start_ns - b->base_ns;
 	row->dur_ns = first->end_ns - start_ns;
 	row->kind = TAUT_KIND_COMM;
-	row->correlation = number_of(s, by);
+	row->correlation = number_of(s, m->by);
 	row->lane = TAUT_NONE;
-	return row->name != TAUT_NONE && add_args(b, row, first, bytes) &&
-		taut_vec_push(&s->messages, message);
+	return row->name != TAUT_NONE && add_args(b, row, first, m->bytes) &&
+		taut_vec_push(&s->rows, beside);
 }
 
 static struct tauti_sums_call *post_of(
@@ -305,29 +343,86 @@ static struct tauti_sums_call *call_for(
 	return last;
 }
 
-/* The pieces of one message. Who waits for a piece waits for the last message that has
- * one of the task. */
-static bool settle_message(struct settling *s, const struct tauti_sums_piece *p, size_t n)
+/* The pieces of one message, from *at on. */
+static bool find_message(struct settling *s, size_t *at)
 {
-	const struct tauti_sums_call *by = call_for(s, p, n);
-	int64_t bytes = 0;
-	uint32_t number;
+	const struct tauti_sums_piece *p = s->sums->pieces.data, *first = &p[*at];
+	struct message m = { .first = *at };
+	struct moment begin = { first->exchange, first->start_ns, 0 };
+	struct moment end = { first->exchange, first->end_ns, 0 };
 
-	if (!by)
-		return true;
-	number = number_of(s, by);
-	tauti_builder_row_at(s->builder, by->row)->correlation = number;
-	for (size_t i = 0; i < n; i++) {
-		const struct tauti_sums_call *wait = wait_of(s, &p[i]);
+	for (; *at < s->sums->pieces.count && p[*at].exchange == first->exchange &&
+		p[*at].message == first->message; ++*at) {
+		m.bytes += p[*at].bytes;
+		m.n++;
+	}
+	m.by = call_for(s, first, m.n);
+	begin.bytes = end.bytes = m.bytes;
+	return !m.by || (taut_vec_push(&s->messages, m) &&
+		taut_vec_push(&s->begins, begin) && taut_vec_push(&s->ends, end));
+}
+
+static void sum_up(moments *all)
+{
+	struct moment *m = all->data;
+
+	if (all->count)
+		qsort(m, all->count, sizeof *m, by_time);
+	for (size_t i = 1; i < all->count; i++)
+		if (m[i].exchange == m[i - 1].exchange)
+			m[i].bytes += m[i - 1].bytes;
+}
+
+/* Most bytes that ever were under way in the exchange. */
+static int64_t most_of(const struct settling *s, uint32_t exchange)
+{
+	const moments *all = &s->begins;
+	int64_t most = 0;
+
+	for (size_t i = until(all, exchange, INT64_MIN);
+		i < all->count && all->data[i].exchange == exchange; i++) {
+		int64_t now = under_way(s, exchange, all->data[i].at_ns);
+
+		most = now > most ? now : most;
+	}
+	return most;
+}
+
+/* Numbers for what posted the message and who waits for it. Who waits for a piece waits
+ * for the last message that has one of the task. */
+static void number_calls(struct settling *s, const struct message *m)
+{
+	uint32_t number = number_of(s, m->by);
+
+	tauti_builder_row_at(s->builder, m->by->row)->correlation = number;
+	for (size_t i = 0; i < m->n; i++) {
+		const struct tauti_sums_call *wait = wait_of(
+			s, &s->sums->pieces.data[m->first + i]);
 
 		if (wait)
 			tauti_builder_row_at(s->builder, wait->row)->correlation = number;
-		bytes += p[i].bytes;
 	}
-	return add_message(s, p, bytes, by);
 }
 
-/* What a call tells of its gradient: the task, and how large it is. */
+/* Messages are in the order of their exchanges. */
+static bool settle_messages(struct settling *s)
+{
+	int64_t most = 0;
+
+	for (size_t i = 0; i < s->messages.count; i++) {
+		const struct message *m = &s->messages.data[i];
+		uint32_t exchange = s->sums->pieces.data[m->first].exchange;
+
+		if (!i || s->sums->pieces.data[m[-1].first].exchange != exchange)
+			most = most_of(s, exchange);
+		number_calls(s, m);
+		if (!add_message(s, m, most))
+			return false;
+	}
+	return true;
+}
+
+/* What a call tells of its gradient: the task, of which exchange, and how large it is. */
 static bool describe_calls(const struct settling *s)
 {
 	struct tauti_builder *b = s->builder;
@@ -340,6 +435,7 @@ static bool describe_calls(const struct settling *s)
 		args.dtype = g ? g->dtype : 0;
 		args.in_elements = g ? g->elements : -1;
 		args.seq = call->task;
+		args.comms_id = call->exchange;
 		tauti_builder_row_at(b, call->row)->args = (uint32_t)b->comms.count;
 		if (!taut_vec_push(&b->comms, args))
 			return false;
@@ -356,48 +452,26 @@ static void sort(struct tauti_sums *sums)
 			sizeof *sums->gradients.data, by_gradient);
 }
 
-/* All messages, in the order of their ends. */
-static bool find_ends(struct settling *s)
-{
-	const struct tauti_sums_piece *p = s->sums->pieces.data;
-
-	for (size_t i = 0; i < s->sums->pieces.count; i++) {
-		struct ended end = { p[i].exchange, p[i].end_ns };
-
-		if (!taut_vec_push(&s->ends, end))
-			return false;
-	}
-	qsort(s->ends.data, s->ends.count, sizeof *s->ends.data, by_end);
-	return true;
-}
-
-static bool is_of_message(
-	const struct tauti_sums_piece *p, const struct tauti_sums_piece *first)
-{
-	return p->exchange == first->exchange && p->message == first->message;
-}
-
 bool tauti_sums_settle(struct tauti_sums *sums, struct tauti_builder *builder,
 	int64_t pid, int64_t first_tid)
 {
 	struct settling s = { .sums = sums, .builder = builder };
-	const struct tauti_sums_piece *p = sums->pieces.data;
-	size_t n = sums->pieces.count;
 	bool ok;
 
-	if (!n || !sums->calls.count)
+	if (!sums->pieces.count || !sums->calls.count)
 		return true;
 	sort(sums);
-	ok = describe_calls(&s) && find_ends(&s);
-	for (size_t i = 0, to; ok && i < n; i = to) {
-		for (to = i + 1; to < n && is_of_message(&p[to], &p[i]);)
-			to++;
-		ok = settle_message(&s, &p[i], to - i);
-	}
-	ok = ok && tauti_beside(builder, s.messages.data, s.messages.count,
+	ok = describe_calls(&s);
+	for (size_t i = 0; ok && i < sums->pieces.count;)
+		ok = find_message(&s, &i);
+	sum_up(&s.begins);
+	sum_up(&s.ends);
+	ok = ok && settle_messages(&s) && tauti_beside(builder, s.rows.data, s.rows.count,
 		(struct tauti_beside_lanes){ "Taut's sums", pid, first_tid });
 	builder->log_numbers += (uint32_t)sums->calls.count + 1;
 	taut_vec_free(&s.messages);
+	taut_vec_free(&s.begins);
 	taut_vec_free(&s.ends);
+	taut_vec_free(&s.rows);
 	return ok;
 }

@@ -10,9 +10,9 @@
  *
  * Ranks agree on a message before it goes, so that one that is slow to hand a gradient
  * over holds up all. As other collectives do, an all-reduce begins when its rank has
- * come to it: when it was handed over, or later, when a message that was under way
- * before it made room (graph/turns.c). From there to the end of the last to come is
- * what it waits; then it goes.
+ * come to it: when it was handed over; or, where so much was under way then that the
+ * message would have made it more than ever was, when the last one before it ended and
+ * made room (graph/turns.c). Until the last rank has come to it, it waits; then it goes.
  *
  * Owner:   who has the struct ends it with tauti_sums_fini(); zero is a good beginning.
  * Threads: one at a time.
@@ -39,7 +39,8 @@ struct tauti_sums_piece {
 	uint32_t exchange;
 	int64_t message, task, bytes;
 	int64_t start_ns, end_ns; /* since 1970 */
-	uint32_t group, group_ranks; /* names; the group's is the same on all its ranks */
+	uint32_t group, group_ranks; /* names; together the same on all its ranks, and no
+	                                other exchange's */
 	int32_t group_size; /* -1: all ranks of the job */
 };
 

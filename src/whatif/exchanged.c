@@ -13,7 +13,7 @@ static const char sum_name[] = "taut_sum";
 
 struct call { /* of the exchange, in a step */
 	uint32_t step; /* of the graph */
-	int64_t task, bytes;
+	int64_t task, bytes, exchange;
 	uint32_t op;   /* its last */
 	bool waits;
 	int64_t start_ns, end_ns;
@@ -86,6 +86,7 @@ static bool see_op(struct finder *f, uint32_t id)
 	if (!args || args->seq < 0 || call.step == TAUT_NONE)
 		return true;
 	call.task = args->seq;
+	call.exchange = args->comms_id;
 	call.waits = t->name[op.event] == f->wait;
 	call.bytes = args->in_elements > 0 ? args->in_elements *
 		tauti_dtype_bytes(taut_names_text(t->names, args->dtype)) : 0;
@@ -132,14 +133,25 @@ static taut_status find_calls(struct finder *f)
 	return TAUT_OK;
 }
 
+/* Each exchange has gradients of its own by the same numbers: several models. */
+static taut_status two_exchanges(const struct finder *f, const struct call *c)
+{
+	return taut_error_set(f->err, TAUT_EINVAL, -1, "step %" PRId64 " of rank %"
+		PRIu32 " sums gradients of several models, each by an exchange of its "
+		"own: other buckets and schedules are of one",
+		f->w->graph->steps[c->step].id, f->rank);
+}
+
 /* A wait before the gradient is handed over is for that of the step before. */
-static taut_status check_crosses(const struct finder *f)
+static taut_status check_calls(const struct finder *f)
 {
 	const struct call *calls = f->calls.data, *ready = NULL;
 
 	for (size_t i = 0; i < f->calls.count; i++) {
 		const struct call *c = &calls[i];
 
+		if (i && c[-1].step == c->step && c[-1].exchange != c->exchange)
+			return two_exchanges(f, c);
 		if (!ready || ready->step != c->step || ready->task != c->task)
 			ready = c->waits ? NULL : c;
 		if (ready && c->waits && c->start_ns < ready->start_ns)
@@ -408,7 +420,7 @@ taut_status tauti_exchanged_rank(struct tauti_whatif *w, struct tauti_ddp *ddp,
 		sizeof *f.gradient_of);
 	status = f.gradient_of ? find_calls(&f) : no_memory(err);
 	if (!status)
-		status = check_crosses(&f);
+		status = check_calls(&f);
 	if (!status)
 		status = add_steps(&f, like);
 	if (!status)

@@ -1,6 +1,6 @@
 /* exchanged.h - gradients that Taut's own exchange sums in the recorded job
- * (taut.tensorflow): which operation hands each one over and which waits for it is
- * told, and stands on any thread. For ddp.c. */
+ * (taut.tensorflow, taut run): which operation hands each one over and which waits for it
+ * is told, and stands on any thread. For ddp.c. */
 #ifndef TAUT_WHATIF_EXCHANGED_H
 #define TAUT_WHATIF_EXCHANGED_H
 

@@ -195,6 +195,8 @@ static taut_status take_by_line(struct tauti_whatif *w,
 	in.bytes = (double)b->bytes;
 	t = taut_costs_transfer(w->costs, TAUT_NONE, &in,
 		w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
+	if (t.amount <= 0)
+		return TAUT_OK; /* there is no line */
 	way.like = like + 1;
 	way.put_bytes = in.bytes;
 	way.put_amount = t.amount;

@@ -15,7 +15,8 @@ import unittest
 
 from torch_case import LAUNCH, PYTHON, ROOT, clean_environment, main
 
-JOB = str(ROOT / "bench" / "lab" / "job.py")
+JOB = [str(ROOT / "bench" / "lab" / "job.py"), "--model", "vgg", "--batch", "2", "--steps", "20"]
+MODELS = [str(ROOT / "tests" / "record" / "jobs" / "torch_two_models.py"), "16"]
 TAUT = os.environ.get("TAUT", "")
 GRADIENTS = 20  # of the lab's VGG
 BYTES = 4 * 7193188
@@ -31,12 +32,12 @@ def taut(*words, variables=None):
 
 @unittest.skipUnless(TAUT, "no TAUT: the command was not built")
 class Sums(unittest.TestCase):
-    def record(self, steps, **variables):
+    def record(self, steps, job=JOB, **variables):
         """The recording's folder, and its rows by rank."""
         parent = tempfile.TemporaryDirectory(prefix="taut-sums-")
         self.addCleanup(parent.cleanup)
         folder = pathlib.Path(parent.name) / "run"
-        job = [PYTHON, LAUNCH, "2", JOB, "--model", "vgg", "--batch", "2", "--steps", "20"]
+        job = [PYTHON, LAUNCH, "2", *job]
         ended = taut(
             "record", "--steps", steps, "-o", folder, "--", TAUT, "run", "--", *job,
             variables=variables,
@@ -98,6 +99,22 @@ class Sums(unittest.TestCase):
         for change in "bucket=1MB", "schedule=priority":
             told = json.loads(self.told("whatif", folder, change, "--json"))
             self.assertGreater(told["after_ms"], 0)
+
+    def test_two_models(self):
+        """Whose gradients have the same numbers: each model's messages are its own."""
+        folder, rows = self.record("2:6", MODELS)
+        sums = [r for r in rows[0] if (r["name"], r["kind"]) == ("taut_sum", "transfer")]
+        groups = collections.defaultdict(set)
+        for r in sums:
+            groups[r["group"]].add(int(r["bytes"]))
+        self.assertEqual(sorted(groups), ["taut 1.1", "taut 2.1"])
+        sizes = [4 * (64 * width + width + width + 1) for width in (256, 64)]
+        self.assertEqual([sum(sizes) for sizes in groups.values()], sizes)
+        report = json.loads(self.told("report", folder, "--json"))["collectives"]
+        self.assertEqual(report["complete"], report["count"])
+        ended = taut("whatif", folder, "bucket=1MB")
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertRegex(ended.stderr, r"^taut: step \d+ of rank 0 sums gradients of several models")
 
     def test_nothing_of_it(self):
         """A job as it is has no log of sums."""

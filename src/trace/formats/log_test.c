@@ -163,6 +163,29 @@ static void test_sums(void **state)
 	taut_run_close(run);
 }
 
+/* Two messages are under way at a time, of 100 bytes each. One that waits for another rank
+ * while there is room began when it was handed over, whatever ended meanwhile; one for
+ * which there was none when that came. */
+static void test_sums_that_wait_for_room(void **state)
+{
+	static const int64_t from[] = { 10, 12, 70, 75, 90 }, to[] = { 60, 40, 88, 95, 99 };
+	struct wl w = wl_begin(0, 1);
+	struct taut_run *run;
+
+	(void)state;
+	for (uint32_t i = 0; i < 5; i++)
+		wl_sum_call(&w, 0, i, 0, 100, i < 2 ? 5 + i * 2 : 14 + i * 2, 1);
+	for (uint32_t i = 0; i < 5; i++)
+		wl_piece(&w, 0, i, i, from[i], to[i] - from[i]);
+	run = open_log(&w);
+	find(&run->traces[0], "taut_sum", 6);
+	find(&run->traces[0], "taut_sum", 8);
+	find(&run->traces[0], "taut_sum", 19); /* 60 is when one of one ended */
+	find(&run->traces[0], "taut_sum", 21);
+	find(&run->traces[0], "taut_sum", 88); /* one of two */
+	taut_run_close(run);
+}
+
 /* What cannot be is counted, and nothing of it is kept. */
 static void test_sums_that_cannot_be(void **state)
 {
@@ -382,6 +405,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_events),
 		cmocka_unit_test(test_sums),
+		cmocka_unit_test(test_sums_that_wait_for_room),
 		cmocka_unit_test(test_sums_that_cannot_be),
 		cmocka_unit_test(test_sums_without_memory),
 		cmocka_unit_test(test_batches),
