@@ -403,6 +403,34 @@ static void test_late_where_messages_overlap(void **state)
 	forget_logs(&t);
 }
 
+/* Two messages at once wait 100 us for rank 1: that is 100 us, and not 200. */
+static void test_late_for_two_at_once(void **state)
+{
+	struct wl w[2] = { wl_begin(0, 2), wl_begin(1, 2) };
+	struct told t;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		int64_t works = 100 * r + 8;
+
+		strcpy(w[r].header.host, "one");
+		strcpy(w[r].header.clock, "boot/one");
+		wl_event(&w[r], TAUTI_LOG_SPAN, TAUT_KIND_STEP, "step", 100, 0, 300, 1);
+		wl_event(&w[r], TAUTI_LOG_SPAN, TAUT_KIND_OP, "layer", 100, 0, works, 0);
+		for (uint32_t i = 0; i < 2; i++) {
+			wl_sum_call(&w[r], 0, i, 0, 100, works + i, 1);
+			wl_sum_call(&w[r], 0, i, 1, 100, 200 + 10 * i, 5);
+			wl_piece(&w[r], 0, i, i, works + i + 1, 150 - works - i);
+		}
+	}
+	t = tell_logs(w, 2);
+	assert_int_equal(t.report->late->rank, 1);
+	assert_int_equal(t.report->late->last_arrivals, 2);
+	assert_in_range(t.report->late->caused_ns, 99000, 102000);
+	assert_in_range(t.report->late->excess_ns[TAUT_CAT_COMPUTE], 90000, 102000);
+	forget_logs(&t);
+}
+
 /* A program of which only its communication is known: what it does between
  * is its computing, and what it sends itself is exposed. */
 static void test_communication_alone(void **state)
@@ -496,6 +524,7 @@ int main(void)
 		cmocka_unit_test(test_memory_runs_out),
 		cmocka_unit_test(test_communication_alone),
 		cmocka_unit_test(test_late_where_messages_overlap),
+		cmocka_unit_test(test_late_for_two_at_once),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_links),
 	};

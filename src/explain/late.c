@@ -5,6 +5,7 @@
  * was over when the first rank arrived (all ranks are level there, and several may be
  * under way at a time), and its time summed by category and by name. What the last rank
  * has beyond the others' average is why it was last. */
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -23,6 +24,8 @@ struct ends {
 };
 
 struct account {
+	int64_t *waited;   /* by rank: that others waited for it, added up */
+	int64_t *until;    /* by rank: when its last wait so far was over */
 	int64_t *by_name;  /* ranks x names: excess of late chains */
 	int64_t *chain;    /* names: one chain, cleared after use */
 	uint32_t *touched; /* names in chain */
@@ -183,16 +186,25 @@ static void settle(struct account *a, uint32_t rank, int64_t sign,
 	a->n_touched = 0;
 }
 
-static uint32_t last_of(const struct taut_graph *g,
-	const struct taut_collective *c, int64_t *ret_waited)
+/* ret_anew: without what a rank waits for several at once. Collectives come in the order
+ * in which their last ranks do. */
+static uint32_t last_of(const struct taut_graph *g, const struct taut_collective *c,
+	struct account *a, int64_t *ret_waited, int64_t *ret_anew)
 {
 	uint32_t last = g->member_arrive[c->first_member];
 
-	*ret_waited = 0;
+	*ret_waited = *ret_anew = 0;
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
+		int64_t from = g->start_ns[op], to = g->start_ns[op + 1];
+		int64_t *until = &a->until[tauti_rank_of(g, op)];
 
-		*ret_waited += g->start_ns[op + 1] - g->start_ns[op];
+		*ret_waited += to - from;
+		if (from < *until)
+			from = *until;
+		*ret_anew += to > from ? to - from : 0;
+		if (to > *until)
+			*until = to;
 		if (g->start_ns[op] > g->start_ns[last])
 			last = op;
 	}
@@ -216,15 +228,16 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 	const struct taut_collective *c, struct taut_report_late *late)
 {
 	const struct taut_graph *g = x->g;
-	int64_t others = c->n_members - 1, waited, first = first_of(x, c);
-	uint32_t last = last_of(g, c, &waited), rank;
+	int64_t others = c->n_members - 1, waited, anew, first = first_of(x, c);
+	uint32_t last = last_of(g, c, a, &waited, &anew), rank;
 	struct chain chain = follow(x, a, last,
 		level_before(x, a, tauti_rank_of(g, last), first));
 	int64_t level = chain.level;
 
 	rank = chain.rank;
 	late[tauti_rank_of(g, last)].last_arrivals++;
-	late[rank].caused_ns += waited / others;
+	late[rank].caused_ns += anew / others;
+	a->waited[rank] += waited / others;
 	settle(a, rank, 1, 1);
 	late[rank].stall_ns += chain.stall_ns;
 	for (int k = 0; k < TAUT_CATEGORIES; k++)
@@ -266,6 +279,23 @@ static const char *module_of(const struct tauti_explain *x, uint32_t rank,
 			g->dur_ns[op] > g->dur_ns[longest]))
 			longest = op;
 	return longest == TAUT_NONE ? "" : tauti_module(x, longest);
+}
+
+/* Where a rank is waited for in several collectives at once, what its ways there have
+ * more counts once. */
+static void count_once(const struct account *a, uint32_t rank, struct taut_report_late *late)
+{
+	int64_t *row = a->by_name + (size_t)rank * a->n_names;
+	double share = a->waited[rank] > 0 ?
+		(double)late->caused_ns / (double)a->waited[rank] : 1;
+
+	if (late->caused_ns >= a->waited[rank])
+		return;
+	for (int k = 0; k < TAUT_CATEGORIES; k++)
+		late->excess_ns[k] = llround((double)late->excess_ns[k] * share);
+	late->stall_ns = llround((double)late->stall_ns * share);
+	for (uint32_t i = 0; i < a->n_names; i++)
+		row[i] = llround((double)row[i] * share);
 }
 
 static void name_cause(const struct tauti_explain *x, const struct account *a,
@@ -323,6 +353,10 @@ static bool account_init(struct account *a, const struct tauti_explain *x)
 	a->chain = calloc(a->n_names + 1, sizeof *a->chain);
 	a->touched = malloc((a->n_names + 1) * sizeof *a->touched);
 	a->ends = calloc(ranks + 1, sizeof *a->ends);
+	a->waited = calloc(ranks + 1, sizeof *a->waited);
+	a->until = malloc((ranks + 1) * sizeof *a->until);
+	for (uint32_t i = 0; a->until && i < ranks; i++)
+		a->until[i] = INT64_MIN;
 	a->begin = INT64_MIN;
 	for (uint32_t l = 0; l < x->g->n_lanes; l++)
 		if (x->g->lanes[l].is_main && x->g->start_ns[
@@ -332,7 +366,8 @@ static bool account_init(struct account *a, const struct tauti_explain *x)
 	for (uint32_t op = 0; a->category && op < x->g->n_ops; op++)
 		if (x->g->kind[op] != TAUT_OP_MARK)
 			a->category[x->g->name[op]] = x->op_category[op];
-	return a->by_name && a->chain && a->touched && a->ends && a->category;
+	return a->by_name && a->chain && a->touched && a->ends && a->category &&
+		a->waited && a->until;
 }
 
 taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
@@ -348,8 +383,10 @@ taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
 	for (uint32_t i = 0; ok && i < x->g->n_collectives; i++)
 		ok = x->g->collectives[i].n_members < 2 ||
 			weigh(x, &a, &x->g->collectives[i], late);
-	for (uint32_t i = 0; ok && i < r->n_ranks; i++)
+	for (uint32_t i = 0; ok && i < r->n_ranks; i++) {
+		count_once(&a, i, &late[i]);
 		name_cause(x, &a, i, &late[i]);
+	}
 	if (ok) {
 		qsort(late, r->n_ranks, sizeof *late, by_caused);
 		r->late = late;
@@ -358,6 +395,8 @@ taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
 			r->n_late++;
 	}
 	free(a.by_name);
+	free(a.waited);
+	free(a.until);
 	free(a.chain);
 	free(a.touched);
 	free(a.category);

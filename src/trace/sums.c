@@ -5,7 +5,7 @@
 
 #include "trace/beside.h"
 
-enum { MOST_TASKS = 1 << 20, MOST_PIECES = 1 << 22 };
+enum { MOST_TASKS = 1 << 20, MOST_PIECES = 1 << 22, MOST_AT_ONCE = 256 };
 
 /* Of a gradient or a piece; sums of MOST_PIECES of them stay in range. */
 static const int64_t most_bytes = (int64_t)1 << 40;
@@ -249,17 +249,21 @@ static int64_t under_way(const struct settling *s, uint32_t exchange, int64_t at
 }
 
 /* When the last message ended that had to, before this one began; INT64_MIN: none had,
- * for there was room. most: that ever was under way. */
+ * for there was room all the time. most: that ever was under way. */
 static int64_t room_ns(const struct settling *s, const struct tauti_sums_piece *p,
 	int64_t bytes, int64_t most)
 {
 	size_t n = until(&s->ends, p->exchange, p->start_ns);
-	int64_t at_ns;
 
-	if (!n || s->ends.data[n - 1].exchange != p->exchange)
-		return INT64_MIN;
-	at_ns = s->ends.data[n - 1].at_ns;
-	return under_way(s, p->exchange, at_ns - 1) + bytes > most ? at_ns : INT64_MIN;
+	for (size_t seen = 0; n && seen < MOST_AT_ONCE; n--, seen++) {
+		const struct moment *end = &s->ends.data[n - 1];
+
+		if (end->exchange != p->exchange)
+			break;
+		if (under_way(s, p->exchange, end->at_ns - 1) + bytes > most)
+			return end->at_ns;
+	}
+	return INT64_MIN;
 }
 
 /* When the rank had come to the message: see sums.h. */

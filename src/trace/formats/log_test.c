@@ -168,20 +168,21 @@ static void test_sums(void **state)
  * which there was none when that came. */
 static void test_sums_that_wait_for_room(void **state)
 {
+	static const int64_t posted[] = { 5, 7, 18, 61, 65 };
 	static const int64_t from[] = { 10, 12, 70, 75, 90 }, to[] = { 60, 40, 88, 95, 99 };
 	struct wl w = wl_begin(0, 1);
 	struct taut_run *run;
 
 	(void)state;
 	for (uint32_t i = 0; i < 5; i++)
-		wl_sum_call(&w, 0, i, 0, 100, i < 2 ? 5 + i * 2 : 14 + i * 2, 1);
+		wl_sum_call(&w, 0, i, 0, 100, posted[i], 1);
 	for (uint32_t i = 0; i < 5; i++)
 		wl_piece(&w, 0, i, i, from[i], to[i] - from[i]);
 	run = open_log(&w);
 	find(&run->traces[0], "taut_sum", 6);
 	find(&run->traces[0], "taut_sum", 8);
-	find(&run->traces[0], "taut_sum", 19); /* 60 is when one of one ended */
-	find(&run->traces[0], "taut_sum", 21);
+	find(&run->traces[0], "taut_sum", 40); /* one of two ended; at 60 one of one */
+	find(&run->traces[0], "taut_sum", 62);
 	find(&run->traces[0], "taut_sum", 88); /* one of two */
 	taut_run_close(run);
 }
