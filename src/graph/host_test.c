@@ -315,6 +315,29 @@ static void test_turns(void **state)
 	finish(g, run);
 }
 
+/* Chunks of a collective, and a process's own thread that did nothing: refused, as without
+ * any. */
+static void test_nothing_but_chunks(void **state)
+{
+	struct wl w = wl_begin(0, 1);
+	struct taut_graph *g = NULL;
+	struct taut_error err = { 0 };
+	struct tauti_log_record *r;
+	struct taut_run *run;
+	uint32_t name;
+
+	(void)state;
+	name = wl_text(&w, "idle");
+	r = wl_add(&w, TAUTI_LOG_LANE);
+	r->name = name;
+	r->lane = w.header.pid;
+	wl_event(&w, TAUTI_LOG_CHUNK, 0, "chunk", 900, 10, 20, 1);
+	run = wl_open(&w, 1);
+	assert_int_equal(taut_graph_build(run, NULL, &g, &err), TAUT_EFORMAT);
+	assert_non_null(strstr(err.message, "no events of a host thread"));
+	taut_run_close(run);
+}
+
 /* Ranks of one clock stay together, whatever their messages seem to say. */
 static void test_one_clock(void **state)
 {
@@ -640,6 +663,7 @@ int main(void)
 		cmocka_unit_test(test_post),
 		cmocka_unit_test(test_wait_for_several),
 		cmocka_unit_test(test_turns),
+		cmocka_unit_test(test_nothing_but_chunks),
 		cmocka_unit_test(test_one_clock),
 		cmocka_unit_test(test_loader),
 		cmocka_unit_test(test_loader_of_a_short_recording),

@@ -27,15 +27,15 @@ static uint32_t find_main_lane(const struct taut_trace *t)
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
 		uint64_t count = 0, score;
 
-		if (t->lanes[l].kind != TAUT_LANE_THREAD)
+		if (t->lanes[l].kind != TAUT_LANE_THREAD ||
+			t->lane_begin[l] == t->lane_begin[l + 1])
 			continue;
 		for (uint32_t i = t->lane_begin[l]; i < t->lane_begin[l + 1]; i++) {
 			if (is_step(t, i))
 				return l;
 			count += is_work(t->kind[i]);
 		}
-		score = count * 4 + (t->lanes[l].pid == t->lanes[l].tid) * 2 +
-			(t->lane_begin[l] < t->lane_begin[l + 1]);
+		score = count * 4 + (t->lanes[l].pid == t->lanes[l].tid) * 2 + 1;
 		if (score > best_score) {
 			best = l;
 			best_score = score;
