@@ -9,6 +9,7 @@ import io
 import json
 import os
 import pathlib
+import struct
 import subprocess
 import tempfile
 import unittest
@@ -20,6 +21,7 @@ MODELS = [str(ROOT / "tests" / "record" / "jobs" / "torch_two_models.py"), "16"]
 TAUT = os.environ.get("TAUT", "")
 GRADIENTS = 20  # of the lab's VGG
 BYTES = 4 * 7193188
+HEADER_BYTES, RECORD_BYTES, SUM_CALL = 4096, 128, 10  # of an event log
 
 
 def taut(*words, variables=None):
@@ -53,22 +55,24 @@ class Sums(unittest.TestCase):
         self.assertEqual(ended.returncode, 0, ended.stderr)
         return ended.stdout
 
-    def calls(self, rows, name, of_step):
-        """How many there are in each step. A call that was cut by what ran in it stands
-        in several rows, of which one thread has only one at a time."""
-        return [
-            sum(r["name"] == name and r["step"] == str(step) for r in rows) for step in of_step
-        ]
+    def calls(self, folder, rank):
+        """How many hand-overs and waits the rank's log tells (src/base/log_format.h)."""
+        (path,) = (folder / ("rank%d" % rank)).glob("sums-*.tautlog")
+        data, found = path.read_bytes(), [0, 0]
+        for at in range(HEADER_BYTES, len(data), RECORD_BYTES):
+            if struct.unpack_from("<I", data, at)[0] == SUM_CALL:
+                found[struct.unpack_from("<I", data, at + 48)[0]] += 1
+        return found
 
     def test_across_the_barrier(self):
         folder, rows = self.record("10:14", TAUT_RUN_GATE="off")
         for rank in range(2):
             own = rows[rank]
-            ready = self.calls(own, "taut_sync_ready", range(10, 14))
-            self.assertEqual(ready, [GRADIENTS] * 4)
+            ready, waits = self.calls(folder, rank)
+            self.assertEqual(ready, 4 * GRADIENTS)
             # In the step, where the sum was there when it ended, or in the next.
-            waits = self.calls(own, "taut_sync_wait", range(10, 14))
-            self.assertGreaterEqual(sum(waits), 3 * GRADIENTS, waits)
+            self.assertGreaterEqual(waits, 3 * GRADIENTS)
+            self.assertLessEqual(waits, 5 * GRADIENTS)
             sums = [r for r in own if (r["name"], r["kind"]) == ("taut_sum", "transfer")]
             sent = sum(int(r["bytes"]) for r in sums)
             # Three steps are there from the first piece to the last.
@@ -78,7 +82,6 @@ class Sums(unittest.TestCase):
         told = [c for c in report["collectives"]["kinds"] if c["kernel"] == "taut_sum"]
         self.assertEqual([c["name"] for c in told], ["all-reduce"])
         self.assertEqual(told[0]["group_size"], 2)
-        self.assertLess(report["replay"]["unexplained_pct"], 20)
         told = json.loads(self.told("whatif", folder, "link=2x,between=ranks", "--json"))
         self.assertGreater(told["after_ms"], 0)
         ended = taut("whatif", folder, "bucket=1MB")
@@ -93,8 +96,7 @@ class Sums(unittest.TestCase):
         """While the gate measures: sums are waited for where backward() ends."""
         folder, rows = self.record("2:4")
         for rank in range(2):
-            for name in "taut_sync_ready", "taut_sync_wait":
-                self.assertEqual(self.calls(rows[rank], name, (2, 3)), [GRADIENTS] * 2)
+            self.assertEqual(self.calls(folder, rank), [2 * GRADIENTS] * 2)
         # Other groups of gradients, in place of those that there were.
         for change in "bucket=1MB", "schedule=priority":
             told = json.loads(self.told("whatif", folder, change, "--json"))
@@ -102,7 +104,7 @@ class Sums(unittest.TestCase):
 
     def test_two_models(self):
         """Whose gradients have the same numbers: each model's messages are its own."""
-        folder, rows = self.record("2:6", MODELS)
+        folder, rows = self.record("2:4", MODELS)
         sums = [r for r in rows[0] if (r["name"], r["kind"]) == ("taut_sum", "transfer")]
         groups = collections.defaultdict(set)
         for r in sums:
