@@ -17,18 +17,15 @@ import atexit
 import collections
 import functools
 import importlib
-import json
 import os
-import runpy
 import statistics
 import sys
 import tempfile
 import time
 
 import common
+import inside
 import measure
-
-sys.path.insert(0, os.path.join(common.HERE, "lab"))
 
 SAID = "hand_over: "  # before the numbers of a rank, in what the job says
 SKIPPED = 8  # steps: the first ones agree on what there is
@@ -67,9 +64,7 @@ class Spent:
 
 
 def watch_job():
-    import torch  # noqa: F401 - brings what `taut run` puts in place
-
-    package = next(name for name in sys.modules if name.endswith("._sums")).rpartition(".")[0]
+    package = inside.package()
     _control, _cross, _sums = (
         importlib.import_module(package + name) for name in ("._control", "._cross", "._sums")
     )
@@ -104,14 +99,7 @@ def watch_job():
     def tell():
         handed = sum(gradients[SKIPPED - 1 :])
         us = {name: ns / 1e3 / handed for name, ns in spent.ns.items()} if handed else {}
-        print(SAID + json.dumps({"gradients": max(gradients, default=0), "us": us}), flush=True)
-
-
-def run_job(command):
-    watch_job()
-    sys.argv = command
-    sys.path.insert(0, os.path.dirname(command[0]))
-    runpy.run_path(command[0], run_name="__main__")
+        inside.say(SAID, {"gradients": max(gradients, default=0), "us": us})
 
 
 # --- the bench ----------------------------------------------------------------------
@@ -129,36 +117,20 @@ def arguments():
     return p.parse_args()
 
 
-def told(said):
-    lines = [line for line in said.splitlines() if line.startswith(SAID)]
-    return [json.loads(line[len(SAID) :]) for line in lines]
-
-
-def rows_of(a, jobs, model, turns):
+def rows_of(a, jobs):
     """What each rank of each turn told of itself."""
-    import runner
-    import train_compare
-
-    def whole(before, **more):
-        job = {"model": model, "workers": 0, "steps": a.steps, **more}
-        out = os.path.join(jobs.folder, "job")
-        extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
-        return runner.whole(jobs.net, jobs.python, before, job, a.ranks, out, extra)
-
-    jobs.net.shape(10000)
-    alone, _ = whole([], local=1)
-    ms = statistics.median(s for rank in alone for s in rank["seconds"][5:]) * 1e3
-    jobs.net.shape(train_compare.rate_of(a.ranks, alone[0]["gradient_bytes"], ms))
-    ours = [a.taut, "run", "--gate", "off", "--", jobs.python, __file__, "--job"]
+    jobs.shape()
     rows = []
-    for _ in range(turns):
-        rows += told(whole(ours)[1])
+    for _ in range(a.turns):
+        rows += jobs.watched(__file__, SAID)
     return rows
 
 
 def main():
-    if sys.argv[1:2] == ["--job"]:  # and then PYTHON JOB OPTIONS, as the lab has it
-        return run_job(sys.argv[3:])
+    words = inside.wants_job()
+    if words:
+        watch_job()
+        return inside.run_job(words)
     a = arguments()
     common.taut_of(a)
     import cluster
@@ -171,9 +143,8 @@ def main():
     print(measure.machine_lines() + "\n")
     print("| model | gradients | hand over, us a gradient | late | updates |\n|---|---|---|---|---|")
     with cluster.Cluster(range(a.ranks)) as net, tempfile.TemporaryDirectory() as folder:
-        jobs = argparse.Namespace(net=net, python=python, folder=folder)
         for model in a.models.split(","):
-            rows = rows_of(a, jobs, model, a.turns)
+            rows = rows_of(a, inside.Jobs(net, python, folder, a, model))
             us = [
                 statistics.median(row["us"].get(name, 0) for row in rows)
                 for name in ("hand over", "late", "update")

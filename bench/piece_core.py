@@ -14,17 +14,14 @@ Needs root and PyTorch (TAUT_TORCH_PYTHON, or build-python/torch)."""
 import argparse
 import atexit
 import importlib
-import json
 import os
-import runpy
 import statistics
 import sys
 import tempfile
 
 import common
+import inside
 import measure
-
-sys.path.insert(0, os.path.join(common.HERE, "lab"))
 
 SAID = "piece_core: "  # before the numbers of a rank, in what the job says
 SKIPPED = 8  # steps
@@ -53,9 +50,7 @@ def busy_now():
 
 
 def watch_job():
-    import torch  # noqa: F401 - brings what `taut run` puts in place
-
-    package = next(name for name in sys.modules if name.endswith("._sums")).rpartition(".")[0]
+    package = inside.package()
     _sums = importlib.import_module(package + "._sums")
     begin, seen = _sums.Sums.begin, []
 
@@ -71,14 +66,7 @@ def watch_job():
         if steps > 0:
             per_step = [(b - a) / steps for a, b in zip(seen[SKIPPED], seen[-1])]
             told = dict(zip(("busy_ms", "messages"), per_step))
-            print(SAID + json.dumps(told), flush=True)
-
-
-def run_job(command):
-    watch_job()
-    sys.argv = command
-    sys.path.insert(0, os.path.dirname(command[0]))
-    runpy.run_path(command[0], run_name="__main__")
+            inside.say(SAID, told)
 
 
 # --- the bench ----------------------------------------------------------------------
@@ -97,11 +85,6 @@ def arguments():
     return p.parse_args()
 
 
-def told(said):
-    lines = [line for line in said.splitlines() if line.startswith(SAID)]
-    return [json.loads(line[len(SAID) :]) for line in lines]
-
-
 def slope(points):
     """Of the line through pairs x, y, by least squares."""
     mean_x, mean_y = (statistics.mean(p[i] for p in points) for i in (0, 1))
@@ -109,33 +92,22 @@ def slope(points):
     return over / sum((x - mean_x) ** 2 for x, _ in points)
 
 
-def rows_of(a, jobs, model):
+def rows_of(a, jobs):
     """By size: what each rank of each turn told of itself. Sizes by turns."""
-    import runner
-    import train_compare
-
-    def whole(before, **more):
-        job = {"model": model, "workers": 0, "steps": a.steps, **more}
-        out = os.path.join(jobs.folder, "job")
-        extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
-        return runner.whole(jobs.net, jobs.python, before, job, a.ranks, out, extra)
-
-    jobs.net.shape(10000)
-    alone, _ = whole([], local=1)
-    ms = statistics.median(s for rank in alone for s in rank["seconds"][5:]) * 1e3
-    jobs.net.shape(train_compare.rate_of(a.ranks, alone[0]["gradient_bytes"], ms))
+    jobs.shape()
     rows = {int(size): [] for size in a.sizes.split(",")}
     for _ in range(a.turns):
         for size, seen in rows.items():
             limits = ["--piece", str(size), "--credit", str(2 * size), "--fuse", str(size)]
-            ours = [a.taut, "run", "--gate", "off", *limits, "--"]
-            seen += told(whole([*ours, jobs.python, __file__, "--job"])[1])
+            seen += jobs.watched(__file__, SAID, limits)
     return rows
 
 
 def main():
-    if sys.argv[1:2] == ["--job"]:  # and then PYTHON JOB OPTIONS, as the lab has it
-        return run_job(sys.argv[3:])
+    words = inside.wants_job()
+    if words:
+        watch_job()
+        return inside.run_job(words)
     a = arguments()
     common.taut_of(a)
     import cluster
@@ -149,10 +121,10 @@ def main():
     print("| model | piece, bytes | messages a step | core busy, ms a step |\n|---|---|---|---|")
     slopes = []
     with cluster.Cluster(range(a.ranks)) as net, tempfile.TemporaryDirectory() as folder:
-        jobs = argparse.Namespace(net=net, python=python, folder=folder)
         for model in a.models.split(","):
             points = []
-            for size, rows in rows_of(a, jobs, model).items():
+            jobs = inside.Jobs(net, python, folder, a, model)
+            for size, rows in rows_of(a, jobs).items():
                 x, y = (statistics.median(r[k] for r in rows) for k in ("messages", "busy_ms"))
                 points.append((x, y))
                 print(f"| {model} | {size} | {x:.0f} | {y:.1f} |", flush=True)

@@ -10,6 +10,7 @@ ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
 import hand_over
+import inside
 
 
 class Clock:
@@ -60,7 +61,7 @@ class Counts(unittest.TestCase):
 
     def test_what_jobs_say(self):
         said = 'taut: says something\nhand_over: {"gradients": 3, "us": {}}\n'
-        self.assertEqual(hand_over.told(said), [{"gradients": 3, "us": {}}])
+        self.assertEqual(inside.told(said, hand_over.SAID), [{"gradients": 3, "us": {}}])
 
 
 if __name__ == "__main__":

@@ -9,6 +9,7 @@ import unittest
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 sys.path.insert(0, str(ROOT / "bench"))
 
+import inside
 import piece_core
 
 STAT = """cpu  100 0 50 900 10 1 5 0 7 0
@@ -34,7 +35,7 @@ class Numbers(unittest.TestCase):
 
     def test_what_a_job_says(self):
         said = "taut: says something\npiece_core: {\"busy_ms\": 3, \"messages\": 4}\n"
-        self.assertEqual(piece_core.told(said), [{"busy_ms": 3, "messages": 4}])
+        self.assertEqual(inside.told(said, piece_core.SAID), [{"busy_ms": 3, "messages": 4}])
 
 
 if __name__ == "__main__":
