@@ -522,13 +522,6 @@ def replay_error(a, bases):
 # --- all of it ---------------------------------------------------------------------
 
 
-def batches_of():
-    """Samples of each model's own batch, without importing PyTorch."""
-    with open(os.path.join(common.HERE, "lab", "models.py"), encoding="utf-8") as file:
-        found = re.findall(r'"(\w+)": Model\(.*, (\d+)\)', file.read())
-    return {name: int(batch) for name, batch in found}
-
-
 def chosen(a, configs):
     if not a.only:
         return configs
@@ -557,7 +550,7 @@ def main():
     common.taut_of(a)
     for name in (signal.SIGTERM, signal.SIGHUP):
         signal.signal(name, lambda *_: sys.exit(1))
-    batch_of = batches_of()
+    batch_of = matrix.batches_of()
     configs = chosen(a, matrix.configs(batch_of))
     if not configs:
         sys.exit("accuracy: no configuration has such a name")

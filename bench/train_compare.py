@@ -58,6 +58,7 @@ def arguments():
     p.add_argument("--taut", default=os.path.join(common.ROOT, "build", "taut"))
     p.add_argument("--models", default="vgg,resnet,gpt")
     p.add_argument("--times", default="0.5,1,2", help="C as multiples of f + b")
+    p.add_argument("--batch", type=float, default=1, help="times the model's own")
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--steps", type=int, default=16, help="that count, of each run")
     p.add_argument("--repeats", type=int, default=3)
@@ -96,7 +97,8 @@ class Jobs:
         # No loader of its own: nothing but the exchange differs.
         base = {k: v for k, v in matrix.BASE[model].items() if k == "workers"}
         warm = WARM_STEPS if before else DDP_WARM_STEPS
-        job = {"model": model, **base, **options, "steps": warm + self.a.steps, "uncounted": warm}
+        batch = round(matrix.batches_of()[model] * self.a.batch)
+        job = {"model": model, "batch": batch, **base, **options, "steps": warm + self.a.steps, "uncounted": warm}
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
         if before:

@@ -150,6 +150,12 @@ TAUT_API TAUT_NODISCARD taut_status taut_sched_join(
  * again. */
 TAUT_API TAUT_NODISCARD taut_status taut_sched_ready(
 	struct taut_sched *sched, uint32_t task, struct taut_error *reterr);
+/* The same; this iteration of the task is its first `bytes` alone, as on all ranks:
+ * some rows of a gradient that is zero but for those. TAUT_EINVAL: also when it has
+ * fewer, or bytes is 0, or of a task that others come after. */
+TAUT_API TAUT_NODISCARD taut_status taut_sched_ready_part(
+	struct taut_sched *sched, uint32_t task, uint64_t bytes,
+	struct taut_error *reterr);
 /* Other limits for all that is made ready from now on; at the same place of the
  * program on every rank, and with the same values: with AGREED what does not match
  * ends with TAUT_EMATCH before a piece of it is started. TAUT_EINVAL: an

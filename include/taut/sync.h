@@ -82,6 +82,10 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_ready(struct taut_sync *sync,
  * for this one meanwhile. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_more(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
+/* The same as ready; this time the first `count` elements are the task, as on all
+ * ranks. TAUT_EINVAL: also when it has fewer, or count is 0, or tasks go in halves. */
+TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_part(struct taut_sync *sync,
+	uint32_t task, void *data, uint64_t count, struct taut_error *reterr);
 /* Until what was made ready of the task (TAUT_NONE: of all tasks) is done; at
  * once when nothing was. TAUT_EAGAIN: not within the time; < 0: no limit. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_wait(struct taut_sync *sync,

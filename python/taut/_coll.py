@@ -183,6 +183,7 @@ TABLE = (
     ("taut_sync_ready_more", _status, [_pointer, _u32, _pointer, _error]),
     ("taut_sync_wait", _status, [_pointer, _u32, _i64, _error]),
     ("taut_sync_next", _status, [_pointer, _i64, ctypes.POINTER(_u32), _error]),
+    ("taut_sync_ready_part", _status, [_pointer, _u32, _pointer, _u64, _error]),
     ("taut_sync_tune", _status, [_pointer, _u64, _u64, _u64, _error]),
     ("taut_sync_carry", _status, [_pointer, ctypes.c_int, _u64, _u32, _error]),
     (

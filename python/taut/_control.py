@@ -13,7 +13,7 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _agree, _cross, _gate, _group, _norms, _options, _pending, _sums
+from . import _agree, _cross, _gate, _group, _norms, _options, _pending, _rows, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -75,6 +75,8 @@ def make(module, named, process_group, why, careful, static, norms=None):
     try:
         control = Control(module, named, process_group, options, engine, careful, static)
         control.why_not = _agree.first([unseen for _, _, unseen, _ in said])
+        if options.rows == "on":
+            control.may_have_rows(module, careful)
         if norms and engine.broadcasts and all(other == norms for _, _, _, other in said):
             control.sums.norms = _norms.Norms(module, norms, control.engine.rank == 0)
     except Exception as error:  # whatever it is, the others wait to hear of it
@@ -117,6 +119,7 @@ class Control:
         self.why_not = None  # cross, on any rank
         self.is_decided = self.is_stopped = False
         self.tuner = self.trial = None
+        self.rows_wanted = False
         self.gate = _gate.Gate(self.sums)
         _cross.gates.add(self.gate)
         try:
@@ -127,6 +130,12 @@ class Control:
             raise
         self.sums.watch()
         _live.append(self)
+
+    def may_have_rows(self, module, careful):
+        """Before the first forward pass."""
+        self.rows_wanted = True
+        if hasattr(self.sums.exchange, "all_reduce") and not careful:
+            self.sums.rows = _rows.Rows(self.sums, module)
 
     def plain_limits(self):
         """As without crossing: whole tasks, some together, when they are ready."""
@@ -176,8 +185,10 @@ class Control:
         norms = self.sums.norms
         return norms is not None and self.sums.told(norms.take, self.sums.exchange)
 
-    def forward_ended(self, wants_buffers):
+    def forward_ended(self, wants_buffers, output):
         """Of a pass that is summed. wants_buffers: the next one does."""
+        if self.sums.rows:
+            self.sums.rows.forward_ended(output)
         if not self.is_decided:
             self.gate.forward_ended()
         norms = self.sums.norms
@@ -192,7 +203,7 @@ class Control:
         self.is_decided = True
         self.stop_measuring()
         self.sums.wait_all()
-        crosses, why = self.why_not is None, self.why_not
+        crosses, why, bound = self.why_not is None, self.why_not, None
         limits = self.options.limits(self.options.order)
         if crosses and self.options.gate == "on":
             bound = self.gate.bound(self.process_group)
@@ -208,13 +219,34 @@ class Control:
                     _options.size_text(limits.credit),
                 )
         if crosses:
+            why = self.choose_rows(limits, why, bound)
             self.sums.open(limits, self.shared_order(), not self.is_stopped)
         else:
+            self.stop_rows()
             self.forget_modules()
         how = "crosses the barrier" if crosses else "does not cross the barrier"
         self.say(how + (": " + why if why else ""))
         if not self.trial:
             self.may_tune()
+
+    def choose_rows(self, limits, why, bound):
+        """With what is said of it."""
+        rows, text = self.sums.rows, "no gradient by rows"
+        if not self.rows_wanted:
+            return why
+        if rows is None:
+            text += ": engine coll sums them, where all parameters have a gradient in each step"
+        elif limits.order != "agreed" or limits.groups or limits.halves:
+            text += ": that needs order agreed, without groups and halves"
+        else:
+            text = rows.choose(self.process_group, bound, self.gate)
+        if not (rows and rows.are_taken):
+            self.stop_rows()
+        return why + "; " + text if why else text
+
+    def stop_rows(self):
+        if self.sums.rows:
+            self.sums.rows.stop()
 
     def stop_measuring(self):
         _cross.gates.discard(self.gate)
@@ -227,6 +259,7 @@ class Control:
         self.trial = None
         if crossed_ns > before_ns:
             self.sums.wait_all()
+            self.stop_rows()
             self.sums.open(self.plain_limits(), [], False)
             self.forget_modules()
             self.say(

@@ -10,7 +10,7 @@ import torch
 from torch.autograd import Function
 from torch.nn.parallel import distributed as stock
 
-from . import _control, _decisions, _norms, _options, _pending
+from . import _control, _decisions, _norms, _options, _pending, _rows
 
 Stock = stock.DistributedDataParallel
 TYPES = (torch.float32, torch.float64, torch.float16, torch.bfloat16)
@@ -178,7 +178,8 @@ class DistributedDataParallel(Stock):
             output = self._run_ddp_forward(*inputs, **kwargs)
             self.require_forward_param_sync = sums
             if sums:
-                control.forward_ended(self._check_sync_bufs_pre_fwd())
+                tensors = stock._find_tensors(output) if control.sums.rows else ()
+                control.forward_ended(self._check_sync_bufs_pre_fwd(), tensors)
                 if control.sums.careful:
                     output = _through_sink(control, output)
             return output
@@ -273,7 +274,7 @@ def _watch_script():
     @functools.wraps(own)
     def create_script_module(module, *args, **kwargs):
         _control.stop_crossing(module, "a part of the module becomes TorchScript")
-        return own(module, *args, **kwargs)
+        return _rows.plainly(lambda: own(module, *args, **kwargs))
 
     torch.jit._recursive.create_script_module = create_script_module
 
@@ -281,6 +282,7 @@ def _watch_script():
 def install_around():
     """What this class needs of the rest of PyTorch, once."""
     _control.install()
+    _rows.install()
     _watch_compile()
     _watch_script()
 

@@ -23,6 +23,7 @@ NAMES = {
     "ON_LOSS": ("end", "continue", "rescale"),
     "ASYNC": ("off", "on"),
     "COMPRESS": ("none", "fp16", "bf16"),
+    "ROWS": ("off", "on"),
 }
 UNDER_WAY = 2  # pieces, of a size that fits the link
 BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}

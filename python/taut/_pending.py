@@ -59,6 +59,7 @@ class Record:
         "grad",  # SUMMING: what is summed; STEPPED: what the update is made of
         "is_there",  # the sum
         "is_unused",  # this rank had no gradient; the others may have
+        "rows",  # _rows.Entry, where lookups go by themselves; else None
         "step",  # STEPPED: the step() that is to be made, and
         "group",  # the place of the parameter's group in it
     )
@@ -66,7 +67,7 @@ class Record:
     def __init__(self, parameter, name, task, sums):
         self.parameter, self.name, self.task, self.sums = parameter, name, task, sums
         self.state, self.is_there, self.is_unused = IDLE, False, False
-        self.grad = self.step = self.group = None
+        self.grad = self.rows = self.step = self.group = None
 
 
 class Pending(Parameter):

@@ -15,7 +15,7 @@ import time
 import torch
 from torch.nn import Parameter
 
-from . import _options, _pending
+from . import _options, _pending, _rows
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -48,6 +48,7 @@ class Sums:
         self.changing = threading.RLock()  # the exchange, which a recorder may look at
         self.told_waits = ()  # records of which a recorder knows that they were waited for
         self.norms = None  # _norms.Norms, which the exchange carries, too
+        self.rows = None  # _rows.Rows, where lookups may be summed by rows
         self.last_hook_ns = 0
         self.ready_ns = [0] * len(named)  # when each had its last gradient
         self.exposed_ns = 0  # that backward() waited at its end
@@ -83,8 +84,10 @@ class Sums:
         n = len(self.records)
         joined = _options.joining(map(self.bytes_of, reversed(self.records)), limits.groups)
         mates = []
+        priorities = {}
         for record, goes_along in zip(reversed(self.records), joined):
             priority = place.get(record.task, n) if order else n - record.task
+            priorities[record.task] = priority
             self.task_of[record] = self.exchange.declare(record.parameter, priority, factor)
             self.record_of.append(record)
             if goes_along:
@@ -97,6 +100,8 @@ class Sums:
         if self.careful:
             self.used = torch.zeros(n, dtype=torch.int32)
             self.used_task = self.exchange.declare(self.used, -1, 1)
+        if self.rows and self.rows.are_taken:
+            self.rows.declare(self.exchange, priorities, factor)
         watch = recording
         if watch:
             watch.opened(self)
@@ -120,6 +125,8 @@ class Sums:
     def forget_parameters(self):
         """What is not summed by now never is, and the parameters are the job's."""
         with _pending.lock:
+            if self.rows:
+                self.rows.forget()
             for handle in self.handles:
                 handle.remove()
             for record in self.records:
@@ -166,6 +173,8 @@ class Sums:
         while not self.used_is_there:
             self.collect(WAIT_SECONDS)
         self.armed, self.has_callback = True, False
+        if self.rows:
+            self.rows.begin()
         self.seen.clear()
         self.is_complete, self.used_is_given = False, False
         self.fires = [0] * len(self.records)
@@ -207,6 +216,8 @@ class Sums:
                 return
         if self.has_turns() and record.task in self.seen:
             self.again(record)
+        if record.rows and not record.rows.whole_came():
+            return
         self.give(record, self.dense(parameter))
         self.last_hook_ns = self.ready_ns[record.task] = time.monotonic_ns()
 
@@ -214,6 +225,8 @@ class Sums:
         call, self.at_first = self.at_first, None
         if call:
             call()
+        if self.rows:
+            self.rows.ask()
 
     def call_back(self, call):
         self.has_callback = True
@@ -257,18 +270,27 @@ class Sums:
             if watch:
                 watch.called(self, record, False, start_ns)
             record.state = SUMMING
+            if record.rows:
+                record.rows.whole_given()
+            self.saw(record, at_once)
+
+    def saw(self, record, at_once):
+        """A gradient, or a part of it, is under way."""
+        if not (record.rows and record.rows.to_come):
             self.seen.add(record.task)
             self.is_complete = len(self.seen) == len(self.records)
-            if self.crossing and not at_once:
-                record.parameter.__class__ = _pending.Pending
-            elif not self.has_callback:
-                self.call_back(self.backward_ended)
+        if self.crossing and not at_once:
+            record.parameter.__class__ = _pending.Pending
+        elif not self.has_callback:
+            self.call_back(self.backward_ended)
 
     def may_wait(self, record, grad):
         """For the next gradient, which comes soon: of the small ones of normalization and
         biases each would cost the core as much as a large one."""
         self.held_bytes += grad.nbytes
         left = len(self.records) - len(self.seen) - (record.task not in self.seen)
+        if self.rows:
+            left -= self.rows.to_come()
         if not left or self.held_bytes >= MOST_HELD_BYTES:
             self.held_bytes = 0
         return self.held_bytes > 0
@@ -338,11 +360,20 @@ class Sums:
         some = task is not None
         while task is not None:
             if task < len(self.record_of):
-                self.record_of[task].is_there = True
+                self.is_summed(self.record_of[task])
+            elif self.rows and task in self.rows.of_task:
+                self.rows.of_task[task].is_summed(_rows.ROWS)
             else:
                 self.used_is_there = True
             task = self.exchange.next(0)
         return some
+
+    @staticmethod
+    def is_summed(record):
+        if record.rows:
+            record.rows.is_summed(_rows.WHOLE)
+        else:
+            record.is_there = True
 
     def wait_for(self, record):
         """Its gradient is summed when this returns. The lock is held."""
@@ -357,8 +388,11 @@ class Sums:
         watch, start_ns = recording, recording and time.monotonic_ns()
         while not (record.is_there and (not record.is_unused or self.used_is_there)):
             self.check_turn(record)
+            if record.rows:
+                record.rows.check()
             self.collect(WAIT_SECONDS)
-        if watch and record not in self.told_waits:
+        alone = record.rows and record.rows.is_alone()  # without pieces
+        if watch and record not in self.told_waits and not alone:
             watch.called(self, record, True, start_ns)
 
     def check_turn(self, record):
@@ -384,6 +418,8 @@ class Sums:
 
     def is_stuck(self):
         """Some gradients never came, before which others may not go."""
+        if self.rows and self.rows.is_stuck():
+            return True
         if self.limits.order == "declared":
             return bool(self.seen) and not self.is_complete
         return not self.is_complete and any(

@@ -19,6 +19,7 @@ TYPES = {  # enum taut_type
     torch.float64: 1,
     torch.float16: 2,
     torch.bfloat16: 3,
+    torch.uint8: 5,
     torch.int32: 6,
 }
 BYTE = _coll.TYPES["uint8"]
@@ -84,6 +85,7 @@ class Exchange:
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )
         self.carry(limits.way)
+        self.ordered = limits.ordered
         self.tensors = []  # of each task, kept while they are summed
 
     def _call(self, name, *arguments, passes=()):
@@ -107,6 +109,11 @@ class Exchange:
         self.tensors[task] = tensor
         self._call("ready_more" if more else "ready", self.sync, task, tensor.data_ptr())
 
+    def ready_part(self, task, tensor):
+        """These elements alone, the same ones on all ranks, are the task this time."""
+        self.tensors[task] = tensor
+        self._call("ready_part", self.sync, task, tensor.data_ptr(), tensor.numel())
+
     def next(self, seconds):
         task = _u32()  # of this call: several threads may be in here
         timeout_ns = int(seconds * 1e9)
@@ -119,7 +126,11 @@ class Exchange:
 
     def broadcast(self, tensor):
         """Rank 0's bytes, to all ranks: a Run."""
-        return Run(self, tensor)
+        return Run(self, tensor, _coll.BROADCAST)
+
+    def all_reduce(self, tensor, reduction):
+        """In place, in the order of other such calls on all ranks: a Run."""
+        return Run(self, tensor, _coll.ALLREDUCE, reduction)
 
     def tune(self, piece, credit, fuse, way):
         """Other limits; nothing is under way, and all ranks do the same."""
@@ -151,13 +162,16 @@ class Exchange:
 
 
 class Run:
-    """A broadcast besides the sums. Its memory is to stay until it is over, or the
+    """A collective besides the sums. Its memory is to stay until it is over, or the
     exchange is closed."""
 
-    def __init__(self, exchange, tensor):
+    def __init__(self, exchange, tensor, verb, reduction="sum"):
         self.exchange, self.number = exchange, _u64()
-        call = _coll.Call(verb=_coll.BROADCAST, type=BYTE, output=tensor.data_ptr())
+        call = _coll.Call(verb=verb, type=BYTE, output=tensor.data_ptr())
         call.count = tensor.nbytes
+        if verb == _coll.ALLREDUCE:
+            call.type, call.count = TYPES[tensor.dtype], tensor.numel()
+            call.reduction, call.ordered = _coll.REDUCTIONS[reduction], exchange.ordered
         exchange._call("start", exchange.sync, ctypes.byref(call), ctypes.byref(self.number))
 
     def wait(self, seconds):

@@ -15,7 +15,7 @@
 
 struct values {
 	const char *order, *engine, *gate, *backend, *piece, *credit, *fuse;
-	const char *load, *load_cache;
+	const char *load, *load_cache, *rows;
 	bool schedule, no_schedule, halves, ordered, mpi;
 	struct run_plan plan;
 	struct run_tune tune;
@@ -58,6 +58,9 @@ static const struct opt options[] = {
 	{ "load-cache", 0, OPT_TEXT, offsetof(struct values, load_cache), "BYTES",
 		"with --load: so much of each set's files is kept in memory "
 		"that all ranks of a host share (default: 0)", 0, 0 },
+	{ "rows", 0, OPT_TEXT, offsetof(struct values, rows), "WHEN",
+		"on: of an embedding's gradient those rows are summed that some "
+		"rank has looked up, where that pays; off (the default)", 0, 0 },
 	{ "halves", 0, OPT_FLAG, offsetof(struct values, halves), NULL,
 		"all-reduce as reduce-scatter and all-gather (engine coll)",
 		0, 0 },
@@ -93,6 +96,8 @@ static const struct words texts[] = {
 		{ "job", "taut" } },
 	{ "load", "TAUT_RUN_LOAD", offsetof(struct values, load),
 		{ "off", "auto" } },
+	{ "rows", "TAUT_RUN_ROWS", offsetof(struct values, rows),
+		{ "off", "on" } },
 };
 static const struct words sizes[] = {
 	{ "piece", "TAUT_RUN_PIECE", offsetof(struct values, piece), { 0 } },

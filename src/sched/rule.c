@@ -6,11 +6,11 @@ static struct tauti_task *task_of(const struct taut_sched *sched, uint32_t task)
 	return &sched->tasks.data[task];
 }
 
-bool tauti_sched_whole(const struct taut_sched *sched, uint32_t task)
+static bool is_whole(const struct taut_sched *sched, uint64_t bytes)
 {
 	uint64_t limit = sched->limits.piece_bytes;
 
-	return !limit || task_of(sched, task)->bytes <= limit;
+	return !limit || bytes <= limit;
 }
 
 bool tauti_sched_has_credit(const struct taut_sched *sched, uint64_t bytes)
@@ -70,17 +70,16 @@ static bool commit_piece(struct taut_sched *sched, uint32_t task, bool joined)
 	struct tauti_task *it = task_of(sched, task);
 	struct taut_sched_piece piece = { .task = task,
 		.iteration = it->begun, .first_byte = it->committed_bytes,
-		.bytes = it->bytes - it->committed_bytes };
+		.bytes = it->part_bytes - it->committed_bytes };
 
-	if (!tauti_sched_whole(sched, task) &&
-		piece.bytes > sched->limits.piece_bytes)
+	if (!is_whole(sched, piece.bytes))
 		piece.bytes = sched->limits.piece_bytes;
 	if (!tauti_flight_add(&sched->flight, &piece, joined)) {
 		tauti_sched_fail_memory(sched);
 		return false;
 	}
 	it->committed_bytes += piece.bytes;
-	if (it->committed_bytes == it->bytes)
+	if (it->committed_bytes == it->part_bytes)
 		close_task(sched, task);
 	sched->charged_bytes += piece.bytes;
 	sched->under_way_bytes += piece.bytes;
@@ -102,18 +101,17 @@ static uint32_t group_of(const struct taut_sched *sched, uint32_t task)
 	return task_of(sched, group)->n_group > 1 ? group : TAUT_NONE;
 }
 
-/* Is the task, committed next, started with the one before it? */
-static bool joins(const struct taut_sched *sched, uint32_t task,
+/* Is the task, committed next with so many bytes, started with the one before it? */
+static bool joins(const struct taut_sched *sched, uint32_t task, uint64_t bytes,
 	struct together *together)
 {
 	const struct taut_sched_options *limits = &sched->limits;
-	uint64_t bytes = task_of(sched, task)->bytes;
 	uint32_t group = group_of(sched, task);
 	uint64_t most = limits->fuse_bytes;
 
 	if (group != TAUT_NONE)
 		most = limits->piece_bytes ? limits->piece_bytes : UINT64_MAX;
-	if (!tauti_sched_whole(sched, task)) {
+	if (!is_whole(sched, bytes)) {
 		together->bytes = 0;
 		return false;
 	}
@@ -139,7 +137,8 @@ static void commit_by_priority(struct taut_sched *sched)
 
 	while ((position = tauti_bits_first(&sched->open)) != TAUT_NONE) {
 		uint32_t task = sched->by_position[position];
-		bool joined = joins(sched, task, &together);
+		bool joined = joins(sched, task,
+			task_of(sched, task)->part_bytes, &together);
 
 		if (!(joined && together.group != TAUT_NONE) &&
 			!may_begin(sched))
@@ -153,18 +152,19 @@ static void commit_by_priority(struct taut_sched *sched)
 /* --- as declared -------------------------------------------------------------------*/
 
 /* A group is a run. Of other tasks, one that waits for another of the run would wait
- * forever. */
+ * forever. What an iteration has of a task may not be known yet: all of it counts. */
 void tauti_sched_begin_run(struct taut_sched *sched, uint32_t first)
 {
 	struct together together = { 0, TAUT_NONE };
 	uint32_t end = first + task_of(sched, first)->n_group;
 
-	joins(sched, first, &together);
+	joins(sched, first, task_of(sched, first)->bytes, &together);
 	while (end < sched->tasks.count) {
 		uint32_t after = task_of(sched, end)->after;
 
 		if ((after != TAUT_NONE && after >= first) ||
-			!joins(sched, end, &together))
+			!joins(sched, end, task_of(sched, end)->bytes,
+				&together))
 			break;
 		end++;
 	}
@@ -187,7 +187,8 @@ static bool commit_run(struct taut_sched *sched)
 
 	for (uint32_t task = sched->run_begin; task < sched->run_end; task++)
 		while (tauti_bits_has(&sched->open, task)) {
-			bool joined = joins(sched, task, &together);
+			bool joined = joins(sched, task,
+				task_of(sched, task)->part_bytes, &together);
 
 			if ((!joined && !may_begin(sched)) ||
 				!commit_piece(sched, task, joined))

@@ -233,11 +233,13 @@ static taut_status freeze(struct taut_sched *sched, struct taut_error *reterr)
 
 /* --- iterations --------------------------------------------------------------------*/
 
-static void begin_iteration(struct taut_sched *sched, uint32_t task)
+static void begin_iteration(
+	struct taut_sched *sched, uint32_t task, uint64_t bytes)
 {
 	struct tauti_task *it = &sched->tasks.data[task];
 
 	it->begun++;
+	it->part_bytes = bytes;
 	it->committed_bytes = it->finished_bytes = 0;
 	if (sched->agreeing)
 		tauti_rounds_ready(sched, task);
@@ -245,8 +247,9 @@ static void begin_iteration(struct taut_sched *sched, uint32_t task)
 		tauti_sched_open(sched, task);
 }
 
-static taut_status make_ready(
-	struct taut_sched *sched, uint32_t task, struct taut_error *reterr)
+/* bytes: 0: all that it has. */
+static taut_status make_ready(struct taut_sched *sched, uint32_t task,
+	uint64_t bytes, struct taut_error *reterr)
 {
 	struct tauti_task *it;
 	taut_status status;
@@ -255,6 +258,11 @@ static taut_status make_ready(
 		return taut_error_set(reterr, TAUT_EINVAL, -1,
 			"scheduler: there is no task %" PRIu32, task);
 	it = &sched->tasks.data[task];
+	if (bytes > it->bytes || (bytes && it->n_tree > 1))
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "scheduler: "
+			"task %" PRIu32 " is ready with %" PRIu64 " bytes: of "
+			"its %" PRIu64 " some are, where no task comes after it",
+			task, bytes, it->bytes);
 	if (it->root != task)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "scheduler: "
 			"task %" PRIu32 " is ready when task %" PRIu32
@@ -269,7 +277,7 @@ static taut_status make_ready(
 		find_positions(sched);
 	it->n_left = it->n_tree;
 	sched->n_left += it->n_tree;
-	begin_iteration(sched, task);
+	begin_iteration(sched, task, bytes ? bytes : it->bytes);
 	tauti_sched_commit(sched);
 	return TAUT_OK;
 }
@@ -280,7 +288,20 @@ taut_status taut_sched_ready(
 	taut_status status = tauti_sched_enter(sched);
 
 	if (!status)
-		status = make_ready(sched, task, reterr);
+		status = make_ready(sched, task, 0, reterr);
+	return tauti_sched_leave(sched, status, reterr);
+}
+
+taut_status taut_sched_ready_part(struct taut_sched *sched, uint32_t task,
+	uint64_t bytes, struct taut_error *reterr)
+{
+	taut_status status = tauti_sched_enter(sched);
+
+	if (!status && !bytes)
+		status = taut_error_set(reterr, TAUT_EINVAL, -1, "scheduler: "
+			"task %" PRIu32 " is ready, but nothing of it", task);
+	else if (!status)
+		status = make_ready(sched, task, bytes, reterr);
 	return tauti_sched_leave(sched, status, reterr);
 }
 
@@ -290,7 +311,7 @@ static void end_iteration(struct taut_sched *sched, uint32_t task)
 
 	for (uint32_t heir = tasks[task].first_heir; heir != TAUT_NONE;
 		heir = tasks[heir].next_heir)
-		begin_iteration(sched, heir);
+		begin_iteration(sched, heir, tasks[heir].bytes);
 	tasks[task].next_done = TAUT_NONE;
 	if (sched->first_done == TAUT_NONE)
 		sched->first_done = task;
@@ -308,7 +329,7 @@ static void finish(struct taut_sched *sched, uint64_t number)
 	tauti_flight_finish(&sched->flight, number);
 	sched->under_way_bytes -= piece->bytes;
 	it->finished_bytes += piece->bytes;
-	if (it->finished_bytes == it->bytes)
+	if (it->finished_bytes == it->part_bytes)
 		end_iteration(sched, piece->task);
 	if (sched->agreeing)
 		sched->rounds.news_finished = true;

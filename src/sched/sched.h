@@ -25,6 +25,7 @@
  * its tree, and go through an iteration together. */
 struct tauti_task {
 	uint64_t bytes;
+	uint64_t part_bytes; /* of them, of iteration `begun` */
 	int64_t priority;
 	uint32_t after, root; /* itself when it is a root */
 	uint32_t first_heir, next_heir; /* those directly after it, a list */
@@ -106,7 +107,6 @@ void tauti_sched_fail(struct taut_sched *sched, const struct taut_error *why);
 void tauti_sched_fail_memory(struct taut_sched *sched);
 
 /* --- rule.c ------------------------------------------------------------------------*/
-bool tauti_sched_whole(const struct taut_sched *sched, uint32_t task);
 /* May something begin with so many bytes under way? */
 bool tauti_sched_has_credit(const struct taut_sched *sched, uint64_t bytes);
 /* It may be committed as soon as all of its group may: then to the list of those

@@ -99,6 +99,52 @@ static void test_credit(void **state)
 	hand_destroy(&hand);
 }
 
+/* Iterations of a task have what they are said to, and its pieces follow from that. */
+static void test_parts(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ ALONE, .piece_bytes = 50,
+		.align_bytes = 1, .fuse_bytes = 50 });
+	hand_task(&hand, 120, 1, TAUT_NONE);
+	hand_task(&hand, 10, 2, TAUT_NONE);
+	hand_task(&hand, 10, 3, 1);
+	assert_int_equal(
+		taut_sched_ready_part(hand.sched, 0, 60, NULL), TAUT_OK);
+	refused(taut_sched_ready_part(hand.sched, 0, 60, NULL));
+	hand_expect(&hand, "+0:0-50 +0:50-60 ");
+	hand_finished(&hand, 0);
+	hand_finished(&hand, 1);
+	hand_ready(&hand, 0);
+	hand_expect(&hand, "=0.1 +0:0-50 +0:50-100 +0:100-120 ");
+	for (uint64_t i = 2; i < 5; i++)
+		hand_finished(&hand, i);
+	refused(taut_sched_ready_part(hand.sched, 0, 0, NULL));
+	refused(taut_sched_ready_part(hand.sched, 0, 121, NULL));
+	refused(taut_sched_ready_part(hand.sched, 1, 5, NULL)); /* 2 is after it */
+	refused(taut_sched_ready_part(hand.sched, 3, 5, NULL));
+	hand_expect(&hand, "=0.2 ");
+	hand_destroy(&hand);
+}
+
+/* What is little enough goes with others, however much the task may have. */
+static void test_parts_fuse(void **state)
+{
+	(void)state;
+	make(&(struct taut_sched_options){ ALONE, .piece_bytes = 50,
+		.align_bytes = 1, .credit_bytes = 60, .fuse_bytes = 50 });
+	hand_task(&hand, 60, 0, TAUT_NONE);
+	hand_task(&hand, 500, 1, TAUT_NONE);
+	hand_task(&hand, 10, 2, TAUT_NONE);
+	hand_ready(&hand, 0);
+	assert_int_equal(
+		taut_sched_ready_part(hand.sched, 1, 20, NULL), TAUT_OK);
+	hand_ready(&hand, 2);
+	hand_expect(&hand, "+0:0-50 +0:50-60 ");
+	hand_finished(&hand, 0);
+	hand_expect(&hand, "+1:0-20,2:0-10 ");
+	hand_destroy(&hand);
+}
+
 /* What was last comes first, once nothing is under way. */
 static void test_prioritizes(void **state)
 {
@@ -654,6 +700,8 @@ int main(void)
 		cmocka_unit_test(test_overtakes),
 		cmocka_unit_test(test_priorities),
 		cmocka_unit_test(test_credit),
+		cmocka_unit_test(test_parts),
+		cmocka_unit_test(test_parts_fuse),
 		cmocka_unit_test(test_prioritizes),
 		cmocka_unit_test(test_pieces),
 		cmocka_unit_test(test_fuses),

@@ -23,6 +23,7 @@ struct slow_task {
 	int64_t priority;
 	uint32_t after;
 	bool joins; /* goes with the one before it */
+	uint32_t parts; /* not 0: an iteration has some of it, drawn from this */
 };
 
 struct slow_limits {
@@ -58,10 +59,24 @@ static inline uint64_t slow_piece_bytes(struct slow_limits limits)
 		align : limits.piece_bytes / align * align;
 }
 
+/* Of an iteration. */
+static inline uint64_t slow_part(const struct slow_task *task, uint32_t iteration)
+{
+	uint64_t drawn = (task->parts + iteration) * UINT64_C(0x9e3779b97f4a7c15);
+
+	return task->parts ? 1 + (drawn >> 32) % task->bytes : task->bytes;
+}
+
+/* Of the next one. */
+static inline uint64_t slow_bytes(const struct slow *slow, uint32_t task)
+{
+	return slow_part(&slow->tasks[task], slow->complete[task] + 1);
+}
+
 static inline bool slow_is_whole(
 	const struct slow *slow, struct slow_limits limits, uint32_t task)
 {
-	return slow->tasks[task].bytes <= slow_piece_bytes(limits);
+	return slow_bytes(slow, task) <= slow_piece_bytes(limits);
 }
 
 /* Tasks that it goes with: first .. end - 1. */
@@ -115,24 +130,27 @@ static inline bool slow_joins(
 {
 	bool alone = slow_is_alone(slow, task);
 	uint64_t most = alone ? limits.fuse_bytes : slow_piece_bytes(limits);
+	const struct taut_sched_piece *before;
 	uint32_t last;
 
 	if (slow->n == slow->batch)
 		return false;
-	last = slow->pieces[slow->n - 1].piece.task;
+	before = &slow->pieces[slow->n - 1].piece;
+	last = before->task;
 	if (!slow_is_whole(slow, limits, task) ||
-		!slow_is_whole(slow, limits, last))
+		slow_part(&slow->tasks[last], before->iteration) >
+			slow_piece_bytes(limits))
 		return false;
 	if (alone ? !slow_is_alone(slow, last) :
 		slow_group(slow, last) != slow_group(slow, task))
 		return false;
-	return slow_together(slow) + slow->tasks[task].bytes <= most;
+	return slow_together(slow) + slow_bytes(slow, task) <= most;
 }
 
 static inline void slow_add(
 	struct slow *slow, struct slow_limits limits, uint32_t task, bool joined)
 {
-	uint64_t left = slow->tasks[task].bytes - slow->offset[task];
+	uint64_t left = slow_bytes(slow, task) - slow->offset[task];
 	uint64_t most = slow_piece_bytes(limits);
 	struct slow_piece *at;
 
@@ -150,7 +168,7 @@ static inline void slow_add(
 			.bytes = left < most ? left : most } };
 	slow->n++;
 	slow->offset[task] += at->piece.bytes;
-	if (slow->offset[task] == slow->tasks[task].bytes) {
+	if (slow->offset[task] == slow_bytes(slow, task)) {
 		slow->offset[task] = 0;
 		slow->complete[task]++;
 	}
@@ -188,21 +206,22 @@ static inline uint32_t slow_best(const struct slow *slow)
 	return best;
 }
 
-/* The tasks that are started together with `next`, if it is their turn. */
+/* The tasks that are started together with `next`, if it is their turn: whatever an
+ * iteration has of them. */
 static inline uint32_t slow_run_end(
 	const struct slow *slow, struct slow_limits limits)
 {
 	uint64_t bytes = slow->tasks[slow->next].bytes;
 	uint32_t end = slow->next + 1;
 
-	if (!slow_is_whole(slow, limits, slow->next))
+	if (bytes > slow_piece_bytes(limits))
 		return end;
 	for (; end < slow->n_tasks; end++) {
 		uint32_t after = slow->tasks[end].after;
 
 		bytes += slow->tasks[end].bytes;
 		if (!slow_is_alone(slow, end) ||
-			!slow_is_whole(slow, limits, end) ||
+			slow->tasks[end].bytes > slow_piece_bytes(limits) ||
 			bytes > limits.fuse_bytes ||
 			(after != TAUT_NONE && after >= slow->next))
 			break;

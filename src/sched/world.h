@@ -113,7 +113,7 @@ struct world {
 	size_t n_gathered, n_answer;
 	TAUT_VEC(uint64_t) committed; /* pieces, after each round */
 	/* What was seen, for the test to know that it was. */
-	uint64_t n_starts, n_pieces, n_overtaken, n_fused, n_grouped;
+	uint64_t n_starts, n_pieces, n_overtaken, n_fused, n_grouped, n_parts;
 };
 
 #define WORLD_CHECK(world, what, ...) \
@@ -234,7 +234,7 @@ static inline void world_note_finished(struct world_rank *rank, uint64_t number)
 	rank->finished.data[number] = 1;
 	rank->under_way_bytes -= it->piece.bytes;
 	rank->finished_bytes[task] += it->piece.bytes;
-	if (rank->finished_bytes[task] == tasks[task].bytes)
+	if (rank->finished_bytes[task] == slow_part(&tasks[task], it->piece.iteration))
 		for (uint32_t i = task + 1; i < rank->world->n_tasks; i++)
 			if (tasks[i].after == task)
 				world_begin(rank, i);
@@ -394,6 +394,8 @@ static inline taut_status world_start(void *context,
 		"rank %u starts too few together", rank->id);
 	world->n_starts++;
 	world->n_pieces += n;
+	for (size_t i = 0; i < n; i++)
+		world->n_parts += world->tasks[pieces[i].task].parts != 0;
 	world->n_fused += n > 1 && slow_is_alone(rank->slow, pieces[0].task);
 	world->n_grouped += n > 1 && !slow_is_alone(rank->slow, pieces[0].task);
 	if (world_breaks(rank, WORLD_START_FAILS, rank->calls))
@@ -567,7 +569,8 @@ static inline void world_done(void *context, uint32_t task, uint32_t iteration,
 		return;
 	}
 	WORLD_CHECK(world, iteration == rank->begun[task] &&
-		rank->finished_bytes[task] == world->tasks[task].bytes,
+		rank->finished_bytes[task] ==
+			slow_part(&world->tasks[task], iteration),
 		"rank %u: task %u is not done", rank->id, task);
 	if (!rank->failed)
 		world_go_on(rank, root);
@@ -582,7 +585,11 @@ static inline void world_ready(struct world_rank *rank, uint32_t task)
 		world_begin(rank, task);
 		world_decide(rank);
 	}
-	world_returned(rank, taut_sched_ready(rank->sched, task, &rank->err));
+	world_returned(rank, rank->world->tasks[task].parts ?
+		taut_sched_ready_part(rank->sched, task,
+			slow_part(&rank->world->tasks[task], rank->begun[task]),
+			&rank->err) :
+		taut_sched_ready(rank->sched, task, &rank->err));
 }
 
 /* Gradients come from the last layer to the first, more or less. */

@@ -40,13 +40,29 @@ static void draw_tasks(struct world *world)
 
 		*it = (struct slow_task){ 1 + world_pick(world, most),
 			(int64_t)world_pick(world, world->n_tasks) - 3,
-			TAUT_NONE, false };
+			TAUT_NONE, false, 0 };
 		if (i && (in_pairs ? i >= world->n_tasks / 2 :
 			world_pick(world, 6) == 0))
 			it->after = (uint32_t)world_pick(world, i);
 		it->joins = i && in_groups && it->after == TAUT_NONE &&
 			it[-1].after == TAUT_NONE && world_pick(world, 3);
 	}
+}
+
+/* Of which each iteration has some: where none comes after them. */
+static void draw_parts(struct world *world)
+{
+	bool has_heir[SLOW_TASKS] = { false };
+
+	if (world_pick(world, 2))
+		return;
+	for (uint32_t i = 0; i < world->n_tasks; i++)
+		if (world->tasks[i].after != TAUT_NONE)
+			has_heir[i] = has_heir[world->tasks[i].after] = true;
+	for (uint32_t i = 0; i < world->n_tasks; i++)
+		if (!has_heir[i] && world_pick(world, 2))
+			world->tasks[i].parts =
+				1 + (uint32_t)world_pick(world, 1000);
 }
 
 /* Tasks that no rank uses in an iteration; one is always used. */
@@ -108,6 +124,7 @@ static void draw_world(struct world *world, uint64_t seed)
 	world->word_ns = draw_scale(world);
 	world->piece_ns = draw_scale(world);
 	draw_tasks(world);
+	draw_parts(world);
 	draw_iterations(world);
 	draw_crash(world);
 }
@@ -357,7 +374,7 @@ static void test_worlds(void **state)
 	uint64_t first = one ? strtoull(one, NULL, 10) : 1;
 	uint64_t end = first + (one ? 1 : n ? strtoull(n, NULL, 10) : WORLDS);
 	uint64_t pieces = 0, overtaken = 0, fused = 0, rounds = 0, crashed = 0;
-	uint64_t grouped = 0;
+	uint64_t grouped = 0, parts = 0;
 	struct world *world = malloc(sizeof *world);
 
 	(void)state;
@@ -368,6 +385,7 @@ static void test_worlds(void **state)
 		overtaken += world->n_overtaken;
 		fused += world->n_fused;
 		grouped += world->n_grouped;
+		parts += world->n_parts;
 		rounds += world->n_rounds;
 		for (uint32_t i = 0; i < world->n_ranks; i++)
 			crashed += world->ranks[i].failed;
@@ -375,13 +393,13 @@ static void test_worlds(void **state)
 	}
 	free(world);
 	print_message("%llu worlds: %llu pieces, %llu overtaken, %llu fused, "
-		"%llu in groups, %llu rounds, %llu ranks failed\n",
+		"%llu in groups, %llu of parts, %llu rounds, %llu ranks failed\n",
 		(unsigned long long)(end - first), (unsigned long long)pieces,
 		(unsigned long long)overtaken, (unsigned long long)fused,
-		(unsigned long long)grouped,
+		(unsigned long long)grouped, (unsigned long long)parts,
 		(unsigned long long)rounds, (unsigned long long)crashed);
 	assert_true(one || (pieces > end && overtaken > end && fused > end &&
-		grouped > end && rounds > end && crashed > end / 10));
+		grouped > end && parts > end && rounds > end && crashed > end / 10));
 }
 
 int main(void)

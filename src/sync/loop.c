@@ -48,10 +48,15 @@ static taut_status pass_ready(
 	taut_status status = TAUT_OK;
 
 	while (task != TAUT_NONE && !status) {
-		uint32_t next = sync->tasks.data[task].next_ready;
+		const struct tauti_task_of_sync *it = &sync->tasks.data[task];
+		uint32_t next = it->next_ready;
 
-		status = taut_sched_ready(sync->sched,
-			sync->options.halves ? 2 * task : task, err);
+		if (it->part)
+			status = taut_sched_ready_part(sync->sched, task,
+				it->part * taut_type_bytes(it->wire), err);
+		else
+			status = taut_sched_ready(sync->sched,
+				sync->options.halves ? 2 * task : task, err);
 		task = next;
 	}
 	return status;

@@ -42,7 +42,9 @@ struct tauti_task_of_sync {
 	int64_t priority;
 	double factor;
 	uint32_t group; /* the first of those that it goes with; itself: none before it */
-	void *data; /* the thread's to read while open */
+	/* The thread's to read while open. */
+	void *data;
+	uint64_t part; /* elements that were made ready; 0: all */
 	/* Under the lock. */
 	bool open;   /* made ready, not done */
 	bool queued; /* done, not taken by taut_sync_next() */

@@ -71,9 +71,16 @@ bool tauti_sync_sleep_until(struct taut_sync *sync, pthread_cond_t *condition,
 
 /* --- ready -------------------------------------------------------------------------*/
 
+/* What a caller makes ready of a task. */
+struct given {
+	void *data;
+	uint64_t part; /* 0: all of it */
+};
+
 static taut_status check_ready(const struct taut_sync *sync, uint32_t task,
-	const void *data, struct taut_error *reterr)
+	const struct given *given, struct taut_error *reterr)
 {
+	const void *data = given->data;
 	const struct tauti_task_of_sync *it;
 
 	if (task >= sync->tasks.count)
@@ -91,18 +98,25 @@ static taut_status check_ready(const struct taut_sync *sync, uint32_t task,
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
 			"%" PRIu32 " is not aligned for %s", task,
 			taut_type_name(it->type));
+	if (given->part > it->count || (given->part && sync->options.halves))
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
+			"%" PRIu32 " is ready with %" PRIu64 " elements: of its "
+			"%" PRIu64 " some are, where nothing goes in halves",
+			task, given->part, it->count);
 	return TAUT_OK;
 }
 
 /* Is this something that the thread can do something with? Not before all of a group
  * are there: then it is woken once for all of them. */
-static bool make_ready(struct taut_sync *sync, uint32_t task, void *data)
+static bool make_ready(
+	struct taut_sync *sync, uint32_t task, const struct given *given)
 {
 	struct tauti_task_of_sync *it = &sync->tasks.data[task];
 	struct tauti_task_of_sync *group = &sync->tasks.data[it->group];
 
 	sync->frozen = true;
-	it->data = data ? data : it->data;
+	it->data = given->data ? given->data : it->data;
+	it->part = given->part;
 	it->open = true;
 	sync->n_open++;
 	it->next_ready = TAUT_NONE;
@@ -117,8 +131,8 @@ static bool make_ready(struct taut_sync *sync, uint32_t task, void *data)
 	return true;
 }
 
-static taut_status hand_over(struct taut_sync *sync, uint32_t task, void *data,
-	bool wakes, struct taut_error *reterr)
+static taut_status hand_over(struct taut_sync *sync, uint32_t task,
+	struct given given, bool wakes, struct taut_error *reterr)
 {
 	taut_status status = tauti_sync_check_origin(sync, reterr);
 
@@ -126,12 +140,12 @@ static taut_status hand_over(struct taut_sync *sync, uint32_t task, void *data,
 		return status;
 	status = tauti_sync_lock_live(sync, reterr);
 	if (!status)
-		status = check_ready(sync, task, data, reterr);
+		status = check_ready(sync, task, &given, reterr);
 	if (status) {
 		pthread_mutex_unlock(&sync->lock);
 		return status;
 	}
-	if (!make_ready(sync, task, data)) {
+	if (!make_ready(sync, task, &given)) {
 		pthread_mutex_unlock(&sync->lock);
 	} else if (wakes || sync->n_all_waiters || sync->n_next_waiters) {
 		unlock_with_news(sync);
@@ -145,13 +159,23 @@ static taut_status hand_over(struct taut_sync *sync, uint32_t task, void *data,
 taut_status taut_sync_ready(struct taut_sync *sync, uint32_t task, void *data,
 	struct taut_error *reterr)
 {
-	return hand_over(sync, task, data, true, reterr);
+	return hand_over(sync, task, (struct given){ data, 0 }, true, reterr);
 }
 
 taut_status taut_sync_ready_more(struct taut_sync *sync, uint32_t task,
 	void *data, struct taut_error *reterr)
 {
-	return hand_over(sync, task, data, false, reterr);
+	return hand_over(sync, task, (struct given){ data, 0 }, false, reterr);
+}
+
+taut_status taut_sync_ready_part(struct taut_sync *sync, uint32_t task,
+	void *data, uint64_t count, struct taut_error *reterr)
+{
+	if (!count)
+		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: task "
+			"%" PRIu32 " is ready, but no element of it", task);
+	return hand_over(
+		sync, task, (struct given){ data, count }, true, reterr);
 }
 
 /* --- done --------------------------------------------------------------------------*/

@@ -38,13 +38,13 @@ class Run(command.Case):
         words = "--piece 2K --credit 1M --fuse 0 --order declared --gate off --halves"
         found = variables(*words.split(), "--ordered", "--engine", "coll", "--no-schedule",
                           "--backend", "taut", "--load", "auto", "--load-cache", "3K",
-                          "--compress", "bf16")
+                          "--compress", "bf16", "--rows", "on")
         told = {k[9:]: v for k, v in found.items() if k.startswith("TAUT_RUN_")}
         self.assertEqual(told, {
             "PIECE": "2048", "CREDIT": "1048576", "FUSE": "0", "ORDER": "declared",
             "GATE": "off", "HALVES": "on", "ORDERED": "on", "ENGINE": "coll",
             "SCHEDULE": "off", "BACKEND": "taut", "LOAD": "auto", "LOAD_CACHE": "3072",
-            "COMPRESS": "bf16",
+            "COMPRESS": "bf16", "ROWS": "on",
         })
 
     def test_decisions(self):

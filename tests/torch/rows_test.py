@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: Apache-2.0
+"""Sums of those rows of an embedding's gradient that were looked up are sums of all of it."""
+
+from ranks import LATE, Case, main, programs
+
+ROWS = {"TAUT_RUN_ROWS": "on"}
+ERRORS = {
+    "another_use": "words.weight has a gradient of another use than lookups, and had none before",
+    "reads_in_backward": "words.weight or its gradient was read before backward() had all of it",
+    "asks_for_one_gradient": "torch.autograd.grad() of words.weight would miss its lookups",
+    "a_hook_that_comes_later": "a hook of words.weight would miss its lookups",
+}
+OWN = [*ERRORS, "how_much", "given_up"]
+
+
+class Rows(Case):
+    def test_all(self):
+        at_once = {"tied_and_read", "values_are_clipped"}
+        self.same_as_pytorch("rows", but=OWN, on_time=at_once, engines=["coll"], variables=ROWS)
+
+    def same_as_whole(self, n_ranks, **more):
+        names = ["plain", "two", "few"]
+        whole, _ = programs("rows", *names, n_ranks=n_ranks, **more, **LATE)
+        rows, said = programs("rows", *names, n_ranks=n_ranks, **more, **LATE, **ROWS)
+        self.assertEqual(said.count("by rows: words.weight"), 3, said)
+        for name in names:
+            for rank in range(n_ranks):
+                self.assertEqual(rows[rank][name]["seen"], whole[rank][name]["seen"], name)
+
+    def test_narrowed(self):
+        self.same_as_whole(2, TAUT_RUN_COMPRESS="fp16", TAUT_RUN_PIECE="64")
+
+    def test_three_ranks(self):
+        """Means that are no longer exact, in the order of the ranks."""
+        self.same_as_whole(3, TAUT_RUN_ORDERED="on")
+
+    def test_given_up(self):
+        more = {"TAUT_RUN_GATE": "on"}
+        log = self.same_as_pytorch(
+            "rows", "given_up", either={"given_up"}, engines=["coll"], variables={**ROWS, **more}
+        )
+        self.assertEqual(log.count("by rows: words.weight"), 3, log)
+        self.assertEqual(log.count("crosses the barrier no longer"), 3, log)
+
+    def test_errors(self):
+        for name, line in ERRORS.items():
+            found = [seen[name]["error"] for seen in programs("rows", name, **LATE, **ROWS)[0]]
+            self.assertIn(line + ": TAUT_RUN_ROWS=off allows it", found)
+
+    def test_how_much(self):
+        """Of 40 rows some are looked up; beside them there are flags and a gradient."""
+        own, _ = programs("rows", "how_much", **LATE, **ROWS)
+        whole, _ = programs("rows", "how_much", **LATE)
+        row, scale = 16, 16
+        for sent in own[0]["how_much"]["sent"]:
+            self.assertTrue(2 * row <= sent - scale <= 20 * row, sent)
+        self.assertEqual(set(whole[0]["how_much"]["sent"]), {40 * row + scale})
+
+    def test_not(self):
+        """Where it cannot be, a line says why, and all is summed as a whole."""
+        for more, why in (
+            ({"TAUT_RUN_ENGINE": "process-group"}, "engine coll sums them"),
+            ({"TAUT_RUN_ORDER": "declared"}, "that needs order agreed"),
+            ({"TAUT_RUN_FUSE": "64+64"}, "that needs order agreed"),
+            ({"TAUT_RUN_HALVES": "on"}, "that needs order agreed"),
+        ):
+            _, said = programs("rows", "plain", **LATE, **ROWS, **more)
+            self.assertIn("no gradient by rows: " + why, said)
+
+    def test_models(self):
+        """That have embeddings, and that have none."""
+        self.same_as_pytorch(
+            "models", on_time={"unused"}, either={"unused_and_unread", "unused_accumulates"},
+            engines=["coll"], variables=ROWS,
+        )
+
+
+if __name__ == "__main__":
+    main()
