@@ -222,7 +222,7 @@ class Entry:
         if len(self.union):
             self.part = part
             self.waits.add(ROWS)
-            sums.told(sums.exchange.ready_part, self.task, part)
+            sums.give_part(self.task, part)
         else:
             self.is_summed(ROWS)
 
@@ -243,10 +243,6 @@ class Entry:
             with torch.no_grad():
                 put(0, self.union, part)
         self.record.is_there = True
-
-    def is_alone(self):
-        """Nothing but rows was handed over."""
-        return not self.is_tied and not self.is_whole
 
     def check(self):
         if self.to_come:

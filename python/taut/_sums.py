@@ -268,11 +268,18 @@ class Sums:
             watch, start_ns = recording, recording and time.monotonic_ns()
             self.ready(self.task_of[record], grad, self.may_wait(record, grad))
             if watch:
-                watch.called(self, record, False, start_ns)
+                watch.called(self, self.task_of[record], False, start_ns)
             record.state = SUMMING
             if record.rows:
                 record.rows.whole_given()
             self.saw(record, at_once)
+
+    def give_part(self, task, part):
+        """Rows of a gradient: a task of their own."""
+        watch, start_ns = recording, recording and time.monotonic_ns()
+        self.told(self.exchange.ready_part, task, part)
+        if watch:
+            watch.called(self, task, False, start_ns)
 
     def saw(self, record, at_once):
         """A gradient, or a part of it, is under way."""
@@ -391,9 +398,10 @@ class Sums:
             if record.rows:
                 record.rows.check()
             self.collect(WAIT_SECONDS)
-        alone = record.rows and record.rows.is_alone()  # without pieces
-        if watch and record not in self.told_waits and not alone:
-            watch.called(self, record, True, start_ns)
+        if watch and record not in self.told_waits:
+            by_rows = record.rows and not record.rows.is_whole
+            task = record.rows.task if by_rows else self.task_of[record]
+            watch.called(self, task, True, start_ns)
 
     def check_turn(self, record):
         """A sum may be one for which others must come first. What had no gradient yet in

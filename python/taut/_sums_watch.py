@@ -39,7 +39,10 @@ class Watch:
             exchange.watch(MOST)
             number = self.numbers[id(exchange)] = self.n_exchanges
             self.n_exchanges += 1
-            for record, task in list(sums.task_of.items()):
+            tasks = list(sums.task_of.items())
+            if sums.rows:
+                tasks += [(entry.record, task) for task, entry in sums.rows.of_task.items()]
+            for record, task in tasks:
                 kind = str(record.parameter.dtype).rpartition(".")[2]
                 self.gradients.append((number, task, kind, record.parameter.numel()))
 
@@ -53,10 +56,10 @@ class Watch:
             self.pieces.append((number, exchange.group, sums.engine.ranks, pieces))
             exchange.watch(0)
 
-    def called(self, sums, record, waits, start_ns):
+    def called(self, sums, task, waits, start_ns):
         number = self.numbers.get(id(sums.exchange))
         if number is not None:
-            row = number, sums.task_of[record], waits, threading.get_native_id()
+            row = number, task, waits, threading.get_native_id()
             self.calls.append((*row, start_ns, time.monotonic_ns()))
 
     # --- asked by the recorder ------------------------------------------------------------
