@@ -44,7 +44,6 @@ import matrix
 import runner
 
 DOC = os.path.join(common.ROOT, "docs", "performance.md")
-BEGIN, END = "<!-- train: begin -->", "<!-- train: end -->"
 WARM_STEPS = 22  # of a job under taut run, until it has decided
 DDP_WARM_STEPS = 5  # buckets are made anew behind the first
 BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)  # beside the default of 25; no model has 50 MB
@@ -66,9 +65,11 @@ def arguments():
     p.add_argument("--first-core", type=int, default=0, help="of the hosts: beside other work")
     p.add_argument("--minutes", type=float, default=30, help="then no run of a row begins any more")
     p.add_argument("--options", default="", help="more words for taut run")
+    p.add_argument("--also", metavar="WORDS", help="a run with these as well, in a column more")
     p.add_argument("--json", metavar="FILE", help="all that was measured, after each turn of a row")
     p.add_argument("--beside", metavar="FILE", action="append", default=[],
         help="what another run on this machine wrote by --json: rows of the same table")
+    p.add_argument("--block", default="train", help="of the page that --write writes")
     p.add_argument("--write", action="store_true", help="into docs/performance.md")
     a = p.parse_args()
     a.models = a.models.split(",")
@@ -154,6 +155,7 @@ class Row:
         self.model, self.times = model, times
         self.mbit = None
         self.local, self.ddp, self.taut, self.cores = [], [], [], []
+        self.also, self.also_said = [], []
         self.buckets = {mb: [] for mb in BUCKETS_MB}
         self.said, self.told = [], []
 
@@ -179,6 +181,11 @@ class Row:
         self.cores.append(jobs.cores)
         self.told.append(jobs.told())
         self.said = [line for line in said.split("\n") if line.startswith("taut:")]
+        if a.also is not None:
+            ms, _, said = jobs.run(self.model, self.mbit, [a.taut, "run", *a.also.split(), "--"])
+            self.also.append(ms)
+            jobs.told()
+            self.also_said = [line for line in said.split("\n") if line.startswith("taut:")]
         for mb in [self.best_bucket] if number else BUCKETS_MB:
             self.buckets[mb].append(jobs.run(self.model, self.mbit, bucket_mb=mb)[0])
         say(
@@ -205,7 +212,14 @@ class Row:
             f"{at_best:.1f} ({best_name})", f"{ours:.1f} ({spread:.1f} %)",
             f"{bound / ours * 100:.0f} %", f"{bound / at_best * 100:.0f} %",
             f"{default / ours:.2f}", f"{at_best / ours:.2f}", f"{busy:.0f} % ({kernel:.0f} %)",
+            *self.also_cells(bound, default, ours),
         ]
+
+    def also_cells(self, bound, default, ours):
+        if not self.also:
+            return []
+        ms = statistics.median(self.also)
+        return [f"{ms:.1f}", f"{bound / ms * 100:.0f} %", f"{default / ms:.2f}", f"{ours / ms:.2f}"]
 
 
 def measure_all(a, jobs):
@@ -230,15 +244,20 @@ HEAD = (
 
 
 def page(a, rows):
+    head = HEAD
+    if a.also is not None:
+        head += f" | `{a.also}` ms | of the bound | DDP / that | Taut / that"
+    batch = f", batches {a.batch:g} times the models' own" if a.batch != 1 else ""
     turns = {len(row.taut) for row in rows}
     lines = [
         f"`bench/train_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
-        f"{' to '.join(map(str, sorted(turns)))} runs of each, {a.steps} steps of each run that count.",
+        f"{' to '.join(map(str, sorted(turns)))} runs of each, {a.steps} steps of each run that count"
+        f"{batch}.",
         "",
         measure.machine_lines(),
         "",
-        f"| {HEAD} |",
-        "|---" * 14 + "|",
+        f"| {head} |",
+        "|---" * (head.count("|") + 1) + "|",
         *("| " + " | ".join(row.cells()) + " |" for row in rows),
     ]
     return "\n".join(lines)
@@ -262,9 +281,11 @@ def main():
     text = page(a, rows)
     print(text + "\n")
     for row in rows:
-        print("\n".join(f"{row.model}, {row.times:g}: {line}" for line in row.said))
+        said = row.said + row.also_said
+        print("\n".join(f"{row.model}, {row.times:g}: {line}" for line in said))
     if a.write and rows:
-        common.write_between(DOC, BEGIN, END, text)
+        begin, end = f"<!-- {a.block}: begin -->", f"<!-- {a.block}: end -->"
+        common.write_between(DOC, begin, end, text)
 
 
 if __name__ == "__main__":
