@@ -135,6 +135,7 @@ class Control:
         """Before the first forward pass."""
         self.rows_wanted = True
         if hasattr(self.sums.exchange, "all_reduce") and not careful:
+            _rows.install()
             self.sums.rows = _rows.Rows(self.sums, module)
 
     def plain_limits(self):

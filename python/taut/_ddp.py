@@ -282,7 +282,6 @@ def _watch_script():
 def install_around():
     """What this class needs of the rest of PyTorch, once."""
     _control.install()
-    _rows.install()
     _watch_compile()
     _watch_script()
 

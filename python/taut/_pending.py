@@ -108,6 +108,12 @@ def has_no_grad(parameter):
     return record is not None and record.state == STEPPED and raw_grad(parameter) is None
 
 
+def raw(parameter, name):
+    """An attribute that its class has in C, or None."""
+    own = getattr(torch.Tensor, name, None)
+    return own and _without(own.__get__, (type(parameter),), (parameter,), {})
+
+
 def raw_grad(parameter):
     return _without(_get_grad, (type(parameter),), (parameter,), {})
 

@@ -18,6 +18,8 @@ What has lookups alone goes as a whole, on all ranks alike, in an iteration in w
 rank has kept a gradient from before, or in which most rows are looked up."""
 
 import functools
+import threading
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -32,6 +34,7 @@ from ._pending import IDLE, SUMMING
 WAIT_SECONDS = 0.2  # after which Python looks for signals
 MOST_SHARE = 0.5  # of all rows; beyond it a whole gradient costs as little
 LEAST_GAIN = 1.02  # of a step, for a gradient in two parts: there is more to send
+HOOKS = "_backward_hooks", "_post_accumulate_grad_hooks"
 WHOLE, ROWS = "whole", "rows"  # parts of a gradient: that of other uses, that of lookups
 
 _entries = {}  # id of a parameter -> its Entry, whose lookups are noted
@@ -47,13 +50,14 @@ class _Lookup(Function):
 
     @staticmethod
     def forward(ctx, carrier, ids, weight, padding, entry):
-        ctx.ids, ctx.padding, ctx.entry = ids, padding, entry
+        ctx.save_for_backward(ids)
+        ctx.padding, ctx.entry = padding, entry
         return functional.embedding(ids, weight, padding)
 
     @staticmethod
     @once_differentiable
     def backward(ctx, grad):
-        ctx.entry.came.append((ctx.ids, ctx.padding, grad))
+        ctx.entry.came.append((*ctx.saved_tensors, ctx.padding, grad))
         return torch.empty(0), None, None, None, None
 
 
@@ -70,14 +74,18 @@ def lookup(self, input):
 def _is_plain(module, ids):
     """A lookup whose gradient is that of its rows, in a pass that is not made again."""
     hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
+    levels = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
     return (
         torch.is_grad_enabled()
+        and module._parameters["weight"].requires_grad
         and module.max_norm is None
         and not module.scale_grad_by_freq
         and not module.sparse
         and type(ids) is torch.Tensor
         and ids.dtype in (torch.int64, torch.int32)
         and not (hooks and hooks(True))
+        and not (levels and levels())
+        and not torch.jit.is_tracing()
     )
 
 
@@ -99,10 +107,13 @@ class Entry:
         self.rows, self.record, self.sums = rows, record, rows.sums
         self.n_rows = len(record.parameter)
         self.is_tied = False  # it has other uses, too
+        self.is_looked_up = False
+        self.is_checked = self.has_unseen_uses = False  # that the graph of a pass has not
         self.nodes = []  # of the first pass: the graph's nodes of its lookups
         self.noted = torch.zeros(self.n_rows, dtype=torch.uint8)
         self.carrier = torch.empty(0, requires_grad=True)
-        self.carrier.register_post_accumulate_grad_hook(self.all_came)
+        itself = weakref.ref(self)  # the collector does not see what a hook holds
+        self.carrier.register_post_accumulate_grad_hook(lambda _: itself().all_came())
         self.came = []  # gradients of lookups: ids, padding, gradient
         # A byte of each row, and one more: a gradient is kept from before.
         self.flags = torch.zeros(self.n_rows + 1, dtype=torch.uint8)
@@ -113,6 +124,7 @@ class Entry:
         self.is_whole = False  # in this iteration all goes as one gradient
         self.to_come = set()  # parts that the backward pass is to give yet
         self.waits = set()  # parts that are not summed yet
+        self.lock = threading.Lock()  # of waits: who collects sums may be two threads
 
     def look_up(self, module, ids):
         if self.rows.are_taken:
@@ -127,8 +139,7 @@ class Entry:
 
     def has_hooks(self):
         """Of the job's, beside the two of the sums: they would miss a part."""
-        own = self.record.parameter
-        hooks = own._backward_hooks, getattr(own, "_post_accumulate_grad_hooks", None)
+        hooks = (_pending.raw(self.record.parameter, name) for name in HOOKS)
         return any(len(some or ()) > 1 for some in hooks)
 
     def check_hooks(self):
@@ -138,12 +149,18 @@ class Entry:
                 % self.record.name
             )
 
+    def see_gradient(self):
+        """Of a pass of which the lookups were noted."""
+        self.is_checked = True
+        used = self.record.parameter.grad.detach().ne(0).any(1)
+        self.has_unseen_uses = bool((used & (self.noted == 0)).any())
+
     # --- the backward pass ------------------------------------------------------------------
 
     def ask(self, exchange):
         """At its begin: which rows there are on all ranks. None: none are summed."""
         self.to_come, self.waits = {ROWS, WHOLE} if self.is_tied else {ROWS}, set()
-        self.is_whole, self.union = exchange is None, None
+        self.is_whole, self.union, self.is_fresh = exchange is None, None, False
         if exchange is not None:
             self.flags[:-1] = self.noted
             kept = not self.is_tied and _pending.raw_grad(self.record.parameter) is not None
@@ -169,12 +186,14 @@ class Entry:
                 "%s has a gradient of another use than lookups, and had none before: "
                 "TAUT_RUN_ROWS=off allows it" % self.record.name
             )
+        if not self.is_whole:
+            self.whole_given()
         self.to_come.discard(WHOLE)
         return not self.is_whole or not self.to_come
 
-    def all_came(self, carrier):
+    def all_came(self):
         """Those of all lookups that a backward() goes through."""
-        carrier.grad = None
+        self.carrier.grad = None
         came, self.came = self.came, []
         with torch.no_grad():
             if not self.sums.armed:
@@ -189,10 +208,17 @@ class Entry:
         record, is_second = self.record, ROWS not in self.to_come
         if is_second and record.state != IDLE:
             _pending.finish([record])
+        elif is_second and self.waits:
+            raise RuntimeError(
+                "%s had gradients of lookups in two backward() and none of its other use yet: "
+                "TAUT_RUN_ROWS=off allows it" % record.name
+            )
         self.to_come.discard(ROWS)
         if not self.is_whole:
             self.give_rows(came)
             return
+        if self.sums.has_turns() and record.task in self.sums.seen:
+            self.sums.again(record)
         self.add_whole(came)
         if not self.to_come:
             self.sums.give(record, self.sums.dense(record.parameter))
@@ -213,12 +239,10 @@ class Entry:
 
     def give_rows(self, came):
         record, sums = self.record, self.sums
-        part = torch.zeros(len(self.union), record.parameter.shape[1], dtype=record.parameter.dtype)
-        _add(part, came, lambda ids: self.place[ids])
-        if record.state != SUMMING:
-            record.grad, self.is_fresh = self.gradient()
-            record.is_there, record.state = False, SUMMING
-        sums.saw(record, False)
+        shape = len(self.union), record.parameter.shape[1]
+        part = torch.zeros(shape, dtype=record.parameter.dtype)
+        _add(part, came, self.place_of)
+        self.take_up()
         if len(self.union):
             self.part = part
             self.waits.add(ROWS)
@@ -226,13 +250,39 @@ class Entry:
         else:
             self.is_summed(ROWS)
 
+    def place_of(self, ids):
+        if not self.flags[ids].all():
+            raise RuntimeError(
+                "%s: a backward() of lookups from before the last one that was summed: "
+                "TAUT_RUN_ROWS=off allows it" % self.record.name
+            )
+        return self.place[ids]
+
+    def take_up(self):
+        """The gradient is under way, unless the part of other uses comes yet, which then
+        is what is waited for."""
+        record = self.record
+        if WHOLE in self.to_come:
+            return
+        at_once = type(record.parameter) is not _pending.Pending
+        if record.state != SUMMING:
+            record.grad, self.is_fresh = self.gradient()
+            record.is_there, record.state = False, SUMMING
+            at_once = not self.is_fresh or type(record.parameter) is not nn.Parameter
+        self.sums.saw(record, at_once)
+
     # --- the sums ---------------------------------------------------------------------------
 
     def whole_given(self):
+        self.is_fresh = False
         self.waits.add(WHOLE)
 
     def is_summed(self, what):
         """The rows are put into the gradient once all else of it is summed."""
+        with self.lock:
+            self.put(what)
+
+    def put(self, what):
         self.waits.discard(what)
         if self.waits or self.to_come:
             return
@@ -278,8 +328,9 @@ class Rows:
             weight = isinstance(part, nn.Embedding) and part._parameters.get("weight")
             record = of_parameter.get(id(weight))
             if record and weight.is_contiguous():
-                entry = self.entries.setdefault(record.task, Entry(self, record))
-                _entries[id(weight)] = entry
+                if record.task not in self.entries:
+                    self.entries[record.task] = Entry(self, record)
+                _entries[id(weight)] = self.entries[record.task]
 
     # --- passes -----------------------------------------------------------------------------
 
@@ -290,6 +341,7 @@ class Rows:
             return
         self.in_forward, self.is_asked = True, False
         for entry in self.entries.values():
+            entry.came.clear()  # of a backward() that was broken off
             if self.are_taken:
                 entry.check_hooks()
                 entry.record.rows = entry
@@ -302,6 +354,12 @@ class Rows:
         if not self.is_seen and self.entries:
             self.is_seen = True
             self.see_uses(tensors)
+
+    def see_gradient(self, record):
+        """That comes to a parameter; while lookups are noted alone."""
+        entry = None if self.are_taken else self.entries.get(record.task)
+        if entry and self.is_seen and not entry.is_checked and not entry.is_tied:
+            entry.see_gradient()
 
     def ask(self):
         """Before the first gradient of a backward pass."""
@@ -322,6 +380,7 @@ class Rows:
             if _entries.get(id(entry.record.parameter)) is entry:
                 del _entries[id(entry.record.parameter)]
         self.entries, self.are_taken, self.in_forward = {}, False, False
+        self.of_task = {}
 
     def declare(self, exchange, priorities, factor):
         """Rows go with the priority of their parameter."""
@@ -334,7 +393,7 @@ class Rows:
 
     def is_stuck(self):
         """Of some gradient a part never came."""
-        return any(e.record.state != IDLE and e.to_come for e in self.entries.values())
+        return any((e.record.state != IDLE or e.waits) and e.to_come for e in self.entries.values())
 
     def to_come(self):
         """How many gradients still come, of which nothing is handed over but rows."""
@@ -374,7 +433,9 @@ class Rows:
         mine = [
             (task, e.is_tied)
             for task, e in sorted(self.entries.items())
-            if self.why_not is None and e.is_looked_up and not e.has_hooks()
+            if self.why_not is None
+            and e.is_looked_up
+            and not (e.has_hooks() or e.has_unseen_uses)
         ]
         wanted, share = [], {}
         for task, is_tied in _agreed(process_group, mine):
@@ -436,18 +497,22 @@ def _watch_grad():
         return own(outputs, inputs, *args, **kwargs)
 
     torch.autograd.grad = grad
+    register = getattr(torch.jit._builtins, "_register_builtin", None)
+    if register:
+        register(grad, "aten::grad")  # as what TorchScript knows PyTorch's own
 
 
 def install():
-    """Once, before the job makes its models."""
-    nn.Embedding.forward = lookup
-    _watch_grad()
+    """Before the first forward pass with rows."""
+    if nn.Embedding.forward is not lookup:
+        nn.Embedding.forward = lookup
+        _watch_grad()
 
 
 def plainly(call):
     """With nn.Embedding as PyTorch has it: for who reads its source."""
-    nn.Embedding.forward = _own_forward
+    ours, nn.Embedding.forward = nn.Embedding.forward, _own_forward
     try:
         return call()
     finally:
-        nn.Embedding.forward = lookup
+        nn.Embedding.forward = ours

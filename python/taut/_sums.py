@@ -206,6 +206,8 @@ class Sums:
             self.touched.add(record.task)
         if not self.armed:
             return
+        if self.rows:
+            self.rows.see_gradient(record)
         self.before_first()
         if self.careful:
             if self.used_is_given:
@@ -266,12 +268,12 @@ class Sums:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False
             watch, start_ns = recording, recording and time.monotonic_ns()
+            if record.rows:
+                record.rows.whole_given()
             self.ready(self.task_of[record], grad, self.may_wait(record, grad))
             if watch:
                 watch.called(self, self.task_of[record], False, start_ns)
             record.state = SUMMING
-            if record.rows:
-                record.rows.whole_given()
             self.saw(record, at_once)
 
     def give_part(self, task, part):
@@ -330,7 +332,9 @@ class Sums:
             return  # another backward() has the rest
         begin_ns = time.monotonic_ns()
         for record in self.records:
-            if record.state == SUMMING and type(record.parameter) is not _pending.Pending:
+            late = type(record.parameter) is _pending.Pending
+            comes = record.rows and record.rows.to_come  # of another backward()
+            if record.state == SUMMING and not late and not comes:
                 _pending.finish([record])
         self.exposed_ns += time.monotonic_ns() - begin_ns
 

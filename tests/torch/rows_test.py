@@ -8,14 +8,15 @@ ERRORS = {
     "another_use": "words.weight has a gradient of another use than lookups, and had none before",
     "reads_in_backward": "words.weight or its gradient was read before backward() had all of it",
     "asks_for_one_gradient": "torch.autograd.grad() of words.weight would miss its lookups",
+    "a_step_late": "words.weight: a backward() of lookups from before the last one that was summed",
     "a_hook_that_comes_later": "a hook of words.weight would miss its lookups",
 }
-OWN = [*ERRORS, "how_much", "given_up"]
+OWN = [*ERRORS, "backward_twice", "is_frozen_later", "how_much", "given_up"]
 
 
 class Rows(Case):
     def test_all(self):
-        at_once = {"tied_and_read", "values_are_clipped"}
+        at_once = {"tied_and_read", "values_are_clipped", "a_gradient_that_is_held"}
         self.same_as_pytorch("rows", but=OWN, on_time=at_once, engines=["coll"], variables=ROWS)
 
     def same_as_whole(self, n_ranks, **more):
@@ -26,6 +27,13 @@ class Rows(Case):
         for name in names:
             for rank in range(n_ranks):
                 self.assertEqual(rows[rank][name]["seen"], whole[rank][name]["seen"], name)
+
+    def test_twice(self):
+        name = "backward_twice"
+        whole, _ = programs("rows", name, **LATE)
+        rows, _ = programs("rows", name, **LATE, **ROWS)
+        for rank in range(2):
+            self.assertEqual(rows[rank][name]["seen"], whole[rank][name]["seen"])
 
     def test_narrowed(self):
         self.same_as_whole(2, TAUT_RUN_COMPRESS="fp16", TAUT_RUN_PIECE="64")
@@ -46,6 +54,8 @@ class Rows(Case):
         for name, line in ERRORS.items():
             found = [seen[name]["error"] for seen in programs("rows", name, **LATE, **ROWS)[0]]
             self.assertIn(line + ": TAUT_RUN_ROWS=off allows it", found)
+        for seen in programs("rows", "is_frozen_later", **LATE, **ROWS)[0]:
+            self.assertIn("requires_grad of a parameter", seen["is_frozen_later"]["error"])
 
     def test_how_much(self):
         """Of 40 rows some are looked up; beside them there are flags and a gradient."""

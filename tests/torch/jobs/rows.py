@@ -3,8 +3,10 @@
 powers of two, so that sums are exact in whatever order."""
 
 import copy
+import gc
 import io
 import sys
+import weakref
 
 import torch
 import torch.distributed as dist
@@ -48,6 +50,15 @@ class Tied(Words):
     def forward(self, x):
         rest = self.words.weight
         return super().forward(x) + (rest * rest).sum() / 16
+
+
+class TiedBefore(Words):
+    """The other use is the first: its gradient is the last."""
+
+    def forward(self, x):
+        rest = self.words.weight
+        rest = (rest * rest).sum() / 16
+        return super().forward(x) + rest
 
 
 class Two(nn.Module):
@@ -111,6 +122,37 @@ def tied():
 
 
 @program
+def tied_before():
+    return train(made(TiedBefore)).result()
+
+
+@program
+def a_gradient_that_is_held():
+    """By somebody who asks nobody for it."""
+    job = made(Tied)
+    train(job, steps=1)
+    held = job.net.words.weight.grad
+    for i in range(1, STEPS):
+        job.optimizer.zero_grad(set_to_none=False)
+        job.model(ids(i)).backward()
+        job.seen.append(held.numpy().tolist())
+        job.step()
+    return job.result()
+
+
+@program
+def a_use_outside():
+    """Of the model, which its output knows nothing of."""
+    job = made()
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        rest = job.net.words.weight
+        (job.model(ids(i)) + (rest * rest).sum() / 16).backward()
+        job.step()
+    return job.result()
+
+
+@program
 def tied_and_read():
     """Right behind backward(), and between two steps."""
     job = made(Tied)
@@ -145,10 +187,12 @@ def given_up():
         gate.Gate.begin = lambda self, completed: self.steps.extend([[1, 1, 3, 1, 4]] * completed)
         gate.Trial.begin = lambda self, completed: self.times.extend([9] * completed)
         rows.Rows.pays = lambda *arguments: True
+    seen = []
     for model in (Words, Tied, Two):
         job = Job(model=model(), lr=0.0)
         train(job, 24, after=lambda: job.saw(*(p.grad for p in job.net.parameters())))
-    return job.result()
+        seen += job.result()["seen"]
+    return {"seen": seen, "late": job.most_late}
 
 
 @program
@@ -171,6 +215,7 @@ def most_rows():
 @program
 def accumulates():
     """What was kept from a pass before is summed, too."""
+    seen = []
     for model in (Words, Tied):
         job = made(model)
         for i in range(STEPS):
@@ -180,8 +225,8 @@ def accumulates():
                     job.model(ids(i, part=1)).backward()
             job.model(ids(i)).backward()
             job.step()
-        job.saw_all()
-    return job.result()
+        seen += job.result()["seen"]
+    return {"seen": seen, "late": job.most_late}
 
 
 @program
@@ -272,16 +317,34 @@ def values_are_clipped():
 
 @program
 def come_and_go():
+    seen = []
     for i in range(3):
         job = train(made(Tied if i else Words), first=i)
         job.saw_all()
-    result = job.result()
-    job.optimizer = job.model = job.net = None
-    rows = sys.modules.get("_taut._rows")
-    if rows:
-        sys.modules["_taut._control"].reap()
-        result["left"] = len(rows._entries)
-    return result
+        seen += job.seen
+    late, weight = job.most_late, weakref.ref(job.net.words.weight)
+    job = None
+    control = sys.modules.get("_taut._control")
+    if control:
+        control.reap()
+    gc.collect()
+    return {"seen": [*seen, weight() is None], "late": late}
+
+
+@program
+def backward_twice():
+    """Both are summed, where PyTorch sums the first alone."""
+    seen = []
+    for model in (Words, Tied):
+        job = made(model)
+        for i in range(STEPS):
+            job.optimizer.zero_grad()
+            loss = job.model(ids(i))
+            loss.backward(retain_graph=True)
+            loss.backward()
+            job.step()
+        seen += job.result()["seen"]
+    return {"seen": seen}
 
 
 # --- of which PyTorch knows nothing ------------------------------------------------------
@@ -317,6 +380,32 @@ def asks_for_one_gradient():
     job = train(made(Tied), steps=2)
     loss = job.model(ids(2))
     return {"error": error_of(lambda: torch.autograd.grad(loss, [job.net.words.weight]))}
+
+
+@program
+def a_step_late():
+    """backward() of a forward pass before the last one."""
+    job = train(made(), steps=2)
+    losses = [job.model(ids(2))]
+
+    def late():
+        for i in range(3, 7):
+            losses.append(job.model(ids(i)))
+            job.optimizer.zero_grad()
+            losses.pop(0).backward()
+
+    return {"error": error_of(late)}
+
+
+@program
+def is_frozen_later():
+    job = train(made(), steps=2)
+    job.net.words.weight.requires_grad_(False)
+
+    def on():
+        train(job, steps=2)
+
+    return {"error": error_of(on)}
 
 
 @program
