@@ -151,14 +151,16 @@ class Entry:
 
     def see_gradient(self):
         """Of a pass of which the lookups were noted."""
-        self.is_checked = True
-        used = self.record.parameter.grad.detach().ne(0).any(1)
-        self.has_unseen_uses = bool((used & (self.noted == 0)).any())
+        self.is_checked, grad = True, self.record.parameter.grad.detach()
+        if grad.layout == torch.strided:
+            used = grad.ne(0).any(1)
+            self.has_unseen_uses = bool((used & (self.noted == 0)).any())
 
     # --- the backward pass ------------------------------------------------------------------
 
     def ask(self, exchange):
         """At its begin: which rows there are on all ranks. None: none are summed."""
+        self.hear()  # of a backward pass that was broken off: its memory comes back
         self.to_come, self.waits = {ROWS, WHOLE} if self.is_tied else {ROWS}, set()
         self.is_whole, self.union, self.is_fresh = exchange is None, None, False
         if exchange is not None:
