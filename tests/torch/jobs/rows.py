@@ -277,6 +277,22 @@ def evaluates():
     return train(job, after=after).result()
 
 
+def slope(x: torch.Tensor):
+    return torch.autograd.grad([(x * x).sum()], [x])[0]
+
+
+@program
+def scripts():
+    """What asks for gradients in TorchScript."""
+    job = made(Tied)
+
+    def after():
+        x = torch.ones(3, requires_grad=True)
+        job.saw(torch.jit.script(slope)(x))
+
+    return train(job, after=after).result()
+
+
 @program
 def copies():
     """Nothing of it is in what is copied, saved, or becomes TorchScript."""
