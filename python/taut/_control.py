@@ -119,7 +119,6 @@ class Control:
         self.why_not = None  # cross, on any rank
         self.is_decided = self.is_stopped = False
         self.tuner = self.trial = None
-        self.rows_wanted = False
         self.gate = _gate.Gate(self.sums)
         _cross.gates.add(self.gate)
         try:
@@ -133,7 +132,6 @@ class Control:
 
     def may_have_rows(self, module, careful):
         """Before the first forward pass."""
-        self.rows_wanted = True
         if hasattr(self.sums.exchange, "all_reduce") and not careful:
             _rows.install()
             self.sums.rows = _rows.Rows(self.sums, module)
@@ -186,10 +184,11 @@ class Control:
         norms = self.sums.norms
         return norms is not None and self.sums.told(norms.take, self.sums.exchange)
 
-    def forward_ended(self, wants_buffers, output):
-        """Of a pass that is summed. wants_buffers: the next one does."""
+    def forward_ended(self, wants_buffers, tensors):
+        """Of a pass that is summed. wants_buffers: the next one does. tensors: what it
+        returned, where rows want to know."""
         if self.sums.rows:
-            self.sums.rows.forward_ended(output)
+            self.sums.rows.forward_ended(tensors)
         if not self.is_decided:
             self.gate.forward_ended()
         norms = self.sums.norms
@@ -233,7 +232,7 @@ class Control:
     def choose_rows(self, limits, why, bound):
         """With what is said of it."""
         rows, text = self.sums.rows, "no gradient by rows"
-        if not self.rows_wanted:
+        if self.options.rows == "off":
             return why
         if rows is None:
             text += ": engine coll sums them, where all parameters have a gradient in each step"

@@ -476,11 +476,14 @@ class Rows:
         # When the output's part is ready was not seen: right behind the forward pass.
         i = list(gate.asks).index(entry.record.task)
         demands[i] = (takes, parts.update, parts.need, bound.forward)
-        computed_ns = bound.forward + bound.backward + bound.update
-        link_ns = bound.communication + share * takes
-        then_ns = max(computed_ns, link_ns, _sync.window(demands).bound_ns)
-        now_ns = max(computed_ns, bound.communication, bound.window)
-        return now_ns >= LEAST_GAIN * then_ns
+        then = _sync.bound(
+            forward_ns=bound.forward,
+            backward_ns=bound.backward,
+            update_ns=bound.update,
+            communication_ns=bound.communication + share * takes,
+            window_ns=_sync.window(demands).bound_ns,
+        )
+        return bound.crossed >= LEAST_GAIN * then.crossed_ns
 
 
 def _watch_grad():

@@ -87,6 +87,7 @@ class Exchange:
         self.carry(limits.way)
         self.ordered = limits.ordered
         self.tensors = []  # of each task, kept while they are summed
+        self.lent = {}  # by run: its memory, kept until it is over
 
     def _call(self, name, *arguments, passes=()):
         return _lib.call(getattr(self.lib, "taut_sync_" + name), *arguments, passes=passes)
@@ -162,8 +163,7 @@ class Exchange:
 
 
 class Run:
-    """A collective besides the sums. Its memory is to stay until it is over, or the
-    exchange is closed."""
+    """A collective besides the sums."""
 
     def __init__(self, exchange, tensor, verb, reduction="sum"):
         self.exchange, self.number = exchange, _u64()
@@ -173,9 +173,13 @@ class Run:
             call.type, call.count = TYPES[tensor.dtype], tensor.numel()
             call.reduction, call.ordered = _coll.REDUCTIONS[reduction], exchange.ordered
         exchange._call("start", exchange.sync, ctypes.byref(call), ctypes.byref(self.number))
+        exchange.lent[self.number.value] = tensor
 
     def wait(self, seconds):
         """Whether it is over, within this time."""
         exchange, timeout_ns = self.exchange, int(seconds * 1e9)
         passes = (_lib.EAGAIN,)
-        return not exchange._call("finish", exchange.sync, self.number, timeout_ns, passes=passes)
+        if exchange._call("finish", exchange.sync, self.number, timeout_ns, passes=passes):
+            return False
+        exchange.lent.pop(self.number.value, None)
+        return True

@@ -11,7 +11,7 @@ ERRORS = {
     "a_step_late": "words.weight: a backward() of lookups from before the last one that was summed",
     "a_hook_that_comes_later": "a hook of words.weight would miss its lookups",
 }
-OWN = [*ERRORS, "backward_twice", "is_frozen_later", "how_much", "given_up"]
+OWN = [*ERRORS, "backward_twice", "forgotten", "is_frozen_later", "how_much", "given_up"]
 
 
 class Rows(Case):
@@ -34,6 +34,11 @@ class Rows(Case):
         rows, _ = programs("rows", name, **LATE, **ROWS)
         for rank in range(2):
             self.assertEqual(rows[rank][name]["seen"], whole[rank][name]["seen"])
+
+    def test_forgotten(self):
+        for seen in programs("rows", "forgotten", **LATE, **ROWS)[0]:
+            self.assertTrue(seen["forgotten"]["stays"])
+            self.assertTrue(seen["forgotten"]["goes"])
 
     def test_narrowed(self):
         self.same_as_whole(2, TAUT_RUN_COMPRESS="fp16", TAUT_RUN_PIECE="64")

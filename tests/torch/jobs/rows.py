@@ -432,6 +432,19 @@ def a_hook_that_comes_later():
 
 
 @program
+def forgotten():
+    """What a collective is in the middle of stays, whoever forgets it."""
+    exchange = train(made(), steps=3).model._taut.sums.exchange
+    flags = torch.ones(4, dtype=torch.uint8)
+    kept = weakref.ref(flags)
+    run, flags = exchange.all_reduce(flags, "max"), None
+    stays = kept() is not None
+    while not run.wait(1):
+        pass
+    return {"stays": stays, "goes": kept() is None}
+
+
+@program
 def how_much():
     """That is summed in a step; from the second one on by another exchange."""
     job, sent = made(), []
