@@ -434,7 +434,8 @@ def a_hook_that_comes_later():
 @program
 def forgotten():
     """What a collective is in the middle of stays, whoever forgets it."""
-    exchange = train(made(), steps=3).model._taut.sums.exchange
+    job = train(made(), steps=3)
+    exchange = job.model._taut.sums.exchange
     flags = torch.ones(4, dtype=torch.uint8)
     kept = weakref.ref(flags)
     run, flags = exchange.all_reduce(flags, "max"), None
