@@ -140,14 +140,14 @@ int main(int argc, char **argv)
 		taut_reduction_name((enum taut_reduction)reduction), "kernels",
 		"8 KiB", "128 KiB", "64 MiB");
 	measure("copy", "memcpy", NULL, 1, to, from);
-	for (int type = 0; type < TAUT_TYPES; type++)
+	for (int type = 0; type < TAUT_CARRIED_TYPES; type++)
 		for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
 			if (set->of[type][reduction])
 				measure(taut_type_name((enum taut_type)type),
 					set->name, set->of[type][reduction],
 					taut_type_bytes((enum taut_type)type),
 					to, from);
-	for (int type = 0; type < TAUT_TYPES; type++)
+	for (int type = 0; type < TAUT_CARRIED_TYPES; type++)
 		for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
 			if (set->narrow[type])
 				measure_casts(set, type, to, from);

@@ -31,7 +31,11 @@ TAUT_BEGIN_DECLS
 enum taut_type {
 	TAUT_FLOAT32, TAUT_FLOAT64, TAUT_FLOAT16, TAUT_BFLOAT16,
 	TAUT_INT8, TAUT_UINT8, TAUT_INT32, TAUT_INT64, TAUT_UINT64,
-	TAUT_TYPES
+	TAUT_TYPES,
+	/* An element of it is a block of 32 numbers: 33 bytes (taut_narrow()). For
+	 * collectives; gradients, servers and devices have none. */
+	TAUT_MXINT8 = TAUT_TYPES,
+	TAUT_CARRIED_TYPES
 };
 
 enum taut_reduction {
@@ -41,21 +45,31 @@ enum taut_reduction {
 };
 
 TAUT_API size_t taut_type_bytes(enum taut_type type);
+TAUT_API uint32_t taut_type_numbers(enum taut_type type); /* of an element: 1, 32 */
+/* Of so many numbers, of which the last element may not be full. */
+TAUT_API uint64_t taut_numbers_bytes(enum taut_type type, uint64_t count);
 TAUT_API const char *taut_type_name(enum taut_type type); /* "float32" */
 TAUT_API const char *taut_reduction_name(enum taut_reduction reduction);
-/* False: such a reduction there is not (bits of floats). */
+/* False: such a reduction there is not (bits of floats; of blocks there are sums). */
 TAUT_API bool taut_reduces(enum taut_type type, enum taut_reduction reduction);
 /* out = a op b, element by element; out may be a or b. Floats of 16 bits are
  * computed in 32 and rounded to the nearest, ties to even; minimum and maximum
- * of a NaN are NaN; integers wrap. The same bits on every processor, whatever
- * its instructions. Any alignment. taut_reduces() must hold. */
+ * of a NaN are NaN; integers wrap; blocks are added up in 32 bits and narrowed
+ * again. The same bits on every processor, whatever its instructions. Any alignment.
+ * taut_reduces() must hold. */
 TAUT_API void taut_reduce(enum taut_type type, enum taut_reduction reduction,
 	void *out, const void *a, const void *b, size_t count);
-/* Floats of 32 bits to FLOAT16 or BFLOAT16, and back. Narrowing multiplies by factor
- * first, in 32 bits, and then rounds once, to the nearest, ties to even: what is
- * small to denormals and zero, what is beyond the largest to infinity. What is not a
- * number becomes the quiet NaN that sums have. Widening is exact. The same bits on
- * every processor. Any alignment; no overlap. */
+/* `count` floats of 32 bits to FLOAT16, BFLOAT16 or MXINT8, and back. Narrowing
+ * multiplies by factor first, in 32 bits, and then rounds once, to the nearest, ties to
+ * even: what is small to denormals and zero, what is beyond the largest to infinity.
+ * What is not a number becomes the quiet NaN that sums have. Widening is exact. The same
+ * bits on every processor. Any alignment; no overlap.
+ *
+ * MXINT8 (OCP Microscaling Formats v1.0): each 32 numbers, the last ones filled up with
+ * zeros, are whole 64ths of one scale, the power of two at the largest of them or next
+ * below: each is off by a 128th of the scale at most, but for what would round to twice
+ * the scale, by a 64th. Where one is infinite or no number, none of its block is one.
+ * Scales are 2^-120 at least. */
 TAUT_API void taut_narrow(enum taut_type type, void *out, const void *in,
 	size_t count, float factor);
 TAUT_API void taut_widen(

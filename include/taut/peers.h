@@ -23,7 +23,8 @@
  * Owner:   peers borrow nothing once made. One loader uses them at a time; they are destroyed
  *          after it.
  * Threads: create and destroy by one; all else by any. One thread is made, which sleeps while
- *          nothing is asked. After fork() the child's copy does nothing: destroy returns.
+ *          nothing is asked. After fork() the child's copy does nothing: destroy returns, and
+ *          a loader is not made with it (TAUT_EIO).
  * Units:   bytes, nanoseconds. */
 #ifndef TAUT_PEERS_H
 #define TAUT_PEERS_H

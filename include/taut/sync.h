@@ -37,11 +37,12 @@ struct taut_sync_options { /* zero is every field's default */
 	                 overtakes either (after DeAR, ICDCS'23) */
 	bool ordered; /* taut_coll_call */
 	/* As what tasks of FLOAT32 are summed: FLOAT16 or BFLOAT16, which halves
-	 * what is sent; FLOAT32: as they are. Each element is multiplied by its
-	 * factor in 32 bits, narrowed once (taut_narrow()), and added to others in
-	 * 16 bits, rounded each time (taut_reduce()); the sum is widened, on all
-	 * ranks alike. Beyond the largest of 16 bits it is infinity. piece, credit
-	 * and fuse are bytes as they are sent. */
+	 * what is sent, or MXINT8, of which a quarter is; FLOAT32: as they are. Each
+	 * element is multiplied by its factor in 32 bits, narrowed once
+	 * (taut_narrow()), and added to others as that type, rounded each time
+	 * (taut_reduce()); the sum is widened, on all ranks alike. Beyond the largest
+	 * of 16 bits it is infinity. Blocks of MXINT8 are 32 elements from a task's
+	 * begin on. piece, credit and fuse are bytes as they are sent. */
 	enum taut_type wire;
 };
 
@@ -211,6 +212,11 @@ TAUT_API struct taut_sync_window taut_sync_window(
  * Without bytes or time 1 MiB. */
 TAUT_API uint64_t taut_sync_piece_bytes(
 	uint64_t bytes, int64_t communication_ns);
+
+/* Of a gradient of lookups rows that some rank has looked up are summed in the place of all
+ * of them: not where that are more than half of n_rows, for they must be found, sent and
+ * put into their places. */
+TAUT_API bool taut_sync_takes_rows(uint64_t n_looked_up, uint64_t n_rows);
 
 TAUT_END_DECLS
 #endif /* TAUT_SYNC_H */

@@ -194,7 +194,7 @@ static const char *fault_of(
 {
 	if ((unsigned)call->verb >= TAUT_VERBS)
 		return "there is no such verb";
-	if ((unsigned)call->type >= TAUT_TYPES)
+	if ((unsigned)call->type >= TAUT_CARRIED_TYPES)
 		return "there is no such type";
 	if (reduces(call->verb) &&
 		((unsigned)call->reduction >= TAUT_REDUCTIONS ||

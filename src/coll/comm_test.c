@@ -147,7 +147,7 @@ static void run_reductions(struct rank *rank, struct taut_coll_call call)
 {
 	uint32_t number = 0;
 
-	for (int type = 0; type < TAUT_TYPES; type++) {
+	for (int type = 0; type < TAUT_CARRIED_TYPES; type++) {
 		for (int op = 0; op < TAUT_REDUCTIONS; op++) {
 			call.type = (enum taut_type)type;
 			call.reduction = (enum taut_reduction)op;
@@ -639,7 +639,7 @@ static void test_invalid(void **state)
 	bad.verb = TAUT_VERBS;
 	expect_invalid(comms[0], bad, "verb");
 	bad = good;
-	bad.type = TAUT_TYPES;
+	bad.type = TAUT_CARRIED_TYPES;
 	expect_invalid(comms[0], bad, "type");
 	bad = good;
 	bad.reduction = TAUT_BIT_AND;

@@ -457,7 +457,7 @@ static void draw_call(struct world *world, struct taut_coll_call *call)
 	static const uint64_t counts[] = { 1, 2, 7, 20, 100, 300 };
 
 	call->verb = (enum taut_coll_verb)pick(world, TAUT_VERBS);
-	call->type = (enum taut_type)pick(world, TAUT_TYPES);
+	call->type = (enum taut_type)pick(world, TAUT_CARRIED_TYPES);
 	call->reduction = draw_reduction(world, call->type);
 	call->count = pick(world, 10) ?
 		1 + pick(world, counts[pick(world, 6)]) : 0;
@@ -500,7 +500,7 @@ static void draw_world(struct world *world, uint64_t seed)
 	world->crash_rank = (uint32_t)pick(world, world->n_ranks);
 	world->crash_step = pick(world, 10) ? pick(world, 400) : 0;
 	world->table = (struct taut_coll_engine){ .name = "fake",
-		.max_message_bytes = pick(world, 3) ? 0 : 64,
+		.max_message_bytes = pick(world, 3) ? 0 : 100,
 		.send = fake_send, .recv = fake_recv,
 		.recv_reduce = world->reduces ? fake_recv_reduce : NULL,
 		.flat = world->flats ? fake_flat : NULL,

@@ -12,8 +12,10 @@
 #include <unistd.h>
 
 enum { GUESTS = 128 };
-static const int64_t guest_ns = 5000000000; /* to prove itself */
-static const int64_t pause_ns = 20000000;   /* until there are descriptors again */
+/* To prove itself; and where guests fill the room, the oldest leaves when it has had this
+ * long. */
+static const int64_t guest_ns = 5000000000, guest_least_ns = 200000000;
+static const int64_t pause_ns = 20000000; /* until there is room, or a descriptor */
 
 struct tauti_door {
 	char *secret;
@@ -79,7 +81,8 @@ uint64_t tauti_door_refused(const struct tauti_door *door)
 	return door->refused;
 }
 
-/* Who fills the room goes, the oldest first, so that nobody can hold the door. */
+/* Who fills the room goes, the oldest first, so that nobody can hold the door; but not before
+ * it could speak. */
 static void take_one(struct tauti_door *door, int listener)
 {
 	struct sockaddr_storage from;
@@ -143,15 +146,22 @@ static taut_status serve(struct tauti_door *door, struct tauti_guest *guest,
 	return TAUT_EIO;
 }
 
+static bool has_room(const struct tauti_door *door)
+{
+	return door->n_guests < GUESTS ||
+		tauti_meet_now_ns() - door->guests[0].came_ns >= guest_least_ns;
+}
+
 /* The listeners, who is at the door, and what stops it. */
 static size_t fill_polls(
 	const struct tauti_door *door, int stop_fd, struct pollfd *polls)
 {
+	bool room = has_room(door) && !door->starved;
 	size_t n = 0;
 
 	for (int i = 0; i < TAUTI_LISTENERS; i++)
-		polls[n++] = (struct pollfd){ .fd = door->starved ? -1 :
-			door->listeners[i], .events = POLLIN };
+		polls[n++] = (struct pollfd){
+			.fd = room ? door->listeners[i] : -1, .events = POLLIN };
 	polls[n++] = (struct pollfd){ .fd = stop_fd, .events = POLLIN };
 	for (uint32_t i = 0; i < door->n_guests; i++) {
 		const struct tauti_link *link = &door->guests[i].link;
@@ -168,7 +178,7 @@ static int64_t next_ns(const struct tauti_door *door)
 
 	if (door->n_guests)
 		left_ns = door->guests[0].came_ns + guest_ns - now_ns;
-	if (door->starved && left_ns > pause_ns)
+	if ((door->starved || !has_room(door)) && left_ns > pause_ns)
 		left_ns = pause_ns;
 	return left_ns < 0 ? 0 : left_ns;
 }
@@ -211,7 +221,7 @@ taut_status tauti_door_take(struct tauti_door *door, int stop_fd,
 			ret_rank) == TAUT_OK)
 			return TAUT_OK;
 		for (int i = 0; i < TAUTI_LISTENERS; i++)
-			if (polls[i].revents)
+			if (polls[i].revents && has_room(door))
 				take_one(door, door->listeners[i]);
 	}
 }

@@ -601,6 +601,77 @@ static void test_strangers(void **state)
 	job_fini(&job, 3);
 }
 
+struct taking { /* what a door takes, on a thread */
+	struct tauti_door *door;
+	int stop[2];
+	pthread_t thread;
+	struct tauti_link link;
+	uint32_t rank;
+	taut_status status;
+};
+
+static void *take(void *context)
+{
+	struct taking *taking = context;
+
+	taking->status = tauti_door_take(
+		taking->door, taking->stop[0], &taking->link, &taking->rank);
+	return NULL;
+}
+
+/* Comes before a crowd, and speaks a moment after it. */
+static taut_status speak_in_crowd(struct taking *taking,
+	const struct tauti_meet_options *options, int64_t *ret_took_ns)
+{
+	enum { CROWD = 200 };
+	int fds[CROWD];
+	struct tauti_link link;
+	int64_t begun_ns;
+	taut_status status;
+
+	tauti_link_open(&link, stranger(options->address));
+	for (int i = 0; i < CROWD; i++)
+		fds[i] = stranger(options->address);
+	begun_ns = ranks_now_ns();
+	assert_int_equal(pipe(taking->stop), 0);
+	assert_int_equal(pthread_create(&taking->thread, NULL, take, taking), 0);
+	usleep(20000);
+	status = tauti_hello(&link, options, ranks_now_ns() + 9 * second_ns, NULL);
+	*ret_took_ns = ranks_now_ns() - begun_ns;
+	if (status)
+		assert_int_equal(write(taking->stop[1], "", 1), 1);
+	pthread_join(taking->thread, NULL);
+	for (int i = 0; i < CROWD; i++)
+		close(fds[i]);
+	close(taking->stop[0]);
+	close(taking->stop[1]);
+	tauti_link_close(&link);
+	return status;
+}
+
+/* Nobody who comes after it puts one out of a door before it could speak. */
+static void test_crowd_at_door(void **state)
+{
+	struct taking taking = { .status = TAUT_EIO };
+	taut_status status;
+	int64_t took_ns;
+	struct job job;
+
+	(void)state;
+	job_init(&job, 2, "127.0.0.1");
+	assert_int_equal(tauti_door_open(
+		job.where, job.secret, 2, &taking.door, NULL), TAUT_OK);
+	do /* this machine may have stood still for longer than a moment */
+		status = speak_in_crowd(&taking, &job.options[1], &took_ns);
+	while (status && took_ns > second_ns / 10);
+	assert_int_equal(status, TAUT_OK);
+	assert_int_equal(taking.status, TAUT_OK);
+	assert_int_equal(taking.rank, 1);
+	tauti_link_close(&taking.link);
+	tauti_door_close(taking.door);
+	job_fini(&job, 2);
+}
+
 /* --- what is refused at the door, and memory -------------------------------------------------*/
 
 static void says(struct tauti_meet_options options, const char *line)
@@ -756,6 +827,7 @@ int main(void)
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_false_rank_0),
 		cmocka_unit_test(test_strangers),
+		cmocka_unit_test(test_crowd_at_door),
 		cmocka_unit_test(test_port_in_use),
 	};
 

@@ -8,7 +8,18 @@
 
 #include <taut/coll.h>
 
-/* A whole number from 0 to 255 as an element. */
+/* 32 times a whole number from 0 to 127. */
+static inline void oracle_put_block(char *block, uint32_t value)
+{
+	int exponent = 0;
+
+	while (value >> (exponent + 1))
+		exponent++;
+	block[0] = (char)(value ? 127 + exponent : 7);
+	memset(block + 1, (int)(value << 6 >> exponent), 32);
+}
+
+/* A whole number from 0 to 255 as an element; of blocks to 127. */
 static inline void oracle_put(
 	enum taut_type type, void *buffer, uint64_t at, uint32_t value)
 {
@@ -19,6 +30,10 @@ static inline void oracle_put(
 	uint64_t as_bits = value; /* little-endian */
 	uint32_t bits, exponent = 0;
 
+	if (type == TAUT_MXINT8) {
+		oracle_put_block(place, value);
+		return;
+	}
 	memcpy(&bits, &as_float, sizeof bits);
 	if (type == TAUT_BFLOAT16)
 		as_bits = bits >> 16;
@@ -107,7 +122,7 @@ static inline bool oracle_right(const struct taut_coll_call *call,
 {
 	size_t bytes = taut_type_bytes(call->type);
 	uint64_t first = 0, count = call->count;
-	char right[8];
+	char right[33];
 
 	if (call->verb == TAUT_REDUCE_SCATTER)
 		first = taut_coll_block(call->count, n_ranks, rank, &count);

@@ -10,7 +10,7 @@ static const struct {
 	const char *name;
 	size_t bytes;
 	bool is_integer;
-} types[TAUT_TYPES] = {
+} types[TAUT_CARRIED_TYPES] = {
 	[TAUT_FLOAT32] = { "float32", 4, false },
 	[TAUT_FLOAT64] = { "float64", 8, false },
 	[TAUT_FLOAT16] = { "float16", 2, false },
@@ -20,6 +20,7 @@ static const struct {
 	[TAUT_INT32] = { "int32", 4, true },
 	[TAUT_INT64] = { "int64", 8, true },
 	[TAUT_UINT64] = { "uint64", 8, true },
+	[TAUT_MXINT8] = { "mxint8", 33, false },
 };
 
 static const char *const reductions[TAUT_REDUCTIONS] = {
@@ -28,12 +29,24 @@ static const char *const reductions[TAUT_REDUCTIONS] = {
 
 size_t taut_type_bytes(enum taut_type type)
 {
-	return (unsigned)type < TAUT_TYPES ? types[type].bytes : 0;
+	return (unsigned)type < TAUT_CARRIED_TYPES ? types[type].bytes : 0;
+}
+
+uint32_t taut_type_numbers(enum taut_type type)
+{
+	return type == TAUT_MXINT8 ? 32 : 1;
+}
+
+uint64_t taut_numbers_bytes(enum taut_type type, uint64_t count)
+{
+	uint64_t numbers = taut_type_numbers(type);
+
+	return (count + numbers - 1) / numbers * taut_type_bytes(type);
 }
 
 const char *taut_type_name(enum taut_type type)
 {
-	return (unsigned)type < TAUT_TYPES ? types[type].name : "unknown";
+	return (unsigned)type < TAUT_CARRIED_TYPES ? types[type].name : "unknown";
 }
 
 const char *taut_reduction_name(enum taut_reduction reduction)
@@ -44,9 +57,11 @@ const char *taut_reduction_name(enum taut_reduction reduction)
 
 bool taut_reduces(enum taut_type type, enum taut_reduction reduction)
 {
-	if ((unsigned)type >= TAUT_TYPES ||
+	if ((unsigned)type >= TAUT_CARRIED_TYPES ||
 		(unsigned)reduction >= TAUT_REDUCTIONS)
 		return false;
+	if (type == TAUT_MXINT8)
+		return reduction == TAUT_SUM;
 	return reduction < TAUT_BIT_AND || types[type].is_integer;
 }
 

@@ -15,17 +15,20 @@
  *     zeros     the minimum of zeros is -0 if either is; the maximum +0
  *     16 bits   each operation is one in float32, then one rounding; so is a cast.
  *               bfloat16 is rounded as an integer: AVX512_BF16 would drop
- *               denormals. */
+ *               denormals
+ *     blocks    TAUT_MXINT8: reduce_blocks.h. */
 #ifndef TAUT_COLL_REDUCE_H
 #define TAUT_COLL_REDUCE_H
 
 #include <taut/coll.h>
 
+enum { TAUTI_TYPE_BYTES = 33 }; /* no element of any type is longer */
+
 /* out may be a or b; no other overlap. Any alignment, any count. */
 typedef void tauti_reduce_kernel(
 	void *out, const void *a, const void *b, size_t count);
 
-/* As taut_narrow() and taut_widen(). */
+/* As taut_narrow() and taut_widen(). count: of the floats. */
 typedef void tauti_narrow_kernel(
 	void *out, const void *in, size_t count, float factor);
 typedef void tauti_widen_kernel(void *out, const void *in, size_t count);
@@ -33,10 +36,10 @@ typedef void tauti_widen_kernel(void *out, const void *in, size_t count);
 struct tauti_reduce_kernels {
 	const char *name;
 	/* NULL: there is no such reduction. */
-	tauti_reduce_kernel *of[TAUT_TYPES][TAUT_REDUCTIONS];
-	/* Of floats of 16 bits; NULL: of any other. */
-	tauti_narrow_kernel *narrow[TAUT_TYPES];
-	tauti_widen_kernel *widen[TAUT_TYPES];
+	tauti_reduce_kernel *of[TAUT_CARRIED_TYPES][TAUT_REDUCTIONS];
+	/* Of floats of 16 bits, and of blocks; NULL: of any other. */
+	tauti_narrow_kernel *narrow[TAUT_CARRIED_TYPES];
+	tauti_widen_kernel *widen[TAUT_CARRIED_TYPES];
 };
 
 extern const struct tauti_reduce_kernels tauti_reduce_plain;

@@ -13,6 +13,8 @@
 #endif
 
 #include "coll/reduce_loops.h"
+/* Not in the order of names: it stands on the other. */
+#include "coll/reduce_blocks_avx2.h"
 
 static inline __m512 settled(__m512 r)
 {
@@ -84,7 +86,7 @@ static void wide_half_widen(void *out, const void *in, size_t count)
 	half_widen(to + i, from + i, count - i);
 }
 
-TAUTI_REDUCE_SET(tauti_reduce_avx512, "avx512", wide_half);
+TAUTI_REDUCE_SET(tauti_reduce_avx512, "avx512", wide_half, wide_block);
 
 #if defined __clang__
 #pragma clang attribute pop

@@ -206,14 +206,19 @@ NARROW_LOOP(bfloat, tauti_to_bfloat(settled_32(x)))
 WIDEN_LOOP(half)
 WIDEN_LOOP(bfloat)
 
+/* --- blocks of 32 numbers ---------------------------------------------------------------*/
+
+#include "coll/reduce_blocks.h"
+
 /* --- the set --------------------------------------------------------------------------*/
 
 #define INTEGER_ROW(bits, sign) \
 	{ sum_##bits, product_##bits, min_##sign##bits, max_##sign##bits, \
 		and_##bits, or_##bits, xor_##bits }
 
-/* half: how the names of all of these but their least and most begin. */
-#define TAUTI_REDUCE_SET(set, set_name, half) \
+/* half: how the names of all of these but their least and most begin; block: the same
+ * of all of theirs. */
+#define TAUTI_REDUCE_SET(set, set_name, half, block) \
 	const struct tauti_reduce_kernels set = { set_name, { \
 		[TAUT_FLOAT32] = { float_sum_32, float_product_32, \
 			float_min_32, float_max_32 }, \
@@ -228,10 +233,13 @@ WIDEN_LOOP(bfloat)
 		[TAUT_INT32] = INTEGER_ROW(32, i), \
 		[TAUT_INT64] = INTEGER_ROW(64, i), \
 		[TAUT_UINT64] = INTEGER_ROW(64, u), \
+		[TAUT_MXINT8] = { block##_sum }, \
 	}, { [TAUT_FLOAT16] = half##_narrow, \
 		[TAUT_BFLOAT16] = bfloat_narrow, \
+		[TAUT_MXINT8] = block##_narrow, \
 	}, { [TAUT_FLOAT16] = half##_widen, \
 		[TAUT_BFLOAT16] = bfloat_widen, \
+		[TAUT_MXINT8] = block##_widen, \
 	} }
 
 #endif /* TAUT_COLL_REDUCE_LOOPS_H */

@@ -605,17 +605,31 @@ static void test_names(void **state)
 	(void)state;
 	assert_string_equal(taut_type_name(TAUT_FLOAT32), "float32");
 	assert_string_equal(taut_type_name(TAUT_UINT64), "uint64");
-	assert_string_equal(taut_type_name(TAUT_TYPES), "unknown");
+	assert_string_equal(taut_type_name(TAUT_MXINT8), "mxint8");
+	assert_string_equal(taut_type_name(TAUT_CARRIED_TYPES), "unknown");
 	assert_string_equal(taut_reduction_name(TAUT_SUM), "sum");
 	assert_string_equal(taut_reduction_name(TAUT_BIT_XOR), "bit_xor");
 	assert_string_equal(taut_reduction_name(TAUT_REDUCTIONS), "unknown");
 	assert_int_equal(taut_type_bytes(TAUT_BFLOAT16), 2);
 	assert_int_equal(taut_type_bytes(TAUT_INT64), 8);
-	assert_int_equal(taut_type_bytes(TAUT_TYPES), 0);
+	assert_int_equal(taut_type_bytes(TAUT_MXINT8), 33);
+	assert_int_equal(taut_type_bytes(TAUT_CARRIED_TYPES), 0);
+	/* As ranks tell each other, and python/taut/_coll.py has it. */
+	assert_int_equal(TAUT_MXINT8, 9);
+	for (int t = 0; t < TAUT_CARRIED_TYPES; t++)
+		assert_true(taut_type_bytes((enum taut_type)t) <= TAUTI_TYPE_BYTES);
+	assert_int_equal(taut_type_numbers(TAUT_FLOAT64), 1);
+	assert_int_equal(taut_type_numbers(TAUT_MXINT8), 32);
+	assert_int_equal(taut_numbers_bytes(TAUT_FLOAT16, 5), 10);
+	assert_int_equal(taut_numbers_bytes(TAUT_MXINT8, 0), 0);
+	assert_int_equal(taut_numbers_bytes(TAUT_MXINT8, 32), 33);
+	assert_int_equal(taut_numbers_bytes(TAUT_MXINT8, 33), 66);
 	assert_false(taut_reduces(TAUT_FLOAT16, TAUT_BIT_AND));
 	assert_true(taut_reduces(TAUT_FLOAT16, TAUT_MAX));
 	assert_true(taut_reduces(TAUT_INT8, TAUT_BIT_AND));
-	assert_false(taut_reduces(TAUT_TYPES, TAUT_SUM));
+	assert_true(taut_reduces(TAUT_MXINT8, TAUT_SUM));
+	assert_false(taut_reduces(TAUT_MXINT8, TAUT_MAX));
+	assert_false(taut_reduces(TAUT_CARRIED_TYPES, TAUT_SUM));
 	assert_false(taut_reduces(TAUT_INT8, TAUT_REDUCTIONS));
 }
 
@@ -627,17 +641,18 @@ static void test_sets(void **state)
 	(void)state;
 	assert_ptr_equal(tauti_reduce_set(0), &tauti_reduce_plain);
 	for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
-		for (int t = 0; t < TAUT_TYPES; t++)
+		for (int t = 0; t < TAUT_CARRIED_TYPES; t++)
 			for (int r = 0; r < TAUT_REDUCTIONS; r++)
 				assert_int_equal(set->of[t][r] != NULL,
 					taut_reduces((enum taut_type)t,
 						(enum taut_reduction)r));
 	for (size_t i = 0; (set = tauti_reduce_set(i)) != NULL; i++)
-		for (int t = 0; t < TAUT_TYPES; t++) {
-			bool is_short = t == TAUT_FLOAT16 || t == TAUT_BFLOAT16;
+		for (int t = 0; t < TAUT_CARRIED_TYPES; t++) {
+			bool is_wire = t == TAUT_FLOAT16 ||
+				t == TAUT_BFLOAT16 || t == TAUT_MXINT8;
 
-			assert_int_equal(set->narrow[t] != NULL, is_short);
-			assert_int_equal(set->widen[t] != NULL, is_short);
+			assert_int_equal(set->narrow[t] != NULL, is_wire);
+			assert_int_equal(set->widen[t] != NULL, is_wire);
 		}
 }
 

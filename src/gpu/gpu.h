@@ -150,8 +150,7 @@ enum {
 struct tauti_gpu_kernels; /* of one context */
 
 /* Compiles for the context's device, which takes about a second. TAUT_EIO: there is
- * no NVRTC ($TAUT_NVRTC, or where the loader finds it), or it does not know the
- * device. */
+ * no NVRTC ($TAUT_NVRTC, or where the loader finds it), or none knows the device. */
 TAUT_NODISCARD taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
 	tauti_gpu_context context, struct tauti_gpu_kernels **ret_kernels,
 	struct taut_error *reterr);

@@ -44,26 +44,7 @@ struct nvrtc {
 	void *library;
 };
 
-static void *open_nvrtc(void)
-{
-	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
-		"libnvrtc.so.11.2", "libnvrtc.so",
-		"/usr/local/cuda/lib64/libnvrtc.so" };
-	const char *told = getenv("TAUT_NVRTC");
-	void *library = NULL;
-
-	if (told && *told)
-		return dlopen(told, RTLD_NOW | RTLD_LOCAL);
-	/* Rather the one that the program has. */
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
-		library = dlopen(
-			names[i], RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
-	for (size_t i = 0; i < sizeof names / sizeof names[0] && !library; i++)
-		library = dlopen(names[i], RTLD_NOW | RTLD_LOCAL);
-	return library;
-}
-
-static taut_status find_nvrtc(struct nvrtc *it, struct taut_error *reterr)
+static taut_status find_calls(struct nvrtc *it, struct taut_error *reterr)
 {
 	const struct {
 		const char *symbol;
@@ -74,18 +55,12 @@ static taut_status find_nvrtc(struct nvrtc *it, struct taut_error *reterr)
 #undef ROW
 	};
 
-	it->library = open_nvrtc();
-	if (!it->library)
-		return taut_error_set(reterr, TAUT_EIO, -1, "no NVRTC: expected "
-			"libnvrtc.so.13, .12 or .11.2, or TAUT_NVRTC");
 	for (size_t i = 0; i < sizeof all / sizeof all[0]; i++) {
 		void *found = dlsym(it->library, all[i].symbol);
 
-		if (!found) {
-			dlclose(it->library);
+		if (!found)
 			return taut_error_set(reterr, TAUT_EIO, -1, "NVRTC: "
 				"expected one with %s", all[i].symbol);
-		}
 		memcpy(all[i].at, &found, sizeof found);
 	}
 	return TAUT_OK;
@@ -113,17 +88,15 @@ static taut_status compile(const struct nvrtc *it, nvrtc_program program, int ma
 	return taut_error_set(reterr, TAUT_EIO, -1, "NVRTC gives no code");
 }
 
-static taut_status make_code(
-	int major, int minor, char **ret_code, struct taut_error *reterr)
+static taut_status make_code_by(void *library, int major, int minor,
+	char **ret_code, struct taut_error *reterr)
 {
-	struct nvrtc nvrtc;
+	struct nvrtc nvrtc = { .library = library };
 	nvrtc_program program = NULL;
-	taut_status status = find_nvrtc(&nvrtc, reterr);
+	taut_status status = find_calls(&nvrtc, reterr);
 
-	if (status)
-		return status;
-	if (nvrtc.create(&program, tauti_gpu_reduce_text, "reduce.cu", 0, NULL,
-		NULL))
+	if (!status && nvrtc.create(&program, tauti_gpu_reduce_text,
+		"reduce.cu", 0, NULL, NULL))
 		status = taut_error_set(reterr, TAUT_EIO, -1,
 			"NVRTC makes no program");
 	if (!status) {
@@ -131,8 +104,55 @@ static taut_status make_code(
 			&nvrtc, program, major, minor, ret_code, reterr);
 		nvrtc.destroy(&program);
 	}
-	dlclose(nvrtc.library);
+	dlclose(library);
 	return status;
+}
+
+static void *open_loaded(const char *name)
+{
+	return dlopen(name, RTLD_NOW | RTLD_LOCAL | RTLD_NOLOAD);
+}
+
+/* NULL: it is loaded, and so was tried, or is not there. */
+static void *open_another(const char *name)
+{
+	void *library = open_loaded(name);
+
+	if (!library)
+		return dlopen(name, RTLD_NOW | RTLD_LOCAL);
+	dlclose(library);
+	return NULL;
+}
+
+/* One may be older than the device. Rather the one that the program has. Why the first
+ * that is there does not is told. */
+static taut_status make_code(
+	int major, int minor, char **ret_code, struct taut_error *reterr)
+{
+	static const char *const names[] = { "libnvrtc.so.13", "libnvrtc.so.12",
+		"libnvrtc.so.11.2", "libnvrtc.so",
+		"/usr/local/cuda/lib64/libnvrtc.so" };
+	enum { N = sizeof names / sizeof names[0] };
+	const char *told = getenv("TAUT_NVRTC");
+	taut_status status = TAUT_EIO;
+	bool found = false;
+	void *library;
+
+	for (size_t i = 0; i < 2 * N && status; i++) {
+		if (told && *told)
+			library = i ? NULL : dlopen(told, RTLD_NOW | RTLD_LOCAL);
+		else
+			library = i < N ? open_loaded(names[i]) :
+				open_another(names[i - N]);
+		if (!library)
+			continue;
+		status = make_code_by(library, major, minor, ret_code,
+			found ? NULL : reterr);
+		found = true;
+	}
+	return status && !found ? taut_error_set(reterr, TAUT_EIO, -1,
+		"no NVRTC: expected libnvrtc.so.13, .12 or .11.2, or "
+		"TAUT_NVRTC") : status;
 }
 
 /* --- a module -----------------------------------------------------------------------------*/

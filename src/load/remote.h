@@ -65,7 +65,8 @@ enum tauti_remote_where {
 
 struct taut_load_remote {
 	/* TAUT_EMATCH: it is for another set, or cache. TAUT_EINVAL: a loader is
-	 * attached already, or asks for more at a time than it may. */
+	 * attached already, or asks for more at a time than it may. TAUT_EIO: it is a
+	 * child's copy, after fork(). */
 	taut_status (*attach)(struct taut_load_remote *remote,
 		const struct tauti_remote_source *source, struct taut_error *err);
 	/* Waits for reads that are under way, and for asks, which are done soon. Then

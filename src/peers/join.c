@@ -17,6 +17,7 @@
 #include "base/hash.h"
 
 enum { WHERE_BYTES = 296, PORT_TRIES = 16 };
+static const int64_t pause_least_ns = 20000000, pause_most_ns = 500000000;
 
 /* What each rank says to all: bytes, the same on every machine of a job. */
 struct hello {
@@ -61,7 +62,10 @@ static bool own_address(const struct tauti_meet *meet, char *into, size_t room)
 	if (!inet_ntop(at.ss_family, is_6 ? (const void *)&in6->sin6_addr :
 		(const void *)&in->sin_addr, text, sizeof text))
 		return false;
-	snprintf(into, room, is_6 ? "[%s]" : "%s", text);
+	if (is_6 && IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr))
+		snprintf(into, room, "[%s%%%u]", text, in6->sin6_scope_id);
+	else
+		snprintf(into, room, is_6 ? "[%s]" : "%s", text);
 	return true;
 }
 
@@ -182,29 +186,72 @@ static bool is_far(const struct taut_peers *peers, uint32_t rank)
 	return peers->host_of[rank] != peers->host_of[peers->rank];
 }
 
-static taut_status go_to(struct joining *j, uint32_t rank, struct taut_error *err)
+/* The link over which this rank meets rank 0, as its host numbers it; 0: they have addresses
+ * that hold on any. */
+static uint32_t own_link(const struct tauti_meet *meet)
 {
-	const struct tauti_meet_options options = { .rank = j->peers->rank,
-		.n_ranks = j->peers->n_ranks, .address = j->hellos[rank].where,
-		.secret = j->secret, .within_ns = j->within_ns };
-	int64_t until_ns = tauti_now_ns() + j->within_ns;
+	struct sockaddr_storage at;
+	const struct sockaddr_in6 *in6 = (const void *)&at;
+
+	return tauti_meet_address(meet, false, &at) && at.ss_family == AF_INET6 &&
+		IN6_IS_ADDR_LINKLOCAL(&in6->sin6_addr) ? in6->sin6_scope_id : 0;
+}
+
+/* Where a rank's door is, from here. */
+static void find_door(const struct joining *j, uint32_t rank, char *into, size_t room)
+{
+	const char *where = j->hellos[rank].where, *link = strchr(where, '%');
+	const char *rest = link ? strchr(link, ']') : NULL;
+	uint32_t own = own_link(j->meet);
+
+	if (rest && own)
+		snprintf(into, room, "%.*s%%%u%s", (int)(link - where), where, own, rest);
+	else
+		snprintf(into, room, "%s", where);
+}
+
+/* TAUT_EAGAIN: not now. */
+static taut_status try_once(struct joining *j, uint32_t rank,
+	const struct tauti_meet_options *options, int64_t until_ns, struct taut_error *why)
+{
 	struct tauti_link link;
-	struct taut_error why = { .message = "" };
 	int fd = -1;
-	taut_status status = tauti_address_connect(options.address, until_ns, &fd, &why);
+	taut_status status = tauti_address_connect(options->address, until_ns, &fd, why);
 
 	if (status == TAUT_OK) {
 		tauti_link_open(&link, fd);
-		status = tauti_hello(&link, &options, until_ns, &why);
+		status = tauti_hello(&link, options, until_ns, why);
 	}
-	if (status == TAUT_OK) {
+	if (status == TAUT_OK)
 		tauti_peers_link_open(&j->peers->links[rank], fd, tauti_now_ns());
-		return TAUT_OK;
-	}
-	if (fd >= 0)
+	else if (fd >= 0)
 		close(fd);
+	return status;
+}
+
+/* A host that many call at once may answer one of them late, or send it away. */
+static taut_status go_to(struct joining *j, uint32_t rank, struct taut_error *err)
+{
+	char where[WHERE_BYTES + 16];
+	const struct tauti_meet_options options = { .rank = j->peers->rank,
+		.n_ranks = j->peers->n_ranks, .address = where,
+		.secret = j->secret, .within_ns = j->within_ns };
+	int64_t until_ns = tauti_now_ns() + j->within_ns, pause_ns = pause_least_ns;
+	struct taut_error why = { .message = "" };
+	taut_status status;
+
+	find_door(j, rank, where, sizeof where);
+	status = try_once(j, rank, &options, until_ns, &why);
+	while (status == TAUT_EAGAIN && tauti_now_ns() + pause_ns < until_ns &&
+		tauti_meet_hear(j->meet) != TAUTI_MEET_ENDS) {
+		tauti_poll(NULL, 0, pause_ns);
+		pause_ns = tauti_earlier_ns(2 * pause_ns, pause_most_ns);
+		status = try_once(j, rank, &options, until_ns, &why);
+	}
+	if (status == TAUT_OK)
+		return TAUT_OK;
 	return taut_error_set(err, status == TAUT_EAGAIN ? TAUT_EIO : status, -1,
-		"peers: rank %u at %.200s: %.200s", rank, options.address, why.message);
+		"peers: rank %u at %.200s: %.200s", rank, where, why.message);
 }
 
 static taut_status let_in(struct joining *j, int stop_fd, struct taut_error *err)

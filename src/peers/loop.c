@@ -488,6 +488,10 @@ taut_status tauti_peers_attach(struct taut_load_remote *remote,
 	struct taut_peers *peers = (struct taut_peers *)remote;
 	taut_status status = TAUT_OK;
 
+	if (tauti_origin_is_copy(&peers->origin))
+		return taut_error_set(err, TAUT_EIO, -1,
+			"loader: its peers were made before fork(), and their thread is "
+			"the parent's: make them in this process");
 	if (source->fingerprint != peers->fingerprint || source->n_items != peers->n_items)
 		return taut_error_set(err, TAUT_EMATCH, -1,
 			"loader: its peers are for another set");

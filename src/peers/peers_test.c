@@ -2,10 +2,16 @@
  * how often storage is read, who is let in, what is refused. */
 #include "peers/peers_world.h"
 
+#include <poll.h>
 #include <pthread.h>
 #include <stdatomic.h>
+#include <sys/wait.h>
 
+#include "coll/meet.h"
+#include "peers/peers.h"
 #include "tests/support/alloc_fail.h"
+#include "tests/support/link_local.h"
+#include "tests/support/ranks.h"
 
 enum { RANKS = 4, EPOCHS = 4, ITEMS = 96 };
 
@@ -269,6 +275,27 @@ static void one_leaves(void **state)
 	world_fini(&w);
 }
 
+/* They meet at an address that means something on their link alone. */
+static void by_a_link(void **state)
+{
+	char host[64], meet[96];
+	struct sockaddr_in6 at;
+	pthread_barrier_t barrier;
+	struct rank r[2];
+	struct world w;
+
+	(void)state;
+	if (!link_local(&at, host, sizeof host))
+		skip();
+	world_init(&w, 16);
+	init_ranks(r, &w, "ab", 8, &barrier);
+	snprintf(meet, sizeof meet, "%s%s", host, strrchr(w.meet, ':'));
+	r[0].peers_options.meet = r[1].peers_options.meet = meet;
+	play(r, 2);
+	check_once(r, 2);
+	world_fini(&w);
+}
+
 /* --- who is let in -------------------------------------------------------------------*/
 
 static void expect(const struct rank *r, taut_status status, const char *words)
@@ -384,6 +411,119 @@ static void options(void **state)
 	world_fini(&w);
 }
 
+/* --- a rank 0 that is the test's ------------------------------------------------------*/
+
+struct hello { /* as of join.c */
+	uint64_t version, host, fingerprint, n_items, cache_bytes, n_asks;
+	char where[296];
+};
+
+struct by_hand {
+	struct taut_peers_options as; /* of rank 0 */
+	int listener;
+	struct hello mine, all[2];
+	taut_status status;
+};
+
+static int listen_by_hand(struct hello *hello)
+{
+	struct sockaddr_in at = { .sin_family = AF_INET,
+		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
+	socklen_t bytes = sizeof at;
+	int fd = socket(AF_INET, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	assert_int_equal(bind(fd, (struct sockaddr *)&at, bytes), 0);
+	assert_int_equal(getsockname(fd, (struct sockaddr *)&at, &bytes), 0);
+	assert_int_equal(listen(fd, 4), 0);
+	snprintf(hello->where, sizeof hello->where, "127.0.0.1:%u", ntohs(at.sin_port));
+	return fd;
+}
+
+/* -1: nobody came. */
+static int next_caller(const struct by_hand *it)
+{
+	struct pollfd fd = { .fd = it->listener, .events = POLLIN };
+
+	return poll(&fd, 1, 5000) == 1 ?
+		accept4(it->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK) : -1;
+}
+
+static taut_status welcome(struct tauti_guest *guest, const char *secret)
+{
+	struct tauti_frame frame;
+	taut_status status;
+
+	do {
+		status = tauti_link_await(
+			&guest->link, tauti_now_ns() + INT64_C(5000000000), &frame);
+		if (status == TAUT_OK)
+			status = tauti_guest_take(guest, &frame, secret);
+		else
+			return TAUT_EIO;
+	} while (status == TAUT_EAGAIN);
+	if (status != TAUT_OK ||
+		!tauti_guest_welcome(guest, secret, TAUTI_WELCOME_IN, 2))
+		return TAUT_EIO;
+	return tauti_link_write(&guest->link);
+}
+
+/* Who comes first is sent away, as by a host that has too much to do. */
+static void *open_the_second_time(void *context)
+{
+	struct by_hand *it = context;
+	const struct tauti_meet_options options = { .n_ranks = 2,
+		.address = it->as.meet, .secret = it->as.secret,
+		.within_ns = it->as.meet_within_ns };
+	struct tauti_guest guest = { .link.fd = -1 };
+	struct tauti_meet *meet = NULL;
+	uint8_t word = 1, words[2];
+
+	it->status = tauti_meet_create(&options, &meet, NULL);
+	if (it->status == TAUT_OK)
+		it->status = tauti_meet_gather(
+			meet, &it->mine, sizeof it->mine, it->all, NULL);
+	if (it->status == TAUT_OK) {
+		close(next_caller(it));
+		tauti_guest_open(&guest, next_caller(it), tauti_now_ns());
+		it->status = welcome(&guest, it->as.secret);
+	}
+	if (it->status == TAUT_OK)
+		it->status = tauti_meet_gather(meet, &word, sizeof word, words, NULL);
+	tauti_link_close(&guest.link);
+	tauti_meet_destroy(meet);
+	return NULL;
+}
+
+/* A rank that cannot come in at once tries again. */
+static void comes_again(void **state)
+{
+	struct by_hand host = { .status = TAUT_EIO };
+	struct taut_peers_options o;
+	struct taut_peers *peers = NULL;
+	struct taut_error err = { .message = "" };
+	pthread_t thread;
+	taut_status status;
+	struct world w;
+
+	(void)state;
+	world_init(&w, 8);
+	o = peers_options(&w, 1, 2, "b", 8);
+	host.as = peers_options(&w, 0, 2, "a", 8);
+	host.mine = (struct hello){ TAUTI_PEERS_VERSION, 1, taut_set_fingerprint(w.set),
+		w.n_items, o.cache_bytes, 1, "" };
+	host.listener = listen_by_hand(&host.mine);
+	assert_int_equal(pthread_create(
+		&thread, NULL, open_the_second_time, &host), 0);
+	status = taut_peers_create(w.set, &o, &peers, &err);
+	pthread_join(thread, NULL);
+	if (status != TAUT_OK)
+		fail_msg("%s", err.message);
+	assert_int_equal(host.status, TAUT_OK);
+	taut_peers_destroy(peers);
+	close(host.listener);
+	world_fini(&w);
+}
+
 /* --- loaders -------------------------------------------------------------------------*/
 
 static void one_loader_at_a_time(void **state)
@@ -412,6 +552,43 @@ static void one_loader_at_a_time(void **state)
 	with.n_remote = 0;
 	assert_int_equal(taut_load_create(w.set, &with, &second, &err), TAUT_OK);
 	taut_load_destroy(second);
+	taut_peers_destroy(peers);
+	world_fini(&w);
+}
+
+/* A child's copy of the peers has no thread: a loader with them would wait for ever. */
+static void child(void **state)
+{
+	struct taut_peers *peers = NULL;
+	struct taut_peers_options o;
+	struct taut_load_options with;
+	struct taut_load *load = NULL;
+	struct taut_error err;
+	struct world w;
+	int status;
+	pid_t pid;
+
+	(void)state;
+#ifdef RANKS_TSAN
+	skip(); /* which ends a child that makes a thread */
+#endif
+	world_init(&w, 8);
+	o = peers_options(&w, 0, 1, "a", 8);
+	assert_int_equal(taut_peers_create(w.set, &o, &peers, &err), TAUT_OK);
+	with = load_options(&w, &o, taut_peers_remote(peers));
+	pid = fork();
+	assert_true(pid >= 0);
+	if (pid == 0) {
+		alarm(5);
+		status = taut_load_create(w.set, &with, &load, &err) == TAUT_EIO &&
+			strstr(err.message, "fork()") && !load;
+		taut_peers_destroy(peers);
+		_exit(status ? 0 : 1);
+	}
+	assert_int_equal(waitpid(pid, &status, 0), pid);
+	assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+	assert_int_equal(taut_load_create(w.set, &with, &load, &err), TAUT_OK);
+	taut_load_destroy(load);
 	taut_peers_destroy(peers);
 	world_fini(&w);
 }
@@ -464,11 +641,14 @@ int main(void)
 		cmocka_unit_test(too_small),
 		cmocka_unit_test(late_answers),
 		cmocka_unit_test(one_leaves),
+		cmocka_unit_test(by_a_link),
 		cmocka_unit_test(strangers),
 		cmocka_unit_test(garbage),
 		cmocka_unit_test(other_sets_and_caches),
 		cmocka_unit_test(options),
+		cmocka_unit_test(comes_again),
 		cmocka_unit_test(one_loader_at_a_time),
+		cmocka_unit_test(child),
 		cmocka_unit_test(no_memory),
 	};
 

@@ -134,3 +134,8 @@ uint64_t taut_sync_piece_bytes(uint64_t bytes, int64_t communication_ns)
 		piece *= 2;
 	return piece;
 }
+
+bool taut_sync_takes_rows(uint64_t n_looked_up, uint64_t n_rows)
+{
+	return n_looked_up <= n_rows / 2;
+}

@@ -358,6 +358,18 @@ static void test_all_schedules(void **state)
 	assert_true(n_by_window > 100); /* others would do without windows */
 }
 
+static void test_rows(void **state)
+{
+	(void)state;
+	assert_true(taut_sync_takes_rows(0, 0));
+	assert_true(taut_sync_takes_rows(0, 1));
+	assert_false(taut_sync_takes_rows(1, 1));
+	assert_true(taut_sync_takes_rows(2, 5));
+	assert_false(taut_sync_takes_rows(3, 5));
+	assert_true(taut_sync_takes_rows(UINT64_MAX / 2, UINT64_MAX));
+	assert_false(taut_sync_takes_rows(UINT64_MAX, UINT64_MAX));
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -369,6 +381,7 @@ int main(void)
 		cmocka_unit_test(test_window_cases),
 		cmocka_unit_test(test_window_bad),
 		cmocka_unit_test(test_all_schedules),
+		cmocka_unit_test(test_rows),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

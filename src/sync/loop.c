@@ -53,7 +53,7 @@ static taut_status pass_ready(
 
 		if (it->part)
 			status = taut_sched_ready_part(sync->sched, task,
-				it->part * taut_type_bytes(it->wire), err);
+				taut_numbers_bytes(it->wire, it->part), err);
 		else
 			status = taut_sched_ready(sync->sched,
 				sync->options.halves ? 2 * task : task, err);

@@ -131,11 +131,28 @@ uint64_t tauti_message_count(const struct tauti_message *message, size_t i)
 	return message->pieces[i].bytes / taut_type_bytes(message->wire);
 }
 
+/* Of its task, the numbers before the piece. */
+static uint64_t first_of(const struct tauti_message *message, size_t i)
+{
+	return message->pieces[i].first_byte / taut_type_bytes(message->wire) *
+		taut_type_numbers(message->wire);
+}
+
 char *tauti_message_data(const struct tauti_message *message, size_t i)
 {
 	return (char *)task_of(message, i)->data +
-		message->pieces[i].first_byte / taut_type_bytes(message->wire) *
-		taut_type_bytes(message->type);
+		first_of(message, i) * taut_type_bytes(message->type);
+}
+
+uint64_t tauti_message_numbers(const struct tauti_message *message, size_t i)
+{
+	const struct tauti_task_of_sync *task = task_of(message, i);
+	uint64_t all = task->part ? task->part : task->count;
+	uint64_t numbers = tauti_message_count(message, i) *
+		taut_type_numbers(message->wire);
+	uint64_t left = all - first_of(message, i);
+
+	return numbers < left ? numbers : left;
 }
 
 /* An all-gather brings sums, which have been multiplied. */

@@ -175,7 +175,7 @@ static taut_status compare(struct taut_sync *sync, struct taut_error *err)
 	static const char *const names[COMPARED] = { "tasks", NULL,
 		"order (times 4), halves (2) and ordered (1)", "piece_bytes",
 		"credit_bytes", "fuse_bytes",
-		"type on the wire (float32 0, float16 2, bfloat16 3)" };
+		"type on the wire (float32 0, float16 2, bfloat16 3, mxint8 9)" };
 	const struct tauti_round *round = &sync->round;
 
 	for (size_t i = 0; i < COMPARED; i++)

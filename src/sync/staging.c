@@ -2,8 +2,9 @@
  * tasks, copied together, and those that are narrowed for the wire.
  *
  * What is read from a gradient on the way in is multiplied, and narrowed, in the same
- * pass. So float32 is multiplied before it is rounded to 16 bits, and what is summed
- * is what was rounded once. */
+ * pass. So float32 is multiplied before it is rounded, and what is summed is what was
+ * rounded once. Blocks of numbers that share a scale are counted from each task's begin,
+ * so that they are the same however it is cut. */
 #include "sync/sync.h"
 
 #include <stdalign.h>
@@ -113,36 +114,49 @@ static char *block_of(const struct tauti_message *message, uint32_t block)
 		taut_type_bytes(message->wire);
 }
 
-/* Of part i, the elements that belong to a block. */
-static char *find_block(const struct tauti_message *message, size_t i,
-	uint32_t block, uint64_t *ret_length)
-{
-	uint64_t first = taut_coll_block(tauti_message_count(message, i),
-		message->n_blocks, block, ret_length);
+/* Of part i, what belongs to a block. */
+struct span {
+	uint64_t length;  /* elements on the wire */
+	uint64_t numbers; /* in them */
+	char *data;
+};
 
-	return tauti_message_data(message, i) +
-		first * taut_type_bytes(message->type);
+static struct span find_block(
+	const struct tauti_message *message, size_t i, uint32_t block)
+{
+	uint64_t all = tauti_message_numbers(message, i), length;
+	uint64_t each = taut_type_numbers(message->wire);
+	uint64_t first = each * taut_coll_block(tauti_message_count(message, i),
+		message->n_blocks, block, &length);
+
+	first = first < all ? first : all; /* an empty one, behind the last number */
+	return (struct span){ length,
+		all - first < each * length ? all - first : each * length,
+		tauti_message_data(message, i) +
+			first * taut_type_bytes(message->type) };
 }
 
 /* --- in and out ------------------------------------------------------------------------*/
 
-static void put(const struct tauti_message *message, void *to, const void *from,
-	uint64_t count, double factor)
+static void put(const struct tauti_message *message, void *to,
+	const struct span *from, double factor)
 {
 	if (message->wire == message->type)
-		tauti_sync_scale(message->type, to, from, count, factor);
+		tauti_sync_scale(message->type, to, from->data, from->numbers,
+			factor);
 	else
-		taut_narrow(message->wire, to, from, count,
+		taut_narrow(message->wire, to, from->data, from->numbers,
 			factor == 0 ? 1 : (float)factor);
 }
 
-static void get(const struct tauti_message *message, void *to, const void *from,
-	uint64_t count)
+static void get(const struct tauti_message *message, const struct span *to,
+	const void *from)
 {
 	if (message->wire == message->type)
-		memcpy(to, from, count * taut_type_bytes(message->type));
+		memcpy(to->data, from,
+			to->numbers * taut_type_bytes(message->type));
 	else
-		taut_widen(message->wire, to, from, count);
+		taut_widen(message->wire, to->data, from, to->numbers);
 }
 
 static void gather_block(const struct tauti_message *message, uint32_t block)
@@ -151,11 +165,11 @@ static void gather_block(const struct tauti_message *message, uint32_t block)
 	char *at = block_of(message, block);
 
 	for (size_t i = 0; i < message->n; i++) {
-		uint64_t slot = slot_of(message, i), length;
-		const char *from = find_block(message, i, block, &length);
+		uint64_t slot = slot_of(message, i);
+		struct span from = find_block(message, i, block);
 
-		put(message, at, from, length, tauti_message_factor(message, i));
-		memset(at + length * size, 0, (slot - length) * size);
+		put(message, at, &from, tauti_message_factor(message, i));
+		memset(at + from.length * size, 0, (slot - from.length) * size);
 		at += slot * size;
 	}
 }
@@ -166,10 +180,9 @@ static void scatter_block(const struct tauti_message *message, uint32_t block)
 	const char *at = block_of(message, block);
 
 	for (size_t i = 0; i < message->n; i++) {
-		uint64_t length;
-		char *to = find_block(message, i, block, &length);
+		struct span to = find_block(message, i, block);
 
-		get(message, to, at, length);
+		get(message, &to, at);
 		at += slot_of(message, i) * size;
 	}
 }

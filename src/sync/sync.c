@@ -47,6 +47,9 @@ static void done(
 		tauti_sync_told(sync, tauti_sync_task(sync, task));
 }
 
+/* Pieces of blocks are whole blocks, and those of all other types whole elements. */
+enum { BLOCKS_ALIGN_BYTES = 64 * 33 };
+
 static taut_status create_sched(struct taut_sync *sync, struct taut_error *err)
 {
 	static const struct taut_sched_engine engine = {
@@ -58,6 +61,8 @@ static taut_status create_sched(struct taut_sync *sync, struct taut_error *err)
 		.order = sync->options.order,
 		.n_ranks = sync->n_ranks,
 		.piece_bytes = sync->options.piece_bytes,
+		.align_bytes = sync->options.wire == TAUT_MXINT8 ?
+			BLOCKS_ALIGN_BYTES : 0,
 		.credit_bytes = sync->options.credit_bytes,
 		.fuse_bytes = sync->options.fuse_bytes,
 	};
@@ -145,10 +150,10 @@ taut_status taut_sync_create(struct taut_comm *comm,
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: order "
 			"%d is none for collectives", (int)options->order);
 	if (options->wire != TAUT_FLOAT32 && options->wire != TAUT_FLOAT16 &&
-		options->wire != TAUT_BFLOAT16)
+		options->wire != TAUT_BFLOAT16 && options->wire != TAUT_MXINT8)
 		return taut_error_set(reterr, TAUT_EINVAL, -1, "sync: nothing "
-			"is summed as %s: float16, bfloat16 or, as it is, "
-			"float32", taut_type_name(options->wire));
+			"is summed as %s: float16, bfloat16, mxint8 or, as it "
+			"is, float32", taut_type_name(options->wire));
 	sync = calloc(1, sizeof *sync);
 	if (!sync)
 		return no_memory(reterr);
@@ -215,7 +220,7 @@ static taut_status check_task(const struct taut_sync *sync,
 static taut_status declare(struct taut_sync *sync,
 	const struct tauti_task_of_sync *task, struct taut_error *reterr)
 {
-	uint64_t bytes = task->count * taut_type_bytes(task->wire);
+	uint64_t bytes = taut_numbers_bytes(task->wire, task->count);
 	uint32_t first, second;
 	taut_status status;
 

@@ -38,13 +38,13 @@
 
 struct tauti_task_of_sync {
 	enum taut_type type, wire; /* as it is summed */
-	uint64_t count;
+	uint64_t count; /* of numbers */
 	int64_t priority;
 	double factor;
 	uint32_t group; /* the first of those that it goes with; itself: none before it */
 	/* The thread's to read while open. */
 	void *data;
-	uint64_t part; /* elements that were made ready; 0: all */
+	uint64_t part; /* numbers that were made ready; 0: all */
 	/* Under the lock. */
 	bool open;   /* made ready, not done */
 	bool queued; /* done, not taken by taut_sync_next() */
@@ -239,8 +239,10 @@ taut_status tauti_message_end_all(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
 /* No communicator uses any of them. */
 void tauti_message_free_all(struct taut_sync *sync);
-/* Of its ith piece: elements, where they lie, what they are multiplied by. */
+/* Of its ith piece: elements on the wire, the numbers in them (the last element of a task
+ * may not be full), where these lie, what they are multiplied by. */
 uint64_t tauti_message_count(const struct tauti_message *message, size_t i);
+uint64_t tauti_message_numbers(const struct tauti_message *message, size_t i);
 char *tauti_message_data(const struct tauti_message *message, size_t i);
 double tauti_message_factor(const struct tauti_message *message, size_t i);
 

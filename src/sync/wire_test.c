@@ -392,7 +392,7 @@ static void test_refused(void **state)
 	assert_int_equal(
 		taut_sync_create(comm, &options, &sync, &err), TAUT_EINVAL);
 	assert_string_equal(err.message, "sync: nothing is summed as int8: "
-		"float16, bfloat16 or, as it is, float32");
+		"float16, bfloat16, mxint8 or, as it is, float32");
 	taut_comm_destroy(comm);
 	for (int declared = 0; declared < 2; declared++) {
 		ranks_create(&ranks, 3, &(struct taut_sync_options){ 0 });

@@ -312,6 +312,28 @@ static void begun(void)
 	}
 }
 
+/* Another thread captures a graph, on rank 0, while this one sums. */
+static void captured_beside(void)
+{
+	struct call calls[3];
+	MPI_Comm copy;
+
+	for (int k = 0; k < 3; k++)
+		calls[k] = prepared(DEVICE, DEVICE, 1, 4, 0, LARGE + k, k);
+	fake_capture(!rank);
+	run(&calls[0], MPI_COMM_WORLD);
+	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	warm(copy);
+	run(&calls[1], copy);
+	MPI_Iallreduce(MPI_IN_PLACE, calls[2].out, calls[2].n, types[4].type,
+		MPI_SUM, copy, &calls[2].request);
+	MPI_Wait(&calls[2].request, MPI_STATUS_IGNORE);
+	MPI_Comm_free(&copy);
+	fake_capture(false);
+	for (int k = 0; k < 3; k++)
+		checked(&calls[k], "a call beside another thread's capture");
+}
+
 /* Rank 0 captures a graph while its calls are under way; they cannot end before, as the
  * others begin theirs later. */
 static void captured(void)
@@ -338,6 +360,7 @@ static void captured(void)
 	fake_capture(false);
 	for (int k = 0; k < MANY; k++)
 		checked(&calls[k], "a call beside a capture");
+	captured_beside();
 }
 
 /* The same address, now of this device, now of that, now half as long. */
@@ -458,27 +481,43 @@ static void fails(void)
 	unmake(call.out_where, call.out);
 }
 
+/* Over a communicator that returns errors, while MPI_COMM_WORLD ends the job: it is told
+ * where its own requests end, and nowhere else. */
 static void fails_begun(void)
 {
 	struct call calls[MANY];
-	int failed = 0;
+	MPI_Request again = MPI_REQUEST_NULL, other[2];
+	MPI_Comm copy;
+	int failed = 0, word = rank, got = -1;
 
-	warm(MPI_COMM_WORLD);
-	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+	warm(copy);
 	if (rank == 1)
 		fake_fail("cuMemcpyHtoDAsync_v2", 3, 700);
 	for (int k = 0; k < MANY; k++) {
 		calls[k] = prepared(DEVICE, DEVICE, 1, 0, 0, LARGE, k);
 		MPI_Iallreduce(MPI_IN_PLACE, calls[k].out, LARGE, MPI_FLOAT,
-			MPI_SUM, MPI_COMM_WORLD, &calls[k].request);
+			MPI_SUM, copy, &calls[k].request);
 	}
+	MPI_Irecv(&got, 1, MPI_INT, rank, 6, MPI_COMM_WORLD, &other[0]);
+	usleep(200000); /* for those to fail that will */
+	check(MPI_Isend(&word, 1, MPI_INT, rank, 6, MPI_COMM_WORLD, &other[1]) ==
+		MPI_SUCCESS && MPI_Waitall(2, other, MPI_STATUSES_IGNORE) ==
+		MPI_SUCCESS && got == rank, "a message beside a failure");
 	for (int k = 0; k < MANY; k++)
 		failed += MPI_Wait(&calls[k].request, MPI_STATUS_IGNORE) !=
 			MPI_SUCCESS;
 	fake_fail(NULL, 0, 0);
 	check(failed > 0, "an error of those begun");
+	check(MPI_Iallreduce(MPI_IN_PLACE, calls[0].out, LARGE, MPI_FLOAT,
+		MPI_SUM, copy, &again) != MPI_SUCCESS ||
+		MPI_Wait(&again, MPI_STATUS_IGNORE) != MPI_SUCCESS, "the next");
+	check(again == MPI_REQUEST_NULL, "the request of the next");
+	check(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier");
 	for (int k = 0; k < MANY; k++)
 		unmake(DEVICE, calls[k].out);
+	MPI_Comm_free(&copy);
 }
 
 /* --- all ----------------------------------------------------------------------------------*/

@@ -430,6 +430,7 @@ static unsigned release(tauti_gpu_address at)
 tauti_gpu_result cuMemAlloc_v2(tauti_gpu_address *at, size_t bytes)
 {
 	ENTER;
+	BE_SAFE;
 	return left(alloc(at, bytes, OF_DEVICE));
 }
 
@@ -452,6 +453,7 @@ tauti_gpu_result cuMemAllocAsync(
 tauti_gpu_result cuMemFree_v2(tauti_gpu_address at)
 {
 	ENTER;
+	BE_SAFE;
 	return left(release(at));
 }
 

@@ -74,6 +74,7 @@ class Real(mpi_test.Common):
 
     # of the others a wish must come true, which is the fake's art
     test_without_a_compiler_sums_are_the_hosts = None
+    test_where_a_compiler_does_not_know_the_device_another_does = None
     test_one_rank_that_cannot_leaves_all_to_the_host = None
     test_the_program_of_the_bench = None
     test_nothing_is_known_of_devices_without_a_table = None

@@ -33,7 +33,7 @@ static const struct contract contract = { ranks_meet_begin, make, ranks_meet_end
 
 static void run_body(void (*body)(struct contract_rank *rank))
 {
-	const struct contract_how how = { &contract, NULL };
+	const struct contract_how how = { &contract, NULL, CONTRACT_RANKS };
 
 	for (int i = 0; i < 2; i++) {
 		swapped = i;

@@ -40,10 +40,12 @@ struct contract_process {
 struct contract_how {
 	const struct contract *contract;
 	const struct contract_process *process; /* NULL: threads */
+	uint32_t n_ranks; /* after two of them; an even number up to CONTRACT_MOST */
 };
 
 enum {
 	CONTRACT_RANKS = 4,
+	CONTRACT_MOST = 6,
 	CONTRACT_MANY = 120,   /* messages */
 	CONTRACT_LIMIT_S = 60, /* what takes longer never ends */
 };
@@ -364,7 +366,7 @@ static inline void contract_wrong_length(struct contract_rank *rank)
 		{ 4, 0 }, { 100000, 200000 }, { 200000, 100000 }, { 64, 100000 },
 		{ 100000, 64 } };
 	enum { N = sizeof pairs / sizeof *pairs };
-	static uint8_t out[CONTRACT_RANKS][200000], in[CONTRACT_RANKS][200000];
+	static uint8_t out[CONTRACT_MOST][200000], in[CONTRACT_MOST][200000];
 	struct contract_request sends[N], recvs[N];
 	uint32_t peer = rank->id ^ 1;
 
@@ -389,7 +391,7 @@ static inline void contract_multicast_of(
 	struct contract_rank *rank, uint32_t root, size_t bytes)
 {
 	uint8_t *data = calloc(1, bytes + 1);
-	uint32_t peers[CONTRACT_RANKS], n = 0;
+	uint32_t peers[CONTRACT_MOST], n = 0;
 	/* The one before may still be on its way to another. */
 	uint64_t tag = (uint64_t)root << 32 | bytes;
 	struct contract_request request;
@@ -506,8 +508,8 @@ enum { CONTRACT_ELEMENTS = 40000 };
 static inline void contract_reduce_of(
 	struct contract_rank *rank, size_t count, bool in_place, bool late)
 {
-	static float own[CONTRACT_RANKS][CONTRACT_ELEMENTS];
-	static float sum[CONTRACT_RANKS][CONTRACT_ELEMENTS];
+	static float own[CONTRACT_MOST][CONTRACT_ELEMENTS];
+	static float sum[CONTRACT_MOST][CONTRACT_ELEMENTS];
 	uint32_t next = (rank->id + 1) % rank->n;
 	uint32_t before = (rank->id + rank->n - 1) % rank->n;
 	float *mine = own[rank->id], *into = in_place ? mine : sum[rank->id];
@@ -533,13 +535,49 @@ static inline void contract_reduce_of(
 	free(out);
 }
 
+/* The same of blocks, whose 33 bytes no chunk of any engine is a multiple of. */
+static inline void contract_reduce_blocks(struct contract_rank *rank, size_t count)
+{
+	uint32_t next = (rank->id + 1) % rank->n;
+	uint32_t before = (rank->id + rank->n - 1) % rank->n;
+	struct contract_request requests[2] = { { { contract_done }, 0, 0 } };
+	size_t bytes = count * taut_type_bytes(TAUT_MXINT8);
+	uint8_t *mine = malloc(bytes), *out = malloc(bytes), *right = malloc(bytes);
+	float *numbers = malloc(32 * count * sizeof *numbers);
+
+	if (!mine || !out || !right || !numbers)
+		abort();
+	for (uint32_t step = 0; step < 3; step++) { /* before's, mine; to send */
+		for (size_t i = 0; i < 32 * count; i++)
+			numbers[i] = (float)(i % 1009) * (float)(1 +
+				(step == 0 ? before : rank->id));
+		taut_narrow(TAUT_MXINT8, step == 0 ? right : step == 1 ? mine : out,
+			numbers, 32 * count, step == 1 ? -3 : 1);
+	}
+	taut_reduce(TAUT_MXINT8, TAUT_SUM, right, mine, right, count);
+	contract_send(rank, next, count, out, bytes, &requests[1]);
+	contract_expect(rank, !rank->table->recv_reduce(rank->engine, before,
+		count, TAUT_MXINT8, TAUT_SUM, mine, mine, count,
+		&requests[0].request, NULL));
+	contract_until_good(rank, requests, 2);
+	contract_expect(rank, !memcmp(mine, right, bytes));
+	free(numbers);
+	free(right);
+	free(out);
+	free(mine);
+}
+
 static inline void contract_reduce(struct contract_rank *rank)
 {
 	static const size_t counts[] = { 1, 2, 3, 15, 16, 17, 100, 1000, 4096,
 		10001, CONTRACT_ELEMENTS };
+	uint64_t most = rank->table->max_message_bytes;
 
 	if (!rank->table->recv_reduce)
 		return;
+	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
+		if (!most || counts[i] * taut_type_bytes(TAUT_MXINT8) <= most)
+			contract_reduce_blocks(rank, counts[i]);
 	for (size_t i = 0; i < sizeof counts / sizeof *counts; i++)
 		for (int mode = 0; mode < 4; mode++)
 			contract_reduce_of(
@@ -692,8 +730,8 @@ static inline void contract_run_body(const struct contract_how *run,
 	const struct contract_process *process = run->process;
 	struct contract_world world = { .contract = contract,
 		.process = process, .n_ranks = n_ranks, .body = body };
-	struct contract_rank ranks[CONTRACT_RANKS];
-	pthread_t threads[CONTRACT_RANKS];
+	struct contract_rank ranks[CONTRACT_MOST];
+	pthread_t threads[CONTRACT_MOST];
 
 	world.engines = contract->begin(n_ranks);
 	pthread_barrier_init(&world.barrier, NULL, n_ranks);
@@ -715,8 +753,10 @@ static inline void contract_run_body(const struct contract_how *run,
 #define CONTRACT_TEST(name) \
 	static inline void contract_test_##name(void **state) \
 	{ \
-		contract_run_body(*state, 2, contract_##name); \
-		contract_run_body(*state, CONTRACT_RANKS, contract_##name); \
+		const struct contract_how *run = *state; \
+\
+		contract_run_body(run, 2, contract_##name); \
+		contract_run_body(run, run->n_ranks, contract_##name); \
 	}
 CONTRACT_TEST(in_order)
 CONTRACT_TEST(unexpected)
@@ -731,10 +771,9 @@ CONTRACT_TEST(wakes)
 CONTRACT_TEST(sleeps)
 CONTRACT_TEST(destroys)
 
-static inline int contract_run_as(const struct contract *contract,
-	const struct contract_process *process)
+static inline int contract_run_how(const struct contract_how *how)
 {
-	struct contract_how run = { contract, process };
+	struct contract_how run = *how;
 #define CONTRACT_ROW(name) \
 	cmocka_unit_test_prestate(contract_test_##name, &run)
 	const struct CMUnitTest tests[] = {
@@ -754,6 +793,13 @@ static inline int contract_run_as(const struct contract *contract,
 #undef CONTRACT_ROW
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
+}
+
+static inline int contract_run_as(const struct contract *contract,
+	const struct contract_process *process)
+{
+	return contract_run_how(
+		&(struct contract_how){ contract, process, CONTRACT_RANKS });
 }
 
 static inline int contract_run(const struct contract *contract)

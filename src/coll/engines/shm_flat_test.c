@@ -104,12 +104,14 @@ static void draw_call(struct world *world, struct call *call)
 {
 	static const size_t most[] = { 1, 4, 12, 300, 3000, BIG / 8 };
 
-	call->type = (enum taut_type)pick(world, TAUT_TYPES);
+	call->type = (enum taut_type)pick(world, TAUT_CARRIED_TYPES);
 	do
 		call->reduction = (enum taut_reduction)pick(
 			world, TAUT_REDUCTIONS);
 	while (!taut_reduces(call->type, call->reduction));
 	call->count = 1 + pick(world, most[pick(world, pick(world, 9) ? 5 : 6)]);
+	if (call->count > BIG / taut_type_bytes(call->type))
+		call->count = BIG / taut_type_bytes(call->type);
 	call->bytes = call->count * taut_type_bytes(call->type);
 	for (uint32_t i = 0; i < world->n; i++)
 		draw_part(world, call, &call->parts[i]);

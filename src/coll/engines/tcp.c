@@ -2,11 +2,13 @@
 #include "coll/engines/tcp.h"
 
 #include <errno.h>
+#include <linux/sockios.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/eventfd.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
 #include <unistd.h>
@@ -20,6 +22,7 @@ enum {
 /* What came before a connection closed was taken in, but who watches the ranks may say
  * better what has happened. */
 static const int64_t doubt_ns = 300000000;
+static const int64_t close_ns = 2000000000; /* for what was sent to come there */
 
 /* --- what is under way ----------------------------------------------------------------*/
 
@@ -328,7 +331,20 @@ static bool is_there(const struct tauti_tcp *tcp, uint32_t rank)
 	return tcp->peers[rank].fd >= 0 && !tcp->peers[rank].gone;
 }
 
-/* Those that have something, of many. */
+/* Who sleeps is woken once so much of a message that is coming is there, and not by each
+ * packet: waking takes the core from whoever computes on it. */
+static void ask_for_bytes(struct tauti_tcp_peer *peer)
+{
+	size_t left = peer->in_body ? peer->bytes - peer->have : 1;
+	int least = left < WAKES_AT ? (int)left : WAKES_AT;
+
+	if (least != peer->wakes_at && !setsockopt(peer->fd, SOL_SOCKET, SO_RCVLOWAT,
+		&least, sizeof least))
+		peer->wakes_at = least;
+}
+
+/* Those that have something, of many. What the system was told for a sleep holds after it,
+ * too: it is not to wait for more than what is left of a message. */
 static bool take_of_ready(struct tauti_tcp *tcp)
 {
 	struct epoll_event events[MOVES_AT_ONCE];
@@ -340,6 +356,8 @@ static bool take_of_ready(struct tauti_tcp *tcp)
 
 		if (is_there(tcp, rank) && events[i].events & ~(uint32_t)EPOLLOUT)
 			moved |= tauti_tcp_take(tcp, rank);
+		if (is_there(tcp, rank) && tcp->peers[rank].wakes_at > 1)
+			ask_for_bytes(&tcp->peers[rank]);
 	}
 	return moved;
 }
@@ -400,19 +418,11 @@ static void ask_for_room(struct tauti_tcp *tcp)
 	}
 }
 
-/* Who sleeps is woken once so much of a message that is coming is there, and not by each
- * packet: waking takes the core from whoever computes on it. */
-static void ask_for_bytes(struct tauti_tcp *tcp)
+static void ask_for_bytes_of_all(struct tauti_tcp *tcp)
 {
-	for (uint32_t i = 0; i < tcp->n_ranks; i++) {
-		struct tauti_tcp_peer *peer = &tcp->peers[i];
-		size_t left = peer->in_body ? peer->bytes - peer->have : 1;
-		int least = left < WAKES_AT ? (int)left : WAKES_AT;
-
-		if (is_there(tcp, i) && least != peer->wakes_at && !setsockopt(peer->fd,
-			SOL_SOCKET, SO_RCVLOWAT, &least, sizeof least))
-			peer->wakes_at = least;
-	}
+	for (uint32_t i = 0; i < tcp->n_ranks; i++)
+		if (is_there(tcp, i))
+			ask_for_bytes(&tcp->peers[i]);
 }
 
 /* TAUT_EAGAIN: something moved, or nobody may sleep while there is doubt. */
@@ -425,7 +435,7 @@ static taut_status tcp_arm(void *engine, struct taut_error *err)
 	if (tcp->fault.code)
 		return fault_of(tcp, err);
 	ask_for_room(tcp);
-	ask_for_bytes(tcp);
+	ask_for_bytes_of_all(tcp);
 	return tcp->fault_at_ns ? TAUT_EAGAIN : TAUT_OK;
 }
 
@@ -461,7 +471,7 @@ static taut_status tcp_wait(void *engine, int64_t timeout_ns, struct taut_error 
 	if (tcp->fault.code)
 		return fault_of(tcp, err);
 	ask_for_room(tcp);
-	ask_for_bytes(tcp);
+	ask_for_bytes_of_all(tcp);
 	timeout_ns = until_certain(tcp, timeout_ns);
 	timeout = (struct timespec){ timeout_ns / 1000000000, timeout_ns % 1000000000 };
 	if (timeout_ns)
@@ -481,7 +491,46 @@ static void tcp_wake(void *engine)
 
 /* --- its beginning and its end --------------------------------------------------------*/
 
-/* A send has ended when the system had its bytes; they leave after the close, too. */
+/* Bytes that the other side's system has yet to say it has; an end counts as one. */
+static int on_the_way(const struct tauti_tcp_peer *peer)
+{
+	int bytes = 0;
+
+	return ioctl(peer->fd, SIOCOUTQ, &bytes) ? 0 : bytes;
+}
+
+/* Whether a close might take back what was sent. What comes is passed over; where the other
+ * side has ended, too, nothing comes that would. */
+static bool must_stay(struct tauti_tcp *tcp, uint32_t rank)
+{
+	ssize_t n = read(tcp->peers[rank].fd, tcp->stage, TAUTI_TCP_STAGE);
+
+	return (n > 0 || (n < 0 && (errno == EAGAIN || errno == EINTR))) &&
+		on_the_way(&tcp->peers[rank]) > 1;
+}
+
+/* A send has ended when the system had its bytes. It goes on sending after a close, but not
+ * where something lies unread, or comes then: of a call in which this rank has no part. */
+static void let_arrive(struct tauti_tcp *tcp)
+{
+	int64_t until_ns = tauti_now_ns() + close_ns;
+	bool some = false;
+
+	for (uint32_t i = 0; i < tcp->n_ranks; i++)
+		if (is_there(tcp, i) && on_the_way(&tcp->peers[i])) {
+			/* So that two that leave at once need not wait for each other. */
+			(void)shutdown(tcp->peers[i].fd, SHUT_WR);
+			some = true;
+		}
+	while (some && tauti_now_ns() < until_ns) {
+		some = false;
+		for (uint32_t i = 0; i < tcp->n_ranks; i++)
+			some |= is_there(tcp, i) && must_stay(tcp, i);
+		if (some)
+			poll(NULL, 0, 1);
+	}
+}
+
 static void close_all(struct tauti_tcp *tcp)
 {
 	for (uint32_t i = 0; i < tcp->n_ranks; i++) {
@@ -519,6 +568,9 @@ static void tcp_destroy(void *engine)
 {
 	struct tauti_tcp *tcp = engine;
 
+	if (tcp->peers && tcp->stage && !tcp->fault.code &&
+		tcp->under_way.next == &tcp->under_way)
+		let_arrive(tcp);
 	if (tcp->peers)
 		close_all(tcp);
 	while (tcp->under_way.next != &tcp->under_way) {

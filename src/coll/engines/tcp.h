@@ -20,6 +20,7 @@
 
 #include "base/now.h"
 #include "coll/coll.h"
+#include "coll/reduce.h"
 
 enum {
 	TAUTI_TCP_HEAD = 16,
@@ -78,7 +79,7 @@ struct tauti_tcp_peer {
 	size_t have, bytes;            /* have: of its head, or of its bytes */
 	struct tauti_tcp_op *to;       /* asked for */
 	struct tauti_tcp_late *kept;   /* not asked for; neither: passed over */
-	uint8_t carry[16];             /* a part of an element that is to be reduced */
+	uint8_t carry[TAUTI_TYPE_BYTES]; /* a part of an element that is to be reduced */
 	size_t n_carry;
 };
 

@@ -26,7 +26,9 @@
 enum { TOKEN = 16, HELLO = 24, GUESTS = 64, ROOM = 1 << 20 };
 static const char magic[4] = "Ttcp";
 static const int64_t look_ns = 20000000; /* at the meeting, again */
-static const int64_t guest_ns = 5000000000; /* to say who it is */
+/* To say who it is; and where guests fill the room, the oldest leaves when it has had this
+ * long. */
+static const int64_t guest_ns = 5000000000, guest_least_ns = 200000000;
 
 /* What each rank tells all: bytes, the same on every machine of a job. */
 struct card {
@@ -117,6 +119,14 @@ static socklen_t address_of(const struct card *card, const uint8_t port[2],
 	return sizeof *six;
 }
 
+static bool is_of_link(const struct card *card)
+{
+	struct in6_addr six;
+
+	memcpy(&six, card->address, sizeof six);
+	return card->family == 6 && IN6_IS_ADDR_LINKLOCAL(&six);
+}
+
 /* Where this rank finds another. False: there is no such place. */
 static bool find(const struct joining *j, uint32_t rank, struct sockaddr_storage *ret_at,
 	socklen_t *ret_bytes)
@@ -132,6 +142,9 @@ static bool find(const struct joining *j, uint32_t rank, struct sockaddr_storage
 	}
 	if (at.family != 4 && at.family != 6)
 		return false;
+	/* The link over which they meet, which each host numbers by itself. */
+	if (is_of_link(&at) && is_of_link(&j->own))
+		memcpy(at.scope, j->own.scope, sizeof at.scope);
 	*ret_bytes = address_of(&at, j->cards[rank].port, ret_at);
 	return true;
 }
@@ -319,23 +332,38 @@ static void drop(struct joining *j, size_t i, bool closes)
 	j->guests[i] = j->guests[--j->n_guests];
 }
 
-/* Where there are too many, those that came first go: who belongs here speaks at once. */
+static size_t oldest_of(const struct joining *j)
+{
+	size_t oldest = 0;
+
+	for (size_t i = 1; i < j->n_guests; i++)
+		if (j->guests[i].came_ns < j->guests[oldest].came_ns)
+			oldest = i;
+	return oldest;
+}
+
+/* All ranks may call at once, and each is heard before it has to go; who finds no room waits
+ * with the system. */
+static bool has_room(const struct joining *j, int64_t now_ns)
+{
+	return j->n_guests < GUESTS ||
+		now_ns - j->guests[oldest_of(j)].came_ns >= guest_least_ns;
+}
+
+/* Who comes now stays, so this ends. */
 static void let_in(struct joining *j)
 {
-	for (;;) {
+	int64_t now_ns = tauti_now_ns();
+
+	while (has_room(j, now_ns)) {
 		int fd = accept4(j->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
-		size_t oldest = 0;
 
 		if (fd < 0)
 			return;
-		for (size_t i = 1; i < j->n_guests; i++)
-			if (j->guests[i].came_ns < j->guests[oldest].came_ns)
-				oldest = i;
 		if (j->n_guests == GUESTS)
-			drop(j, oldest, true);
+			drop(j, oldest_of(j), true);
 		prepare(fd);
-		j->guests[j->n_guests++] =
-			(struct guest){ .fd = fd, .came_ns = tauti_now_ns() };
+		j->guests[j->n_guests++] = (struct guest){ .fd = fd, .came_ns = now_ns };
 	}
 }
 
@@ -369,7 +397,8 @@ static void sleep_for(struct joining *j, int64_t left_ns)
 			.events = j->ways[i].state == CALLED ? POLLOUT : POLLIN };
 	for (size_t i = 0; i < j->n_guests; i++, at++)
 		*at = (struct pollfd){ .fd = j->guests[i].fd, .events = POLLIN };
-	*at++ = (struct pollfd){ .fd = j->listener, .events = POLLIN };
+	*at++ = (struct pollfd){ .events = POLLIN,
+		.fd = has_room(j, tauti_now_ns()) ? j->listener : -1 };
 	poll(j->polls, (nfds_t)(at - j->polls),
 		(int)((left_ns < look_ns ? left_ns : look_ns) / 1000000) + 1);
 }

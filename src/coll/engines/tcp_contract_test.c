@@ -16,6 +16,9 @@ static taut_status make(void *engines, uint32_t rank,
 
 int main(void)
 {
-	return contract_run(&(struct contract){ ranks_meet_begin, make,
-		ranks_meet_end });
+	const struct contract contract = { ranks_meet_begin, make, ranks_meet_end };
+	/* More ranks than those that are looked at one by one. */
+	const struct contract_how many = { &contract, NULL, CONTRACT_MOST };
+
+	return contract_run(&contract) + contract_run_how(&many);
 }

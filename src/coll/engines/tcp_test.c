@@ -10,6 +10,7 @@
 
 #include "coll/engines/tcp.h"
 #include "tests/support/alloc_fail.h"
+#include "tests/support/link_local.h"
 #include "tests/support/waits.h"
 
 static const int64_t second_ns = 1000000000;
@@ -21,11 +22,11 @@ struct pair {
 	int other;                  /* what rank 1 says and hears */
 };
 
-static struct pair pair_of(const int ends[2])
+static struct pair pair_of(const int ends[2], uint32_t n_ranks)
 {
 	struct tauti_tcp *tcp = NULL;
 
-	assert_int_equal(tauti_tcp_open(0, 2, &tcp, NULL), TAUT_OK);
+	assert_int_equal(tauti_tcp_open(0, n_ranks, &tcp, NULL), TAUT_OK);
 	assert_int_equal(tauti_tcp_give(tcp, 1, ends[0], NULL), TAUT_OK);
 	return (struct pair){ { &tauti_tcp_engine, tcp }, ends[1] };
 }
@@ -35,10 +36,10 @@ static struct pair pair_make(void)
 	int ends[2];
 
 	assert_int_equal(socketpair(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0, ends), 0);
-	return pair_of(ends);
+	return pair_of(ends, 2);
 }
 
-static struct pair pair_over_tcp(void)
+static struct pair pair_over_tcp(uint32_t n_ranks)
 {
 	struct sockaddr_in at = { .sin_family = AF_INET,
 		.sin_addr.s_addr = htonl(INADDR_LOOPBACK) };
@@ -54,7 +55,7 @@ static struct pair pair_over_tcp(void)
 	assert_int_not_equal(ends[1], -1);
 	assert_int_equal(fcntl(ends[0], F_SETFL, O_NONBLOCK), 0);
 	close(listener);
-	return pair_of(ends);
+	return pair_of(ends, n_ranks);
 }
 
 static void pair_end(struct pair *pair)
@@ -260,7 +261,7 @@ static bool wakes(struct pair *pair, const uint8_t *bytes, size_t n)
 static void test_what_wakes(void **state)
 {
 	enum { BYTES = 600000, ALL = TAUTI_TCP_HEAD + BYTES };
-	struct pair pair = pair_over_tcp();
+	struct pair pair = pair_over_tcp(2);
 	uint8_t *stream = calloc(1, 2 * ALL), *into = malloc(BYTES);
 	const uint8_t *at = stream;
 	struct wait waits[2];
@@ -289,6 +290,61 @@ static void test_what_wakes(void **state)
 	pair_end(&pair);
 	free(stream);
 	free(into);
+}
+
+/* Says a part of a message, as it is taken in. */
+static void say_zeros(struct pair *pair, size_t bytes)
+{
+	static const uint8_t zeros[1 << 16];
+
+	while (bytes) {
+		size_t most = bytes < sizeof zeros ? bytes : sizeof zeros;
+		ssize_t some = send(pair->other, zeros, most, MSG_DONTWAIT);
+
+		progress(pair);
+		bytes -= some > 0 ? (size_t)some : 0;
+	}
+}
+
+/* Says a message of that many bytes, all of it. */
+static void say_message(struct pair *pair, uint64_t tag, size_t bytes)
+{
+	uint8_t head[TAUTI_TCP_HEAD];
+
+	assert_int_equal(send(pair->other, head, put_head(head, tag, bytes), 0), sizeof head);
+	say_zeros(pair, bytes);
+	progress(pair);
+}
+
+/* Who slept amid a message and only looks from then on sees its end, and the next one, also
+ * among so many ranks that the system is asked which of them has something. */
+static void test_looks_after_sleep(void **state)
+{
+	enum { BYTES = 300000 };
+	struct pair pair = pair_over_tcp(5);
+	const struct taut_coll_engine *table = pair.engine.table;
+	uint8_t head[TAUTI_TCP_HEAD], *into = malloc(BYTES);
+	struct wait waits[2];
+	int64_t until_ns;
+
+	(void)state;
+	for (uint64_t i = 0; i < 2; i++) {
+		wait_init(&waits[i]);
+		assert_int_equal(table->recv(pair.engine.context, 1, i, into, BYTES,
+			&waits[i].request, NULL), TAUT_OK);
+	}
+	put_head(head, 0, BYTES);
+	assert_int_equal(send(pair.other, head, sizeof head, 0), sizeof head);
+	while (table->arm(pair.engine.context, NULL) == TAUT_EAGAIN)
+		;
+	say_zeros(&pair, BYTES);
+	say_message(&pair, 1, BYTES);
+	until_ns = tauti_now_ns() + 5 * second_ns;
+	while (!waits[1].over && tauti_now_ns() < until_ns)
+		progress(&pair);
+	assert_true(waits[0].over && waits[1].over);
+	free(into);
+	pair_end(&pair);
 }
 
 /* --- nonsense -----------------------------------------------------------------------------*/
@@ -339,23 +395,6 @@ static void test_a_long_promise(void **state)
 
 /* --- one that goes ------------------------------------------------------------------------*/
 
-/* Says a message of that many bytes, all of it, as it is taken in. */
-static void say_late(struct pair *pair, uint64_t tag, size_t bytes)
-{
-	static uint8_t zeros[1 << 16];
-	uint8_t head[TAUTI_TCP_HEAD];
-
-	assert_int_equal(send(pair->other, head, put_head(head, tag, bytes), 0), sizeof head);
-	while (bytes) {
-		size_t most = bytes < sizeof zeros ? bytes : sizeof zeros;
-		ssize_t some = send(pair->other, zeros, most, MSG_DONTWAIT);
-
-		progress(pair);
-		bytes -= some > 0 ? (size_t)some : 0;
-	}
-	progress(pair);
-}
-
 /* The memory of a long message that nobody had asked for waits for the next long one, and
  * not for a few bytes that may lie there for long. */
 static void test_rooms(void **state)
@@ -365,12 +404,12 @@ static void test_rooms(void **state)
 	const struct tauti_tcp *tcp = pair.engine.context;
 
 	(void)state;
-	say_late(&pair, 1, LONG);
+	say_message(&pair, 1, LONG);
 	assert_true(tauti_tcp_discard(pair.engine.context, 1, 1));
 	assert_true(tcp->unused_bytes >= LONG);
-	say_late(&pair, 2, 16);
+	say_message(&pair, 2, 16);
 	assert_true(tcp->unused_bytes >= LONG);
-	say_late(&pair, 3, LONG);
+	say_message(&pair, 3, LONG);
 	assert_int_equal(tcp->unused_bytes, 0);
 	assert_true(tauti_tcp_discard(pair.engine.context, 1, 2));
 	assert_true(tauti_tcp_discard(pair.engine.context, 1, 3));
@@ -431,6 +470,94 @@ static void test_a_send_to_nobody(void **state)
 	assert_int_equal(wait.status, TAUT_EIO);
 }
 
+/* --- leaving ------------------------------------------------------------------------------*/
+
+/* Sends more than the other side's system has room for, all of which this one has then. */
+static size_t leave_amid(struct pair *pair)
+{
+	enum { BYTES = 300000 };
+	static const uint8_t data[BYTES];
+	const uint32_t peer = 1;
+	int little = 1 << 16, much = 1 << 20;
+	struct wait wait;
+
+	*pair = pair_over_tcp(2);
+	assert_int_equal(setsockopt(pair->other, SOL_SOCKET, SO_RCVBUF, &little,
+		sizeof little), 0);
+	assert_int_equal(setsockopt(((struct tauti_tcp *)pair->engine.context)->peers[1].fd,
+		SOL_SOCKET, SO_SNDBUF, &much, sizeof much), 0);
+	wait_init(&wait);
+	assert_int_equal(pair->engine.table->send(pair->engine.context, &peer, 1, 3, data,
+		BYTES, &wait.request, NULL), TAUT_OK);
+	assert_true(wait.over);
+	return TAUTI_TCP_HEAD + BYTES;
+}
+
+static void *destroy(void *context)
+{
+	struct tauti_engine *engine = context;
+
+	engine->table->destroy(engine->context);
+	return NULL;
+}
+
+static size_t hear_all(struct pair *pair)
+{
+	uint8_t heard[4096];
+	size_t bytes = 0;
+	ssize_t n;
+
+	while ((n = recv(pair->other, heard, sizeof heard, 0)) > 0)
+		bytes += (size_t)n;
+	return bytes;
+}
+
+/* What was sent comes, also where the other side had something to say that is not heard any
+ * more. */
+static void test_leaves_amid_messages(void **state)
+{
+	struct pair pair;
+	size_t bytes = leave_amid(&pair);
+	pthread_t thread;
+
+	(void)state;
+	assert_int_equal(send(pair.other, "before it leaves", 16, 0), 16);
+	assert_int_equal(pthread_create(&thread, NULL, destroy, &pair.engine), 0);
+	usleep(50000);
+	(void)!send(pair.other, "while it does", 13, MSG_NOSIGNAL);
+	assert_int_equal(hear_all(&pair), bytes);
+	pthread_join(thread, NULL);
+	close(pair.other);
+}
+
+static int64_t time_of_destroy(struct pair *pair)
+{
+	int64_t began_ns = tauti_now_ns();
+
+	pair_end(pair);
+	return tauti_now_ns() - began_ns;
+}
+
+/* Not for long where nobody reads, and not at all where all has come. */
+static void test_leaving_takes(void **state)
+{
+	struct pair pair;
+	const uint32_t peer = 1;
+	struct wait wait;
+	int64_t slow_ns, quick_ns;
+
+	(void)state;
+	leave_amid(&pair);
+	slow_ns = time_of_destroy(&pair);
+	assert_true(slow_ns > second_ns && slow_ns < 10 * second_ns);
+	pair = pair_over_tcp(2);
+	wait_init(&wait);
+	assert_int_equal(pair.engine.table->send(pair.engine.context, &peer, 1, 3, "x", 1,
+		&wait.request, NULL), TAUT_OK);
+	quick_ns = time_of_destroy(&pair);
+	assert_true(wait.over && quick_ns < second_ns);
+}
+
 /* --- memory -------------------------------------------------------------------------------*/
 
 static void test_memory(void **state)
@@ -477,15 +604,19 @@ static void test_memory(void **state)
  * listens nowhere; ANOTHER is at its place, and does not know what it should. */
 
 enum role { JOINS, MUTE, ANOTHER };
+enum { MOST = 100 };
 
 struct job {
-	char where[64];
-	enum role roles[RANKS_MOST];
+	char where[96];
+	const char *host; /* NULL: 127.0.0.1 */
+	struct sockaddr_in6 at; /* where who pretends says it is; none: there, too */
+	enum role roles[MOST];
+	const uint32_t *host_of; /* by rank; NULL: each has its own */
 	int64_t within_ns;
-	struct taut_error error[RANKS_MOST];
-	int room[RANKS_MOST]; /* the least that a connection has for what comes */
-	int64_t try_ns;       /* 0: they cannot do without */
-	bool without[RANKS_MOST];
+	struct taut_error error[MOST];
+	int room[MOST]; /* the least that a connection has for what comes */
+	int64_t try_ns; /* 0: they cannot do without */
+	bool without[MOST];
 };
 
 static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
@@ -495,8 +626,8 @@ static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
 	struct sockaddr_in at = { .sin_family = AF_INET };
 	socklen_t bytes = sizeof at;
 	int listener = socket(AF_INET, SOCK_STREAM, 0), guest = -1;
-	uint8_t card[40] = { 4, 1 }, all[40 * RANKS_MOST], nothing[24] = { 0 };
-	uint32_t fine[2] = { 0, TAUT_NONE }, told[2 * RANKS_MOST];
+	uint8_t card[40] = { 4, 1 }, all[40 * MOST], nothing[24] = { 0 };
+	uint32_t fine[2] = { 0, TAUT_NONE }, told[2 * MOST];
 	taut_status status;
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -505,6 +636,12 @@ static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
 		return TAUT_EIO;
 	memcpy(card + 2, &at.sin_port, 2);
 	memcpy(card + 4, &at.sin_addr, 4);
+	if (job->at.sin6_family == AF_INET6) {
+		card[0] = 6;
+		card[1] = 0;
+		memcpy(card + 4, &job->at.sin6_addr, 16);
+		memcpy(card + 20, &job->at.sin6_scope_id, 4);
+	}
 	if (job->roles[one->rank] == MUTE)
 		close(listener);
 	status = tauti_meet_gather(meet, card, sizeof card, all, err);
@@ -555,8 +692,8 @@ static void *rank_main(void *context)
 		status = tauti_tcp_try(meet, one->rank, one->n_ranks, NULL, job->try_ns,
 			&engine, &job->without[one->rank], err);
 	else if (!status)
-		status = tauti_tcp_create(
-			meet, one->rank, one->n_ranks, NULL, &engine, err);
+		status = tauti_tcp_create(meet, one->rank, one->n_ranks,
+			job->host_of, &engine, err);
 	err->code = status;
 	if (engine.table)
 		job->room[one->rank] = least_room(engine.context);
@@ -568,11 +705,12 @@ static void *rank_main(void *context)
 
 static void run(struct job *job, uint32_t n_ranks)
 {
-	struct ranks_one ones[RANKS_MOST];
+	struct ranks_one ones[MOST];
 
 	if (!job->within_ns)
 		job->within_ns = 20 * second_ns;
-	snprintf(job->where, sizeof job->where, "127.0.0.1:%u", ranks_free_port());
+	snprintf(job->where, sizeof job->where, "%s:%u",
+		job->host ? job->host : "127.0.0.1", ranks_free_port());
 	ranks_start(ones, 0, n_ranks, rank_main, job);
 	ranks_join(ones, 0, n_ranks);
 }
@@ -592,6 +730,22 @@ static void test_all_connect(void **state)
 	for (uint32_t i = 0; i < 9; i++)
 		if (job.error[i].code)
 			fail_msg("rank %u: %s", i, job.error[i].message);
+}
+
+/* More at once than there is room for: no rank is dropped before it has spoken. */
+static void test_many_call(void **state)
+{
+	static const uint32_t host_of[MOST] = { 1 }; /* all call rank 0, and nobody else */
+
+	(void)state;
+	for (int turn = 0; turn < 3; turn++) {
+		struct job job = { .host_of = host_of };
+
+		run(&job, MOST);
+		for (uint32_t i = 0; i < MOST; i++)
+			if (job.error[i].code)
+				fail_msg("rank %u: %s", i, job.error[i].message);
+	}
 }
 
 /* What the system allows without a lock on the size; 0: it is not known. */
@@ -630,6 +784,21 @@ static void test_nobody_listens(void **state)
 	expect_line(&job, 2, "TCP: rank 2 has no way to rank 1: Connection refused");
 	expect_line(&job, 0,
 		"TCP: rank 2 has no connection to rank 1: there is no way to it");
+}
+
+/* The number that a host has for a link is its own: another one calls by its own. */
+static void test_by_a_link(void **state)
+{
+	struct job job = { .roles = { [1] = MUTE } };
+	char host[64];
+
+	(void)state;
+	if (!link_local(&job.at, host, sizeof host))
+		skip();
+	job.host = host;
+	job.at.sin6_scope_id = 12345;
+	run(&job, 3);
+	expect_line(&job, 2, "TCP: rank 2 has no way to rank 1: Connection refused");
 }
 
 static void test_nobody_calls(void **state)
@@ -674,15 +843,20 @@ int main(void)
 		cmocka_unit_test(test_slices),
 		cmocka_unit_test(test_what_goes_out),
 		cmocka_unit_test(test_what_wakes),
+		cmocka_unit_test(test_looks_after_sleep),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_a_long_promise),
 		cmocka_unit_test(test_rooms),
 		cmocka_unit_test(test_it_closes),
 		cmocka_unit_test(test_a_send_to_nobody),
+		cmocka_unit_test(test_leaves_amid_messages),
+		cmocka_unit_test(test_leaving_takes),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_all_connect),
+		cmocka_unit_test(test_many_call),
 		cmocka_unit_test(test_room),
 		cmocka_unit_test(test_nobody_listens),
+		cmocka_unit_test(test_by_a_link),
 		cmocka_unit_test(test_nobody_calls),
 		cmocka_unit_test(test_tries),
 		cmocka_unit_test(test_somebody_else_is_there),
