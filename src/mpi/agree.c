@@ -3,6 +3,7 @@
 #include <arpa/inet.h>
 #include <ifaddrs.h>
 #include <net/if.h>
+#include <netdb.h>
 #include <netinet/in.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -234,6 +235,37 @@ static bool outer_address(char *text, socklen_t bytes)
 	return found;
 }
 
+static bool has_address(const struct addrinfo *at)
+{
+	int fd = socket(at->ai_family, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	bool has = fd >= 0 && !bind(fd, at->ai_addr, at->ai_addrlen);
+
+	if (fd >= 0)
+		close(fd);
+	return has;
+}
+
+/* A job may be told where its first rank is, and this be the first of another
+ * communicator, elsewhere. */
+static bool is_of_this_host(const char *address)
+{
+	const struct addrinfo wanted = { .ai_family = AF_UNSPEC,
+		.ai_socktype = SOCK_STREAM };
+	bool in_brackets = address[0] == '[';
+	struct addrinfo *all;
+	char host[112];
+	bool found = false;
+
+	snprintf(host, sizeof host, "%s", address + in_brackets);
+	host[strcspn(host, "]")] = '\0';
+	if (getaddrinfo(host, NULL, &wanted, &all))
+		return false;
+	for (struct addrinfo *at = all; at && !found; at = at->ai_next)
+		found = has_address(at);
+	freeaddrinfo(all);
+	return found;
+}
+
 static bool is_one_host(const struct tauti_form_comm *it, int *ret_rc)
 {
 	int64_t host = (int64_t)(tauti_host_id() >> 1);
@@ -246,17 +278,17 @@ static bool is_one_host(const struct tauti_form_comm *it, int *ret_rc)
 
 static struct place choose_place(bool one_host)
 {
-	const char *told = getenv("TAUT_MPI_ADDRESS");
+	const char *told = one_host ? NULL : getenv("TAUT_MPI_ADDRESS");
 	struct place place = { .found = 0 };
 	char host[INET6_ADDRSTRLEN] = "127.0.0.1";
 	uint8_t random[16];
 	unsigned port = free_port();
 
-	if (told && strlen(told) < sizeof place.address - 8)
-		one_host = true;
-	else
+	if (told && (strlen(told) >= sizeof place.address - 8 ||
+		!is_of_this_host(told)))
 		told = NULL;
-	if (!port || (!one_host && !outer_address(host, sizeof host)) ||
+	if (!port ||
+		(!one_host && !told && !outer_address(host, sizeof host)) ||
 		getrandom(random, sizeof random, 0) != sizeof random)
 		return place;
 	snprintf(place.address, sizeof place.address, "%s:%u",

@@ -27,14 +27,19 @@ static struct taut_coll_call call_of(const struct tauti_form_call *call)
 	return taut;
 }
 
-/* What MPI does with an error: the communicator's handler ends the job, or the code
- * is returned. The line is said once, as the handler knows no reason. */
-static int fail(struct tauti_form_comm *it, const struct taut_error *why)
+/* Once, as the communicator's handler knows no reason. */
+static void complain(struct tauti_form_comm *it, const struct taut_error *why)
 {
-	if (!it->complained)
+	if (!atomic_exchange(&it->complained, true))
 		tauti_form_say("%s", why->message[0] ? why->message :
 			"an all-reduce failed");
-	it->complained = true;
+}
+
+/* What MPI does with an error: the communicator's handler ends the job, or the code
+ * is returned. */
+static int fail(struct tauti_form_comm *it, const struct taut_error *why)
+{
+	complain(it, why);
 	tauti_mpi_form.real.comm_call_errhandler(
 		it->handle, tauti_mpi_form.err_other);
 	return tauti_mpi_form.err_other;
@@ -58,8 +63,15 @@ static taut_status start(struct tauti_form_comm *it,
 	return status;
 }
 
-/* Begins a call, at once or in line, inside. status: of the question where its memory
- * is. Who cannot do its part leaves, for the others wait for it. */
+static bool has_failed(struct tauti_form_comm *it)
+{
+	struct taut_error ignored;
+
+	return tauti_mpi_form.taut.progress(it->taut, &ignored) != TAUT_OK;
+}
+
+/* Begins a call, at once or in line, inside. status: of what came before. Who cannot do
+ * its part leaves, for the others wait for it. */
 static taut_status begin(struct tauti_form_comm *it,
 	const struct tauti_form_call *call, taut_status status,
 	const struct tauti_form_where *where, struct tauti_form_op *op,
@@ -73,17 +85,22 @@ static taut_status begin(struct tauti_form_comm *it,
 		*err = it->why;
 		return TAUT_EIO;
 	}
-	if (!status && !tauti_form_op_wanted(it, call, where))
-		return start(it, &taut, done, context, err);
-	if (!status)
+	if (!status && !tauti_form_op_wanted(it, call, where)) {
+		status = start(it, &taut, done, context, err);
+		/* What is no call MPI would refuse, too; and of what failed
+		 * before all ranks know. */
+		if (!status || status == TAUT_EINVAL || has_failed(it))
+			return status;
+	} else if (!status) {
 		status = tauti_form_op_begin(
 			op, it, call, where, done, context, err);
+		*ret_in_parts = !status;
+	}
 	if (status) {
 		it->why = *err;
 		atomic_store(&it->broken, true);
 		tauti_form_break(it);
 	}
-	*ret_in_parts = !status;
 	return status;
 }
 
@@ -168,9 +185,11 @@ int tauti_form_run(
 {
 	struct waiting waiting = { .over = false };
 	struct taut_error err = { .message = "" };
+	struct tauti_gpu *gpu = tauti_form_gpu();
+	const struct tauti_form_aside aside = tauti_form_aside_begin(gpu);
 	struct tauti_form_where where;
 	struct tauti_form_op op;
-	taut_status status = tauti_form_where(call, &where, &err);
+	taut_status status = tauti_form_where(gpu, call, &where, &err);
 	bool in_parts;
 
 	tauti_form_enter(it);
@@ -181,13 +200,16 @@ int tauti_form_run(
 	if (status && !err.message[0]) /* it ended inside, which says why later */
 		explain(it, &err);
 	tauti_form_leave(it);
+	tauti_form_aside_end(&aside);
 	return status ? fail(it, &err) : 0;
 }
 
 /* --- calls that only begin ----------------------------------------------------------------*/
 
+__thread int tauti_form_failure;
+
 struct tauti_form_request {
-	struct tauti_form_comm *comm; /* not after it is over: it may be freed */
+	struct tauti_form_comm *comm; /* NULL: it was freed, after this was over */
 	tauti_form_handle handle;
 	struct tauti_form_request *next; /* of those pending */
 	struct tauti_form_op op;
@@ -198,8 +220,13 @@ struct tauti_form_request {
 static void request_over(void *context, taut_status status)
 {
 	struct tauti_form_request *request = context;
+	struct taut_error err = { .message = "" };
 
 	request->status = status;
+	if (status) { /* here, as the communicator may be gone later */
+		explain(request->comm, &err);
+		complain(request->comm, &err);
+	}
 	request->comm->n_begun--;
 	atomic_store_explicit(&request->over, true, memory_order_release);
 	pthread_mutex_lock(&tauti_mpi_form.lock);
@@ -207,6 +234,8 @@ static void request_over(void *context, taut_status status)
 	pthread_mutex_unlock(&tauti_mpi_form.lock);
 }
 
+/* In the call whose list has the request. An error from here the library would raise on
+ * MPI_COMM_WORLD. */
 static int query(void *extra, void *status)
 {
 	const struct tauti_form_request *request = extra;
@@ -214,7 +243,9 @@ static int query(void *extra, void *status)
 	tauti_mpi_form.real.status_set_elements(
 		status, tauti_mpi_form.abi->byte, 0);
 	tauti_mpi_form.real.status_set_cancelled(status, 0);
-	return request->status ? tauti_mpi_form.err_other : 0;
+	if (request->status)
+		tauti_form_failure = tauti_mpi_form.err_other;
+	return 0;
 }
 
 static int release(void *extra)
@@ -239,51 +270,85 @@ static void pend(struct tauti_form_request *request)
 	pthread_mutex_unlock(&tauti_mpi_form.lock);
 }
 
+/* ret_request is the program's; *ret_mine is NULL where there is none. */
+static taut_status make_request(struct tauti_form_comm *it, void *ret_request,
+	struct tauti_form_request **ret_mine, struct taut_error *err)
+{
+	struct tauti_form_request *request = calloc(1, sizeof *request);
+
+	*ret_mine = NULL;
+	if (!request)
+		return taut_error_set(err, TAUT_ENOMEM, -1, "no memory");
+	request->comm = it;
+	if (tauti_mpi_form.real.grequest_start(
+		query, release, cancel, request, ret_request)) {
+		free(request);
+		return taut_error_set(err, TAUT_EIO, -1, "MPI makes no request");
+	}
+	request->handle = tauti_form_load(ret_request);
+	*ret_mine = request;
+	return TAUT_OK;
+}
+
+/* Nothing began: there is no request. */
+static void take_back(struct tauti_form_request *request, void *ret_request)
+{
+	if (!request)
+		return;
+	tauti_mpi_form.real.grequest_complete(request->handle);
+	tauti_mpi_form.real.request_free(ret_request);
+}
+
 int tauti_form_begin(struct tauti_form_comm *it,
 	const struct tauti_form_call *call, void *ret_request)
 {
-	struct tauti_form_request *request = calloc(1, sizeof *request);
-	struct taut_error err = { .message = "no memory" };
-	taut_status status = TAUT_ENOMEM, found;
-	struct tauti_form_where where;
+	struct tauti_form_request *request;
+	struct taut_error err = { .message = "" };
+	struct tauti_form_where where = { NULL, NULL };
+	struct tauti_gpu *gpu = tauti_form_gpu();
+	const struct tauti_form_aside aside = tauti_form_aside_begin(gpu);
+	taut_status status = make_request(it, ret_request, &request, &err);
 	bool in_parts;
-	int rc;
 
-	if (!request)
-		return fail(it, &err);
-	request->comm = it;
-	rc = tauti_mpi_form.real.grequest_start(
-		query, release, cancel, request, ret_request);
-	if (rc) {
-		free(request);
-		return rc;
-	}
-	request->handle = tauti_form_load(ret_request);
-	found = tauti_form_where(call, &where, &err);
+	if (!status)
+		status = tauti_form_where(gpu, call, &where, &err);
 	tauti_form_enter(it);
-	if (tauti_form_has_mover(it)) {
-		it->n_begun++;
-		if (!found)
-			err.message[0] = '\0';
-		status = begin(it, call, found, &where, &request->op, &in_parts,
-			request_over, request, &err);
-		if (!status && in_parts)
-			tauti_form_ops_move(it);
-		it->n_begun -= status != TAUT_OK;
-		pthread_cond_signal(&it->work);
-	}
-	if (status) {
-		request->status = status;
-		atomic_store(&request->over, true);
-	}
-	pend(request);
+	if (!status && it->taut && !tauti_form_has_mover(it))
+		status = taut_error_set(&err, TAUT_ENOMEM, -1,
+			"rank %u: no thread for all-reduces that only begin",
+			it->rank);
+	it->n_begun++;
+	status = begin(it, call, status, &where, request ? &request->op : NULL,
+		&in_parts, request_over, request, &err);
+	if (!status && in_parts)
+		tauti_form_ops_move(it);
+	it->n_begun -= status != TAUT_OK;
+	pthread_cond_signal(&it->work);
+	if (!status)
+		pend(request);
 	tauti_form_leave(it);
-	return status ? fail(it, &err) : 0;
+	tauti_form_aside_end(&aside);
+	if (!status)
+		return 0;
+	take_back(request, ret_request);
+	return fail(it, &err);
+}
+
+void tauti_form_disown(struct tauti_form_comm *it)
+{
+	struct tauti_form_request *at;
+
+	pthread_mutex_lock(&tauti_mpi_form.lock);
+	for (at = tauti_mpi_form.pending; at; at = at->next)
+		if (at->comm == it)
+			at->comm = NULL;
+	pthread_mutex_unlock(&tauti_mpi_form.lock);
 }
 
 /* --- requests that are done ---------------------------------------------------------------*/
 
-static struct tauti_form_request *take_over(void)
+/* ret_comm: of it, if that is still there. */
+static struct tauti_form_request *take_over(tauti_form_handle *ret_comm)
 {
 	struct tauti_form_request **at = &tauti_mpi_form.pending, *found;
 
@@ -291,39 +356,31 @@ static struct tauti_form_request *take_over(void)
 	while (*at && !atomic_load_explicit(&(*at)->over, memory_order_acquire))
 		at = &(*at)->next;
 	found = *at;
-	if (found)
+	if (found) {
 		*at = found->next;
+		*ret_comm = found->comm ? found->comm->handle :
+			tauti_mpi_form.abi->comm_world;
+	}
 	pthread_mutex_unlock(&tauti_mpi_form.lock);
 	return found;
 }
 
-static int complete_one(struct tauti_form_request *request)
-{
-	bool failed = request->status != TAUT_OK;
-
-	/* The request may be freed inside: nobody waits for it any more. */
-	tauti_mpi_form.real.grequest_complete(request->handle);
-	atomic_fetch_sub(&tauti_mpi_form.n_pending, 1);
-	if (!failed)
-		return 0;
-	tauti_form_say("an all-reduce that was begun failed");
-	/* Its own communicator may have been freed since. */
-	tauti_mpi_form.real.comm_call_errhandler(
-		tauti_mpi_form.abi->comm_world, tauti_mpi_form.err_other);
-	return tauti_mpi_form.err_other;
-}
-
-int tauti_form_complete(void)
+void tauti_form_complete(void)
 {
 	struct tauti_form_request *request;
-	int rc = 0;
+	tauti_form_handle comm;
 
-	while ((request = take_over())) {
-		int one = complete_one(request);
+	while ((request = take_over(&comm))) {
+		bool failed = request->status != TAUT_OK;
 
-		rc = rc ? rc : one;
+		/* The request may be freed inside: nobody waits for it any
+		 * more. */
+		tauti_mpi_form.real.grequest_complete(request->handle);
+		atomic_fetch_sub(&tauti_mpi_form.n_pending, 1);
+		if (failed)
+			tauti_mpi_form.real.comm_call_errhandler(
+				comm, tauti_mpi_form.err_other);
 	}
-	return rc;
 }
 
 static bool any_over(void)

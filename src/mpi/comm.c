@@ -167,23 +167,13 @@ static void let_others_in(struct tauti_form_comm *it)
 	pthread_mutex_lock(&it->lock);
 }
 
-/* While another thread of the program captures a graph, calls that cannot be part of one
- * are errors, and spoil it, in every thread that does not say that it is not meant. */
-static bool let_others_capture(void)
-{
-	struct tauti_gpu *gpu = atomic_load_explicit(
-		&tauti_mpi_form.gpu, memory_order_acquire);
-	unsigned mode = TAUTI_GPU_CAPTURE_RELAXED;
-
-	return gpu && !gpu->driver.capture_mode(&mode);
-}
-
 static void *move(void *context)
 {
 	const struct tauti_form_taut *taut = &tauti_mpi_form.taut;
 	struct tauti_form_comm *it = context;
 	const int64_t look_ns = 100000000, copy_ns = 10000;
-	bool moves, relaxed = false;
+	struct tauti_form_aside aside = { NULL, 0 };
+	bool moves;
 
 	pthread_mutex_lock(&it->lock);
 	while (!it->ends) {
@@ -197,8 +187,9 @@ static void *move(void *context)
 		}
 		/* A failure ends all that was begun. */
 		moves = it->taut && !taut->progress(it->taut, &it->why);
-		if (it->ops && !relaxed)
-			relaxed = let_others_capture();
+		if (it->ops && !aside.gpu)
+			aside = tauti_form_aside_begin(
+				atomic_load(&tauti_mpi_form.gpu));
 		if (it->ops)
 			tauti_form_ops_move(it);
 		if (it->broken)
@@ -241,6 +232,7 @@ static bool is_idle(struct tauti_form_comm *it)
 static void end(struct tauti_form_comm *it)
 {
 	struct tauti_gpu *gpu = atomic_load(&tauti_mpi_form.gpu);
+	struct tauti_form_aside aside;
 
 	for (uint32_t turns = 0; it->has_thread && !is_idle(it); turns++) {
 		tauti_form_poke_mpi();
@@ -254,10 +246,12 @@ static void end(struct tauti_form_comm *it)
 		pthread_join(it->thread, NULL);
 		it->has_thread = false;
 	}
+	aside = tauti_form_aside_begin(gpu);
 	tauti_form_part_peers(it);
 	tauti_form_unmake(it);
 	if (gpu && it->phase == TAUTI_FORM_READY)
 		tauti_gpu_lanes_drop(gpu); /* others pin theirs anew */
+	tauti_form_aside_end(&aside);
 	it->phase = TAUTI_FORM_NEVER;
 }
 
@@ -271,6 +265,7 @@ int tauti_form_forget(
 	atomic_fetch_add_explicit(
 		&tauti_mpi_form.n_freed, 1, memory_order_release);
 	end(it);
+	tauti_form_disown(it);
 	unlist(it);
 	pthread_cond_destroy(&it->work);
 	pthread_mutex_destroy(&it->lock);
@@ -282,14 +277,17 @@ void tauti_form_end(void)
 {
 	const struct tauti_form_real *real = &tauti_mpi_form.real;
 	tauti_form_handle alone = tauti_mpi_form.alone;
+	struct tauti_form_aside aside;
 
 	if (!atomic_exchange(&tauti_mpi_form.on, false))
 		return;
 	for (struct tauti_form_comm *it = tauti_mpi_form.oldest; it;
 		it = it->newer)
 		end(it);
+	aside = tauti_form_aside_begin(atomic_load(&tauti_mpi_form.gpu));
 	if (atomic_load(&tauti_mpi_form.gpu))
 		tauti_gpu_release(tauti_mpi_form.gpu);
+	tauti_form_aside_end(&aside);
 	real->cancel(&tauti_mpi_form.idle);
 	real->wait(&tauti_mpi_form.idle,
 		(void *)tauti_mpi_form.abi->status_ignore);

@@ -69,10 +69,10 @@ bool tauti_form_uses_devices(void)
 
 /* --- places -------------------------------------------------------------------------------*/
 
-taut_status tauti_form_where(const struct tauti_form_call *call,
-	struct tauti_form_where *ret_where, struct taut_error *reterr)
+taut_status tauti_form_where(struct tauti_gpu *gpu,
+	const struct tauti_form_call *call, struct tauti_form_where *ret_where,
+	struct taut_error *reterr)
 {
-	struct tauti_gpu *gpu = tauti_form_gpu();
 	struct tauti_gpu_place in = { .context = NULL }, out = in;
 	bool in_place = (uintptr_t)call->in == tauti_mpi_form.abi->in_place;
 	taut_status status = TAUT_OK;
@@ -86,4 +86,23 @@ taut_status tauti_form_where(const struct tauti_form_call *call,
 	ret_where->in = in.context;
 	ret_where->out = out.context;
 	return status;
+}
+
+/* --- captures -----------------------------------------------------------------------------*/
+
+struct tauti_form_aside tauti_form_aside_begin(struct tauti_gpu *gpu)
+{
+	struct tauti_form_aside aside = { gpu, TAUTI_GPU_CAPTURE_RELAXED };
+
+	if (gpu && gpu->driver.capture_mode(&aside.before))
+		aside.gpu = NULL;
+	return aside;
+}
+
+void tauti_form_aside_end(const struct tauti_form_aside *aside)
+{
+	unsigned mode = aside->before;
+
+	if (aside->gpu)
+		aside->gpu->driver.capture_mode(&mode);
 }

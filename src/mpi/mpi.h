@@ -118,7 +118,6 @@ typedef tauti_mpi_handle tauti_form_handle;
 
 /* Functions of MPI that we call ourselves, by their profiling names. */
 struct tauti_form_real {
-	int (*initialized)(int *flag);
 	int (*comm_rank)(tauti_form_handle comm, int *rank);
 	int (*comm_size)(tauti_form_handle comm, int *size);
 	int (*comm_test_inter)(tauti_form_handle comm, int *flag);
@@ -262,7 +261,7 @@ struct tauti_form_comm {
 	bool by_mpi;          /* agreed: over MPI's own messages, to compare */
 	bool asks_peers;      /* agreed: rounds of devices are wanted */
 	uint64_t part_bytes;  /* agreed: longer calls go in parts; 0: none do */
-	bool complained;
+	atomic_bool complained;
 	struct tauti_form_comm *older, *newer;
 
 	/* Who is in the Taut communicator. The thread sleeps in it with the lock;
@@ -331,9 +330,15 @@ int tauti_form_run(
 	struct tauti_form_comm *it, const struct tauti_form_call *call);
 int tauti_form_begin(struct tauti_form_comm *it,
 	const struct tauti_form_call *call, void *ret_request);
-/* Completes the requests that are done. Not 0: one failed, and its communicator's
- * error handler says go on. */
-int tauti_form_complete(void);
+/* Completes the requests that are done; for one that failed its communicator's error
+ * handler is called, or MPI_COMM_WORLD's where that was freed. */
+void tauti_form_complete(void);
+/* The error code of MPI of a request that failed, where one was in the list of a call
+ * that ended on this thread; the caller clears it before. */
+extern __thread int tauti_form_failure
+	__attribute__((tls_model("initial-exec"), visibility("hidden")));
+/* The communicator goes: what is over of its requests forgets it. */
+void tauti_form_disown(struct tauti_form_comm *it);
 /* Waits a little, for requests to be done; `turns` counts since the last news. */
 void tauti_form_nap(uint32_t turns);
 
@@ -355,8 +360,20 @@ bool tauti_form_uses_devices(void);
 struct tauti_form_where { /* NULL: the host's memory */
 	tauti_gpu_context in, out;
 };
-TAUT_NODISCARD taut_status tauti_form_where(const struct tauti_form_call *call,
-	struct tauti_form_where *ret_where, struct taut_error *reterr);
+/* gpu NULL: all is the host's. */
+TAUT_NODISCARD taut_status tauti_form_where(struct tauti_gpu *gpu,
+	const struct tauti_form_call *call, struct tauti_form_where *ret_where,
+	struct taut_error *reterr);
+
+/* While another thread of the program captures a graph, calls that cannot be part of one
+ * are errors, and spoil it, in every thread that does not say that it is not meant. This
+ * one says so, between begin and end. gpu NULL: nothing happens. */
+struct tauti_form_aside {
+	struct tauti_gpu *gpu; /* NULL: it did not say so */
+	unsigned before;       /* the thread's mode */
+};
+struct tauti_form_aside tauti_form_aside_begin(struct tauti_gpu *gpu);
+void tauti_form_aside_end(const struct tauti_form_aside *aside);
 
 /* --- next.c -------------------------------------------------------------------------------
  * Functions of CUDA that stand before the real ones call those that the caller would

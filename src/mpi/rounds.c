@@ -208,7 +208,7 @@ static int give_up(struct tauti_form_comm *it, int rc)
 	return rc;
 }
 
-int tauti_form_meet_peers(struct tauti_form_comm *it)
+static int meet_peers(struct tauti_form_comm *it)
 {
 	const struct tauti_form_real *real = &tauti_mpi_form.real;
 	struct tauti_gpu_offer mine = { .bytes = 0 }, *all;
@@ -233,6 +233,16 @@ int tauti_form_meet_peers(struct tauti_form_comm *it)
 		tauti_form_say("rank %u of %u: %s; sums are made on the host",
 			it->rank, it->n_ranks, err.message);
 	return all_can && !rc ? 0 : give_up(it, rc);
+}
+
+int tauti_form_meet_peers(struct tauti_form_comm *it)
+{
+	const struct tauti_form_aside aside =
+		tauti_form_aside_begin(tauti_form_gpu());
+	int rc = meet_peers(it);
+
+	tauti_form_aside_end(&aside);
+	return rc;
 }
 
 static void note_parted(void *context, taut_status status)

@@ -6,6 +6,7 @@
 #include <string.h>
 
 #include "mpi/mpi.h"
+#include "record/mpi/entry.h"
 
 struct tauti_form_state tauti_mpi_form = {
 	.lock = PTHREAD_MUTEX_INITIALIZER,
@@ -32,7 +33,6 @@ static bool resolve(struct tauti_form_real *real)
 		const char *name;
 		void *at;
 	} all[] = {
-		{ "PMPI_Initialized", &real->initialized },
 		{ "PMPI_Comm_rank", &real->comm_rank },
 		{ "PMPI_Comm_size", &real->comm_size },
 		{ "PMPI_Comm_test_inter", &real->comm_test_inter },
@@ -201,18 +201,26 @@ static bool is_on(const char *name)
 	return text && *text && strcmp(text, "0") != 0;
 }
 
+/* A program of sessions has no MPI_COMM_WORLD: all is MPI's, until it has. */
+static bool has_world(void)
+{
+	static void *known;
+	int (*initialized)(int *flag);
+	void *found = tauti_mpi_next(&known, "PMPI_Initialized");
+	int flag = 0;
+
+	memcpy(&initialized, &found, sizeof found);
+	return found && !initialized(&flag) && flag;
+}
+
 static void set_up(void)
 {
 	struct tauti_form_state *it = &tauti_mpi_form;
 	tauti_form_handle alone = 0;
 	static char nothing;
-	int world = 0;
 
 	it->abi = tauti_mpi_abi_below();
 	if (!it->abi || !resolve(&it->real))
-		return;
-	/* A program of sessions has no MPI_COMM_WORLD: all is MPI's. */
-	if (it->real.initialized(&world) || !world)
 		return;
 	find_types(it);
 	it->min_op = it->ops[TAUT_MIN];
@@ -229,14 +237,25 @@ static void set_up(void)
 		atomic_store(&it->on, true);
 }
 
-bool tauti_form_on(void)
+/* Not in its caller, which is in every call. */
+__attribute__((noinline)) static bool turn_on(void)
 {
 	static pthread_once_t once = PTHREAD_ONCE_INIT;
+	static atomic_bool tried;
 
-	if (atomic_load_explicit(&tauti_mpi_form.on, memory_order_relaxed))
-		return true;
-	pthread_once(&once, set_up);
+	if (!atomic_load_explicit(&tried, memory_order_acquire)) {
+		if (!has_world())
+			return false;
+		pthread_once(&once, set_up);
+		atomic_store(&tried, true);
+	}
 	return atomic_load(&tauti_mpi_form.on);
+}
+
+bool tauti_form_on(void)
+{
+	return atomic_load_explicit(
+		&tauti_mpi_form.on, memory_order_relaxed) || turn_on();
 }
 
 /* A look for what is there would not do: MPICH does not move for one of itself. */

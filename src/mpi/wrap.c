@@ -14,6 +14,10 @@ struct judged {
 	uint64_t bytes;
 };
 
+/* The communicator of a call that this thread hands on: another object behind this one may
+ * come back with it, by the other name, and may be there on some ranks alone. */
+static __thread handle handed_on __attribute__((tls_model("initial-exec")));
+
 /* The communicator of a call that Taut might take one day, and the call in Taut's
  * words. Nothing here may depend on what other ranks do not know: no address. */
 static bool looks_right(const void *in, void *out, int64_t count, handle type,
@@ -28,7 +32,8 @@ static bool looks_right(const void *in, void *out, int64_t count, handle type,
 	it->call.in = in;
 	it->call.out = out;
 	it->call.count = (uint64_t)count;
-	if (tauti_form_clean(comm) == tauti_mpi_form.abi->comm_null)
+	comm = tauti_form_clean(comm);
+	if (comm == tauti_mpi_form.abi->comm_null || comm == handed_on)
 		return false;
 	it->comm = tauti_form_comm_of(comm);
 	if (!it->comm) /* the others go on with it */
@@ -49,6 +54,17 @@ static bool is_tauts(struct judged *it)
 
 /* --- all-reduce ---------------------------------------------------------------------------*/
 
+#define HAND_ON(comm, call) \
+	do { \
+		handle before = handed_on; \
+		int result; \
+\
+		handed_on = tauti_form_clean(comm); \
+		result = call; \
+		handed_on = before; \
+		return result; \
+	} while (0)
+
 #define ALLREDUCE(name, number) \
 	TAUTI_MPI_WRAP(name, (in, out, count, type, op, comm), \
 		const void *in, void *out, number count, handle type, \
@@ -68,8 +84,9 @@ static bool is_tauts(struct judged *it)
 			if (rc) \
 				return rc; \
 		} \
-		return is_tauts(&it) ? tauti_form_run(it.comm, &it.call) : \
-			next(in, out, count, type, op, comm); \
+		if (is_tauts(&it)) \
+			return tauti_form_run(it.comm, &it.call); \
+		HAND_ON(comm, next(in, out, count, type, op, comm)); \
 	}
 ALLREDUCE(Allreduce, int)
 ALLREDUCE(Allreduce_c, int64_t)
@@ -87,9 +104,9 @@ ALLREDUCE(Allreduce_c, int64_t)
 				type, op, comm, &it)) \
 			return next(in, out, count, type, op, comm, request); \
 		it.comm->summed += it.bytes; \
-		return is_tauts(&it) && it.comm->begins ? \
-			tauti_form_begin(it.comm, &it.call, request) : \
-			next(in, out, count, type, op, comm, request); \
+		if (is_tauts(&it) && it.comm->begins) \
+			return tauti_form_begin(it.comm, &it.call, request); \
+		HAND_ON(comm, next(in, out, count, type, op, comm, request)); \
 	}
 IALLREDUCE(Iallreduce, int)
 IALLREDUCE(Iallreduce_c, int64_t)
@@ -119,6 +136,12 @@ static bool any_pending(void)
 		&tauti_mpi_form.n_pending, memory_order_acquire) != 0;
 }
 
+/* What a call returns in whose list a request of ours may have ended. */
+static int result_of(int rc)
+{
+	return rc ? rc : tauti_form_failure;
+}
+
 /* Where something of ours is under way a wait is a test, again and again: in MPI's
  * own wait nobody would complete our requests. */
 #define WAIT(name, tests, ends, args, test_args, test_types, ...) \
@@ -127,17 +150,19 @@ static bool any_pending(void)
 		static void *known; \
 		int (*test)test_types; \
 \
+		tauti_form_failure = 0; \
 		for (uint32_t turns = 0; any_pending(); turns++) { \
 			void *found = tauti_mpi_next(&known, "PMPI_" #tests); \
-			int flag = 0, failed = tauti_form_complete(), rc; \
+			int flag = 0, rc; \
 \
+			tauti_form_complete(); \
 			memcpy(&test, &found, sizeof test); \
 			rc = test test_args; \
 			if (rc || (ends)) \
-				return rc ? rc : failed; \
+				return result_of(rc); \
 			tauti_form_nap(turns); \
 		} \
-		return next args; \
+		return result_of(next args); \
 	}
 WAIT(Wait, Test, flag, (request, status), (request, &flag, status),
 	(void *, int *, void *), void *request, void *status)
@@ -156,10 +181,10 @@ WAIT(Waitsome, Testsome, ((void)flag, *n_done != 0),
 #define TEST(name, args, ...) \
 	TAUTI_MPI_WRAP(name, args, __VA_ARGS__) \
 	{ \
-		int failed = any_pending() ? tauti_form_complete() : 0; \
-		int rc = next args; \
-\
-		return rc ? rc : failed; \
+		tauti_form_failure = 0; \
+		if (any_pending()) \
+			tauti_form_complete(); \
+		return result_of(next args); \
 	}
 TEST(Test, (request, flag, status), void *request, int *flag, void *status)
 TEST(Testall, (n, requests, flag, statuses),
@@ -170,6 +195,13 @@ TEST(Testsome, (n, requests, n_done, indices, statuses),
 	int n, void *requests, int *n_done, int *indices, void *statuses)
 TEST(Request_get_status, (request, flag, status),
 	handle request, int *flag, void *status)
+/* Of MPI 4.1. */
+TEST(Request_get_status_all, (n, requests, flag, statuses),
+	int n, const void *requests, int *flag, void *statuses)
+TEST(Request_get_status_any, (n, requests, index, flag, status),
+	int n, const void *requests, int *index, int *flag, void *status)
+TEST(Request_get_status_some, (n, requests, n_done, indices, statuses),
+	int n, const void *requests, int *n_done, int *indices, void *statuses)
 
 /* --- the end ------------------------------------------------------------------------------*/
 

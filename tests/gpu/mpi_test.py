@@ -7,6 +7,7 @@ libtaut.so, TAUT_FAKE_CUDA and TAUT_FAKE_NVRTC the driver and compiler."""
 
 import os
 import pathlib
+import shutil
 import subprocess
 import sys
 import tempfile
@@ -110,6 +111,26 @@ class Common:
             self.assertIn("sums are made on the host", done.stderr)
             self.assertIn("launches none", done.stdout)
 
+    def test_where_a_compiler_does_not_know_the_device_another_does(self):
+        folder = self.folder / "compilers"
+        folder.mkdir()
+        first = folder / "libnvrtc.so.13"
+        source = folder / "fails.c"
+        source.write_text(
+            '#include "%s"\n__attribute__((constructor)) static void begin(void)\n'
+            "{\n\tfake_nvrtc_fails = 1;\n}\n" % (HERE / "fake_nvrtc.c")
+        )
+        words = ["-shared", "-fPIC", "-Wl,-Bsymbolic", "-o", first, source]
+        subprocess.run(["cc", "-w", *words], check=True)
+        env = {"TAUT_NVRTC": "", "LD_LIBRARY_PATH": folder, "TELL": "1"}
+        shutil.copy(NVRTC, folder / "libnvrtc.so.12")
+        line = "by the ranks' devices"
+        done = self.run_parts("kinds", table="peer", line=line, env=env)
+        self.assertIn("launches some", done.stdout)
+        done = self.run_parts("kinds", table="peer", env={**env, "TAUT_NVRTC": first})
+        self.assertIn("NVRTC does not compile for sm_90; sums are", done.stderr)
+        self.assertIn("launches none", done.stdout)
+
     def test_one_rank_that_cannot_leaves_all_to_the_host(self):
         """The second: as between containers that do not share their processes."""
         code = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in 1) export %s;; esac; exec "$@"'
@@ -161,6 +182,10 @@ class Common:
             self.assertEqual((done.returncode, done.stdout), (0, "fails done\n"), done.stderr)
         done = self.launch([self.program, "fails_begun"], "taut")
         self.assertEqual((done.returncode, done.stdout), (0, "fails_begun done\n"), done.stderr)
+        said = [line for line in done.stderr.splitlines() if line.startswith("taut: ")]
+        said = [line for line in said if "are Taut's" not in line]
+        self.assertEqual(len(said), 3, "each rank once: " + done.stderr)
+        self.assertEqual(done.stderr.count("rank 1"), 2, done.stderr)
 
 
 class OpenMpi(Common, unittest.TestCase):

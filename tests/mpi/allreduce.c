@@ -4,6 +4,7 @@
  * without. */
 #define _GNU_SOURCE
 #include <dirent.h>
+#include <dlfcn.h>
 #include <float.h>
 #include <math.h>
 #include <signal.h>
@@ -375,6 +376,47 @@ static void begun(void)
 	check_sums(data, 1);
 }
 
+static void *newer(const char *name)
+{
+	void *found = dlsym(RTLD_DEFAULT, name);
+
+	check(found != NULL, name);
+	return found;
+}
+
+/* What MPI 4.1 has to look at several requests, and nothing else. */
+static void looked_at(void)
+{
+	int (*all)(int, const MPI_Request *, int *, MPI_Status *) =
+		newer("MPI_Request_get_status_all");
+	int (*any)(int, const MPI_Request *, int *, int *, MPI_Status *) =
+		newer("MPI_Request_get_status_any");
+	int (*some)(int, const MPI_Request *, int *, int *, MPI_Status *) =
+		newer("MPI_Request_get_status_some");
+	int *data[MANY], flag, index, n_done, indices[MANY];
+	MPI_Request requests[MANY];
+
+	alarm(60);
+	warm(MPI_COMM_WORLD);
+	for (int way = 0; way < 3; way++) {
+		begin(data, requests, MANY);
+		for (flag = 0; !flag;) {
+			if (way == 0)
+				all(MANY, requests, &flag, MPI_STATUSES_IGNORE);
+			else if (way == 1)
+				any(MANY, requests, &index, &flag,
+					MPI_STATUS_IGNORE);
+			else
+				some(MANY, requests, &n_done, indices,
+					MPI_STATUSES_IGNORE);
+			flag |= way == 2 && n_done > 0;
+		}
+		MPI_Waitall(MANY, requests, MPI_STATUSES_IGNORE);
+		check_sums(data, MANY);
+	}
+	alarm(0);
+}
+
 /* A program whose all-reduces only begin, and which has barriers. */
 static void only_begun(void)
 {
@@ -387,6 +429,28 @@ static void only_begun(void)
 		check_sums(data, 1);
 		MPI_Barrier(MPI_COMM_WORLD);
 	}
+}
+
+/* Until Taut has them, and on. */
+static void small(void)
+{
+	enum { FEW = 512, CALLS = 300 };
+	int sum[FEW];
+	MPI_Request request;
+
+	alarm(60);
+	for (int i = 0; i < CALLS; i++) {
+		for (int k = 0; k < FEW; k++)
+			sum[k] = rank + k;
+		MPI_Allreduce(MPI_IN_PLACE, sum, FEW, MPI_INT, MPI_SUM,
+			MPI_COMM_WORLD);
+		check(sum[9] == size * 9 + size * (size - 1) / 2, "small sum");
+		MPI_Iallreduce(MPI_IN_PLACE, sum, FEW, MPI_INT, MPI_MAX,
+			MPI_COMM_WORLD, &request);
+		MPI_Wait(&request, MPI_STATUS_IGNORE);
+		check(sum[9] == size * 9 + size * (size - 1) / 2, "small maximum");
+	}
+	alarm(0);
 }
 
 /* Calls that begin and calls that block, by turns, in one order. */
@@ -560,6 +624,31 @@ static void freed(void)
 	free(sum);
 }
 
+/* Rank 0 sums in a session before MPI_COMM_WORLD is there. MPICH 4.0 does not begin again
+ * after the last session's end, so it stays open. */
+static void sum_in_a_session(void)
+{
+#if MPI_VERSION >= 4
+	const char *who = getenv("PMI_RANK");
+	int *data = calloc(LARGE, sizeof *data);
+	static MPI_Session session;
+	MPI_Group group;
+	MPI_Comm comm;
+
+	if (who && atoi(who) == 0) {
+		alarm(60);
+		MPI_Session_init(MPI_INFO_NULL, MPI_ERRORS_ARE_FATAL, &session);
+		MPI_Group_from_session_pset(session, "mpi://SELF", &group);
+		MPI_Comm_create_from_group(group, "", MPI_INFO_NULL,
+			MPI_ERRORS_ARE_FATAL, &comm);
+		MPI_Allreduce(MPI_IN_PLACE, data, LARGE, MPI_INT, MPI_SUM, comm);
+		MPI_Comm_free(&comm);
+		MPI_Group_free(&group);
+	}
+	free(data);
+#endif
+}
+
 static void spawn(const char *program)
 {
 	MPI_Comm children, parent, all;
@@ -618,6 +707,28 @@ static void killed_begun(void)
 	}
 }
 
+/* A rank cannot begin the first; none of the others waits for it, or takes its second for
+ * that. */
+static void one_does_not_begin(void)
+{
+	int *sum = calloc(2 * LARGE, sizeof *sum), began[2];
+	MPI_Request requests[2];
+
+	alarm(60);
+	warm(MPI_COMM_WORLD);
+	MPI_Comm_set_errhandler(MPI_COMM_WORLD, MPI_ERRORS_RETURN);
+	for (int k = 0; k < 2; k++)
+		began[k] = MPI_Iallreduce(MPI_IN_PLACE, sum + k * LARGE, LARGE,
+			MPI_INT, MPI_SUM, MPI_COMM_WORLD,
+			&requests[k]) == MPI_SUCCESS;
+	for (int k = 0; k < 2; k++)
+		check(!began[k] || MPI_Wait(&requests[k], MPI_STATUS_IGNORE) !=
+			MPI_SUCCESS, "a sum without a rank");
+	check(rank != 1 || !began[0], "the rank that cannot begin");
+	alarm(0);
+	free(sum);
+}
+
 static void aborted(void)
 {
 	warm(MPI_COMM_WORLD);
@@ -639,12 +750,16 @@ int main(int argc, char **argv)
 		{ "freed", freed },
 		{ "killed", killed }, { "killed_begun", killed_begun },
 		{ "only_begun", only_begun }, { "large_counts", large_counts },
-		{ "aborted", aborted },
+		{ "aborted", aborted }, { "small", small },
+		{ "looked_at", looked_at },
+		{ "one_does_not_begin", one_does_not_begin },
 	};
 	int level = MPI_THREAD_SINGLE;
 
 	if (argc > 1 && !strcmp(argv[1], "multiple"))
 		level = MPI_THREAD_MULTIPLE;
+	if (argc > 1 && !strcmp(argv[1], "session"))
+		sum_in_a_session();
 	MPI_Init_thread(&argc, &argv, level, &level);
 	MPI_Comm_rank(MPI_COMM_WORLD, &rank);
 	MPI_Comm_size(MPI_COMM_WORLD, &size);

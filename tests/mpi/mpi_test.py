@@ -6,6 +6,7 @@ libtaut.so; TAUT_SPLITS=N: so many communicators."""
 
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -25,6 +26,10 @@ SPLITS = os.environ.get("TAUT_SPLITS", "40")
 PATIENCE_S = 120
 
 
+def can(words):
+    return not subprocess.run(words, capture_output=True, check=False).returncode
+
+
 class Common:
     flavour = ""
 
@@ -34,7 +39,7 @@ class Common:
             raise unittest.SkipTest("no %s here" % cls.flavour)
         cls.room = tempfile.TemporaryDirectory()
         cls.program = str(pathlib.Path(cls.room.name) / "allreduce")
-        cls.compiled("allreduce.c", cls.program, "-lm")
+        cls.compiled("allreduce.c", cls.program, "-lm", "-ldl")
 
     @classmethod
     def compiled(cls, source, program, *words):
@@ -78,6 +83,8 @@ class Common:
         self.run_parts("begun", "by_turns")
         self.run_parts("multiple", "begun", "by_turns", "progress", n=3)
         self.run_parts("only_begun", n=3)
+        env = {"LD_PRELOAD": self.behind("NEWER")}
+        self.run_parts("looked_at", n=3, env=env, preload=False)
 
     def test_whatever_a_rank_waits_for_mpi_moves(self):
         self.run_parts("progress")
@@ -118,22 +125,59 @@ class Common:
         done = self.run_parts("sizes", env=env, n=3, takes=False)
         self.assertIn("%s:1: expected bytes" % table, done.stderr)
 
+    def alone(self, export, *words):
+        """Rank 1 has a variable that the others do not have."""
+        code = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in 1) export %s;; esac; exec "$@"'
+        return ["sh", "-c", code % export, "sh", self.program, *words]
+
+    def behind(self, name):
+        """Taut's object, and one behind it."""
+        made = str(pathlib.Path(self.room.name) / (name.lower() + ".so"))
+        self.compiled("behind.c", made, "-shared", "-fPIC", "-D" + name, "-ldl")
+        return OBJECT + ":" + made
+
     def test_one_rank_that_cannot_leaves_all_to_mpi(self):
         driver = pathlib.Path(self.room.name) / "libcuda.so.1"
         words = ["-shared", "-Wl,-soname,libcuda.so.1", "-o", driver, "-x", "c", "/dev/null"]
         subprocess.run(["cc", *words], check=True)
-        alone = 'case "${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" in %s) export %s;; esac; exec "$@"'
         for wrong, line in (
             ("TAUT_LIB=/nowhere/libtaut.so", "/nowhere/libtaut.so: expected"),
             ("TAUT_ENGINE=ucx", "another engine"),
             ("LD_PRELOAD=%s:%s" % (OBJECT, driver), ""),
         ):
-            words = ["sh", "-c", alone % (1, wrong), "sh", self.program, "sizes"]
-            done = self.launch(words, n=3)
+            done = self.launch(self.alone(wrong, "sizes"), n=3)
             self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"))
             self.assertIn(line, done.stderr)
             self.assertEqual("all-reduces stay with MPI" in done.stderr, bool(line))
             self.assertNotIn("are Taut's", done.stderr)
+
+    def test_an_address_of_another_host(self):
+        """198.51.100.1 is nobody's; 127.0.0.2 is any host's, and the ranks are on one."""
+        table = pathlib.Path(self.room.name) / "anywhere"
+        table.write_text("* * 4096 taut\n")
+        env = {"TAUT_MPI_TABLE": table, "TAUT_MPI_ADDRESS": "198.51.100.1"}
+        begin = time.monotonic()
+        self.run_parts("sizes", n=2, env=env)
+        own_host = 'hostname "host${OMPI_COMM_WORLD_RANK:-$PMI_RANK}" && exec "$@"'
+        words = ["unshare", "--uts", "sh", "-c", own_host, "sh"]
+        if not can(words + ["true"]) or not can(["sh", "-c", "hostname -I | grep -q ."]):
+            self.skipTest("no host of its own for a rank, or no address of this one")
+        for address in ("198.51.100.1", "127.0.0.2", "[::1]"):
+            env["TAUT_MPI_ADDRESS"] = address
+            done = self.launch(words + [self.program, "sizes"], n=2, env=env)
+            self.assertEqual((done.returncode, done.stdout), (0, "sizes done\n"), done.stderr)
+            self.assertIn("are Taut's", done.stderr)
+            self.assertNotIn("by shm", done.stderr)
+        self.assertLess(time.monotonic() - begin, 60)
+
+    def test_a_session_before_the_world(self):
+        self.run_parts("session", "sizes", n=3)
+
+    def test_a_tool_behind_ours_on_one_rank(self):
+        done = self.launch(self.alone("LD_PRELOAD=" + self.behind("TOOL"), "small", "sizes"), n=3)
+        told = (done.returncode, done.stdout)
+        self.assertEqual(told, (0, "small done\nsizes done\n"), done.stderr)
+        self.assertIn("are Taut's", done.stderr)
 
     # --- ends -------------------------------------------------------------------
 
@@ -143,6 +187,19 @@ class Common:
             done = self.launch([self.program, part])
             self.assertNotEqual(done.returncode, 0)
             self.assertLess(time.monotonic() - begin, 60)
+            # the launcher may be quicker than the line that names the rank
+            self.assertNotIn("all-reduce that was begun", done.stderr)
+
+    def test_a_rank_that_cannot_begin_ends_the_call_on_all_ranks(self):
+        words = self.alone("LD_PRELOAD=" + self.behind("NO_THREAD"), "one_does_not_begin")
+        done = self.launch(words, n=3)
+        told = (done.returncode, done.stdout)
+        self.assertEqual(told, (0, "one_does_not_begin done\n"), done.stderr)
+        said = [line for line in done.stderr.splitlines() if line.startswith("taut: ")]
+        said = [line for line in said if "are Taut's" not in line]
+        self.assertEqual(len(said), 3, "each rank once: " + done.stderr)
+        self.assertIn("taut: rank 1: no thread for all-reduces that only begin", said)
+        self.assertTrue(all("rank 1" in line for line in said), done.stderr)
 
     def test_abort(self):
         done = self.launch([self.program, "aborted"])
@@ -235,6 +292,19 @@ class WithoutMpi(unittest.TestCase):
             check=True,
         )
         self.assertEqual((done.stdout, done.stderr), ("True\n", ""))
+
+    def test_open_mpi_is_handed_all_that_is_documented(self):
+        if not TAUT:
+            self.skipTest("TAUT is not set")
+        text = "".join((ROOT / "docs" / name).read_text() for name in ("mpi.md", "gpu.md"))
+        names = set(re.findall(r"`(TAUT_[A-Z_]+)", text)) | {"LD_PRELOAD"}
+        with tempfile.TemporaryDirectory() as room:
+            mpirun = pathlib.Path(room) / "mpirun"
+            mpirun.write_text('#!/bin/sh\necho "$OMPI_MCA_mca_base_env_list"\n')
+            mpirun.chmod(0o755)
+            env = mpiruns.environment(**{name: "x" for name in names - {"LD_PRELOAD", "TAUT_LIB"}})
+            told = subprocess.check_output([TAUT, "run", "--mpi", "--", mpirun], env=env, text=True)
+        self.assertEqual(set(told.strip().split(";")), names)
 
     def test_it_needs_libc_alone(self):
         told = subprocess.run(["ldd", OBJECT], capture_output=True, text=True, check=True)
