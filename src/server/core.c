@@ -92,6 +92,8 @@ enum tauti_presence tauti_core_presence(
 
 bool tauti_core_over(const struct tauti_core *core)
 {
+	if (core->n_behind)
+		return false;
 	for (uint32_t w = 0; w < core->options.n_workers; w++)
 		if (tauti_is_here(core, w))
 			return false;
@@ -284,7 +286,7 @@ static const char *forbids(const struct tauti_core *core,
 	if (seat->push != TAUTI_NO_PUSH && (ask & (TAUTI_ASK_PUSH |
 		TAUTI_ASK_FIRST)))
 		return "its last push of the part is not over";
-	if (seat->pull != TAUTI_NO_PULL)
+	if (seat->pull == TAUTI_WAITING || seat->later)
 		return "its last pull of the part is not over";
 	if (ask & TAUTI_ASK_FIRST) {
 		if (worker != 0 || part->is_set || seat->pushed || round)
@@ -296,6 +298,20 @@ static const char *forbids(const struct tauti_core *core,
 	if (round != seat->pushed + !!(ask & TAUTI_ASK_PUSH))
 		return "it counts rounds as nobody else";
 	return NULL;
+}
+
+static void begin(struct tauti_core *core, struct tauti_core_part *part,
+	struct tauti_seat *seat, uint32_t ask)
+{
+	if (ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST)) {
+		seat->push = TAUTI_ASKED;
+		seat->first = ask & TAUTI_ASK_FIRST;
+		seat->pushed += !seat->first;
+		core->counts.pushes++;
+		core->counts.pushed_bytes += part->bytes;
+	}
+	if (ask & TAUTI_ASK_PULL)
+		seat->pull = TAUTI_WAITING;
 }
 
 taut_status tauti_core_ask(struct tauti_core *core, uint32_t worker,
@@ -315,15 +331,11 @@ taut_status tauti_core_ask(struct tauti_core *core, uint32_t worker,
 		return taut_error_set(reterr, TAUT_EFORMAT, -1,
 			"part %" PRIu32 ": %s", number, why);
 	seat = &part->seats[worker];
-	if (ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST)) {
-		seat->push = TAUTI_ASKED;
-		seat->first = ask & TAUTI_ASK_FIRST;
-		seat->pushed += !seat->first;
-		core->counts.pushes++;
-		core->counts.pushed_bytes += part->bytes;
+	if (seat->pull == TAUTI_GOING) {
+		seat->later = (uint8_t)ask;
+		return TAUT_OK;
 	}
-	if (ask & TAUTI_ASK_PULL)
-		seat->pull = TAUTI_WAITING;
+	begin(core, part, seat, ask);
 	tauti_core_step(core, part);
 	return TAUT_OK;
 }
@@ -356,11 +368,15 @@ void tauti_core_answered(
 	struct tauti_core *core, uint32_t worker, uint32_t number)
 {
 	struct tauti_core_part *part = find(core, number);
+	struct tauti_seat *seat = &part->seats[worker];
+	uint32_t later = seat->later;
 
-	part->seats[worker].pull = TAUTI_NO_PULL;
+	seat->pull = TAUTI_NO_PULL;
+	seat->later = 0;
 	part->n_going--;
 	core->counts.pulls++;
 	core->counts.pulled_bytes += part->bytes;
+	begin(core, part, seat, later);
 	tauti_core_step(core, part);
 	tauti_core_feed(core);
 }
@@ -409,9 +425,18 @@ static void go(struct tauti_core *core, uint32_t worker,
 				core, part, seat)))
 			forget(core, part, worker);
 	}
-	for (size_t i = 0; i < core->n_parts; i++)
-		tauti_core_step(core, &core->parts[i]);
-	tauti_core_feed(core);
+	core->n_behind = core->n_parts;
+}
+
+bool tauti_core_go_on(struct tauti_core *core)
+{
+	if (!core->n_behind || core->fault.code)
+		return false;
+	tauti_core_step(core, &core->parts[core->next]);
+	core->next = (core->next + 1) % core->n_parts;
+	if (!--core->n_behind)
+		tauti_core_feed(core);
+	return true;
 }
 
 void tauti_core_lost(struct tauti_core *core, uint32_t worker,

@@ -12,6 +12,7 @@ enum tauti_pull { TAUTI_NO_PULL, TAUTI_WAITING, TAUTI_GOING };
 struct tauti_seat {
 	uint32_t pushed; /* rounds that it began */
 	uint8_t push, pull;
+	uint8_t later; /* what it asked for while its pull was GOING */
 	bool first;   /* the push is the value */
 	bool direct;  /* it comes right into the sum or the value */
 	bool ahead;   /* its landing was taken before its turn */
@@ -42,6 +43,7 @@ struct tauti_core {
 	void *context;
 	uint8_t *presence; /* by worker */
 	uint32_t n_left;   /* in peace */
+	size_t next, n_behind; /* parts that may move on since one went, from next on */
 	struct tauti_core_part *parts; /* NULL: nothing declared */
 	size_t n_parts;
 	struct tauti_seat *seats;      /* of all parts */

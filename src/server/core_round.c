@@ -332,6 +332,30 @@ static void answer_all(struct tauti_core *core, struct tauti_core_part *part)
 	}
 }
 
+/* The first value never comes, which workers wait for that have pushed nothing. Where each
+ * push is added to the value, another one's would do. */
+static bool misses_first(struct tauti_core *core, struct tauti_core_part *part)
+{
+	const struct taut_server_options *options = &core->options;
+	bool some = false, all = true;
+
+	if (part->is_set || tauti_is_here(core, 0))
+		return false;
+	for (uint32_t w = 0; w < options->n_workers; w++) {
+		const struct tauti_seat *seat = &part->seats[w];
+		bool waits = seat->pull == TAUTI_WAITING && !seat->pushed;
+
+		some |= waits;
+		all &= waits || !tauti_is_here(core, w);
+	}
+	if (!some || (!all && options->async &&
+		options->update.rule == TAUT_SERVER_SUM))
+		return false;
+	tauti_core_fail(core, TAUT_EIO, "worker 0 %s before it gave the first "
+		"values", core->presence[0] == TAUTI_GONE ? "is gone" : "has left");
+	return true;
+}
+
 void tauti_core_step(struct tauti_core *core, struct tauti_core_part *part)
 {
 	if (core->fault.code)
@@ -340,7 +364,7 @@ void tauti_core_step(struct tauti_core *core, struct tauti_core_part *part)
 		step_async(core, part);
 	else
 		step_sync(core, part);
-	if (!core->fault.code)
+	if (!core->fault.code && !misses_first(core, part))
 		answer_all(core, part);
 }
 

@@ -91,6 +91,13 @@ static void expect(struct seen *seen, const char *log)
 	seen->log[0] = '\0';
 }
 
+/* All that can be done since one went. */
+static void go_on(struct seen *seen)
+{
+	while (tauti_core_go_on(seen->core))
+		;
+}
+
 enum { BOTH = TAUTI_ASK_PUSH | TAUTI_ASK_PULL };
 
 static void test_order(void **state)
@@ -135,6 +142,7 @@ static void test_rescale(void **state)
 		push(&seen, w, 1);
 	seen.log[0] = '\0';
 	tauti_core_lost(seen.core, 3, "host", "gone");
+	go_on(&seen);
 	expect(&seen, ">0.1=4/3>1.1=4/3>2.1=4/3");
 	assert_int_equal(tauti_core_join(seen.core, 3, NULL), TAUT_EMATCH);
 	tauti_core_destroy(seen.core);
@@ -156,6 +164,7 @@ static void test_near(void **state)
 	ask(&seen, 1, BOTH, 1);
 	assert_true(tauti_core_is_idle(seen.core, 2));
 	tauti_core_left(seen.core, 2);
+	go_on(&seen);
 	boards[2] = 77; /* it is gone, and so is its memory */
 	expect(&seen, "");
 	ask(&seen, 0, BOTH, 1);
@@ -192,6 +201,7 @@ static void test_near_memory(void **state)
 	ask(&seen, 1, TAUTI_ASK_PUSH, 1);
 	alloc_fail_after(0);
 	tauti_core_left(seen.core, 1);
+	go_on(&seen);
 	alloc_fail_never();
 	assert_int_equal(tauti_core_fault(seen.core, NULL), TAUT_ENOMEM);
 	tauti_core_destroy(seen.core);
@@ -231,6 +241,7 @@ static void test_left(void **state)
 	push(&seen, 1, 5);
 	assert_true(tauti_core_is_idle(seen.core, 1));
 	tauti_core_left(seen.core, 1);
+	go_on(&seen);
 	ask(&seen, 0, BOTH, 1);
 	seen.log[0] = '\0';
 	push(&seen, 0, 2);
@@ -277,10 +288,82 @@ static void test_first(void **state)
 	start(&seen, &options);
 	ask(&seen, 1, TAUTI_ASK_PULL, 0);
 	tauti_core_lost(seen.core, 0, "host", "why");
+	go_on(&seen);
 	assert_int_equal(tauti_core_fault(seen.core, &err), TAUT_EIO);
 	assert_string_equal(err.message, "worker 0 (host) is gone before it "
 		"gave the first values: why");
 	tauti_core_destroy(seen.core);
+}
+
+/* Who is to give the first values goes, and a pull comes before or after that. */
+static void lack_first(const struct taut_server_options *options, bool lost, bool asks_first,
+	const char *line)
+{
+	struct taut_error err = { .message = "" };
+	struct seen seen;
+
+	start(&seen, options);
+	if (asks_first)
+		ask(&seen, 1, TAUTI_ASK_PULL, 0);
+	if (lost)
+		tauti_core_lost(seen.core, 0, "host", "why");
+	else
+		tauti_core_left(seen.core, 0);
+	go_on(&seen);
+	if (!asks_first && !tauti_core_fault(seen.core, NULL))
+		ask(&seen, 1, TAUTI_ASK_PULL, 0);
+	assert_int_equal(tauti_core_fault(seen.core, &err), TAUT_EIO);
+	assert_string_equal(err.message, line);
+	tauti_core_destroy(seen.core);
+}
+
+static void test_lacks_first(void **state)
+{
+	static const char lost[] = "worker 0 is gone before it gave the first values";
+	static const char left[] = "worker 0 has left before it gave the first values";
+	struct taut_server_options options = { .n_workers = 2,
+		.on_loss = TAUT_SERVER_CONTINUE };
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		options.async = i / 2;
+		lack_first(&options, true, i % 2, lost);
+		lack_first(&options, false, i % 2, left);
+	}
+	assert_int_equal(taut_server_update_read("sgd:lr=0.5", &options.update,
+		NULL), TAUT_OK);
+	for (int i = 0; i < 4; i++) {
+		options.async = i / 2;
+		lack_first(&options, true, i % 2, "worker 0 (host) is gone before it "
+			"gave the first values: why");
+		lack_first(&options, false, i % 2, left);
+	}
+}
+
+/* Where pushes are added to the value, one of another worker does; where that one waits,
+ * too, nobody has one. */
+static void test_lacks_any(void **state)
+{
+	const struct taut_server_options options = { .n_workers = 3, .async = true };
+	struct taut_error err;
+	struct seen seen;
+
+	(void)state;
+	for (int pushes = 0; pushes < 2; pushes++) {
+		start(&seen, &options);
+		ask(&seen, 1, TAUTI_ASK_PULL, 0);
+		tauti_core_left(seen.core, 0);
+		go_on(&seen);
+		assert_int_equal(tauti_core_fault(seen.core, NULL), TAUT_OK);
+		ask(&seen, 2, pushes ? BOTH : TAUTI_ASK_PULL, (uint32_t)pushes);
+		if (pushes) {
+			push(&seen, 2, 5);
+			expect(&seen, "<2.4.1>1.1=5/1>2.1=5/1");
+		}
+		assert_int_equal(tauti_core_fault(seen.core, &err),
+			pushes ? TAUT_OK : TAUT_EIO);
+		tauti_core_destroy(seen.core);
+	}
 }
 
 static void test_stale(void **state)
@@ -414,6 +497,31 @@ static void test_asks(void **state)
 	tauti_core_destroy(seen.core);
 }
 
+/* A worker has its answer, and asks on, before it is known here that the answer has gone. */
+static void test_asks_early(void **state)
+{
+	const struct taut_server_options options = { .n_workers = 1 };
+	struct seen seen;
+
+	(void)state;
+	start(&seen, &options);
+	ask(&seen, 0, BOTH, 1);
+	push(&seen, 0, 3);
+	expect(&seen, "<0.4.1>0.1=3/1");
+	assert_int_equal(tauti_core_ask(seen.core, 0, 4, BOTH, 1, NULL), TAUT_EFORMAT);
+	ask(&seen, 0, BOTH, 2);
+	assert_int_equal(tauti_core_ask(seen.core, 0, 4, BOTH, 2, NULL), TAUT_EFORMAT);
+	assert_false(tauti_core_is_idle(seen.core, 0));
+	expect(&seen, "");
+	tauti_core_answered(seen.core, 0, 4);
+	expect(&seen, "<0.4.2");
+	push(&seen, 0, 4);
+	expect(&seen, ">0.2=4/1");
+	tauti_core_answered(seen.core, 0, 4);
+	assert_true(tauti_core_is_idle(seen.core, 0));
+	tauti_core_destroy(seen.core);
+}
+
 static bool try_memory(void)
 {
 	const struct taut_server_options options = { .n_workers = 1,
@@ -458,10 +566,13 @@ int main(void)
 		cmocka_unit_test(test_near_first),
 		cmocka_unit_test(test_left),
 		cmocka_unit_test(test_first),
+		cmocka_unit_test(test_lacks_first),
+		cmocka_unit_test(test_lacks_any),
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_landings),
 		cmocka_unit_test(test_declare),
 		cmocka_unit_test(test_asks),
+		cmocka_unit_test(test_asks_early),
 		cmocka_unit_test(test_memory),
 	};
 

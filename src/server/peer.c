@@ -239,6 +239,14 @@ static void offer_board(struct taut_server *server, struct tauti_peer *peer)
 	all_began(op);
 }
 
+/* It counts no longer, for others may have one. */
+static void close_board(struct taut_server *server, struct tauti_peer *peer)
+{
+	if (peer->board.base)
+		server->board_bytes -= peer->board.bytes;
+	tauti_board_close(&peer->board);
+}
+
 /* It has opened the board, or could not. */
 static void take_board(
 	struct taut_server *server, struct tauti_peer *peer, bool has_it)
@@ -253,7 +261,7 @@ static void take_board(
 		return;
 	}
 	note_unshared(server, peer, "it could not open it");
-	tauti_board_close(&peer->board);
+	close_board(server, peer);
 }
 
 static void take_table(struct taut_server *server, struct tauti_peer *peer)
@@ -306,21 +314,20 @@ static void recycle(struct tauti_peer *peer, struct tauti_op *op)
 }
 
 /* Asks are handled in the order in which they were sent, and those after a table
- * when that is there. */
-static void take_asks(struct taut_server *server, struct tauti_peer *peer)
+ * when that is there. False: there is none now. */
+static bool take_next_ask(struct taut_server *server, struct tauti_peer *peer)
 {
-	for (;;) {
-		uint32_t i = peer->n_asked % TAUTI_ASKS_AHEAD;
-		struct tauti_op *op = peer->asks[i];
+	uint32_t i = peer->n_asked % TAUTI_ASKS_AHEAD;
+	struct tauti_op *op = peer->asks[i];
 
-		if (!op || peer->doomed || peer->awaits_table)
-			return;
-		peer->asks[i] = NULL;
-		take_ask(server, peer, op->words);
-		recycle(peer, op);
-		await_ask(peer, peer->n_asked + TAUTI_ASKS_AHEAD);
-		peer->n_asked++;
-	}
+	if (!op || peer->awaits_table)
+		return false;
+	peer->asks[i] = NULL;
+	take_ask(server, peer, op->words);
+	recycle(peer, op);
+	await_ask(peer, peer->n_asked + TAUTI_ASKS_AHEAD);
+	peer->n_asked++;
+	return true;
 }
 
 static void tell_event(struct taut_server *server, const struct tauti_op *op,
@@ -341,12 +348,10 @@ static void take_op(struct taut_server *server, struct tauti_peer *peer,
 	switch (op->kind) {
 	case TAUTI_OP_ASK:
 		peer->asks[op->round % TAUTI_ASKS_AHEAD] = op;
-		take_asks(server, peer);
-		return; /* which gives it back */
+		return; /* take_next_ask() gives it back */
 	case TAUTI_OP_TABLE:
 		take_table(server, peer);
 		peer->awaits_table = false;
-		take_asks(server, peer);
 		break;
 	case TAUTI_OP_GO:
 	case TAUTI_OP_BOARD:
@@ -375,26 +380,42 @@ static struct tauti_op *next_ended(struct tauti_peer *peer)
 	return op;
 }
 
-bool tauti_peer_settle(struct taut_server *server, struct tauti_peer *peer)
+/* False: nothing has ended. */
+static bool settle_one(struct taut_server *server, struct tauti_peer *peer)
 {
 	struct tauti_op *op;
+
+	if (take_next_ask(server, peer))
+		return true;
+	op = next_ended(peer);
+	if (!op)
+		return false;
+	if (!op->status) {
+		take_op(server, peer, op);
+		return true;
+	}
+	tauti_peer_doom(peer, op->status == TAUT_EMATCH ?
+		"a message of it has another size than it should" :
+		"its connection broke");
+	recycle(peer, op);
+	return true;
+}
+
+/* What is ended may end more: asks that came early are there as soon as they are awaited. */
+bool tauti_peer_settle(
+	struct taut_server *server, struct tauti_peer *peer, int64_t until_ns)
+{
 	bool some = false;
 
-	while (!peer->doomed && (op = next_ended(peer))) {
+	while (!peer->doomed && settle_one(server, peer)) {
 		some = true;
-		if (!op->status) {
-			take_op(server, peer, op);
-			continue;
-		}
-		tauti_peer_doom(peer, op->status == TAUT_EMATCH ?
-			"a message of it has another size than it should" :
-			"its connection broke");
-		recycle(peer, op);
+		if (tauti_now_ns() >= until_ns)
+			break;
 	}
 	return some;
 }
 
-void tauti_peer_destroy(struct tauti_peer *peer)
+void tauti_peer_destroy(struct taut_server *server, struct tauti_peer *peer)
 {
 	struct tauti_op *op;
 
@@ -411,7 +432,7 @@ void tauti_peer_destroy(struct tauti_peer *peer)
 		peer->unused = op->next;
 		free(op);
 	}
-	tauti_board_close(&peer->board);
+	close_board(server, peer);
 	tauti_link_close(&peer->link);
 	free(peer->table);
 	free(peer);

@@ -60,7 +60,8 @@ static taut_status greet(struct taut_server *server, struct tauti_pair *pair,
 		server->options.index, server->options.n_servers,
 		server->options.n_workers, (uint16_t)mode_of(&server->options),
 		tauti_pair_says(pair, meet),
-		server->options.apart ? 0 : tauti_host_id() };
+		server->options.apart ? 0 : tauti_host_id(),
+		server->options.lost_after_ns };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	const uint8_t *other = all + TAUTI_GREETING_BYTES;
 	struct taut_error who;
@@ -71,6 +72,7 @@ static taut_status greet(struct taut_server *server, struct tauti_pair *pair,
 	if (status)
 		return status;
 	peer->near = tauti_greeting_is_near(&own, other);
+	peer->beat_every_ns = tauti_greeting_beat_ns(&own, other);
 	taut_error_set(&who, TAUT_OK, -1, "worker %u", worker);
 	status = tauti_greeting_check(&own, other, who.message, reterr);
 	return status ? status : tauti_pair_meet(pair, own.engine,

@@ -38,14 +38,15 @@ static const void *do_find(void *context, uint32_t worker, uint32_t part,
 {
 	struct taut_server *server = context;
 	const struct tauti_peer *peer = server->peers[worker];
-	const struct taut_server_event event = { .did = TAUT_SERVER_DID_PUSH,
-		.part = part, .worker = worker, .round = round, .bytes = bytes,
-		.start_ns = tauti_now_ns(), .end_ns = tauti_now_ns() };
+	struct taut_server_event event = { .did = TAUT_SERVER_DID_PUSH,
+		.part = part, .worker = worker, .round = round, .bytes = bytes };
 
 	if (!peer->has_board)
 		return NULL;
-	if (server->options.event)
+	if (server->options.event) {
+		event.start_ns = event.end_ns = tauti_now_ns();
 		server->options.event(server->options.context, &event);
+	}
 	return peer->board.base + tauti_core_place(server->core, part);
 }
 
@@ -114,6 +115,7 @@ static void set_defaults(struct taut_server *server)
 		options->meet_within_ns = default_within_ns;
 	if (!options->lost_after_ns)
 		options->lost_after_ns = default_lost_after_ns;
+	server->beat_every_ns = options->lost_after_ns / 4;
 }
 
 taut_status taut_server_create(const struct taut_server_options *options,
@@ -156,7 +158,7 @@ taut_status taut_server_create(const struct taut_server_options *options,
 
 static void part_with(struct taut_server *server, uint32_t worker)
 {
-	tauti_peer_destroy(server->peers[worker]);
+	tauti_peer_destroy(server, server->peers[worker]);
 	server->peers[worker] = NULL;
 }
 
@@ -166,7 +168,7 @@ static void part_with_arrived(struct taut_server *server)
 		struct tauti_peer *peer = server->arrived;
 
 		server->arrived = peer->next;
-		tauti_peer_destroy(peer);
+		tauti_peer_destroy(server, peer);
 	}
 }
 
@@ -217,6 +219,14 @@ taut_status taut_server_unshared(
 
 /* --- who comes and goes ------------------------------------------------------------------------ */
 
+static void beat_for(struct taut_server *server, const struct tauti_peer *peer)
+{
+	server->beat_every_ns = tauti_earlier_ns(
+		server->beat_every_ns, peer->beat_every_ns);
+	server->beat_ns = tauti_earlier_ns(
+		server->beat_ns, peer->link.heard_ns + peer->beat_every_ns);
+}
+
 static void take_arrived(struct taut_server *server)
 {
 	struct tauti_peer *peer;
@@ -230,10 +240,11 @@ static void take_arrived(struct taut_server *server)
 		struct taut_error err = { .message = "" };
 
 		if (tauti_core_join(server->core, peer->worker, &err)) {
-			tauti_peer_destroy(peer);
+			tauti_peer_destroy(server, peer);
 		} else {
 			server->peers[peer->worker] = peer;
 			peer->link.heard_ns = tauti_meet_now_ns();
+			beat_for(server, peer);
 			/* What is wrong is seen in the next look. */
 			if (tauti_peer_begin(peer, &err))
 				tauti_peer_doom(peer, "%s", err.message);
@@ -345,7 +356,7 @@ static void look_after_links(struct taut_server *server)
 	}
 	if (now_ns < server->beat_ns)
 		return;
-	server->beat_ns = now_ns + server->options.lost_after_ns / 4;
+	server->beat_ns = now_ns + server->beat_every_ns;
 	for (uint32_t w = 0; w < server->options.n_workers; w++) {
 		struct tauti_peer *peer = server->peers[w];
 
@@ -358,30 +369,43 @@ static void look_after_links(struct taut_server *server)
 /* --- turns -------------------------------------------------------------------------------------- */
 
 /* True: something moved. */
-static bool move_one(struct taut_server *server, struct tauti_peer *peer)
+static bool move_one(
+	struct taut_server *server, struct tauti_peer *peer, int64_t until_ns)
 {
 	struct taut_error err = { .message = "" };
 
 	if (!peer->doomed && peer->engine.table->progress(
 		peer->engine.context, &err))
 		tauti_peer_doom(peer, "%s", err.message);
-	return tauti_peer_settle(server, peer);
+	return tauti_peer_settle(server, peer, until_ns);
 }
 
-/* True: there is more, and the time is over. */
+/* True: there may be more, or it may be over. One worker may take all of the time: the next
+ * turn begins with the one behind it. */
 static bool move(struct taut_server *server)
 {
 	int64_t until_ns = tauti_earlier_ns(
 		tauti_now_ns() + move_ns, server->beat_ns);
-	bool some;
+	uint32_t n = server->options.n_workers, n_quiet = 0;
+	bool went_on = false;
 
-	do {
-		some = false;
-		for (uint32_t w = 0; w < server->options.n_workers; w++)
-			if (server->peers[w])
-				some |= move_one(server, server->peers[w]);
-	} while (some && tauti_now_ns() < until_ns);
-	return some;
+	while (tauti_core_go_on(server->core)) {
+		went_on = true;
+		if (tauti_now_ns() >= until_ns)
+			return true;
+	}
+	while (n_quiet < n) {
+		struct tauti_peer *peer = server->peers[server->next];
+
+		server->next = (server->next + 1) % n;
+		n_quiet++;
+		if (!peer || !move_one(server, peer, until_ns))
+			continue;
+		n_quiet = 0;
+		if (tauti_now_ns() >= until_ns)
+			return true;
+	}
+	return went_on;
 }
 
 /* Those that are gone, or may go. True: there were some, which may make others

@@ -46,6 +46,7 @@ struct tauti_peer {
 	uint8_t *table;
 	uint32_t n_table;
 	bool awaits_table, has_declared;
+	int64_t beat_every_ns; /* as it needs it */
 	bool near;         /* of this host: it is told of a board */
 	bool has_board;    /* and uses it: nothing but words is sent */
 	struct tauti_board board;
@@ -61,10 +62,12 @@ struct taut_server {
 	struct tauti_core *core;
 	struct tauti_peer **peers; /* by worker; NULL: none */
 	struct pollfd *polls;      /* 2 a worker, and one */
-	uint64_t board_bytes;      /* that were shared with workers */
+	uint32_t next;             /* worker, that is moved first */
+	uint64_t board_bytes;      /* that are shared with workers */
 	struct taut_error unshared; /* why one of this host shares none; the first */
 	uint64_t n_sleeps;
 	int64_t begun_ns, beat_ns; /* beat: when the next is due */
+	int64_t beat_every_ns;     /* as the least patient worker that came needs it */
 	int64_t did_ns;            /* when what is being summed began */
 
 	struct tauti_door *door;
@@ -87,7 +90,7 @@ void tauti_porter_stop(struct taut_server *server);
 TAUT_NODISCARD taut_status tauti_peer_begin(
 	struct tauti_peer *peer, struct taut_error *reterr);
 /* Ends all of it; frees it. */
-void tauti_peer_destroy(struct tauti_peer *peer);
+void tauti_peer_destroy(struct taut_server *server, struct tauti_peer *peer);
 /* The first reason counts. */
 void tauti_peer_doom(struct tauti_peer *peer, const char *fmt, ...)
 	TAUT_PRINTF(2, 3);
@@ -97,7 +100,8 @@ void tauti_peer_receive(struct tauti_peer *peer, uint32_t part, uint32_t round,
 /* at: of the part, on a board. */
 void tauti_peer_answer(struct tauti_peer *peer, uint32_t part, uint32_t round,
 	const void *data, size_t bytes, uint32_t contributors, size_t at);
-/* Tells the core what has ended. True: something had. */
-bool tauti_peer_settle(struct taut_server *server, struct tauti_peer *peer);
+/* Tells the core what has ended, until then at most. True: something had. */
+bool tauti_peer_settle(
+	struct taut_server *server, struct tauti_peer *peer, int64_t until_ns);
 
 #endif /* TAUT_SERVER_SERVE_H */

@@ -105,7 +105,8 @@ TAUT_NODISCARD taut_status tauti_core_declare(struct tauti_core *core,
 	uint32_t worker, const struct tauti_part_said *said, size_t n,
 	struct taut_error *reterr);
 /* round: of a push, the worker's next of this part, from 1; of a pull alone its
- * last. TAUT_EFORMAT: it may not ask for that now. */
+ * last. An answer may be with its worker before answered() is called: what it asks for
+ * meanwhile begins then. TAUT_EFORMAT: it may not ask for that now. */
 TAUT_NODISCARD taut_status tauti_core_ask(struct tauti_core *core,
 	uint32_t worker, uint32_t part, uint32_t ask, uint32_t round,
 	struct taut_error *reterr);
@@ -113,21 +114,24 @@ void tauti_core_received(
 	struct tauti_core *core, uint32_t worker, uint32_t part);
 void tauti_core_answered(
 	struct tauti_core *core, uint32_t worker, uint32_t part);
-/* Nothing of the worker's is under way any more: its memory is free. why: "its
- * connection closed". */
+/* Nothing of the worker's is under way any more: its memory is free. What the others can
+ * do then is for tauti_core_go_on(). why: "its connection closed". */
 void tauti_core_lost(struct tauti_core *core, uint32_t worker,
 	const char *where, const char *why);
 /* Whether nothing of the worker's has to be received or answered. */
 bool tauti_core_is_idle(const struct tauti_core *core, uint32_t worker);
 /* In peace, once it is idle. */
 void tauti_core_left(struct tauti_core *core, uint32_t worker);
+/* Some of what can be done since a worker went, of one part: it may be about all of them,
+ * which takes its time. False: that was done. */
+bool tauti_core_go_on(struct tauti_core *core);
 
 enum tauti_presence tauti_core_presence(
 	const struct tauti_core *core, uint32_t worker);
 /* TAUT_OK, or why nobody can go on. */
 taut_status tauti_core_fault(
 	const struct tauti_core *core, struct taut_error *reterr);
-/* All have come and are gone. */
+/* All have come and are gone, and nothing is left to be done. */
 bool tauti_core_over(const struct tauti_core *core);
 /* Where a part begins in memory that has all of them, one after another, each at a
  * multiple of 64 bytes; and the bytes of all. */
@@ -165,13 +169,13 @@ enum {
 	TAUTI_ASK_BYTES = 16,
 	TAUTI_ANSWER_BYTES = 16,
 	TAUTI_SAID_BYTES = 24,
-	TAUTI_GREETING_BYTES = 40,
+	TAUTI_GREETING_BYTES = 40, /* of every version, so that it can be told */
 	TAUTI_BOARD_BYTES = 48,
 	TAUTI_BOARD_NAME_BYTES = 40, /* with its end */
 	TAUTI_ASKS_AHEAD = 32, /* receives that a server has begun */
 	TAUTI_AT_ONCE_BYTES = 32 << 10, /* of a push that needs no GO */
 	TAUTI_AHEAD_BYTES = 8 << 20, /* of others that go to a server before their GO */
-	TAUTI_WIRE_VERSION = 3,
+	TAUTI_WIRE_VERSION = 4,
 };
 
 enum tauti_tag { TAUTI_TAG_ASK = 1, TAUTI_TAG_TABLE, TAUTI_TAG_PUSH,
@@ -217,11 +221,17 @@ struct tauti_greeting {
 	uint32_t version, index, n_servers, n_workers;
 	uint16_t mode, engine;
 	uint64_t host; /* tauti_host_id(); 0: nothing is shared */
+	int64_t lost_after_ns; /* of silence of the other one; 0: that is not said. It goes as
+	                          milliseconds */
 };
 void tauti_greeting_write(const struct tauti_greeting *greeting,
 	uint8_t bytes[TAUTI_GREETING_BYTES]);
 uint16_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES]);
 uint16_t tauti_greeting_engine(const uint8_t bytes[TAUTI_GREETING_BYTES]);
+/* How often this side says something: four times within what the less patient of both
+ * takes for a loss, as far as the other one may ask for that. */
+int64_t tauti_greeting_beat_ns(const struct tauti_greeting *own,
+	const uint8_t bytes[TAUTI_GREETING_BYTES]);
 /* Whether both are on one host, and would share memory. */
 bool tauti_greeting_is_near(const struct tauti_greeting *own,
 	const uint8_t bytes[TAUTI_GREETING_BYTES]);

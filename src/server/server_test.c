@@ -69,16 +69,23 @@ static void close_job(struct job *job)
 		taut_server_destroy(job->its[i]);
 }
 
-static taut_status join(const struct job *job, uint32_t worker,
-	struct taut_server_worker **ret_worker, struct taut_error *err)
+static taut_status join_within(const struct job *job, uint32_t worker,
+	int64_t lost_after_ns, struct taut_server_worker **ret_worker,
+	struct taut_error *err)
 {
 	const struct taut_server_worker_options options = { .worker = worker,
 		.n_workers = job->options.n_workers, .servers = job->servers,
 		.secret = "sesame", .part_bytes = 1024, .credit_bytes = 4096,
 		.meet_within_ns = 10 * second_ns,
-		.lost_after_ns = job->options.lost_after_ns };
+		.lost_after_ns = lost_after_ns };
 
 	return taut_server_join(&options, ret_worker, err);
+}
+
+static taut_status join(const struct job *job, uint32_t worker,
+	struct taut_server_worker **ret_worker, struct taut_error *err)
+{
+	return join_within(job, worker, job->options.lost_after_ns, ret_worker, err);
 }
 
 static const struct taut_server_key key_a = { "a", TAUT_FLOAT32, COUNT_A };
@@ -446,6 +453,42 @@ static void test_server_goes(void **state)
 	assert_int_equal(job.ends[0], TAUT_EAGAIN);
 }
 
+/* --- who is more patient ------------------------------------------------------------------------ */
+
+/* One side takes a second of silence for a loss, the other one would say something each two:
+ * in the first job the worker does, in the second the server. */
+static void test_patience(void **state)
+{
+	const int64_t patience_ns[2] = { 8 * second_ns, second_ns };
+	struct taut_server_worker *workers[2];
+	struct taut_error err = { .message = "" };
+	struct job jobs[2];
+	uint32_t keys[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		const struct taut_server_options options = { .n_workers = 2,
+			.lost_after_ns = patience_ns[i] };
+
+		open_job(&jobs[i], &options, 1);
+		assert_int_equal(join_within(&jobs[i], 0, patience_ns[1 - i],
+			&workers[i], &err), TAUT_OK);
+		assert_int_equal(declare(workers[i], 0, &keys[0], &keys[1], &err),
+			TAUT_OK);
+		assert_int_equal(taut_server_start(workers[i], keys[0],
+			TAUT_SERVER_PUSH_PULL, outcomes[i].a, &err), TAUT_OK);
+	}
+	for (int i = 0; i < 2; i++)
+		if (taut_server_wait(workers[i], keys[0], i ? 0 : 3 * second_ns,
+			&err) != TAUT_EAGAIN)
+			fail_msg("job %d: %s", i, err.message);
+	for (int i = 0; i < 2; i++) {
+		taut_server_stop(jobs[i].its[0]);
+		close_job(&jobs[i]);
+		taut_server_leave(workers[i]);
+	}
+}
+
 /* --- who stops while it comes in ------------------------------------------------------------------- */
 
 static void share(struct tauti_meet *meet, const void *mine, size_t bytes, void *all)
@@ -701,6 +744,7 @@ int main(void)
 		cmocka_unit_test(test_optimizer),
 		cmocka_unit_test(test_loss),
 		cmocka_unit_test(test_server_goes),
+		cmocka_unit_test(test_patience),
 		cmocka_unit_test(test_stops_coming),
 		cmocka_unit_test(test_pushed_twice),
 		cmocka_unit_test(test_refused),

@@ -5,6 +5,8 @@
 
 #include "coll/engines/shm.h"
 
+static const int64_t least_lost_after_ns = 10000000; /* that another one may have */
+
 static void put(uint8_t *to, uint64_t value, int bytes)
 {
 	for (int i = 0; i < bytes; i++)
@@ -123,11 +125,16 @@ bool tauti_said_read(
 void tauti_greeting_write(const struct tauti_greeting *greeting,
 	uint8_t bytes[TAUTI_GREETING_BYTES])
 {
+	uint64_t lost_after_ms = (uint64_t)greeting->lost_after_ns / 1000000;
+
+	if (!lost_after_ms && greeting->lost_after_ns)
+		lost_after_ms = 1;
 	memset(bytes, 0, TAUTI_GREETING_BYTES);
 	memcpy(bytes, "taut server", 12);
 	put(bytes + 12, greeting->version, 4);
-	put(bytes + 16, greeting->index, 4);
-	put(bytes + 20, greeting->n_servers, 4);
+	put(bytes + 16, greeting->index, 2);
+	put(bytes + 18, greeting->n_servers, 2);
+	put(bytes + 20, lost_after_ms < UINT32_MAX ? lost_after_ms : UINT32_MAX, 4);
 	put(bytes + 24, greeting->n_workers, 4);
 	put(bytes + 28, greeting->mode, 2);
 	put(bytes + 30, greeting->engine, 2);
@@ -142,6 +149,17 @@ uint16_t tauti_greeting_mode(const uint8_t bytes[TAUTI_GREETING_BYTES])
 uint16_t tauti_greeting_engine(const uint8_t bytes[TAUTI_GREETING_BYTES])
 {
 	return (uint16_t)get(bytes + 30, 2);
+}
+
+int64_t tauti_greeting_beat_ns(const struct tauti_greeting *own,
+	const uint8_t bytes[TAUTI_GREETING_BYTES])
+{
+	int64_t others_ns = (int64_t)get(bytes + 20, 4) * 1000000;
+
+	if (others_ns && others_ns < least_lost_after_ns)
+		others_ns = least_lost_after_ns;
+	return (others_ns ? tauti_earlier_ns(others_ns, own->lost_after_ns) :
+		own->lost_after_ns) / 4;
 }
 
 bool tauti_greeting_is_near(const struct tauti_greeting *own,
@@ -166,9 +184,9 @@ taut_status tauti_greeting_check(const struct tauti_greeting *own,
 	struct taut_error *reterr)
 {
 	const struct tauti_greeting said = { (uint32_t)get(bytes + 12, 4),
-		(uint32_t)get(bytes + 16, 4), (uint32_t)get(bytes + 20, 4),
+		(uint32_t)get(bytes + 16, 2), (uint32_t)get(bytes + 18, 2),
 		(uint32_t)get(bytes + 24, 4), tauti_greeting_mode(bytes),
-		tauti_greeting_engine(bytes), get(bytes + 32, 8) };
+		tauti_greeting_engine(bytes), get(bytes + 32, 8), 0 };
 
 	if (memcmp(bytes, "taut server", 12) != 0)
 		return taut_error_set(reterr, TAUT_EMATCH, -1,

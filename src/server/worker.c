@@ -98,6 +98,7 @@ static struct taut_server_worker *make(
 	worker->mode = options->mode;
 	worker->lost_after_ns = options->lost_after_ns ?
 		options->lost_after_ns : default_lost_after_ns;
+	worker->beat_every_ns = worker->lost_after_ns / 4;
 	tauti_origin_init(&worker->origin);
 	worker->ended_at = &worker->ended;
 	worker->may_go_at = &worker->may_go;

@@ -90,7 +90,7 @@ struct taut_server_worker {
 	uint64_t part_bytes, credit_bytes;
 	enum taut_server_mode mode; /* of the servers */
 	enum tauti_want want;
-	int64_t lost_after_ns;
+	int64_t lost_after_ns, beat_every_ns; /* as the least patient server needs it */
 	struct tauti_server_link *servers;
 	struct pollfd *polls;      /* 2 a server, and one */
 	struct taut_sched *sched;  /* set by the first start(), as what follows */

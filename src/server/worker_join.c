@@ -30,7 +30,8 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	struct tauti_server_link *server = &worker->servers[i];
 	const struct tauti_greeting own = { TAUTI_WIRE_VERSION, i,
 		worker->n_servers, worker->n_workers, (uint16_t)worker->mode,
-		tauti_pair_says(pair, meet), tauti_host_id() };
+		tauti_pair_says(pair, meet), tauti_host_id(),
+		worker->lost_after_ns };
 	uint8_t mine[TAUTI_GREETING_BYTES], all[2 * TAUTI_GREETING_BYTES];
 	struct taut_error who, why = { .message = "" };
 	taut_status status;
@@ -46,6 +47,8 @@ static taut_status greet(struct taut_server_worker *worker, uint32_t i,
 	/* The first one's holds for the others, too. */
 	worker->mode = (enum taut_server_mode)tauti_greeting_mode(all);
 	server->near = tauti_greeting_is_near(&own, all);
+	worker->beat_every_ns = tauti_earlier_ns(
+		worker->beat_every_ns, tauti_greeting_beat_ns(&own, all));
 	status = tauti_pair_meet(pair, own.engine, tauti_greeting_engine(all), meet, 1,
 		who.message, &server->engine, &why);
 	return of_server(i, status, &why, reterr);

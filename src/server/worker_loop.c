@@ -317,25 +317,45 @@ static void await_go(struct tauti_trip *trip)
 	gone(trip->worker, trip->server, err.message);
 }
 
+/* Where what is pulled goes. */
+static void await_answer(struct tauti_trip *trip)
+{
+	if (trip->pulls)
+		receive(trip, 0, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
+			trip->answer, sizeof trip->answer);
+	if (trip->pulls && !board_of(trip))
+		receive(trip, 1, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
+			data_of(trip), bytes_of(trip));
+	tauti_half_done(&trip->halves[1], TAUT_OK);
+}
+
 /* At once, where the server has room for it or it is known to keep what lies there. */
-static void push_ahead(struct tauti_trip *trip)
+static bool goes_ahead(struct tauti_trip *trip)
 {
 	size_t bytes = bytes_of(trip);
 
-	if (bytes > TAUTI_AT_ONCE_BYTES) {
-		if (trip->server->ahead_bytes + bytes > TAUTI_AHEAD_BYTES)
-			return;
-		trip->server->ahead_bytes += bytes;
-	}
+	if (bytes <= TAUTI_AT_ONCE_BYTES)
+		return true;
+	if (trip->server->ahead_bytes + bytes > TAUTI_AHEAD_BYTES)
+		return false;
+	trip->server->ahead_bytes += bytes;
+	return true;
+}
+
+/* Its answer cannot have come before. Awaited from the first, those of all parts would be
+ * looked through for each GO. */
+static void push_late(struct tauti_trip *trip)
+{
+	await_answer(trip);
 	push(trip);
 }
 
 /* True: a push was asked for. */
-static bool push_some(struct taut_server_worker *worker)
+static bool push_some(struct taut_server_worker *worker, int64_t until_ns)
 {
 	bool some = false;
 
-	while (worker->may_go) {
+	while (worker->may_go && !(some && tauti_now_ns() >= until_ns)) {
 		struct tauti_trip *trip = worker->may_go;
 		struct tauti_answer go;
 
@@ -351,7 +371,7 @@ static bool push_some(struct taut_server_worker *worker)
 		else if (trip->goes)
 			trip->server->ahead_bytes -= bytes_of(trip);
 		else
-			push(trip);
+			push_late(trip);
 		tauti_half_done(&trip->halves[0], TAUT_OK);
 	}
 	return some;
@@ -362,11 +382,11 @@ static void begin_push(struct taut_server_worker *worker,
 	struct tauti_trip *trip, uint64_t number)
 {
 	const struct tauti_worker_key *key = &worker->keys[trip->place.key];
-	uint8_t *data = data_of(trip);
+	uint8_t *data = data_of(trip), *board = board_of(trip);
 	size_t bytes = bytes_of(trip);
 	struct tauti_asked asked = what_to_ask(trip, key->verb);
 	bool pushes = asked.ask & (TAUTI_ASK_PUSH | TAUTI_ASK_FIRST);
-	uint8_t *board = board_of(trip);
+	bool sends = pushes && !board, at_once = sends && goes_ahead(trip);
 
 	trip->pulls = asked.ask & TAUTI_ASK_PULL;
 	begin_halves(trip, number);
@@ -374,23 +394,18 @@ static void begin_push(struct taut_server_worker *worker,
 		worker->busy_from_ns = tauti_now_ns();
 	if (asked.ask & TAUTI_ASK_PUSH)
 		scale(trip, key, data);
-	if (trip->pulls)
-		receive(trip, 0, tauti_tag_of(TAUTI_TAG_ANSWER, trip->part, 0),
-			trip->answer, sizeof trip->answer);
-	if (trip->pulls && !board)
-		receive(trip, 1, tauti_tag_of(TAUTI_TAG_DATA, trip->part, 0),
-			data, bytes);
 	if (pushes && board)
 		tauti_board_copy(board, data, bytes);
-	else if (pushes && bytes > TAUTI_AT_ONCE_BYTES)
+	if (sends && bytes > TAUTI_AT_ONCE_BYTES)
 		await_go(trip);
+	if (!sends || at_once)
+		await_answer(trip);
 	tauti_asked_write(&asked, trip->ask);
 	send(trip, 0, tauti_tag_of(TAUTI_TAG_ASK, 0, trip->server->n_asked++),
 		trip->ask, sizeof trip->ask);
-	if (pushes && !board)
-		push_ahead(trip);
+	if (at_once)
+		push(trip);
 	tauti_half_done(&trip->halves[0], TAUT_OK);
-	tauti_half_done(&trip->halves[1], TAUT_OK);
 }
 
 static void note(struct taut_server_worker *worker,
@@ -444,8 +459,8 @@ static void begin_piece(struct taut_server_worker *worker,
 	finish_half(worker, &trip->halves[1]);
 }
 
-/* What the scheduler has started since. */
-static void begin_pieces(struct loop *loop)
+/* What the scheduler has started since, until then at most. True: there may be more. */
+static bool begin_pieces(struct loop *loop, int64_t until_ns)
 {
 	struct taut_server_worker *worker = loop->worker;
 
@@ -465,8 +480,10 @@ static void begin_pieces(struct loop *loop)
 		}
 		pthread_mutex_unlock(&worker->mutex);
 		if (!some)
-			return;
+			return false;
 		begin_piece(worker, &piece);
+		if (tauti_now_ns() >= until_ns)
+			return true;
 	}
 }
 
@@ -493,12 +510,13 @@ static void end_half(struct taut_server_worker *worker, struct tauti_half *half)
 	finish_half(worker, half);
 }
 
-static bool settle(struct taut_server_worker *worker)
+static bool settle(struct taut_server_worker *worker, int64_t until_ns)
 {
-	struct tauti_half *half;
 	bool some = false;
 
-	while ((half = worker->ended)) {
+	while (worker->ended && !(some && tauti_now_ns() >= until_ns)) {
+		struct tauti_half *half = worker->ended;
+
 		worker->ended = half->next;
 		if (!worker->ended)
 			worker->ended_at = &worker->ended;
@@ -560,7 +578,7 @@ static void look_after_links(struct loop *loop)
 	}
 	if (now_ns < worker->beat_ns)
 		return;
-	worker->beat_ns = now_ns + worker->lost_after_ns / 4;
+	worker->beat_ns = now_ns + worker->beat_every_ns;
 	for (uint32_t i = 0; i < worker->n_servers; i++) {
 		struct tauti_link *link = &worker->servers[i].link;
 
@@ -640,7 +658,7 @@ static bool move(struct loop *loop)
 	bool some;
 
 	do {
-		begin_pieces(loop);
+		some = begin_pieces(loop, until_ns);
 		for (uint32_t i = 0; i < worker->n_servers; i++) {
 			struct tauti_server_link *server = &worker->servers[i];
 
@@ -648,8 +666,8 @@ static bool move(struct loop *loop)
 				server->engine.context, &err))
 				gone(worker, server, err.message);
 		}
-		some = push_some(worker);
-		some |= settle(worker);
+		some |= push_some(worker, until_ns);
+		some |= settle(worker, until_ns);
 		some |= take_boards(loop);
 	} while (some && tauti_now_ns() < until_ns);
 	return some;

@@ -13,8 +13,9 @@
 enum { WORKERS = 5, PARTS = 4, COUNT = 3, ROUNDS = 4, THINGS = 4096,
 	STEPS_MOST = 20000 };
 
-/* Something that is on its way. */
-enum thing_kind { ASK, RECEIVE, ANSWER };
+/* Something that is on its way. SENT: an answer has come, and who sent it does not know yet:
+ * what its worker asks for next may be there before. */
+enum thing_kind { ASK, RECEIVE, ANSWER, SENT };
 struct thing {
 	enum thing_kind kind;
 	uint32_t worker, part, ask, round, contributors;
@@ -27,6 +28,7 @@ struct worker {
 	bool is_there, is_gone, in_peace;
 	uint32_t round[PARTS];       /* pushed */
 	uint32_t pulled[PARTS];
+	uint32_t n_sent;             /* things of that kind */
 	bool busy[PARTS];
 	uint32_t dies_at, n_asked; /* after so many asks; TAUT_NONE: never */
 };
@@ -239,6 +241,13 @@ static void arrive(struct world *world, size_t i)
 			check_sync(world, &thing);
 		worker->pulled[part]++;
 		worker->busy[part] = false;
+		worker->n_sent++;
+		thing.kind = SENT;
+		put(world, thing);
+		break;
+	case SENT:
+		assert_memory_equal(thing.seen, thing.data, sizeof thing.seen);
+		worker->n_sent--;
 		tauti_core_answered(world->core, thing.worker, thing.part);
 		break;
 	}
@@ -266,7 +275,7 @@ static bool act(struct world *world, uint32_t w)
 		ask(world, w, part);
 		return true;
 	}
-	if (!all)
+	if (!all || worker->n_sent)
 		return false;
 	assert_true(tauti_core_is_idle(world->core, w));
 	worker->is_gone = worker->in_peace = true;
@@ -283,13 +292,15 @@ static void run(struct world *world)
 		if (tauti_core_over(world->core) ||
 			tauti_core_fault(world->core, NULL))
 			return;
+		if (below(world, 2) && tauti_core_go_on(world->core))
+			continue;
 		if (world->n_things && below(world, 3)) {
 			arrive(world, below(world, (uint32_t)world->n_things));
 			continue;
 		}
 		for (uint32_t i = 0; i < world->n_workers && !acted; i++)
 			acted = act(world, (from + i) % world->n_workers);
-		if (!acted) {
+		if (!acted && !tauti_core_go_on(world->core)) {
 			assert_true(world->n_things > 0); /* else it stands still */
 			arrive(world, below(world, (uint32_t)world->n_things));
 		}

@@ -113,6 +113,8 @@ static size_t step(struct tauti_core *core, struct net *net,
 	bool here = tauti_core_presence(core, worker) <= TAUTI_DECLARED;
 	struct tauti_asked asked;
 
+	if (data[0] & 16)
+		(void)tauti_core_go_on(core);
 	switch (data[0] >> 1 & 3) {
 	case 0:
 		if (here)
@@ -153,6 +155,17 @@ static const void *on_find(void *context, uint32_t worker, uint32_t part,
 	return net->near && worker % 2 ? board : NULL;
 }
 
+/* Whatever another one says, this side is neither silent for long nor busy with beats. */
+static void read_greeting(const struct tauti_greeting *own, const uint8_t *words)
+{
+	int64_t beat_ns = tauti_greeting_beat_ns(own, words);
+	struct taut_error err;
+
+	(void)!tauti_greeting_check(own, words, "it", &err);
+	if (beat_ns < 2500000 || beat_ns > own->lost_after_ns / 4)
+		abort();
+}
+
 /* What is read is nothing, or what a server would have made: no other shared memory
  * is opened. */
 static void read_name(const uint8_t *data)
@@ -176,10 +189,10 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 		.memory_bytes = 1 << 20, .landing_bytes = 256 };
 	struct net net = { .n = 0 };
 	struct tauti_core *core;
-	struct taut_error err;
 	uint8_t words[TAUTI_GREETING_BYTES] = { 0 };
 	static const struct tauti_greeting own = { .version = TAUTI_WIRE_VERSION,
-		.n_servers = 1, .n_workers = 2, .mode = TAUT_SERVER_SUMS };
+		.n_servers = 1, .n_workers = 2, .mode = TAUT_SERVER_SUMS,
+		.lost_after_ns = 1000000000 };
 
 	if (size < 1 || size > MOST)
 		return 0;
@@ -190,7 +203,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	options.on_loss = data[0] & 8 ? TAUT_SERVER_CONTINUE : TAUT_SERVER_END;
 	options.update.rule = (enum taut_server_rule)(data[0] >> 4 & 3);
 	memcpy(words, data, size < sizeof words ? size : sizeof words);
-	(void)!tauti_greeting_check(&own, words, "it", &err);
+	read_greeting(&own, words);
 	if (size >= TAUTI_BOARD_BYTES)
 		read_name(data);
 	if (tauti_core_create(&options, &calls, &net, &core, NULL))
