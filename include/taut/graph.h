@@ -95,6 +95,7 @@ struct taut_collective {
 	uint32_t group;      /* process group, in names; 0 not known */
 	int32_t group_size;  /* ranks that take part; -1 not known */
 	int64_t bytes;       /* of one rank's input; -1 not known */
+	uint8_t number_bytes; /* of a number in it; 0 not known */
 	int64_t seq;
 	uint32_t first_member, n_members;
 	uint32_t join_op;

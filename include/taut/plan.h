@@ -85,6 +85,12 @@ struct taut_plan {
 
 TAUT_API void taut_plan_destroy(struct taut_plan *plan); /* NULL is fine */
 
+/* The plan's decisions but for this one and those that mean nothing without it, as what
+ * Taut's exchange does without schedule; ret_left has room for all of the plan's. How
+ * many are left. */
+TAUT_API uint32_t taut_plan_without(const struct taut_plan *plan, uint32_t which,
+	struct taut_decision *ret_left);
+
 /* --- files ---------------------------------------------------------------------- */
 /* name is for messages: "plan.json: decisions[2]: expected ...", and
  * "plan.json:12: expected ..." where it is no JSON. TAUT_EFORMAT: not a plan, or

@@ -246,8 +246,9 @@ static taut_status set_environment(const struct env_setting *s)
 
 /* An MPI program needs no more than the object before its library. */
 static const char *const handed_on_mpi[] = { "LD_PRELOAD", "TAUT_LIB",
-	"TAUT_MPI_TABLE", "TAUT_MPI_AFTER", "TAUT_MPI_ADDRESS",
-	"TAUT_MPI_ENGINE", "TAUT_MPI_SAY", "TAUT_COLL_TABLE", "TAUT_ENGINE" };
+	"TAUT_MPI_TABLE", "TAUT_MPI_AFTER", "TAUT_MPI_ADDRESS", "TAUT_MPI_PART",
+	"TAUT_MPI_ENGINE", "TAUT_MPI_SAY", "TAUT_COLL_TABLE", "TAUT_ENGINE",
+	"TAUT_NVRTC" };
 
 static taut_status set_environment_mpi(const struct env_setting *s)
 {

@@ -280,32 +280,17 @@ static taut_status measure(
 
 /* --- which decisions stay -------------------------------------------------------------------- */
 
-static bool is_exchange(const struct taut_decision *d)
-{
-	return !strncmp(d->change, "schedule", 8) ||
-		!strncmp(d->change, "algorithm", 9);
-}
-
-/* One that has no time of its own is a part of the exchange, and goes with it. */
 static taut_status leave_out(const struct tuner *t, const struct state *from,
 	uint32_t which, struct state *ret)
 {
 	struct taut_decision *left = TAUT_ARENA_ARRAY(t->arena,
 		struct taut_decision, from->plan.n_decisions + 1);
-	bool exchange = is_exchange(&from->plan.decisions[which]);
 
 	if (!left)
 		return no_memory(t);
 	*ret = (struct state){ .plan = from->plan };
 	ret->plan.decisions = left;
-	ret->plan.n_decisions = 0;
-	for (uint32_t i = 0; i < from->plan.n_decisions; i++) {
-		const struct taut_decision *d = &from->plan.decisions[i];
-
-		if (i == which || (exchange && d->without_ns < 0))
-			continue;
-		left[ret->plan.n_decisions++] = *d;
-	}
+	ret->plan.n_decisions = taut_plan_without(&from->plan, which, left);
 	return predict(t, ret);
 }
 

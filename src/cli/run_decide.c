@@ -13,7 +13,7 @@ static const struct row {
 	const char *option, *variable;
 	size_t offset;
 	enum kind kind;
-	const char *words[3]; /* of a WORD */
+	const char *words[4]; /* of a WORD */
 } rows[] = {
 	{ "workers", "TAUT_RUN_WORKERS",
 		offsetof(struct run_decide, workers), NUMBER, { 0 } },
@@ -31,7 +31,7 @@ static const struct row {
 		offsetof(struct run_decide, optimizer), WORD, { "fused" } },
 	{ "compress", "TAUT_RUN_COMPRESS",
 		offsetof(struct run_decide, compress), WORD,
-		{ "fp16", "bf16" } },
+		{ "fp16", "bf16", "mxint8" } },
 	{ "bucket", "TAUT_RUN_BUCKET", offsetof(struct run_decide, bucket),
 		SIZES, { 0 } },
 	{ "bucket-first", "TAUT_RUN_BUCKET_FIRST",
@@ -49,12 +49,18 @@ static taut_status no_memory(const struct env_setting *s)
 
 static bool read_word(const struct row *row, const char *text)
 {
-	for (size_t i = 0; row->words[i]; i++)
+	const char *last = NULL;
+
+	for (size_t i = 0; row->words[i]; i++) {
 		if (!strcmp(text, row->words[i]))
 			return true;
-	term_complain("run: --%s: expected %s%s%s, found '%s'", row->option,
-		row->words[0], row->words[1] ? " or " : "",
-		row->words[1] ? row->words[1] : "", text);
+		last = i ? row->words[i] : NULL;
+	}
+	term_complain("run: --%s: expected %s%s%s%s%s, found '%s'", row->option,
+		row->words[0],
+		row->words[1] && row->words[2] ? ", " : "",
+		row->words[1] && row->words[2] ? row->words[1] : "",
+		last ? " or " : "", last ? last : "", text);
 	return false;
 }
 

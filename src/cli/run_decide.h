@@ -43,7 +43,8 @@ struct run_decide { /* NULL: not given */
 		"fused: optimizers of torch.optim in their fused form, else " \
 		"in their foreach form", 0, 0 }, \
 	{ "compress", 0, OPT_TEXT, offsetof(values, member.compress), "TYPE", \
-		"fp16 or bf16: gradients in 16 bits on the wire", 0, 0 }, \
+		"fp16, bf16: gradients in 16 bits on the wire; mxint8: in 8, " \
+		"in blocks of 32 that share a scale", 0, 0 }, \
 	{ "bucket", 0, OPT_TEXT, offsetof(values, member.bucket), "BYTES", \
 		"of --no-schedule: the size at which a bucket of PyTorch's " \
 		"DistributedDataParallel is full; 1M+4M+8M: that of each, as " \

@@ -304,6 +304,8 @@ static void take_args(const struct taut_trace *t, struct tauti_comm *c,
 	if (c->said_by == TAUT_NONE)
 		c->said_by = said;
 	size = tauti_dtype_bytes(taut_names_text(t->names, a->dtype));
+	if (!c->number_bytes && size > 1) /* bytes are counted of any type */
+		c->number_bytes = (uint8_t)size;
 	if (c->bytes < 0 && a->in_elements >= 0 && size > 0 &&
 		a->in_elements <= max_bytes / size)
 		c->bytes = a->in_elements * size;

@@ -88,6 +88,7 @@ struct tauti_comm {
 	int64_t order_at;  /* its place among the rank's operations */
 	int64_t step;      /* id of the step that launched it; INT64_MIN none */
 	int64_t bytes, seq;
+	uint8_t number_bytes; /* 0 not known */
 	int32_t group_size, src, dst;
 	uint32_t group;    /* name of the group in trace->names; 0 not known */
 	uint32_t key;      /* which sequence it belongs to, over all ranks */

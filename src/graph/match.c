@@ -301,7 +301,8 @@ static bool emit(struct matcher *m, const struct item *items, size_t n)
 	struct taut_collective coll = {
 		.kind = c->kind, .seq = c->seq,
 		.group_size = is_pair(c) ? 2 : c->group_size,
-		.bytes = c->bytes, .n_members = (uint32_t)n,
+		.bytes = c->bytes, .number_bytes = c->number_bytes,
+		.n_members = (uint32_t)n,
 		.first_member = (uint32_t)m->out->member_comm.count,
 		.join_op = TAUT_NONE,
 	};

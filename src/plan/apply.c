@@ -14,7 +14,7 @@ enum { JOB_BYTES = 100000 }; /* a variable has at most 128 KiB */
 
 struct teller {
 	const struct taut_plan *plan;
-	const struct tauti_change *by_kind[16]; /* beside taut_plan_kind() */
+	const struct tauti_change *by_kind[24]; /* beside taut_plan_kind() */
 	struct taut_arena *arena;
 	TAUT_VEC(struct taut_plan_setting) told;
 	struct taut_error *err;
@@ -161,6 +161,9 @@ static taut_status tell_row(struct teller *t, const char *variable,
 		return refuse(t, change, "a plan has sizes in bytes, like 4MiB");
 	if (status)
 		return no_memory(t->err);
+	if (n > TAUTI_PLAN_SIZES)
+		return refuse(t, change, taut_arena_printf(t->arena, "a plan has "
+			"at most %d sizes, found %u", TAUTI_PLAN_SIZES, n));
 	for (uint32_t i = 0; text && i < n + (n == 1); i++) {
 		double size = bytes[i < n ? i : n - 1] * share;
 
@@ -175,10 +178,15 @@ static taut_status tell_row(struct teller *t, const char *variable,
 
 /* --- Taut's exchange ------------------------------------------------------------------ */
 
-/* Predictions count a gradient's bytes, the exchange those that it sends. */
+/* Predictions count a gradient's bytes, pieces those that are sent. */
 static double sent(const struct teller *t)
 {
-	return decided(t, "compress") ? 0.5 : 1;
+	const struct tauti_change *compress = decided(t, "compress");
+
+	if (!compress)
+		return 1;
+	return strcmp(word_of(compress, ""), "mxint8") ? 0.5 :
+		(double)taut_numbers_bytes(TAUT_MXINT8, 32) / (32 * 4);
 }
 
 /* The order is that of declaration, and the barrier stays the framework's. */
@@ -273,9 +281,11 @@ static taut_status tell_ours(struct teller *t)
 	if (!status && bucket)
 		status = allow(t, bucket, names);
 	if (!status && bucket) /* fixed groups are what was predicted */
-		status = tell_row(t, "TAUT_RUN_FUSE", bucket, sent(t));
+		status = tell_row(t, "TAUT_RUN_FUSE", bucket, 1);
 	if (!status && algorithm)
 		status = tell_way(t, algorithm);
+	if (!status && decided(t, "rows"))
+		status = tell(t, "TAUT_RUN_ROWS", "on");
 	return status;
 }
 
@@ -290,6 +300,9 @@ static taut_status tell_theirs(struct teller *t)
 	if (!status && decided(t, "algorithm"))
 		status = refuse(t, decided(t, "algorithm"), "without schedule= "
 			"the framework's own library carries all-reduces out");
+	if (!status && decided(t, "rows"))
+		status = refuse(t, decided(t, "rows"), "it needs schedule=, "
+			"which brings Taut's exchange");
 	if (status || !bucket)
 		return status;
 	status = allow(t, bucket, names);
@@ -327,9 +340,9 @@ static taut_status tell_exchange(struct teller *t)
 
 static const struct { /* words that a job can be given */
 	const char *change, *variable;
-	const char *words[3];
+	const char *words[4];
 } plain[] = {
-	{ "compress", "TAUT_RUN_COMPRESS", { "fp16", "bf16" } },
+	{ "compress", "TAUT_RUN_COMPRESS", { "fp16", "bf16", "mxint8" } },
 	{ "optimizer", "TAUT_RUN_OPTIMIZER", { "fused" } },
 	{ "amp", "TAUT_RUN_AMP", { "bf16" } },
 	{ "heap", "TAUT_RUN_HEAP", { "keep" } },
@@ -344,6 +357,10 @@ static taut_status check_by(
 	bool ours = is_given(compress, "by") &&
 		!strcmp(word_of(compress, "by"), "taut");
 
+	if (!ours && is_given(compress, "") &&
+		!strcmp(word_of(compress, ""), "mxint8"))
+		return refuse(t, compress, "frameworks have no hook for it: "
+			"expected by=taut");
 	if (ours == (decided(t, "schedule") != NULL))
 		return TAUT_OK;
 	return refuse(t, compress, ours ? "by=taut needs schedule=, which "

@@ -142,13 +142,18 @@ static void test_ours(void **state)
 		"bucket=512KiB", OURS);
 	TOLD(SAYS_OURS "TAUT_RUN_FUSE=524288+4096\n" SAYS_JOB,
 		"bucket=512KiB+4KiB", OURS);
-	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144+2048\n"
+	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288+4096\n"
 		"TAUT_RUN_COMPRESS=fp16\n" SAYS_JOB,
 		"bucket=512KiB+4KiB", "compress=fp16,by=taut", OURS);
-	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=262144+262144\nTAUT_RUN_WAY=ring\n"
+	TOLD(SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288+524288\nTAUT_RUN_WAY=ring\n"
 		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_WORKERS=2\n" SAYS_JOB,
 		"workers=2", "bucket=512KiB", "compress=fp16,by=taut",
 		"algorithm=ring", OURS);
+	TOLD(SAYS_OURS "TAUT_RUN_ROWS=on\n" SAYS_JOB, "rows", OURS);
+	TOLD("TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\nTAUT_RUN_GATE=off\n"
+		"TAUT_RUN_PIECE=270336\nTAUT_RUN_CREDIT=1081344\n" /* 33/128 */
+		"TAUT_RUN_COMPRESS=mxint8\n" SAYS_JOB,
+		"compress=mxint8,by=taut", OURS);
 }
 
 /* Each of Taut's ways by whatif's name of it. */
@@ -178,7 +183,7 @@ static void test_every_kind(void **state)
 		{ "heap", "=keep" },
 		{ "recompute", "=a*" }, { "microbatches", "=4" },
 		{ "compile", "=b*" }, { "amp", "=bf16" },
-		{ "optimizer", "=fused" }, { "bucket", "=1MiB" },
+		{ "optimizer", "=fused" }, { "bucket", "=1MiB" }, { "rows", "" },
 		{ "compress", "=fp16,by=taut" }, { "algorithm", "=ring" } };
 	const char *changes[MOST + 1] = { NULL };
 	const struct taut_plan_kind *kind;
@@ -198,8 +203,8 @@ static void test_every_kind(void **state)
 		}
 	changes[n++] = OURS;
 	assert_null(taut_plan_kind(n + 1)); /* graphs, apart: device_test.c */
-	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=524288+524288\nTAUT_RUN_WAY=ring\n"
-		"TAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
+	told(changes, SAYS_OURS_NARROW "TAUT_RUN_FUSE=1048576+1048576\nTAUT_RUN_WAY=ring\n"
+		"TAUT_RUN_ROWS=on\nTAUT_RUN_COMPRESS=fp16\nTAUT_RUN_OPTIMIZER=fused\n"
 		"TAUT_RUN_AMP=bf16\nTAUT_RUN_HEAP=keep\nTAUT_RUN_RECOMPUTE=a*\n"
 		"TAUT_RUN_COMPILE=b*\nTAUT_RUN_WORKERS=1\n"
 		"TAUT_RUN_MICROBATCHES=4\nTAUT_RUN_LOAD=auto\n"
@@ -244,6 +249,10 @@ static void test_words(void **state)
 		"brings Taut's exchange"), "compress=fp16,by=taut");
 	REFUSED(NOT("compress=fp16", "beside schedule= gradients are narrowed "
 		"by=taut"), "compress=fp16", OURS);
+	REFUSED(NOT("compress=mxint8", "frameworks have no hook for it: "
+		"expected by=taut"), "compress=mxint8");
+	REFUSED(NOT("rows", "it needs schedule=, which brings Taut's exchange"),
+		"rows");
 	REFUSED(NOT("compress=int8", "expected compress=fp16"),
 		"compress=int8");
 	REFUSED(NOT("compress=topk,ratio=0.5", "ratio= is of predictions "
@@ -292,7 +301,7 @@ static void test_tensorflow(void **state)
 		SAYS_THEIR_JOB, "bucket=2MiB", "algorithm=ring", THEIRS);
 	TOLD_OF("tensorflow", "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n"
 		"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=524288\n"
-		"TAUT_RUN_CREDIT=2097152\nTAUT_RUN_FUSE=2048+4096\n"
+		"TAUT_RUN_CREDIT=2097152\nTAUT_RUN_FUSE=4096+8192\n"
 		"TAUT_RUN_COMPRESS=bf16\n" SAYS_THEIR_JOB,
 		"bucket=4KiB+8KiB", "compress=bf16,by=taut", THEIRS);
 	/* Nothing else of them is summed by anybody. */
@@ -372,6 +381,39 @@ static void test_contradictions(void **state)
 
 /* --- whatever the plan ------------------------------------------------------------------ */
 
+/* `taut tune` runs such plans. What an exchange does cannot be told without one. */
+static void test_without_one(void **state)
+{
+	static const struct taut_decision all[] = {
+		{ .change = "loader=taut" }, { .change = "cache=1GB,policy=pinned" },
+		{ .change = "optimizer=fused" }, { .change = "bucket=1MiB" },
+		{ .change = "rows" }, { .change = "compress=bf16,by=taut" },
+		{ .change = "algorithm=ring" }, { .change = "schedule=priority,"
+			"partition=1MiB,credit=1MiB,barrier=cross,by=taut" },
+	};
+	enum { N = sizeof all / sizeof *all };
+	static const uint32_t n_left[N] = { 6, 7, 7, 7, 7, 7, 7, 3 };
+	struct taut_arena *arena = taut_arena_create();
+
+	(void)state;
+	assert_non_null(arena);
+	for (uint32_t i = 0; i < N; i++) {
+		struct taut_decision left[N];
+		struct taut_plan plan = { .n_decisions = N, .decisions = all,
+			.job = { .n_ranks = 2, .framework = "pytorch" } };
+		const struct taut_plan_setting *found;
+		struct taut_error err;
+		uint32_t n;
+
+		plan.n_decisions = taut_plan_without(&plan, i, left);
+		plan.decisions = left;
+		assert_int_equal(plan.n_decisions, n_left[i]);
+		if (taut_plan_settings(&plan, arena, &found, &n, &err))
+			fail_msg("without %s: %s", all[i].change, err.message);
+	}
+	taut_arena_destroy(arena);
+}
+
 static void test_job(void **state)
 {
 	struct taut_arena *arena = taut_arena_create();
@@ -386,6 +428,34 @@ static void test_job(void **state)
 	assert_int_equal(n, 2);
 	assert_string_equal(found[1].name, "TAUT_RUN_JOB");
 	assert_string_equal(found[1].value, "ranks=7");
+	taut_arena_destroy(arena);
+}
+
+/* However many it lists, that takes no memory to speak of to find out. */
+static void test_too_many_buckets(void **state)
+{
+	enum { N = 50000 };
+	struct taut_arena *arena = taut_arena_create();
+	char *change = malloc(2 * N + 16);
+	struct taut_decision decision = { .change = change };
+	const struct taut_plan plan = { .n_decisions = 1, .decisions = &decision,
+		.job = { .n_ranks = 2, .framework = "pytorch" } };
+	const struct taut_plan_setting *found;
+	struct taut_error err;
+	size_t at = 0;
+	uint32_t n;
+
+	(void)state;
+	assert_non_null(arena);
+	assert_non_null(change);
+	at += (size_t)sprintf(change, "bucket=1");
+	for (int i = 1; i < N; i++, at += 2)
+		memcpy(change + at, "+1", 3);
+	assert_int_equal(taut_plan_settings(&plan, arena, &found, &n, &err),
+		TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "a plan has at most 256 sizes, found "
+		"50000"));
+	free(change);
 	taut_arena_destroy(arena);
 }
 
@@ -475,7 +545,9 @@ int main(void)
 		cmocka_unit_test(test_tensorflow),
 		cmocka_unit_test(test_frameworks),
 		cmocka_unit_test(test_contradictions),
+		cmocka_unit_test(test_without_one),
 		cmocka_unit_test(test_job),
+		cmocka_unit_test(test_too_many_buckets),
 		cmocka_unit_test(test_too_many_sizes),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_no_memory),

@@ -349,7 +349,7 @@ static void test_wrong_decisions(void **state)
 	refuse(DECISION("\"change\":\"compres=fp16\""), "f: decisions[1]: "
 		"unknown change 'compres'; did you mean compress?");
 	refuse(DECISION("\"change\":\"compress\""), "f: decisions[1]: compress: "
-		"expected compress=fp16|bf16|int8|topk|powersgd, found no "
+		"expected compress=fp16|bf16|mxint8|int8|topk|powersgd, found no "
 		"value");
 	refuse(DECISION("\"change\":\"bucket=1MiB,size=3\""), "f: "
 		"decisions[1]: bucket: unknown parameter 'size'; --list "

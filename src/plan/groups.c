@@ -6,7 +6,7 @@
 
 #include "whatif/ddp.h"
 
-enum { MOST_LISTED = 256, SIZE_BYTES = 24 };
+enum { SIZE_BYTES = 24 };
 
 void tauti_groups_find(
 	const struct tauti_plan_order *order, struct tauti_groups *ret_groups)
@@ -90,7 +90,7 @@ taut_status tauti_groups_text(const struct tauti_groups *g, int64_t cap,
 		begins[g->at[i]] ^= flips[i];
 	for (uint32_t i = 1; i < g->order.n; i++)
 		n += begins[i];
-	if (status || n > MOST_LISTED)
+	if (status || n > TAUTI_PLAN_SIZES)
 		return status;
 	text = taut_arena_calloc(arena, 8 + (size_t)(n + 1) * SIZE_BYTES, 1);
 	if (!text)

@@ -17,7 +17,7 @@ static const uint32_t recorded[] = { 0, 2, 3 };
 static struct tauti_groups find(uint32_t n)
 {
 	const struct tauti_plan_order order = { n, n > 3 ? 3 : 1, bytes,
-		recorded };
+		recorded, false };
 	struct tauti_groups groups;
 
 	tauti_groups_find(&order, &groups);

@@ -48,6 +48,9 @@ static const struct taut_plan_kind kinds[] = {
 	{ "bucket", "gradients travel together up to so many bytes",
 		TAUT_NUMERICS_REORDERED, "DistributedDataParallel or "
 		"taut.tensorflow", EXCHANGED },
+	{ "rows", "gradients of embeddings go by the rows that were looked up",
+		TAUT_NUMERICS_REORDERED, "schedule, which brings Taut's exchange; "
+		"nn.Embedding of which few rows are looked up", TORCH },
 	{ "compress", "gradients are narrowed on the wire",
 		TAUT_NUMERICS_LOSSY, "DistributedDataParallel or taut.tensorflow",
 		EXCHANGED },
@@ -110,6 +113,38 @@ enum taut_numerics tauti_plan_numerics(
 		if (!strcmp(kind->change, sums[i]))
 			return TAUT_NUMERICS_EXACT;
 	return kind->numerics;
+}
+
+bool tauti_plan_is_named(const char *change, const char *name)
+{
+	char own[32];
+
+	tauti_plan_change_name(change, own, sizeof own);
+	return !strcmp(own, name);
+}
+
+bool tauti_plan_goes_with(const char *change, const char *other)
+{
+	if (tauti_plan_is_named(other, "loader"))
+		return tauti_plan_is_named(change, "cache");
+	return tauti_plan_is_named(other, "schedule") &&
+		(tauti_plan_is_named(change, "algorithm") ||
+		tauti_plan_is_named(change, "bucket") ||
+		tauti_plan_is_named(change, "rows") ||
+		(tauti_plan_is_named(change, "compress") &&
+		strstr(change, "by=taut")));
+}
+
+uint32_t taut_plan_without(const struct taut_plan *plan, uint32_t which,
+	struct taut_decision *ret_left)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < plan->n_decisions; i++)
+		if (i != which && !tauti_plan_goes_with(plan->decisions[i].change,
+			plan->decisions[which].change))
+			ret_left[n++] = plan->decisions[i];
+	return n;
 }
 
 const char *taut_numerics_name(enum taut_numerics which)

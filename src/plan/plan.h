@@ -14,6 +14,8 @@
 
 #include "whatif/whatif.h"
 
+enum { TAUTI_PLAN_SIZES = 256 }; /* that a list of buckets has at most */
+
 /* --- kinds.c -------------------------------------------------------------------- */
 /* NULL: no running job can be given this change. */
 const struct taut_plan_kind *tauti_plan_kind_of(const char *change_name);
@@ -28,6 +30,11 @@ bool tauti_plan_is_foreign(const char *framework);
 bool tauti_plan_is_made_of(
 	const struct taut_plan_kind *kind, const char *framework);
 
+bool tauti_plan_is_named(const char *change, const char *name);
+/* Does this change mean nothing without the other one: the rest of Taut's exchange without
+ * its schedule, the cache without the loader that has it? */
+bool tauti_plan_goes_with(const char *change, const char *other);
+
 /* --- job.c ------------------------------------------------------------------------ */
 /* The gradients of a rank and step as they become ready, and where the recorded buckets
  * begin; n 0: not known. */
@@ -35,13 +42,14 @@ struct tauti_plan_order {
 	uint32_t n, n_buckets;
 	const int64_t *bytes;
 	const uint32_t *first; /* by bucket: its first gradient; the first is 0 */
+	bool exchanged; /* the recorded job is on Taut's exchange */
 };
-/* Arrays in arena, and *ret_why: why no gradients are known, in one line; NULL: they
- * are. */
+/* Of the job with what is given, as world=8. Arrays in arena, and *ret_why: why no
+ * gradients are known, in one line; NULL: they are. TAUT_EINVAL: it cannot be given. */
 taut_status tauti_plan_read_job(const struct taut_graph *graph,
-	struct taut_arena *arena, struct taut_plan_job *ret_job,
-	struct tauti_plan_order *ret_order, const char **ret_why,
-	struct taut_error *err);
+	const char *const *given, size_t n_given, struct taut_arena *arena,
+	struct taut_plan_job *ret_job, struct tauti_plan_order *ret_order,
+	const char **ret_why, struct taut_error *err);
 
 /* --- device.c --------------------------------------------------------------------- */
 /* Why no job with this recording is given CUDA graphs, in arena; "" of one without a

@@ -10,6 +10,7 @@ static const double usual_budget_s = 30;
 /* A decision that gives less than this share of a step is left out: it is within
  * what replays can tell, and one thing more to go wrong. */
 static const double least_gain = 0.002;
+static const double least_of_bits = 0.01; /* of 8 bits a number over 16 */
 
 struct owned { /* what taut_planned_destroy() frees */
 	struct taut_planned planned;
@@ -31,19 +32,6 @@ struct work {
 static taut_status no_memory(struct taut_error *err)
 {
 	return taut_error_set(err, TAUT_ENOMEM, -1, "no memory for a plan");
-}
-
-static bool is_named(const char *change, const char *name)
-{
-	char own[32];
-
-	tauti_plan_change_name(change, own, sizeof own);
-	return !strcmp(own, name);
-}
-
-static bool is_exchange(const char *change)
-{
-	return is_named(change, "schedule") || is_named(change, "algorithm");
 }
 
 /* --- the search ----------------------------------------------------------------------- */
@@ -113,17 +101,6 @@ static taut_status search(struct work *k)
 
 /* --- what is worth deciding ------------------------------------------------------------ */
 
-/* What another change means nothing without: the rest of Taut's exchange, and the
- * cache of its loader. */
-static bool goes_with(const char *change, const char *other)
-{
-	if (is_exchange(other))
-		return is_exchange(change) || is_named(change, "bucket") ||
-			(is_named(change, "compress") &&
-			strstr(change, "by=taut"));
-	return is_named(other, "loader") && is_named(change, "cache");
-}
-
 /* The stack without one of its changes, and without what goes with it. */
 static void without(const struct tauti_stack *from, size_t given, size_t which,
 	struct tauti_stack *ret)
@@ -131,7 +108,7 @@ static void without(const struct tauti_stack *from, size_t given, size_t which,
 	struct tauti_stack to = { .n = 0 };
 
 	for (size_t i = 0; i < from->n; i++)
-		if (i < given || (i != which && !goes_with(
+		if (i < given || (i != which && !tauti_plan_goes_with(
 			from->changes[i], from->changes[which])))
 			to.changes[to.n++] = from->changes[i];
 	*ret = to;
@@ -144,9 +121,9 @@ static bool stands_alone(const struct tauti_stack *stack, size_t which)
 	bool ours = false;
 
 	for (size_t i = 0; i < stack->n; i++)
-		ours |= is_exchange(stack->changes[i]);
-	return is_named(change, "schedule") || (!is_named(change, "algorithm") &&
-		(!is_named(change, "bucket") || !ours));
+		ours |= tauti_plan_is_named(stack->changes[i], "schedule");
+	return !tauti_plan_is_named(change, "algorithm") &&
+		(!tauti_plan_is_named(change, "bucket") || !ours);
 }
 
 /* Takes the decision with the least gain out, if that is next to nothing, and what
@@ -181,9 +158,9 @@ static taut_status prune_one(struct work *k, bool *ret_pruned)
 	return status;
 }
 
-/* Takes these options where that is as good but for next to nothing; else they become
- * what they were. */
-static taut_status take_if_as_good(struct work *k, uint8_t *options,
+/* Takes these options where they are no longer by that share; else they become what they
+ * were. */
+static taut_status take_within(struct work *k, double share, uint8_t *options,
 	const uint8_t *were, uint32_t n)
 {
 	struct tauti_stack stack;
@@ -194,13 +171,24 @@ static taut_status take_if_as_good(struct work *k, uint8_t *options,
 		status = tauti_stacks_cost(k->stacks, &stack, &c, k->err);
 	if (status || c.step_ns == TAUTI_NEVER ||
 		(double)(c.step_ns - k->best_ns) >=
-		least_gain * (double)k->best_ns) {
+		share * (double)k->best_ns) {
 		memcpy(options, were, n);
 		return status;
 	}
 	k->best = stack;
 	k->best_ns = c.step_ns;
 	return TAUT_OK;
+}
+
+/* 16 bits where 8 give little. */
+static taut_status take_milder(struct work *k, uint8_t *options, uint8_t *were, uint32_t n)
+{
+	taut_status status = TAUT_OK;
+
+	memcpy(were, options, n);
+	for (uint8_t i = 0; !status && tauti_stacks_milder(k->stacks, i, options); i++)
+		status = take_within(k, least_of_bits, options, were, n);
+	return status;
 }
 
 /* Usual pieces where others give next to nothing, and a size of buckets again where a
@@ -217,10 +205,12 @@ static taut_status take_simple(struct work *k, const struct tauti_found *found)
 	memcpy(options, found->options, n);
 	memcpy(were, options, n);
 	if (tauti_stacks_usual(k->stacks, options))
-		status = take_if_as_good(k, options, were, n);
+		status = take_within(k, least_gain, options, were, n);
 	memcpy(were, options, n);
 	tauti_stacks_plain(k->stacks, options);
-	return status ? status : take_if_as_good(k, options, were, n);
+	if (!status)
+		status = take_within(k, least_gain, options, were, n);
+	return status ? status : take_milder(k, options, were, n);
 }
 
 static taut_status take_best(struct work *k)

@@ -1,21 +1,20 @@
 /* stacks.c - see stacks.h. */
 #include "plan/stacks.h"
 
-#include <ctype.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 
 #include "base/hash.h"
-#include "plan/groups.h"
 #include "base/vec.h"
+#include "plan/groups.h"
+#include "plan/modules.h"
 
 enum site { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, GRAPHS, OPTIMIZER, WHO,
-	BUCKET, PIECE, CREDIT, WAY, COMPRESS, SITES };
+	BUCKET, PIECE, CREDIT, WAY, ROWS, COMPRESS, SITES };
 enum pass { INPUT, MEMORY, COMPUTE, EXCHANGE, COMPRESSION, PASSES };
 enum {
 	MOST_OPTIONS = 16,
-	MOST_PATTERNS = 6,
 	TEXT_BYTES = 8192,
 	/* Behind the others, one for each place at which a bucket may end. */
 	MOST_SITES = SITES + TAUTI_GROUPS_SITES,
@@ -44,6 +43,7 @@ static const struct {
 	[PIECE] = { "schedule", EXCHANGE },
 	[CREDIT] = { "schedule", EXCHANGE },
 	[WAY] = { "algorithm", EXCHANGE },
+	[ROWS] = { "rows", EXCHANGE },
 	[COMPRESS] = { "compress", COMPRESSION },
 };
 
@@ -61,11 +61,12 @@ static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
 static const char *const loaders[] = { NULL, "taut" };
 static const char *const heaps[] = { NULL, "keep" };
-static const char *const narrow[] = { NULL, "fp16", "bf16" };
+static const char *const narrow[] = { NULL, "fp16", "bf16", "mxint8,by=taut" };
 static const char *const fused[] = { NULL, "fused" };
 static const char *const parts[] = { NULL, "2", "4", "8" };
 static const char *const autocast[] = { NULL, "bf16" };
 static const char *const captured[] = { NULL, "graphs" };
+static const char *const by_rows[] = { NULL, "rows" };
 
 struct known { /* a stack that was replayed */
 	char *text;
@@ -162,6 +163,14 @@ static taut_status find_bucket(const struct tauti_stacks *s,
 	return status;
 }
 
+/* Does Taut's exchange alone narrow so? */
+static bool is_ours(const struct tauti_stacks *s, const uint8_t *options)
+{
+	const char *text = text_at(s, COMPRESS, options);
+
+	return text && strstr(text, ",by=taut");
+}
+
 taut_status tauti_stacks_at(const struct tauti_stacks *s,
 	const uint8_t *options, struct tauti_stack *ret_stack,
 	struct taut_error *err)
@@ -188,7 +197,10 @@ taut_status tauti_stacks_at(const struct tauti_stacks *s,
 		push(&stack, text_at(s, GRAPHS, options));
 	push(&stack, text_at(s, OPTIMIZER, options));
 	push(&stack, bucket);
-	push(&stack, ours ? s->ours[options[COMPRESS]] : s->exchanged ? NULL :
+	if (ours)
+		push(&stack, text_at(s, ROWS, options));
+	push(&stack, ours ? s->ours[options[COMPRESS]] :
+		s->exchanged || is_ours(s, options) ? NULL :
 		text_at(s, COMPRESS, options));
 	if (ours) {
 		push(&stack, text_at(s, WAY, options));
@@ -201,6 +213,16 @@ taut_status tauti_stacks_at(const struct tauti_stacks *s,
 void tauti_stacks_plain(const struct tauti_stacks *s, uint8_t *options)
 {
 	memset(options + SITES, 0, s->groups.n_sites);
+}
+
+/* Blocks have 8 bits; what frameworks have hooks for has 16. */
+bool tauti_stacks_milder(
+	const struct tauti_stacks *s, uint8_t i, uint8_t *options)
+{
+	if (!is_ours(s, options) || i + 1 >= options[COMPRESS])
+		return false;
+	options[COMPRESS] = (uint8_t)(i + 1);
+	return true;
 }
 
 bool tauti_stacks_usual(const struct tauti_stacks *s, uint8_t *options)
@@ -357,6 +379,9 @@ static bool is_wanted(const struct taut_plan_options *o, const char *name)
 	for (size_t i = 0; i < o->n_not_these; i++)
 		if (!strcmp(o->not_these[i], name))
 			return false;
+	for (size_t i = 0; i < o->n_given; i++) /* decided: the job has it */
+		if (tauti_plan_is_named(o->given[i], name))
+			return false;
 	return true;
 }
 
@@ -368,76 +393,6 @@ static bool is_allowed(const struct tauti_stacks *s,
 	return is_wanted(o, name) &&
 		tauti_plan_is_made_of(kind, s->job.framework) &&
 		tauti_plan_numerics(kind, s->job.n_ranks) <= o->allow;
-}
-
-/* "nn.Module: blocks.*" for blocks.0, blocks.1 ...: what stands in a row is
- * alike, and worth making again one by one. */
-static const char *pattern_of(
-	const struct tauti_stacks *s, const char *name)
-{
-	static const char prefix[] = "nn.Module: ";
-	size_t n = strlen(name), digits = 0;
-
-	if (strncmp(name, prefix, sizeof prefix - 1))
-		return NULL;
-	while (digits < n && isdigit((unsigned char)name[n - 1 - digits]))
-		digits++;
-	if (!digits || n <= digits + sizeof prefix ||
-		name[n - 1 - digits] != '.')
-		return NULL;
-	return taut_arena_printf(
-		s->arena, "%.*s*", (int)(n - digits), name);
-}
-
-struct patterns { /* the first is none */
-	const char *texts[1 + MOST_PATTERNS];
-	uint32_t n;
-};
-
-/* Once each; NULL is none. */
-static void add_pattern(struct patterns *found, const char *pattern)
-{
-	uint32_t k = 1;
-
-	while (pattern && k < found->n && strcmp(found->texts[k], pattern))
-		k++;
-	if (pattern && k == found->n && k <= MOST_PATTERNS)
-		found->texts[found->n++] = pattern;
-}
-
-static void find_patterns(const struct tauti_stacks *s,
-	const struct taut_names *names, struct patterns *found)
-{
-	for (uint32_t i = 0; i < taut_names_count(names); i++)
-		add_pattern(found, pattern_of(s, taut_names_text(names, i)));
-}
-
-/* A call of a module is no operation of the graph, but an event of its trace. */
-static bool add_patterns(
-	struct tauti_stacks *s, const struct taut_graph *graph)
-{
-	struct patterns found = { { NULL }, 1 };
-
-	for (uint32_t r = 0; r < graph->run->n_traces; r++)
-		find_patterns(s, graph->run->traces[r].names, &found);
-	return make_texts(s, RECOMPUTE, "recompute", found.texts, found.n);
-}
-
-/* Those of which the recording tells what compiling them gives. */
-static bool add_compiled(struct tauti_stacks *s, const struct taut_graph *graph)
-{
-	static const char key[] = "compile.";
-	struct patterns found = { { NULL }, 1 };
-
-	for (uint32_t r = 0; r < graph->run->n_traces; r++)
-		for (size_t i = 0; i < graph->run->traces[r].n_facts; i++) {
-			const char *name = graph->run->traces[r].facts[i].key;
-
-			if (!strncmp(name, key, sizeof key - 1))
-				add_pattern(&found, taut_arena_printf(s->arena,
-					"nn.Module: %s", name + sizeof key - 1));
-		}
-	return make_texts(s, COMPILE, "compile", found.texts, found.n);
 }
 
 #define N(values) (uint32_t)(sizeof values / sizeof *values)
@@ -460,6 +415,7 @@ static const struct offer { /* of sites whose values do not depend on the job */
 	{ GRAPHS, "graphs", NULL, captured, N(captured), false, false },
 	{ OPTIMIZER, "optimizer", "optimizer", fused, N(fused), false, false },
 	{ BUCKET, "bucket", "bucket", buckets, N(buckets), true, false },
+	{ ROWS, "rows", NULL, by_rows, N(by_rows), true, false },
 	{ COMPRESS, "compress", "compress", narrow, N(narrow), true, false },
 	{ PIECE, "schedule", NULL, pieces, N(pieces), true, false },
 	{ CREDIT, "schedule", NULL, credits, N(credits), true, false },
@@ -518,10 +474,20 @@ static bool add_schedules(struct tauti_stacks *s, bool ours)
 	return true;
 }
 
+static bool add_modules(struct tauti_stacks *s, enum site site,
+	const char *form, bool wanted, const struct taut_graph *graph,
+	bool (*find)(const struct taut_graph *, struct taut_arena *,
+	struct tauti_plan_modules *))
+{
+	struct tauti_plan_modules found = { { NULL }, 1 };
+
+	return (!wanted || find(graph, s->arena, &found)) &&
+		make_texts(s, site, form, found.patterns, found.n);
+}
+
 static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 	const struct taut_plan_options *o)
 {
-	static const char *const nothing[] = { NULL };
 	bool many = s->job.n_gradients > 0 && s->job.n_ranks > 1;
 	bool ours = many && is_allowed(s, o, "schedule");
 	bool ok = add_schedules(s, ours) && add_caches(s, o) &&
@@ -532,17 +498,18 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 		bool wanted = is_allowed(s, o, it->kind) &&
 			(many || !it->exchange) &&
 			(s->memory_most || !it->limit) &&
-			(it->site != GRAPHS || !s->no_graphs);
+			(it->site != GRAPHS || !s->no_graphs) &&
+			(it->site != ROWS || (ours &&
+			tauti_plan_has_fact(graph, "embedding.")));
 
 		ok = make_texts(s, it->site, it->form, it->values,
 			wanted ? it->n : 1);
 	}
 	if (ok)
-		ok = is_allowed(s, o, "compile") ? add_compiled(s, graph) :
-			make_texts(s, COMPILE, NULL, nothing, 1);
-	if (!ok || !is_allowed(s, o, "recompute"))
-		return ok && make_texts(s, RECOMPUTE, NULL, nothing, 1);
-	return add_patterns(s, graph);
+		ok = add_modules(s, COMPILE, "compile", is_allowed(s, o,
+			"compile"), graph, tauti_plan_compiled);
+	return ok && add_modules(s, RECOMPUTE, "recompute", is_allowed(s, o,
+		"recompute"), graph, tauti_plan_modules);
 }
 
 /* --- which of them the recording takes ---------------------------------------------------- */
@@ -568,7 +535,8 @@ static taut_status try_option(struct tauti_stacks *s, enum site site,
 	options[site] = option;
 	if (site == CACHE)
 		options[LOADER] = option > 0;
-	if (s->exchanged && (site == BUCKET || site == COMPRESS))
+	if (site == ROWS || is_ours(s, options) ||
+		(s->exchanged && (site == BUCKET || site == COMPRESS)))
 		options[WHO] = option > 0;
 	status = tauti_stacks_at(s, options, &stack, err);
 	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
@@ -589,12 +557,18 @@ static taut_status try_site(
 	if (site == CACHE && s->n_options[LOADER] == 1)
 		s->n_options[CACHE] = 1;
 	for (uint8_t i = 1; !status && i < s->n_options[site]; i++) {
+		const uint8_t options[SITES] = { [COMPRESS] =
+			site == COMPRESS ? i : 0 };
+		bool with_ours = !s->exchanged && is_ours(s, options);
 		struct tauti_cost c;
 
+		if (with_ours && s->n_options[WHO] == 1)
+			continue;
 		status = try_option(s, site, i, &c, err);
 		if (status || (c.step_ns == TAUTI_NEVER && c.memory_bytes < 0))
 			continue;
-		if (c.step_ns < s->alone_ns[site]) {
+		/* Not alone: with the exchange. */
+		if (!with_ours && c.step_ns < s->alone_ns[site]) {
 			s->alone_ns[site] = c.step_ns;
 			s->alone_best[site] = n;
 		}
@@ -610,8 +584,11 @@ static taut_status try_site(
 static bool add_ours(struct tauti_stacks *s)
 {
 	for (uint8_t i = 1; i < s->n_options[COMPRESS]; i++) {
-		s->ours[i] = taut_arena_printf(
-			s->arena, "%s,by=taut", s->texts[COMPRESS][i]);
+		const uint8_t options[SITES] = { [COMPRESS] = i };
+
+		s->ours[i] = is_ours(s, options) ? s->texts[COMPRESS][i] :
+			taut_arena_printf(s->arena, "%s,by=taut",
+				s->texts[COMPRESS][i]);
 		if (!s->ours[i])
 			return false;
 	}
@@ -742,7 +719,7 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 	struct tauti_plan_order order;
 	const char *why = NULL;
 	taut_status status = tauti_plan_read_job(
-		graph, s->arena, &s->job, &order, &why, err);
+		graph, o->given, o->n_given, s->arena, &s->job, &order, &why, err);
 
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
@@ -756,6 +733,10 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		.n_passes = PASSES, .pass_names = pass_names };
 	if (!status)
 		status = refuse_framework(s, err);
+	if (!status && order.exchanged && !s->exchanged)
+		status = taut_error_set(err, TAUT_EINVAL, -1, "this job was "
+			"recorded under 'taut run', whose exchange a plan would "
+			"decide on anew; record it without");
 	if (!status)
 		status = taut_predictor_create(graph, &s->predictor, err);
 	if (!status)
@@ -872,9 +853,14 @@ bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
 		return false;
 	if (which > 1 && which - 2 >= s->n_options[PIECE])
 		return false;
-	for (int site = 0; site < SITES; site++)
-		ret_options[site] = s->alone_ns[site] < s->start_ns ?
+	for (int site = 0; site < SITES; site++) {
+		/* of rows all that is told is beside Taut's exchange */
+		int64_t without_ns = site == ROWS ? s->alone_ns[WHO] :
+			s->start_ns;
+
+		ret_options[site] = s->alone_ns[site] < without_ns ?
 			s->alone_best[site] : 0;
+	}
 	ret_options[WHO] = which > 0;
 	if (which)
 		ret_options[BUCKET] = 0;

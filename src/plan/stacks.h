@@ -39,6 +39,10 @@ void tauti_stacks_plain(const struct tauti_stacks *stacks, uint8_t *options);
 /* The same with the usual pieces, where a job's steps end with all gradients summed, so
  * that no order of them is better than another. False: it is no such job. */
 bool tauti_stacks_usual(const struct tauti_stacks *stacks, uint8_t *options);
+/* The same with the ith way to narrow gradients that keeps more of their bits. False:
+ * there is none. */
+bool tauti_stacks_milder(
+	const struct tauti_stacks *stacks, uint8_t i, uint8_t *options);
 /* The first of a stack's changes that was decided. */
 size_t tauti_stacks_given(const struct tauti_stacks *stacks);
 /* Of any stack; TAUTI_NEVER where the recording refuses it. Remembered. */

@@ -13,7 +13,7 @@
 
 /* The order of the sites. */
 enum { WORKERS, LOADER, CACHE, HEAP, RECOMPUTE, PARTS, COMPILE, AMP, GRAPHS, OPTIMIZER, WHO, BUCKET,
-	PIECE, CREDIT, WAY, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
+	PIECE, CREDIT, WAY, ROWS, COMPRESS, SITES, CUTS = 3, ALL = SITES + CUTS };
 
 static const struct ddp_job usual = {
 	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
@@ -71,6 +71,21 @@ static void expect_stack(const struct tauti_stacks *s,
 	assert_string_equal(text, said);
 }
 
+/* In the place of 8 bits each way to have 16. */
+static void check_milder(const struct tauti_stacks *s)
+{
+	uint8_t blocks[ALL] = { [WHO] = 1, [COMPRESS] = 3 };
+	uint8_t half[ALL] = { [WHO] = 1, [COMPRESS] = 2 };
+
+	assert_false(tauti_stacks_milder(s, 2, blocks));
+	assert_true(tauti_stacks_milder(s, 0, blocks));
+	assert_int_equal(blocks[COMPRESS], 1);
+	blocks[COMPRESS] = 3;
+	assert_true(tauti_stacks_milder(s, 1, blocks));
+	assert_int_equal(blocks[COMPRESS], 2);
+	assert_false(tauti_stacks_milder(s, 0, half));
+}
+
 static void test_stacks(void **state)
 {
 	struct told t = tell(&usual);
@@ -80,7 +95,7 @@ static void test_stacks(void **state)
 	(void)state;
 	assert_int_equal(space->n_sites, ALL);
 	assert_int_equal(space->n_options[WHO], 2);
-	assert_int_equal(space->n_options[COMPRESS], 3);
+	assert_int_equal(space->n_options[COMPRESS], 4);
 	expect_stack(s, (const uint8_t[ALL]){ 0 }, "");
 	expect_stack(s, (const uint8_t[ALL]){ [COMPRESS] = 1 },
 		"compress=fp16");
@@ -91,6 +106,13 @@ static void test_stacks(void **state)
 		[CREDIT] = 4, [WAY] = 1, [COMPRESS] = 2 }, "bucket=1MiB "
 		"compress=bf16,by=taut algorithm=ring schedule=priority,"
 		"partition=256KiB,credit=2MiB,barrier=cross,by=taut");
+	/* which frameworks have no hook for */
+	expect_stack(s, (const uint8_t[ALL]){ [COMPRESS] = 3 }, "");
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [COMPRESS] = 3 },
+		"bucket=1MiB compress=mxint8,by=taut algorithm=flat "
+		"schedule=priority,partition=1MiB,credit=4MiB,barrier=cross,"
+		"by=taut");
+	check_milder(s);
 	/* without Taut's exchange its parts are nothing */
 	expect_stack(s, (const uint8_t[ALL]){ [PIECE] = 3, [CREDIT] = 3,
 		[WAY] = 1 }, "");
@@ -127,6 +149,8 @@ static void test_seeds(void **state)
 	assert_false(tauti_stacks_seed(s, 1 + N_SCHEDULES, options));
 	tauti_stacks_destroy(s);
 	s = create(&t, &ddp);
+	/* mxint8 is of Taut's exchange alone */
+	assert_int_equal(tauti_stacks_space(s)->n_options[COMPRESS], 3);
 	assert_true(tauti_stacks_seed(s, 0, options));
 	assert_false(tauti_stacks_seed(s, 1, options));
 	tauti_stacks_destroy(s);
@@ -304,6 +328,50 @@ static void test_compiled(void **state)
 	forget(&t);
 }
 
+/* Offered where the recording tells what is looked up, and a part of Taut's exchange. */
+static void test_rows(void **state)
+{
+	const struct taut_fact facts[] = { { "framework", "pytorch" },
+		{ "embedding.words.weight", "1000 1000 2 0 5 7" } };
+	const struct taut_plan_options exact = { .allow = TAUT_NUMERICS_EXACT };
+	struct ddp_job job = usual;
+	struct told t;
+	struct tauti_stacks *s;
+	const char *const *notes;
+	uint32_t n, said = 0;
+
+	(void)state;
+	job.looks_up = 1;
+	t = tell(&job);
+	for (uint32_t r = 0; r < 2; r++)
+		wt_facts_of(t.run, r, facts, 2);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_space(s)->n_options[ROWS], 2);
+	expect_stack(s, (const uint8_t[ALL]){ [ROWS] = 1 }, "");
+	expect_stack(s, (const uint8_t[ALL]){ [WHO] = 1, [ROWS] = 1,
+		[COMPRESS] = 1 }, "bucket=1MiB rows compress=fp16,by=taut "
+		"algorithm=flat schedule=priority,partition=1MiB,credit=4MiB,"
+		"barrier=cross,by=taut");
+	tauti_stacks_destroy(s);
+	s = create(&t, &exact);
+	assert_int_equal(tauti_stacks_space(s)->n_options[ROWS], 1);
+	tauti_stacks_destroy(s);
+	/* What does not say whose gradient it is gives no option, and a line. */
+	job.looks_up = 0;
+	forget(&t);
+	t = tell(&job);
+	for (uint32_t r = 0; r < 2; r++)
+		wt_facts_of(t.run, r, facts, 2);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_space(s)->n_options[ROWS], 1);
+	notes = tauti_stacks_notes(s, &n);
+	for (uint32_t i = 0; i < n; i++)
+		said += !strncmp(notes[i], "rows: ", 6);
+	assert_int_equal(said, 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
 /* Asking twice replays once, also many stacks ago. */
 static void test_remembered(void **state)
 {
@@ -453,6 +521,97 @@ static void test_one_rank(void **state)
 	forget(&t);
 }
 
+/* A plan is for the job that has what is given: of two recorded ranks eight are made, and
+ * their sums are not those of two. */
+static void test_given_ranks(void **state)
+{
+	static const char *const world[] = { "world=8,link=10gbit" };
+	struct taut_plan_options options = { .allow = TAUT_NUMERICS_EXACT,
+		.given = world, .n_given = 1 };
+	struct ddp_job one = usual;
+	struct told t = tell(&usual);
+	struct tauti_stacks *s = create(&t, &options);
+
+	(void)state;
+	assert_int_equal(tauti_stacks_job(s)->n_ranks, 8);
+	assert_int_equal(tauti_stacks_job(s)->n_hosts, 8);
+	assert_int_equal(tauti_stacks_job(s)->n_gradients, usual.n_gradients);
+	assert_int_equal(tauti_stacks_space(s)->n_options[BUCKET], 1);
+	assert_int_equal(tauti_stacks_space(s)->n_options[WHO], 1);
+	tauti_stacks_destroy(s);
+	options.allow = TAUT_NUMERICS_LOSSY;
+	s = create(&t, &options);
+	assert_int_equal(tauti_stacks_space(s)->n_options[WAY], 3);
+	tauti_stacks_destroy(s);
+	forget(&t);
+	one.ranks = 1;
+	t = tell(&one);
+	s = create(&t, &options);
+	assert_int_equal(tauti_stacks_job(s)->n_ranks, 8);
+	assert_int_equal(tauti_stacks_job(s)->n_gradients, usual.n_gradients);
+	assert_true(tauti_stacks_space(s)->n_options[BUCKET] > 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Of a job that adds up the gradients of some passes those of the last are summed; where
+ * a bucket has other bytes, none are known, and all else is decided. */
+static void test_added_gradients(void **state)
+{
+	struct ddp_job job = usual;
+	const char *const *notes;
+	struct tauti_stacks *s;
+	uint32_t n, said = 0;
+	struct told t;
+
+	(void)state;
+	job.added = 2;
+	t = tell(&job);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_job(s)->n_gradients, job.n_gradients);
+	for (int i = 0; i < job.n_gradients; i++)
+		assert_int_equal(tauti_stacks_job(s)->gradient_bytes[i],
+			4 * job.floats);
+	assert_int_equal(tauti_stacks_space(s)->n_options[WHO], 2);
+	tauti_stacks_destroy(s);
+	forget(&t);
+	job.added = 0;
+	job.type = "double"; /* than what is told of sums */
+	job.hook = "float";
+	t = tell(&job);
+	s = create(&t, &lossy);
+	assert_int_equal(tauti_stacks_job(s)->n_gradients, 0);
+	assert_int_equal(tauti_stacks_space(s)->n_options[WHO], 1);
+	assert_int_equal(tauti_stacks_space(s)->n_options[OPTIMIZER], 2);
+	notes = tauti_stacks_notes(s, &n);
+	for (uint32_t i = 0; i < n; i++)
+		said += strstr(notes[i], "do not come to its bytes") != NULL;
+	assert_int_equal(said, 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
+/* Two of a job's eight ranks were recorded. */
+static void test_some_ranks(void **state)
+{
+	const struct taut_plan_options exact = { .allow = TAUT_NUMERICS_EXACT };
+	struct told t = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	struct tauti_stacks *s;
+
+	(void)state;
+	t.w.world = 8;
+	ddp_write(&usual, &t.w);
+	t.run = wt_open(&t.w);
+	if (taut_graph_build(t.run, NULL, &t.graph, &err))
+		fail_msg("%s", err.message);
+	s = create(&t, &exact);
+	assert_int_equal(tauti_stacks_job(s)->n_ranks, 8);
+	assert_int_equal(tauti_stacks_space(s)->n_options[BUCKET], 1);
+	tauti_stacks_destroy(s);
+	forget(&t);
+}
+
 static void test_job(void **state)
 {
 	struct told t = tell(&usual);
@@ -473,6 +632,7 @@ static void test_job(void **state)
 static void test_given(void **state)
 {
 	static const char *const given[] = { "link=0.5x" };
+	static const char *const narrow[] = { "compress=fp16" };
 	static const char *const wrong[] = { "workers=2" };
 	struct taut_plan_options options = { .allow = TAUT_NUMERICS_LOSSY,
 		.given = given, .n_given = 1 };
@@ -485,6 +645,12 @@ static void test_given(void **state)
 	expect_stack(s, (const uint8_t[ALL]){ 0 }, "link=0.5x");
 	expect_stack(s, (const uint8_t[ALL]){ [BUCKET] = 1,
 		[COMPRESS] = 2 }, "link=0.5x bucket=256KiB compress=bf16");
+	tauti_stacks_destroy(s);
+	/* What is given is decided. */
+	options.given = narrow;
+	s = create(&t, &options);
+	assert_int_equal(tauti_stacks_space(s)->n_options[COMPRESS], 1);
+	assert_int_equal(tauti_stacks_space(s)->n_options[OPTIMIZER], 2);
 	tauti_stacks_destroy(s);
 	options.given = wrong;
 	s = NULL;
@@ -535,12 +701,16 @@ int main(void)
 		cmocka_unit_test(test_cost_is_the_replay),
 		cmocka_unit_test(test_heap),
 		cmocka_unit_test(test_compiled),
+		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_remembered),
 		cmocka_unit_test(test_refused_is_never),
 		cmocka_unit_test(test_refused_is_no_option),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_not_these),
 		cmocka_unit_test(test_one_rank),
+		cmocka_unit_test(test_given_ranks),
+		cmocka_unit_test(test_added_gradients),
+		cmocka_unit_test(test_some_ranks),
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_given),
 		cmocka_unit_test(test_no_memory),

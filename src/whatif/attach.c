@@ -93,3 +93,14 @@ taut_status tauti_work_behind(struct tauti_whatif *w,
 	status = tauti_insert_work(w, transfer, name, dur_ns, &op, err);
 	return status ? status : tauti_move_waits(w, transfer, op, err);
 }
+
+/* What else stands on a transfer's lane has an event, or is a transfer. */
+uint32_t tauti_made_behind(const struct tauti_whatif *w, uint32_t id)
+{
+	uint32_t next = taut_edit_next(w->edit, id);
+	struct taut_op op;
+
+	return next != TAUT_NONE && taut_edit_op(w->edit, next, &op) &&
+		op.like == TAUT_NONE && (op.kind == TAUT_OP_HOST ||
+		op.kind == TAUT_OP_KERNEL) ? next : TAUT_NONE;
+}

@@ -21,6 +21,8 @@ taut_status tauti_work_before(struct tauti_whatif *w,
 taut_status tauti_work_behind(struct tauti_whatif *w,
 	const struct tauti_bucket *bucket, const char *name, int64_t dur_ns,
 	struct taut_error *err);
+/* That work, or such behind it: the next op after id on its lane; TAUT_NONE: none. */
+uint32_t tauti_made_behind(const struct tauti_whatif *w, uint32_t id);
 /* Who waited for op `from` waits for `to`; waits of a collective stay. */
 taut_status tauti_move_waits(struct tauti_whatif *w, uint32_t from, uint32_t to,
 	struct taut_error *err);

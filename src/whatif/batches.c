@@ -257,8 +257,11 @@ taut_status tauti_batches_find(struct tauti_whatif *w, uint32_t rank,
 	bool ok = is_load && is_main;
 
 	for (uint32_t l = 0; ok && l < n; l++) {
-		is_load[l] = tauti_is_load_lane(w, l);
-		is_main[l] = taut_edit_lane(w->edit, l).is_main != 0;
+		struct taut_graph_lane lane = taut_edit_lane(w->edit, l);
+
+		/* nobody waits for the workers of another rank */
+		is_load[l] = lane.trace == rank && tauti_is_load_lane(w, l);
+		is_main[l] = lane.is_main != 0;
 	}
 	ok = ok && find_loads(w, &b, is_load) && find_turn(w, &b) &&
 		find_takes(w, &b, is_load) && find_wait(w, &b);

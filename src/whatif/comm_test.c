@@ -7,6 +7,7 @@
  * In the forward pass there are three small sums, done at 1.5, 4.5 and 8. */
 #include "tests/support/unit.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -72,6 +73,21 @@ static void expect(const struct ddp_job *job, const char *a, const char *b,
 	if (found < ms - 0.02 || found > ms + SMALL_US / 1e3)
 		fail_msg("%s %s: expected %.2f ms, found %.3f", a, b ? b : "",
 			ms, found);
+	forget(&t);
+}
+
+static void expect_note(const struct ddp_job *job, const char *change,
+	const char *note)
+{
+	struct told t = tell(job);
+	struct taut_prediction *p = predict(&t, change, NULL);
+	bool found = false;
+
+	for (uint32_t i = 0; i < p->n_notes; i++)
+		found = found || strstr(p->notes[i], note);
+	if (!found)
+		fail_msg("%s: no note says '%s'", change, note);
+	taut_prediction_destroy(p);
 	forget(&t);
 }
 
@@ -155,6 +171,23 @@ static void test_buckets_without_shapes(void **state)
 	job.no_shapes = 1;
 	expect(&job, "bucket=1MB", NULL, 57, 2);
 	expect(&job, "bucket=100MB", NULL, 72, -1);
+}
+
+/* Which of four a step has that has three is not told. */
+static void test_steps_that_differ(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.lacks = 1;
+	refuse(&job, "bucket=1kB", "rank 0 has 4 gradients in a step, rank 1 "
+		"has 3");
+	job.no_shapes = 1;
+	refuse(&job, "bucket=1kB", "step 0 of rank 1 has 3 gradients as far as "
+		"the recording tells, step 0 of rank 0 has 4");
+	job.lacks = job.steps;
+	refuse(&job, "bucket=1kB", "step 0 of rank 1 has 3");
+	expect(&job, "algorithm=ring", NULL, 62, 0);
 }
 
 /* Laid anew twice, and back: what is there is what was laid last. */
@@ -287,6 +320,117 @@ static void test_wrong_worlds(void **state)
 	refuse(&usual, "world=4,per-host=4", "inside of a host");
 }
 
+/* --- passes that a change repeats ---------------------------------------------------- */
+
+/* Forward pass 10, gradients of 1 MB at 15, 20, 25, 30, all in one bucket: 30..70. */
+static const struct ddp_job wrapped = {
+	.ranks = 2, .steps = 4, .n_gradients = 4, .floats = 250000,
+	.forward_us = 10000, .compute_us = 5000, .optimizer_us = 2000,
+	.bucket_floats = 1000000, .us_by_float = 0.04, .layers = 1,
+	.wrapped = 1, .block_bytes = 1000000,
+};
+
+static void expect_both_orders(
+	const struct ddp_job *job, const char *a, const char *b)
+{
+	struct told t = tell(job);
+	double ms = step_ms(&t, a, b), other = step_ms(&t, b, a);
+
+	if (fabs(ms - other) > SMALL_US / 1e3)
+		fail_msg("%s %s: %.3f ms, in the other order %.3f", a, b, ms,
+			other);
+	forget(&t);
+}
+
+static uint32_t count_before(const struct taut_graph *g, uint32_t step,
+	int64_t until_ns, const char *name)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		n += g->lanes[g->lane[i]].trace == g->steps[step].trace &&
+			g->start_ns[i] >= g->steps[step].start_ns &&
+			g->start_ns[i] < until_ns &&
+			!strcmp(taut_names_text(g->names, g->name[i]), name);
+	return n;
+}
+
+/* The first transfer of each step begins behind the first gradient of the last of two
+ * passes, the fifth of the step. */
+static void expect_last_pass(const char *repeat, const char *bucket)
+{
+	struct told t = tell(&wrapped);
+	struct taut_prediction *p = predict(&t, repeat, bucket);
+	const struct taut_graph *g = p->graph;
+
+	for (uint32_t k = 0; k < g->n_steps; k++) {
+		int64_t first_ns = INT64_MAX;
+		uint32_t n;
+
+		for (uint32_t i = 0; i < g->n_ops; i++)
+			if (g->kind[i] == TAUT_OP_ARRIVE &&
+				g->lanes[g->lane[i]].trace == g->steps[k].trace &&
+				g->start_ns[i] >= g->steps[k].start_ns &&
+				g->start_ns[i] < first_ns)
+				first_ns = g->start_ns[i];
+		n = count_before(g, k, first_ns,
+			"torch::autograd::AccumulateGrad");
+		if (n != 5)
+			fail_msg("%s %s: %u gradients before the first "
+				"transfer", repeat, bucket, n);
+	}
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+static void expect_handed(const char *repeat)
+{
+	struct told t = tell(&wrapped);
+	struct taut_prediction *p =
+		predict(&t, repeat, "schedule=fifo,by=taut");
+	const struct taut_graph *g = p->graph;
+
+	for (uint32_t k = 0; k < g->n_steps; k++)
+		assert_int_equal(count_before(g, k, g->steps[k].end_ns,
+			"hand over to the exchange"), wrapped.n_gradients);
+	taut_prediction_destroy(p);
+	forget(&t);
+}
+
+/* Gradients are added up over the passes, and handed over in the last, each once. */
+static void test_repeated_passes(void **state)
+{
+	static const char *const repeats[] = { "microbatches=2", "accumulate=2",
+		"accumulate=3" };
+	static const char *const others[] = { "bucket=1MB", "bucket=2MB+2MB",
+		"partition=500kB", "server=2,per=tensor" };
+	struct ddp_job untold = wrapped;
+
+	(void)state;
+	untold.untold = 1;
+	for (size_t i = 0; i < sizeof repeats / sizeof *repeats; i++)
+		for (size_t k = 0; k < sizeof others / sizeof *others; k++) {
+			expect_both_orders(&wrapped, repeats[i], others[k]);
+			expect_both_orders(&untold, repeats[i], others[k]);
+		}
+	expect_last_pass("microbatches=2", "bucket=1MB");
+	expect_last_pass("accumulate=2", "bucket=1MB");
+	expect_handed("accumulate=2");
+	expect_handed("microbatches=3");
+}
+
+/* The same of recorded passes: 30 for the first, of which nothing is sent. */
+static void test_added_passes(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.layers = job.added = 1;
+	expect(&job, "bucket=2MB", NULL, 30 + 62, 0);
+	expect(&job, "bucket=1MB", NULL, 30 + 57, 2);
+	expect(&job, "bucket=100MB", NULL, 30 + 72, -1);
+}
+
 /* --- other ways --------------------------------------------------------------------- */
 
 static void test_algorithms(void **state)
@@ -347,6 +491,41 @@ static void test_halves(void **state)
 	/* 0.8 passes each way, and no hook */
 	expect(&usual, "compress=bf16,cast=1,core=1,by=taut", NULL,
 		30 + 2 * 1.6 + 10 + 1.6 + 2, 0.5);
+	/* 33 bytes for 128; 0.7 and 0.55 passes */
+	expect(&usual, "compress=mxint8,cast=1000000,core=1,by=taut", NULL,
+		30 + 20 * 33.0 / 128 + 2, 95.0 / 128);
+	expect(&usual, "compress=mxint8,cast=1,core=1,by=taut", NULL,
+		30 + 2 * 1.4 + 20 * 33.0 / 128 + 1.1 + 2, 95.0 / 128);
+}
+
+/* What is a number before: DDP's hooks take all types, Taut's exchange fp32. */
+static void test_narrow_of_other_types(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.floats *= 2; /* of two bytes each: buckets, and all times, as before */
+	job.bucket_floats *= 2;
+	job.us_by_float /= 2;
+	job.type = "c10::BFloat16";
+	expect(&job, "compress=bf16,cast=1", NULL, 62, 0);
+	expect(&job, "compress=bf16,cast=1,by=taut", NULL, 62, 0);
+	expect(&job, "compress=mxint8,cast=1,by=taut", NULL, 62, 0);
+	expect(&job, "bucket=1MB", "compress=mxint8,cast=1,by=taut", 57, 2);
+	expect_note(&job, "compress=fp16,cast=1", "100 % of the gradients' bytes "
+		"stay as they are: they are of 16 bits already");
+	expect_note(&job, "compress=fp16,cast=1,by=taut", "100 % of the "
+		"gradients' bytes stay as they are: Taut narrows those of fp32");
+	/* gathering a half of two ranks */
+	expect(&job, "compress=int8,cast=1000000,core=1", NULL,
+		30 + 0.3 + 10 + 0.075 + 2, 0.5);
+	job.type = "double";
+	job.floats /= 4;
+	job.bucket_floats /= 4;
+	job.us_by_float *= 4;
+	expect(&job, "compress=mxint8,cast=1,by=taut", NULL, 62, 0);
+	expect(&job, "compress=fp16,cast=1000000,core=1", NULL,
+		30 + 0.3 + 5 + 0.075 + 2, 0.75);
 }
 
 static void test_compression_of_more_ranks(void **state)
@@ -560,6 +739,7 @@ int main(void)
 		cmocka_unit_test(test_buckets),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_buckets_without_shapes),
+		cmocka_unit_test(test_steps_that_differ),
 		cmocka_unit_test(test_buckets_again),
 		cmocka_unit_test(test_nothing_to_bucket),
 		cmocka_unit_test(test_more_ranks),
@@ -570,10 +750,13 @@ int main(void)
 		cmocka_unit_test(test_from_one_rank),
 		cmocka_unit_test(test_from_one_rank_of_ddp),
 		cmocka_unit_test(test_wrong_worlds),
+		cmocka_unit_test(test_repeated_passes),
+		cmocka_unit_test(test_added_passes),
 		cmocka_unit_test(test_algorithms),
 		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_full_overlap_of_little),
 		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_narrow_of_other_types),
 		cmocka_unit_test(test_compression_of_more_ranks),
 		cmocka_unit_test(test_servers),
 		cmocka_unit_test(test_servers_of_shared_hosts),

@@ -28,6 +28,18 @@ enum tauti_phase tauti_op_phase(
 uint32_t tauti_op_step(const struct tauti_whatif *w, const struct taut_op *op);
 /* Rank of the edit whose lane it stands on; TAUT_NONE of joins. */
 uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op);
+/* Steps of all ranks of the edit by numbers below n: those of a copied rank are its
+ * own, where tauti_op_step() says what they are copies of. */
+struct tauti_own_steps {
+	uint32_t n;
+	uint32_t *first; /* by rank, its first one's number less that one's index in
+	                    graph->steps; in the arena */
+};
+taut_status tauti_own_steps_find(struct tauti_whatif *w,
+	struct tauti_own_steps *ret_steps, struct taut_error *err);
+/* TAUT_NONE: in none, or made up. */
+uint32_t tauti_own_step(const struct tauti_whatif *w,
+	const struct tauti_own_steps *steps, const struct taut_op *op);
 /* Rounded; at most 2^60, of which a replay says that it is too much. */
 static inline int64_t tauti_ns(double ns)
 {

@@ -356,6 +356,32 @@ static void test_graphs(void **state)
 	close_job(&j);
 }
 
+/* Of a copied rank, too, the update is one kernel, and each pass a launch. */
+static void test_copies_on_a_device(void **state)
+{
+	static const char world[] = "world=4,link=100gbit,gradients=1MB";
+	const char *const graphs[] = { world, "graphs" };
+	struct job j = device_job();
+	struct taut_prediction *p = NULL;
+	struct taut_error err = { 0 };
+	uint32_t n[4] = { 0 };
+
+	(void)state;
+	either_order(&j, world, "optimizer=fused", 840);
+	either_order(&j, world, "optimizer=free", 840 - 30);
+	close_job(&j);
+	j = host_bound_job("gemm");
+	if (taut_predict(j.graph, graphs, 2, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	for (uint32_t i = 0; i < p->graph->n_ops; i++)
+		if (p->graph->dur_ns[i] == 12000)
+			n[p->graph->lanes[p->graph->lane[i]].trace]++;
+	for (int rank = 0; rank < 4; rank++)
+		assert_int_equal(n[rank], 2 * 4);
+	taut_prediction_destroy(p);
+	close_job(&j);
+}
+
 static bool has_note(const struct job *j, const char *change, const char *text)
 {
 	struct taut_prediction *p = NULL;
@@ -639,6 +665,46 @@ static void fail_all(const struct job *j, const char *const *changes, size_t n)
 	}
 }
 
+static void expect_mains(struct alone *a)
+{
+	struct tauti_mains *mains = a->w.mains;
+
+	for (uint32_t r = 0; r < taut_edit_ranks(a->w.edit) + 2; r++) {
+		uint32_t found = tauti_main_lane(&a->w, r);
+
+		a->w.mains = NULL;
+		assert_int_equal(found, tauti_main_lane(&a->w, r));
+		a->w.mains = mains;
+	}
+}
+
+/* What is known of lanes is as a look at all of them, whatever came or went. */
+static void test_main_lanes(void **state)
+{
+	struct job j = ddp_job();
+	struct taut_error err = { 0 };
+	struct alone a;
+	uint32_t mark;
+
+	(void)state;
+	alone_begin(&a, &j);
+	mark = taut_edit_mark(a.w.edit);
+	expect_mains(&a);
+	assert_int_equal(apply_text(&a, "workers=2", &err), TAUT_OK);
+	expect_mains(&a);
+	assert_int_equal(apply_text(&a, "world=9", &err), TAUT_OK);
+	expect_mains(&a);
+	assert_int_equal(apply_text(&a, "world=3", &err), TAUT_OK);
+	expect_mains(&a);
+	taut_edit_undo(a.w.edit, mark);
+	expect_mains(&a);
+	assert_int_equal(tauti_main_lane(&a.w, 2), TAUT_NONE);
+	assert_int_equal(apply_text(&a, "world=4", &err), TAUT_OK);
+	expect_mains(&a);
+	alone_end(&a);
+	close_job(&j);
+}
+
 static void test_no_memory(void **state)
 {
 	struct job j = ddp_job();
@@ -674,12 +740,14 @@ int main(void)
 		cmocka_unit_test(test_accumulate_on_a_device),
 		cmocka_unit_test(test_fused_launches),
 		cmocka_unit_test(test_graphs),
+		cmocka_unit_test(test_copies_on_a_device),
 		cmocka_unit_test(test_what_no_graph_can_hold),
 		cmocka_unit_test(test_graphs_fill_no_queue),
 		cmocka_unit_test(test_blocks),
 		cmocka_unit_test(test_names_of_modules),
 		cmocka_unit_test(test_offload),
 		cmocka_unit_test(test_undo),
+		cmocka_unit_test(test_main_lanes),
 		cmocka_unit_test(test_no_memory),
 	};
 

@@ -32,7 +32,8 @@ struct finder {
 	uint32_t like, main;
 	uint32_t first_number, n_numbers;
 	uint32_t *row_of; /* by number: the operator that it belongs to */
-	uint32_t *op_of;  /* by op of the graph: of the edit, on its main lane */
+	uint32_t *op_of;  /* by op of the graph's main lane: of the edit, on its main
+	                     lane */
 	uint32_t *number; /* by ddp->gradients */
 };
 
@@ -101,22 +102,19 @@ static uint32_t op_at(const struct finder *f, uint32_t row)
 	return low < g->lane_begin[f->main + 1] ? f->op_of[low] : TAUT_NONE;
 }
 
-/* What computed a gradient: the first row of the backward pass before it that
- * has a number; 0: not told. */
-static uint32_t number_of(const struct finder *f, uint32_t row)
+uint32_t tauti_backward_row(const struct taut_trace *t, uint32_t row)
 {
-	const struct taut_trace *t = f->trace;
 	bool put = false;
 
 	for (uint32_t i = row, n = 0; n < LOOK_BACK &&
 		t->lane[i] == t->lane[row]; i--, n++) {
 		put |= strstr(taut_trace_name(t, i), accumulate) != NULL;
 		if (t->sequence[i] && t->flags[i] & TAUT_EVENT_BACKWARD)
-			return put ? t->sequence[i] : 0;
+			return put ? i : TAUT_NONE;
 		if (!i)
 			break;
 	}
-	return 0;
+	return TAUT_NONE;
 }
 
 /* The innermost call of a module that the row is in; the row, where none is told. */
@@ -139,11 +137,12 @@ static bool find_use(struct finder *f, uint32_t gradient)
 {
 	const struct tauti_gradient *g = &f->ddp->gradients.data[gradient];
 	struct taut_op op;
-	uint32_t number, at;
+	uint32_t row, number, at;
 
 	if (!taut_edit_op(f->w->edit, g->ready, &op) || op.event == TAUT_NONE)
 		return false;
-	number = number_of(f, op.event);
+	row = tauti_backward_row(f->trace, op.event);
+	number = row == TAUT_NONE ? 0 : f->trace->sequence[row];
 	at = number - f->first_number;
 	if (!number || number < f->first_number || at >= f->n_numbers ||
 		f->row_of[at] == TAUT_NONE)
@@ -165,10 +164,11 @@ static uint32_t graph_main(const struct taut_graph *g, uint32_t trace)
 
 static void map_ops(struct finder *f, uint32_t rank)
 {
+	const struct taut_graph *g = f->w->graph;
 	uint32_t lane = tauti_main_lane(f->w, rank);
-	uint32_t n = f->w->graph->n_ops;
+	uint32_t from = g->lane_begin[f->main], to = g->lane_begin[f->main + 1];
 
-	memset(f->op_of, 0xff, n * sizeof *f->op_of);
+	memset(f->op_of + from, 0xff, (to - from) * sizeof *f->op_of);
 	for (uint32_t i = taut_edit_first(f->w->edit, lane); i != TAUT_NONE;
 		i = taut_edit_next(f->w->edit, i)) {
 		struct taut_op op;

@@ -1,5 +1,6 @@
 /* ddp.c - finds the gradients of each step and what becomes of them. */
 #include "whatif/exchanged.h"
+#include "whatif/rows.h"
 
 #include <stdlib.h>
 #include <string.h>
@@ -37,6 +38,9 @@ struct finder {
 	uint32_t copied;      /* row of the last copy out */
 	uint32_t n_out;
 	uint32_t kernel;      /* the last that was put on a device */
+	uint32_t pass;        /* backward passes so far, of all steps */
+	uint32_t *passed;     /* by op of the graph: the pass that had it last;
+	                         NULL: no change repeats passes */
 	int64_t inside_until; /* of the trace: end of the event around it */
 	int64_t launch_until; /* of the event around the last launch */
 	struct point last;    /* of the step */
@@ -212,6 +216,32 @@ static bool cut_pieces(struct finder *f, int64_t bytes, uint32_t n)
 	return true;
 }
 
+/* How many of n gradients are of passes that nothing sums, as under no_sync(), when those
+ * of the last one are the bucket: autograd's numbers fall within a pass, and begin above
+ * all before in the next, as they do where a pass makes a part of the model again. */
+static uint32_t count_before(const struct finder *f, const struct tauti_gradient *g,
+	uint32_t n, int64_t known, int64_t bytes)
+{
+	uint32_t highest = 0;
+
+	for (uint32_t i = 0; f->trace && i < n && known >= bytes; i++) {
+		uint32_t row, number = 0;
+		struct taut_op op;
+
+		if (taut_edit_op(f->w->edit, g[i].ready, &op) &&
+			op.event != TAUT_NONE) {
+			row = tauti_backward_row(f->trace, op.event);
+			number = row == TAUT_NONE ? 0 : f->trace->sequence[row];
+		}
+		if (i && number > highest && known == bytes)
+			return i;
+		if (number > highest)
+			highest = number;
+		known -= g[i].bytes;
+	}
+	return 0;
+}
+
 /* The gradients from bucket_from on are one bucket of so many bytes. */
 static bool fit_sizes(struct finder *f, int64_t bytes)
 {
@@ -219,6 +249,7 @@ static bool fit_sizes(struct finder *f, int64_t bytes)
 	uint32_t n = f->step->n_gradients - f->bucket_from;
 	struct tauti_gradient *g;
 	int64_t known = 0, at = 0, to;
+	uint32_t before;
 	bool all = true;
 
 	if (!n) {
@@ -232,7 +263,15 @@ static bool fit_sizes(struct finder *f, int64_t bytes)
 	}
 	if (known == bytes)
 		return true;
+	before = all ? count_before(f, g, n, known, bytes) : 0;
+	if (before) {
+		memmove(g, g + before, (n - before) * sizeof *g);
+		f->ddp->gradients.count -= before;
+		f->step->n_gradients -= before;
+		return true;
+	}
 	f->ddp->sized &= all;
+	f->ddp->fitted |= all;
 	for (uint32_t i = 0, done = 0; i < n; i++) {
 		at = all ? at + g[i].bytes : ++done;
 		to = (int64_t)((double)bytes * (double)at /
@@ -313,10 +352,16 @@ static bool note_launch(struct finder *f, uint32_t id, const struct taut_op *op,
 	b.collective = arrive.collective;
 	b.like = taut_edit_collective_like(f->w->edit, b.collective);
 	b.bytes = c.bytes;
+	if (tauti_rows_part(f->w, b.collective, &b.first)) {
+		b.n = 1; /* of a gradient that comes later */
+		f->step->n_buckets++;
+		return taut_vec_push(&f->ddp->buckets, b);
+	}
 	if (!fit_sizes(f, c.bytes > 0 ? c.bytes : 0))
 		return false;
 	b.first = f->bucket_from;
 	b.n = f->step->n_gradients - f->bucket_from;
+	tauti_rows_size(f->w, f->ddp, f->step, &b);
 	f->bucket_from = f->step->n_gradients;
 	f->step->n_buckets++;
 	taut_vec_clear(&f->since);
@@ -365,9 +410,29 @@ static bool begin_step(struct finder *f, uint32_t step)
 	f->step = &f->ddp->steps.data[f->ddp->steps.count - 1];
 	f->bucket_from = f->n_out = 0;
 	f->seen = f->copied = f->last.op = TAUT_NONE;
+	f->pass++;
 	f->inside_until = f->launch_until = INT64_MIN;
 	taut_vec_clear(&f->since);
 	return true;
+}
+
+/* What a pass has had already begins another one: a change repeats those of a step.
+ * Their gradients are added up, and handed over in the last. */
+static void note_pass(struct finder *f, const struct taut_op *op)
+{
+	if (!f->passed || op->like == TAUT_NONE ||
+		f->w->job->phase[op->like] != TAUTI_PHASE_BACKWARD)
+		return;
+	if (f->passed[op->like] == f->pass) {
+		f->pass++;
+		f->ddp->gradients.count =
+			f->step->first_gradient + f->bucket_from;
+		f->step->n_gradients = f->bucket_from;
+		f->seen = TAUT_NONE;
+		f->inside_until = INT64_MIN;
+		taut_vec_clear(&f->since);
+	}
+	f->passed[op->like] = f->pass;
 }
 
 static bool walk_backward(struct finder *f)
@@ -391,6 +456,7 @@ static bool walk_backward(struct finder *f)
 			return false;
 		if (!f->step)
 			continue;
+		note_pass(f, &op);
 		taut_edit_each_out(edit, id, see_out, &l);
 		if (l.kernel != TAUT_NONE)
 			f->kernel = l.kernel;
@@ -599,6 +665,11 @@ static taut_status check_alike(struct tauti_ddp *ddp, struct taut_error *err)
 	return TAUT_OK;
 }
 
+static bool repeats(const struct tauti_whatif *w)
+{
+	return w->parts > 1 || w->rounds > 1;
+}
+
 taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 	const uint8_t *not_these, uint32_t n_not, struct tauti_ddp **ret_ddp,
 	struct taut_error *err)
@@ -609,7 +680,9 @@ taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 
 	f.ddp = calloc(1, sizeof *f.ddp);
 	f.marks = tauti_gradient_marks(w);
-	if (!f.ddp || !f.marks)
+	if (repeats(w))
+		f.passed = calloc((size_t)w->graph->n_ops + 1, sizeof *f.passed);
+	if (!f.ddp || !f.marks || (repeats(w) && !f.passed))
 		status = no_memory(err);
 	if (f.ddp)
 		f.ddp->sized = true;
@@ -626,6 +699,7 @@ taut_status tauti_ddp_create(struct tauti_whatif *w, double gradients_bytes,
 		status = check_alike(f.ddp, err);
 	}
 	free(f.marks);
+	free(f.passed);
 	taut_vec_free(&f.since);
 	taut_vec_free(&f.launches);
 	taut_vec_free(&f.lags);

@@ -52,6 +52,8 @@ struct tauti_ddp {
 	bool exchanged;         /* by Taut's exchange: any thread hands a gradient
 	                           over, and `out` waits for it (exchanged.h) */
 	bool sized;             /* by shapes: else by pieces of equal size */
+	bool fitted;            /* of a bucket they came to other bytes than it has, and
+	                           were made to fit: they are not the job's */
 	bool copies_out;        /* every gradient's `out` is known */
 	int64_t launch_host_ns; /* median host time of a launch; -1: none seen */
 	int64_t launch_lag_ns;  /* from its start to the arrival, where the lane
@@ -83,6 +85,11 @@ bool tauti_is_gradient(const struct tauti_whatif *w, const uint8_t *marks,
 uint32_t tauti_row_around(const struct taut_trace *trace, uint32_t row,
 	const char *begin);
 
+/* The row of what computed the gradient that is put into place in this row: the first
+ * of the backward pass before it that has autograd's number; TAUT_NONE: not told
+ * (cross.c). */
+uint32_t tauti_backward_row(const struct taut_trace *trace, uint32_t row);
+
 /* The first gradients of a plan's buckets, the first is 0. */
 typedef TAUT_VEC(uint32_t) tauti_plan;
 /* As DDP makes them: a bucket is closed when it has come to its size, caps of n_caps,
@@ -108,7 +115,8 @@ struct tauti_lay { /* zero: as recorded */
 /* The all-reduces of every step are replaced by those of the plan: launched
  * when the last of their gradients is ready, in order, on the lanes of
  * communication that would be free first; their waits are where the copies out
- * of them begin, else where those of the recorded ones were. */
+ * of them begin, else where those of the recorded ones were. TAUT_EINVAL: steps
+ * of different numbers of gradients, or rows before it. */
 taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	const tauti_plan *plan, const struct tauti_lay *how,
 	struct taut_error *err);

@@ -20,7 +20,10 @@ enum { DDP_MAX_GRADIENTS = 64, DDP_MAIN = 10, DDP_GLOO = 11 };
 struct ddp_job {
 	int ranks, steps;
 	int n_gradients;
-	long floats;          /* of each gradient */
+	long floats;          /* of each gradient: so many numbers */
+	const char *type;     /* of a number, as profilers say it; NULL: float */
+	const char *hook;     /* what a hook of the job's makes of it to be summed;
+	                         NULL: nothing */
 	double forward_us;
 	double compute_us;    /* before each gradient */
 	const double *slower; /* by step: factor of compute_us; NULL: 1 */
@@ -29,8 +32,15 @@ struct ddp_job {
 	long bucket_floats;   /* 0: nothing is summed */
 	double us_by_float;   /* of an all-reduce */
 	int no_shapes;
+	int lacks;            /* so many steps of the last rank, the first ones, lack
+	                         their last gradient */
+	int untold;           /* 1: nothing says what puts a gradient into place */
+	int added;            /* with layers: passes of a step before the last one, whose
+	                         gradients are added up, and summed with its own */
 	int layers;           /* 1: the forward pass is one operator for each
 	                         gradient, with autograd's numbers */
+	int looks_up;         /* with layers: so many of the first are lookups of an
+	                         embedding's rows, whose gradients are the last */
 	const char *update;   /* operators of the update; NULL: none is told */
 	int wrapped;          /* 1: the forward pass is in a range of the wrapper's, and
 	                         nothing is summed but gradients */
@@ -49,7 +59,13 @@ struct ddp_writer {
 	double done[DDP_MAX_GRADIENTS]; /* by gradient: its bucket's transfer */
 	int bucket_of[DDP_MAX_GRADIENTS], n_buckets;
 	int number;       /* autograd's, of the step's first operator */
+	int lacks;        /* the step: its last gradient is not told */
 };
+
+static inline const char *ddp_type(const struct ddp_writer *d)
+{
+	return d->job->type ? d->job->type : "float";
+}
 
 /* backward: autograd's number, of what computes a gradient; below 0: of an
  * operator whose gradient will be wanted. */
@@ -59,8 +75,8 @@ static inline void ddp_op(struct ddp_writer *d, const char *name, double dur,
 	char args[160] = "";
 
 	if (floats && !d->job->no_shapes)
-		snprintf(args, sizeof args, "\"Input type\":[\"float\"],"
-			"\"Input Dims\":[[%ld]]", floats);
+		snprintf(args, sizeof args, "\"Input type\":[\"%s\"],"
+			"\"Input Dims\":[[%ld]]", ddp_type(d), floats);
 	if (backward)
 		snprintf(args, sizeof args, "\"Sequence number\":%d,"
 			"\"Fwd thread id\":%d", abs(backward), backward > 0);
@@ -97,9 +113,12 @@ static inline void ddp_layer(struct ddp_writer *d, int i, double dur)
 /* Of layer i, and its backward pass frees both. */
 static inline void ddp_layer_back(struct ddp_writer *d, int i, double dur)
 {
-	ddp_op(d, d->job->block_bytes ? "autograd::engine::evaluate_function: "
-		"ConvolutionBackward0" : "ConvolutionBackward0", dur, 0,
-		d->number + i + 1);
+	const char *name = i < d->job->looks_up ? "autograd::engine::"
+		"evaluate_function: EmbeddingBackward0" : d->job->block_bytes ?
+		"autograd::engine::evaluate_function: ConvolutionBackward0" :
+		"ConvolutionBackward0";
+
+	ddp_op(d, name, dur, 0, d->number + i + 1);
 	if (!d->job->block_bytes)
 		return;
 	ddp_memory(d, d->at + dur * 0.1, -(d->job->block_bytes / 10), 2000 + i);
@@ -119,8 +138,9 @@ static inline void ddp_launch(struct ddp_writer *d, long floats, int from, int t
 	d->at += 4;
 	if (start < d->gloo_free)
 		start = d->gloo_free;
-	snprintf(args, sizeof args, "\"Input type\":[\"float\"],"
-		"\"Input Dims\":[[%ld]]", floats);
+	snprintf(args, sizeof args, "\"Input type\":[\"%s\"],"
+		"\"Input Dims\":[[%ld]]", d->job->hook ? d->job->hook :
+		ddp_type(d), floats);
 	wt_event(d->w, "user_annotation", "gloo:all_reduce", 1, DDP_GLOO, start,
 		dur, args);
 	d->gloo_free = start + dur;
@@ -143,7 +163,7 @@ static inline void ddp_small(struct ddp_writer *d, double after, long floats)
 	d->n_buckets--;
 }
 
-static inline void ddp_backward(struct ddp_writer *d, double compute_us)
+static inline void ddp_backward(struct ddp_writer *d, double compute_us, int sums)
 {
 	const struct ddp_job *job = d->job;
 	long filled = 0;
@@ -156,12 +176,15 @@ static inline void ddp_backward(struct ddp_writer *d, double compute_us)
 			compute_us);
 		d->at += compute_us;
 		filled += job->floats;
-		full = job->bucket_floats && (filled >= job->bucket_floats ||
+		full = sums && job->bucket_floats && (filled >= job->bucket_floats ||
 			i + 1 == job->n_gradients);
-		ddp_op(d, "autograd::engine::evaluate_function: "
+		ddp_op(d, job->untold ? "autograd::engine::evaluate_function: "
+			"Put" : "autograd::engine::evaluate_function: "
 			"torch::autograd::AccumulateGrad",
 			job->copy_us + (full ? 8 : 4), 0, 0);
-		ddp_op(d, "torch::autograd::AccumulateGrad", 2, job->floats, 0);
+		if (!job->untold && !(d->lacks && i + 1 == job->n_gradients))
+			ddp_op(d, "torch::autograd::AccumulateGrad", 2,
+				job->floats, 0);
 		d->at += 2;
 		if (job->copy_us > 0)
 			ddp_op(d, "torch::distributed::reducer::mul_out",
@@ -190,17 +213,10 @@ static inline void ddp_finalize(struct ddp_writer *d)
 	}
 }
 
-static inline void ddp_step(struct ddp_writer *d, int k)
+static inline void ddp_forward(struct ddp_writer *d)
 {
 	const struct ddp_job *job = d->job;
-	double begin = d->at, factor = job->slower ? job->slower[k] : 1;
-	char name[32];
 
-	d->n_buckets = 0;
-	if (job->bucket_floats && !job->wrapped)
-		for (int i = 0; i < 3; i++)
-			ddp_small(d, 1000 + 2500 * i, 12500L << i);
-	d->number = job->layers ? k * job->n_gradients : 0;
 	if (job->wrapped)
 		wt_event(d->w, "user_annotation",
 			"DistributedDataParallel.forward", 1, DDP_MAIN, d->at,
@@ -212,7 +228,24 @@ static inline void ddp_step(struct ddp_writer *d, int k)
 		ddp_layer(d, i, job->forward_us / n);
 		d->at += job->forward_us / n;
 	}
-	ddp_backward(d, job->compute_us * factor);
+}
+
+static inline void ddp_step(struct ddp_writer *d, int k)
+{
+	const struct ddp_job *job = d->job;
+	double begin = d->at, factor = job->slower ? job->slower[k] : 1;
+	char name[32];
+
+	d->n_buckets = 0;
+	if (job->bucket_floats && !job->wrapped)
+		for (int i = 0; i < 3; i++)
+			ddp_small(d, 1000 + 2500 * i, 12500L << i);
+	for (int pass = 0; pass <= job->added; pass++) {
+		d->number = job->layers ?
+			(k * (job->added + 1) + pass) * job->n_gradients : 0;
+		ddp_forward(d);
+		ddp_backward(d, job->compute_us * factor, pass == job->added);
+	}
 	if (job->bucket_floats)
 		ddp_finalize(d);
 	wt_event(d->w, "user_annotation", "Optimizer.step#SGD.step", 1, DDP_MAIN,
@@ -234,8 +267,10 @@ static inline void ddp_write(const struct ddp_job *job, struct wt *w)
 		wt_rank(w, r);
 		snprintf(host, sizeof host, "host%d", r);
 		wt_host(w, host);
-		for (int k = 0; k < job->steps; k++)
+		for (int k = 0; k < job->steps; k++) {
+			d.lacks = r + 1 == job->ranks && k < job->lacks;
 			ddp_step(&d, k);
+		}
 	}
 }
 

@@ -15,6 +15,7 @@ struct call { /* of the exchange, in a step */
 	uint32_t step; /* of the graph */
 	int64_t task, bytes, exchange;
 	uint32_t op;   /* its last */
+	size_t at;     /* by lane, then as its operations stand there */
 	bool waits;
 	int64_t start_ns, end_ns;
 };
@@ -74,7 +75,7 @@ static bool see_op(struct finder *f, uint32_t id)
 {
 	const struct taut_trace *t = f->trace;
 	const struct taut_comm_args *args;
-	struct call call = { .op = id };
+	struct call call = { .op = id, .at = f->calls.count };
 	struct taut_op op;
 
 	if (!taut_edit_op(f->w->edit, id, &op) || op.event == TAUT_NONE ||
@@ -95,7 +96,8 @@ static bool see_op(struct finder *f, uint32_t id)
 	return taut_vec_push(&f->calls, call);
 }
 
-/* Those that hand over first; of one call its last operation comes last. */
+/* Those that hand over first; of one call its last operation comes last, and behind
+ * those that repeat it what was recorded. */
 static int by_task(const void *a, const void *b)
 {
 	const struct call *x = a, *y = b;
@@ -108,7 +110,7 @@ static int by_task(const void *a, const void *b)
 		return x->waits ? 1 : -1;
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
-	return x->op < y->op ? -1 : x->op > y->op;
+	return x->at < y->at ? -1 : x->at > y->at;
 }
 
 static taut_status find_calls(struct finder *f)

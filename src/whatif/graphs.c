@@ -6,8 +6,9 @@
 struct recorder {
 	struct tauti_whatif *w;
 	int64_t launch_ns;
-	uint8_t *launched; /* by step, bit of phase: its launch stands */
-	uint8_t *begun;    /* by step: a kernel of a pass was launched */
+	struct tauti_own_steps steps;
+	uint8_t *launched; /* by these, bit of phase: its launch stands */
+	uint8_t *begun;    /* by these: a kernel of a pass was launched */
 	uint32_t n_hosts;
 	uint32_t n_kept;   /* waits of the host that no graph can hold */
 };
@@ -44,7 +45,7 @@ static void see(void *context, struct taut_wait wait)
 static bool is_kept(struct recorder *r, uint32_t i, const struct taut_op *op,
 	enum tauti_phase phase)
 {
-	uint32_t step = tauti_op_step(r->w, op);
+	uint32_t step = tauti_own_step(r->w, &r->steps, op);
 	struct neighbour n = { .w = r->w };
 
 	if (op->kind == TAUT_OP_LAUNCH && step != TAUT_NONE) {
@@ -79,7 +80,7 @@ static bool is_of_full_queue(
 static taut_status shorten(struct recorder *r, uint32_t i,
 	const struct taut_op *op, enum tauti_phase phase, struct taut_error *err)
 {
-	uint32_t step = tauti_op_step(r->w, op);
+	uint32_t step = tauti_own_step(r->w, &r->steps, op);
 	uint8_t bit = (uint8_t)(1u << phase);
 	int64_t left = 0;
 
@@ -122,17 +123,19 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 	struct taut_error *err)
 {
 	struct recorder r = { .w = w,
-		.launch_ns = llround(tauti_range(w, 5e3, 12e3, 60e3)),
-		.launched = TAUT_ARENA_ARRAY(
-			w->arena, uint8_t, w->graph->n_steps + 1),
-		.begun = TAUT_ARENA_ARRAY(
-			w->arena, uint8_t, w->graph->n_steps + 1) };
+		.launch_ns = llround(tauti_range(w, 5e3, 12e3, 60e3)) };
 	taut_status status;
 
 	if (!w->job->has_device)
 		return taut_error_set(err, TAUT_EINVAL, -1, "%s: the recording "
 			"has no work of a device that could be put into a "
 			"graph", c->text);
+	status = tauti_own_steps_find(w, &r.steps, err);
+	if (status)
+		return status;
+	r.launched = TAUT_ARENA_ARRAY(
+		w->arena, uint8_t, (size_t)r.steps.n + 1);
+	r.begun = TAUT_ARENA_ARRAY(w->arena, uint8_t, (size_t)r.steps.n + 1);
 	if (!r.launched || !r.begun)
 		return tauti_no_memory(err, "launches");
 	status = shorten_all(&r, err);

@@ -1,4 +1,5 @@
 /* lay.c - other all-reduces of gradients in the place of those recorded. */
+#include <inttypes.h>
 #include <stdlib.h>
 
 #include "whatif/attach.h"
@@ -397,6 +398,29 @@ static taut_status lay_step(struct layer *l, uint32_t k)
 	return status;
 }
 
+/* One plan is of all steps. */
+static taut_status check_counts(const struct tauti_whatif *w,
+	const struct tauti_ddp *ddp, struct taut_error *err)
+{
+	const struct tauti_ddp_step *first = ddp->steps.data;
+	const struct taut_step *steps = w->graph->steps;
+
+	for (size_t i = 1; i < ddp->steps.count; i++) {
+		const struct tauti_ddp_step *s = &ddp->steps.data[i];
+
+		if (s->n_gradients != first->n_gradients)
+			return taut_error_set(err, TAUT_EINVAL, -1, "step %"
+				PRId64 " of rank %" PRIu32 " has %" PRIu32
+				" gradients as far as the recording tells, "
+				"step %" PRId64 " of rank %" PRIu32 " has %"
+				PRIu32 ": no other all-reduces can be laid of "
+				"them", steps[s->step].id, s->rank,
+				s->n_gradients, steps[first->step].id,
+				first->rank, first->n_gradients);
+	}
+	return TAUT_OK;
+}
+
 static bool allocate(struct layer *l)
 {
 	size_t n = l->ddp->n_ranks + 1;
@@ -426,11 +450,15 @@ taut_status tauti_ddp_lay(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 {
 	struct layer l = { .w = w, .ddp = ddp, .plan = plan, .how = how,
 		.err = err };
-	taut_status status = TAUT_OK;
+	taut_status status;
 
 	if (!ddp->n_ranks || !ddp->steps_a_rank || !plan->count)
 		return TAUT_OK;
-	if (!allocate(&l))
+	if (w->rows)
+		return taut_error_set(err, TAUT_EINVAL, -1, "rows: other "
+			"all-reduces are laid behind it; put rows behind them");
+	status = check_counts(w, ddp, err);
+	if (!status && !allocate(&l))
 		status = no_memory(err);
 	if (!status) {
 		find_groups(&l);

@@ -195,6 +195,19 @@ static void test_loader_does_not_keep_up(void **state)
 	close_job(&j);
 }
 
+/* As of some ranks; a look at all lanes for each lane of each rank took minutes. */
+static void test_many_ranks(void **state)
+{
+	static const char scale[] = "scale=work,factor=0.8x";
+	struct job j = full_queue_job();
+
+	(void)state;
+	assert_near(with_two(&j, "world=1500,link=100gbit,latency=0us,drag=0,"
+		"gradients=1MB", scale), with_two(&j, "world=100,link=100gbit,"
+		"latency=0us,drag=0,gradients=1MB", scale));
+	close_job(&j);
+}
+
 static void test_storage_stacks(void **state)
 {
 	struct job j = worker_job(&plain);
@@ -594,6 +607,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_storage),
 		cmocka_unit_test(test_loader_does_not_keep_up),
+		cmocka_unit_test(test_many_ranks),
 		cmocka_unit_test(test_storage_stacks),
 		cmocka_unit_test(test_storage_of_the_main_thread),
 		cmocka_unit_test(test_rate),

@@ -124,9 +124,12 @@ static void mark(struct splitter *s, uint32_t from, uint32_t to, uint8_t as)
 	}
 }
 
+/* end and back are of the recording, as its blocks of memory are; copies of ranks have
+ * later lanes. */
 static void mark_lane(struct splitter *s, uint32_t lane)
 {
-	bool host = taut_edit_lane(s->w->edit, lane).kind == TAUT_LANE_THREAD;
+	bool host = lane < s->w->graph->n_lanes && taut_edit_lane(
+		s->w->edit, lane).kind == TAUT_LANE_THREAD;
 
 	find_spans(s, lane);
 	for (uint32_t step = 0; step < s->n_steps; step++) {

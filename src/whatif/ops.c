@@ -55,6 +55,42 @@ uint32_t tauti_op_rank(const struct tauti_whatif *w, const struct taut_op *op)
 	return taut_edit_lane(w->edit, op->lane).trace;
 }
 
+taut_status tauti_own_steps_find(struct tauti_whatif *w,
+	struct tauti_own_steps *ret_steps, struct taut_error *err)
+{
+	const struct taut_graph *g = w->graph;
+	uint32_t n = taut_edit_ranks(w->edit);
+	uint32_t *first = TAUT_ARENA_ARRAY(w->arena, uint32_t, n + 1);
+	uint32_t *begin = TAUT_ARENA_ARRAY(
+		w->arena, uint32_t, (size_t)g->run->n_traces + 2);
+
+	if (!first || !begin)
+		return tauti_no_memory(err, "steps");
+	for (uint32_t s = 0; s < g->n_steps; s++) /* by trace */
+		begin[g->steps[s].trace + 1] = s + 1;
+	for (uint32_t t = 0; t < g->run->n_traces; t++)
+		if (begin[t + 1] < begin[t])
+			begin[t + 1] = begin[t];
+	ret_steps->n = 0;
+	for (uint32_t r = 0; r < n; r++) {
+		uint32_t like = taut_edit_rank_like(w->edit, r);
+
+		first[r] = ret_steps->n - begin[like];
+		ret_steps->n += begin[like + 1] - begin[like];
+	}
+	ret_steps->first = first;
+	return TAUT_OK;
+}
+
+uint32_t tauti_own_step(const struct tauti_whatif *w,
+	const struct tauti_own_steps *steps, const struct taut_op *op)
+{
+	uint32_t rank = tauti_op_rank(w, op), step = tauti_op_step(w, op);
+
+	return rank == TAUT_NONE || step == TAUT_NONE ? TAUT_NONE :
+		steps->first[rank] + step;
+}
+
 taut_status tauti_scale_op(struct tauti_whatif *w, uint32_t op,
 	const struct taut_op *is, double factor, struct taut_error *err)
 {
@@ -110,8 +146,49 @@ taut_status tauti_param_factor(const struct tauti_change *c, size_t i,
 	return TAUT_OK;
 }
 
+static bool make_room(const struct tauti_whatif *w, struct tauti_mains *m)
+{
+	uint32_t n = taut_edit_ranks(w->edit), room = 2 * n + 4;
+	uint32_t *of;
+
+	if (n <= m->room)
+		return true;
+	of = tauti_nones(w->arena, room);
+	if (!of)
+		return false;
+	if (m->room)
+		memcpy(of, m->of, m->room * sizeof *of);
+	m->of = of;
+	m->room = room;
+	return true;
+}
+
+/* At those that came since; fewer than before: there was an undo. */
+static bool look_at_lanes(const struct tauti_whatif *w, struct tauti_mains *m)
+{
+	uint32_t n = taut_edit_lanes(w->edit);
+
+	if (!make_room(w, m))
+		return false;
+	if (n < m->n_lanes) {
+		memset(m->of, 0xff, m->room * sizeof *m->of);
+		m->n_lanes = 0;
+	}
+	for (; m->n_lanes < n; m->n_lanes++) {
+		struct taut_graph_lane lane =
+			taut_edit_lane(w->edit, m->n_lanes);
+
+		if (lane.is_main && lane.trace < m->room &&
+			m->of[lane.trace] == TAUT_NONE)
+			m->of[lane.trace] = m->n_lanes;
+	}
+	return true;
+}
+
 uint32_t tauti_main_lane(const struct tauti_whatif *w, uint32_t rank)
 {
+	if (w->mains && look_at_lanes(w, w->mains))
+		return rank < w->mains->room ? w->mains->of[rank] : TAUT_NONE;
 	for (uint32_t l = 0; l < taut_edit_lanes(w->edit); l++) {
 		struct taut_graph_lane lane = taut_edit_lane(w->edit, l);
 

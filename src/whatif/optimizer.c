@@ -22,7 +22,8 @@ struct fuser {
 	double device; /* of the kernels' time, left */
 	double memory; /* of a host operator's time beside its call, left */
 	double host;   /* of the host's time beside a device, left */
-	struct fused { /* by step: the kernel that stands for all */
+	struct tauti_own_steps steps;
+	struct fused { /* by these: the kernel that stands for all */
 		uint32_t op;
 		int64_t sum_ns;
 	} *fused;
@@ -31,7 +32,7 @@ struct fuser {
 static taut_status fuse_kernel(struct fuser *f, uint32_t i,
 	const struct taut_op *op, struct taut_error *err)
 {
-	uint32_t step = tauti_op_step(f->w, op);
+	uint32_t step = tauti_own_step(f->w, &f->steps, op);
 	struct fused *to = step == TAUT_NONE ? NULL : &f->fused[step];
 
 	if (!to || f->how == FREE)
@@ -83,18 +84,21 @@ static taut_status apply(struct tauti_whatif *w, const struct tauti_change *c,
 {
 	struct fuser f = { .w = w, .device = tauti_range(w, 0.35, 1, 1),
 		.memory = tauti_range(w, 0.35, 0.6, 1),
-		.host = tauti_range(w, 0.02, 0.1, 0.4),
-		.fused = TAUT_ARENA_ARRAY(
-			w->arena, struct fused, w->graph->n_steps + 1) };
+		.host = tauti_range(w, 0.02, 0.1, 0.4) };
 	taut_status status = tauti_param_word(c, HOW, &f.how, err);
 
-	if (!status && !f.fused)
-		status = tauti_no_memory(err, "updates");
-	for (uint32_t s = 0; !status && s < w->graph->n_steps; s++)
-		f.fused[s].op = TAUT_NONE;
 	if (!status)
-		status = change_ops(&f, err);
-	for (uint32_t s = 0; !status && s < w->graph->n_steps; s++)
+		status = tauti_own_steps_find(w, &f.steps, err);
+	if (status)
+		return status;
+	f.fused = TAUT_ARENA_ARRAY(
+		w->arena, struct fused, (size_t)f.steps.n + 1);
+	if (!f.fused)
+		return tauti_no_memory(err, "updates");
+	for (uint32_t s = 0; s < f.steps.n; s++)
+		f.fused[s].op = TAUT_NONE;
+	status = change_ops(&f, err);
+	for (uint32_t s = 0; !status && s < f.steps.n; s++)
 		if (f.fused[s].op != TAUT_NONE)
 			status = taut_edit_set_dur(w->edit, f.fused[s].op,
 				llround((double)f.fused[s].sum_ns * f.device),

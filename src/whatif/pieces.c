@@ -1,7 +1,9 @@
 /* pieces.c - buckets in pieces that may go in any order: each on a lane of its
  * own. */
+#include <math.h>
 #include <string.h>
 
+#include "whatif/attach.h"
 #include "whatif/schedule.h"
 
 struct kept { /* a wait of a bucket's arrival, or for its transfer */
@@ -197,18 +199,6 @@ static uint32_t *slot_of(struct piecer *p, uint32_t k, uint32_t member,
 		p->team->n_pieces + piece];
 }
 
-/* Work that a change put behind a transfer: what else stands on its lane has an
- * event, or is a transfer. */
-static uint32_t made_behind(const struct piecer *p, uint32_t id)
-{
-	uint32_t next = taut_edit_next(p->w->edit, id);
-	struct taut_op op;
-
-	return next != TAUT_NONE && taut_edit_op(p->w->edit, next, &op) &&
-		op.like == TAUT_NONE && (op.kind == TAUT_OP_HOST ||
-		op.kind == TAUT_OP_KERNEL) ? next : TAUT_NONE;
-}
-
 static taut_status add_tail_lane(struct piecer *p, uint32_t at, uint32_t id)
 {
 	struct taut_graph_lane lane;
@@ -230,7 +220,7 @@ static taut_status move_tail(struct piecer *p, uint32_t place, uint32_t k,
 	struct taut_wait wait = { tail, 0, TAUT_EDGE_THREAD };
 	taut_status status = add_tail_lane(p, at, tail);
 
-	if (!status && made_behind(p, tail) != TAUT_NONE)
+	if (!status && tauti_made_behind(p->w, tail) != TAUT_NONE)
 		status = taut_error_set(p->err, TAUT_EINVAL, -1, "schedule: "
 			"several changes put work behind an all-reduce");
 	if (!status && p->update) {
@@ -259,7 +249,7 @@ static taut_status move_first(struct piecer *p, uint32_t member, uint32_t k,
 	uint32_t at = place * p->team->n_pieces + piece;
 	uint32_t arrive = bucket_at(p, place, k, b)->arrive;
 	uint32_t transfer = taut_edit_next(p->w->edit, arrive);
-	uint32_t tail = made_behind(p, transfer);
+	uint32_t tail = tauti_made_behind(p->w, transfer);
 	taut_status status = TAUT_OK;
 
 	taut_edit_each_in(p->w->edit, arrive, see, p);
@@ -407,15 +397,35 @@ static taut_status lay_team(struct piecer *p, uint32_t first,
 	return status;
 }
 
-taut_status tauti_pieces_lay(struct tauti_whatif *w,
+/* Each rank's buckets are there: two operations for each piece of one but its first. */
+static taut_status check_size(const struct piecer *p, const char *change)
+{
+	double n = taut_edit_ops(p->w->edit), more = 0;
+
+	for (size_t i = 0; i < p->ddp->buckets.count; i++) {
+		int64_t bytes = p->ddp->buckets.data[i].bytes;
+
+		if (bytes > 0)
+			more += ceil((double)bytes / (double)tauti_piece_bytes(
+				&p->schedule->options.sched, (uint64_t)bytes,
+				0)) - 1;
+	}
+	return tauti_check_ops(change, n + 2 * more,
+		floor((TAUTI_MOST_OPS - n) / 2), "pieces over all ranks and "
+		"steps", p->err);
+}
+
+taut_status tauti_pieces_lay(struct tauti_whatif *w, const char *change,
 	const struct tauti_ddp *ddp, const int64_t *priorities,
 	const uint32_t *update, struct tauti_schedule *schedule,
 	struct taut_error *err)
 {
 	struct piecer p = { .w = w, .ddp = ddp, .update = update,
 		.schedule = schedule, .err = err };
-	taut_status status;
+	taut_status status = check_size(&p, change);
 
+	if (status)
+		return status;
 	p.group = TAUT_ARENA_ARRAY(w->arena, uint32_t, ddp->n_ranks + 1);
 	p.places = TAUT_ARENA_ARRAY(w->arena, uint32_t, ddp->n_ranks + 1);
 	schedule->teams = TAUT_ARENA_ARRAY(

@@ -68,6 +68,10 @@ void tauti_predictor_fini(struct tauti_predictor *p);
 taut_status tauti_predictor_remember(struct tauti_predictor *p,
 	const struct tauti_prepared *ready, struct taut_error *err);
 
+/* The changes alone, which the edit holds until the next run. TAUT_EINVAL: one cannot be
+ * made of this job. */
+taut_status tauti_predictor_lay(struct tauti_predictor *p, struct taut_error *err);
+
 /* TAUT_EINVAL: two of them are not predicted together. */
 taut_status tauti_stack_check(const struct tauti_change *changes, size_t n,
 	struct taut_error *err);

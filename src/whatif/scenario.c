@@ -92,6 +92,13 @@ static taut_status apply_all(struct tauti_predictor *p, struct taut_error *err)
 	return status;
 }
 
+taut_status tauti_predictor_lay(struct tauti_predictor *p, struct taut_error *err)
+{
+	taut_status status = lay_costs(p, err);
+
+	return status ? status : apply_all(p, err);
+}
+
 /* --- what the transfers share ---------------------------------------------------- */
 
 struct counted { /* one law for all collectives of a shape */

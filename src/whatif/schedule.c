@@ -265,9 +265,9 @@ static taut_status lay(struct scheduler *s)
 	if (is_handed(s))
 		s->schedule->piece_ns = tauti_piece_ns(s->w);
 	if (!status)
-		status = tauti_pieces_lay(s->w, s->ddp, s->priorities,
-			s->barrier == CROSS ? s->forward.update : NULL,
-			s->schedule, s->err);
+		status = tauti_pieces_lay(s->w, s->c->text, s->ddp,
+			s->priorities, s->barrier == CROSS ?
+			s->forward.update : NULL, s->schedule, s->err);
 	if (!status)
 		status = say(s);
 	if (!status)

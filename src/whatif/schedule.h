@@ -46,8 +46,9 @@ double tauti_piece_ns(const struct tauti_whatif *w);
 /* --- pieces.c ------------------------------------------------------------------------ */
 /* Fills schedule's teams: the buckets of each step as tasks of these priorities
  * (by bucket of a step), in pieces on lanes of their own. update: NULL, or what
- * waits for a gradient instead of who did (tauti_forward). */
-taut_status tauti_pieces_lay(struct tauti_whatif *w,
+ * waits for a gradient instead of who did (tauti_forward). change: as given, for
+ * messages. TAUT_EINVAL: buckets are not alike, or pieces are too many. */
+taut_status tauti_pieces_lay(struct tauti_whatif *w, const char *change,
 	const struct tauti_ddp *ddp, const int64_t *priorities,
 	const uint32_t *update, struct tauti_schedule *schedule,
 	struct taut_error *err);

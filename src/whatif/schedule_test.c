@@ -323,6 +323,32 @@ static void test_the_exchange_takes_over(void **state)
 	}
 }
 
+/* Nothing waits at the step's end for what is narrowed either: over a link of half the rate
+ * a step is what it is without, but for casts (16 of 0.8 passes of 8 GB/s, before and
+ * behind) and what a core takes of 16 bits. */
+static void test_narrowed_gradients_cross(void **state)
+{
+	static const double c_ms[] = { 30, 45, 60 };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		struct ddp_job half = job_of(c_ms[i]), whole = job_of(2 * c_ms[i]);
+		struct told a = tell(&half), b = tell(&whole);
+		const char *cross = "schedule,partition=400kB,message=0us,"
+			"barrier=cross,by=taut";
+		const char *narrow[] = { "compress=bf16,by=taut", cross };
+		struct taut_prediction *p = predict(b.graph, narrow, 2);
+		double as_it_is = step_ms(a.graph, cross);
+
+		expect_between((double)p->after_ns / 1e6, as_it_is,
+			as_it_is + 16 * 2 * 0.04 + small_sums_ms(&half) + 0.5,
+			"in 16 bits");
+		taut_prediction_destroy(p);
+		forget(&a);
+		forget(&b);
+	}
+}
+
 /* Half a bucket in each piece, in place of a whole one: one more for each bucket but the
  * last, whose core is free, at 30 us. What else that changes it changes in a framework's
  * exchange, too. */
@@ -414,6 +440,11 @@ static void test_refusals(void **state)
 	refuse(&job, "schedule", "bucket=2MB", "put schedule behind it");
 	other.bucket_floats = 0;
 	refuse(&other, "schedule", NULL, "no all-reduces of gradients");
+	other.ranks = 1; /* of 960 bytes each: 3 pieces more than 2^32 */
+	other.no_shapes = 1;
+	refuse(&other, "world=2,link=1000gbit,gradients=4123168607040B,"
+		"bucket=10TB,first=10TB", "schedule,partition=1kB",
+		"million operations: expected at most");
 	other = job;
 	other.layers = 0;
 	refuse(&other, "schedule,barrier=cross", NULL, "cannot be told");
@@ -472,6 +503,7 @@ int main(void)
 		cmocka_unit_test(test_rounds_cost),
 		cmocka_unit_test(test_a_module_begins_with_all_it_has),
 		cmocka_unit_test(test_the_exchange_takes_over),
+		cmocka_unit_test(test_narrowed_gradients_cross),
 		cmocka_unit_test(test_pieces_take_the_core),
 		cmocka_unit_test(test_the_changed_graph_stands_alone),
 		cmocka_unit_test(test_stacks),

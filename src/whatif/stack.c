@@ -3,11 +3,12 @@
  *
  * Each sees what those before it left, and so the order is the user's; but for
  * those that mean one thing however they stand: a forward pass that is done
- * again is copied with ranks and micro-batches; of what it makes again nothing
- * is kept, and so nothing moved; what is compiled is what there is to compute
+ * again is copied with ranks and micro-batches, and a batch in parts with ranks; of what
+ * it makes again nothing is kept, and so nothing moved; what is compiled is what there is to compute
  * by then, and what waits for it waits for all; what is encoded is a batch as large as it then
  * is, and moves encoded; bytes that are to move are so many of any batch; and
- * servers add up as fast behind any link but one that takes no time at all. */
+ * servers add up as fast behind any link but one that takes no time at all; and what is
+ * narrowed, or given a way or a turn, is what is sent of a gradient that goes by rows. */
 #include <string.h>
 
 #include "whatif/predict.h"
@@ -17,7 +18,14 @@ static const struct {
 } pairs[] = {
 	{ "link", "server" },
 	{ "server", "ideal-network" },
+	{ "rows", "compress" },
+	{ "rows", "partition" },
+	{ "rows", "algorithm" },
+	{ "rows", "schedule" },
+	{ "bucket", "rows" },
 	{ "recompute", "world" },
+	{ "microbatches", "world" },
+	{ "microbatches", "tensor" },
 	{ "recompute", "compile" },
 	{ "batch", "compile" },
 	{ "compile", "schedule" },
@@ -35,6 +43,10 @@ static const struct {
 static const struct {
 	const char *change, *other, *why;
 } apart[] = {
+	{ "rows", "world", "which rows other ranks look up is not told" },
+	{ "rows", "batch", "how many rows other batches look up is not told" },
+	{ "rows", "accumulate", "what is kept from one batch to the next goes as "
+		"a whole" },
 	{ "compile", "amp", "what compiling gives was measured in 32 bits, on a "
 		"host, and amp is of devices" },
 };
@@ -54,10 +66,41 @@ static taut_status check_pair(const struct tauti_change *a,
 	return TAUT_OK;
 }
 
+static bool has(const struct tauti_change *change, const char *parameter,
+	const char *word)
+{
+	for (size_t i = 0; i < change->is->info.n_parameters; i++)
+		if (!strcmp(change->is->info.parameters[i].name, parameter))
+			return !strcmp(change->values[i], word);
+	return false;
+}
+
+/* Taut's exchange alone has them, once it crosses the end of the step. */
+static taut_status check_rows(const struct tauti_change *changes, size_t n,
+	struct taut_error *err)
+{
+	const struct tauti_change *rows = NULL;
+	bool can = false;
+
+	for (size_t i = 0; i < n; i++) {
+		if (is(&changes[i], "rows"))
+			rows = &changes[i];
+		can |= is(&changes[i], "schedule") &&
+			has(&changes[i], "by", "taut") &&
+			has(&changes[i], "barrier", "cross") &&
+			!has(&changes[i], "", "fifo");
+	}
+	if (!rows || can)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EINVAL, -1, "rows: Taut's exchange has "
+		"them where it crosses the end of the step; expected "
+		"schedule=priority,barrier=cross,by=taut beside it");
+}
+
 taut_status tauti_stack_check(const struct tauti_change *changes, size_t n,
 	struct taut_error *err)
 {
-	taut_status status = TAUT_OK;
+	taut_status status = check_rows(changes, n, err);
 
 	for (size_t i = 0; !status && i < n; i++)
 		for (size_t k = 0; !status && k < n; k++)

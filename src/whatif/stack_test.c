@@ -139,7 +139,7 @@ static int64_t check(const struct taut_graph *graph, const char *const *changes,
 static const char *const changes[] = {
 	"link=2x", "link=0.5x", "link=1gbit,from=500mbit", "link,latency=2ms",
 	"link=0.5x,direction=up,host=0", "world=1", "world=4", "world=5,hosts=2",
-	"bucket=1MB", "bucket=100MB,first=1MB", "compress=fp16", "compress=topk",
+	"bucket=1MB", "bucket=100MB,first=1MB", "rows", "compress=fp16", "compress=topk",
 	"compress=powersgd,rank=4", "algorithm=tree",
 	"algorithm=halving-doubling", "algorithm=hierarchical",
 	"algorithm=blueconnect", "server=2", "server=1,per=tensor",
@@ -214,6 +214,46 @@ static void test_pairs_of_a_pipeline(void **state)
 	(void)state;
 	try_pairs(t.graph, 8);
 	forget_pipeline(&t);
+}
+
+/* --- in either order ------------------------------------------------------------------ */
+
+static void expect_alike(
+	const struct taut_graph *graph, const char *a, const char *b)
+{
+	const char *orders[][2] = { { a, b }, { b, a } };
+	struct taut_prediction *p[2];
+	struct taut_error err = { .message = "" };
+
+	for (int i = 0; i < 2; i++)
+		if (taut_predict(graph, orders[i], 2, NULL, &p[i], &err))
+			fail_msg("%s %s: %s", a, b, err.message);
+	if (p[0]->after_ns != p[1]->after_ns ||
+		p[0]->memory_after != p[1]->memory_after)
+		fail_msg("%s %s: %lld ns and %lld bytes, in the other order "
+			"%lld and %lld", a, b, (long long)p[0]->after_ns,
+			(long long)p[0]->memory_after,
+			(long long)p[1]->after_ns,
+			(long long)p[1]->memory_after);
+	taut_prediction_destroy(p[0]);
+	taut_prediction_destroy(p[1]);
+}
+
+/* Each rank's batch is done in parts, a copy's like that of what it is a copy of. */
+static void test_ranks_and_parts(void **state)
+{
+	struct ddp_job job = job_of(4); /* of two ranks */
+	struct told t;
+
+	(void)state;
+	job.wrapped = 1;
+	job.block_bytes = 1000000;
+	t = tell(&job);
+	expect_alike(t.graph, "world=8", "microbatches=2");
+	expect_alike(t.graph, "world=8", "microbatches=3");
+	expect_alike(t.graph, "world=2", "microbatches=2");
+	expect_alike(t.graph, "tensor=4,group=2", "microbatches=2");
+	forget(&t);
 }
 
 /* --- absurd values -------------------------------------------------------------------- */
@@ -421,6 +461,7 @@ int main(void)
 		cmocka_unit_test(test_list_is_whole),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_pairs_of_a_pipeline),
+		cmocka_unit_test(test_ranks_and_parts),
 		cmocka_unit_test(test_absurd_values),
 		cmocka_unit_test(test_absurd_values_of_a_pipeline),
 		cmocka_unit_test(test_absurd_stacks),

@@ -188,12 +188,16 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->waits_room = 0;
 	w->samples_factor = 1;
 	w->schedule = NULL;
+	w->rows = NULL;
 	w->pipes = NULL;
 	w->gaps = NULL;
 	w->sums = NULL;
 	w->again = NULL;
 	w->parts = w->rounds = 1;
 	w->loads_laid = false;
+	w->mains = TAUT_ARENA_ARRAY(w->arena, struct tauti_mains, 1);
+	if (!w->mains)
+		return no_memory(err);
 	for (uint32_t i = 0; w->memory && i < w->memory->n_blocks; i++)
 		w->block_scale[i] = 1;
 	return TAUT_OK;

@@ -7,6 +7,7 @@
 	ROW(link) \
 	ROW(world) \
 	ROW(bucket) \
+	ROW(rows) \
 	ROW(compress) \
 	ROW(algorithm) \
 	ROW(server) \

@@ -1,7 +1,7 @@
 /* unseen.c - waits of gradients that decided nothing in the recording, and so
  * are not in the graph or longer than they are. They must be there before
  * transfers take another time. */
-#include "whatif/ddp.h"
+#include "whatif/attach.h"
 
 enum { LAUNCH_LAG_NS = 20000 }; /* where no launch came to a free lane */
 
@@ -92,18 +92,22 @@ static taut_status add_wait(struct tauti_whatif *w, const struct tauti_ddp *ddp,
 	const struct tauti_ddp_step *s, const struct tauti_bucket *b,
 	struct taut_error *err)
 {
-	uint32_t transfer = taut_edit_next(w->edit, b->arrive);
+	uint32_t transfer = taut_edit_next(w->edit, b->arrive), last = transfer;
 	uint32_t op = b->n ? ddp->gradients.data[
 		s->first_gradient + b->first].out : TAUT_NONE;
 	struct seen seen = { .w = w };
 
-	taut_edit_each_out(w->edit, transfer, see_out, &seen);
+	for (uint32_t id = transfer; id != TAUT_NONE;
+		id = tauti_made_behind(w, id)) {
+		taut_edit_each_out(w->edit, id, see_out, &seen);
+		last = id; /* who waits for a bucket waits for this */
+	}
 	if (op == TAUT_NONE)
 		op = s->after;
 	if (seen.any || op == TAUT_NONE || !was_there(w, transfer, op))
 		return TAUT_OK;
 	return taut_edit_connect(
-		w->edit, transfer, op, TAUT_EDGE_THREAD, 0, err);
+		w->edit, last, op, TAUT_EDGE_THREAD, 0, err);
 }
 
 taut_status tauti_ddp_wait(struct tauti_whatif *w, const struct tauti_ddp *ddp,

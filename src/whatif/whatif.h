@@ -143,6 +143,14 @@ struct tauti_again {
 	bool elsewhere;
 };
 
+/* Main lanes of ranks of the edit, as far as they were looked for. Behind an undo that
+ * takes lanes away one asks before others come, or resets. */
+struct tauti_mains {
+	uint32_t n_lanes; /* that were looked at: the first ones of the edit */
+	uint32_t room;
+	uint32_t *of; /* by rank, below room; TAUT_NONE. In the arena */
+};
+
 struct tauti_whatif {
 	const struct taut_graph *graph;
 	const struct tauti_job *job;
@@ -187,8 +195,12 @@ struct tauti_whatif {
 	struct taut_arena *arena; /* until the prediction is made */
 	TAUT_VEC(const char *) notes; /* in arena; of the central run */
 	uint32_t hosts_room, ranks_room; /* of site's arrays */
+	struct tauti_mains *mains; /* of tauti_main_lane(), in the arena; NULL: it looks
+	                              at all lanes each time */
 	struct tauti_schedule *schedule; /* NULL: transfers begin when they can;
 	                                    see schedule.h */
+	struct tauti_rows *rows; /* gradients that go by rows; NULL: none; see
+	                            rows.h */
 };
 
 /* One line for the user, once for each distinct text. */

@@ -152,7 +152,7 @@ class Run(command.Case):
     def test_wrong_values(self):
         for words, says in (
             (["--gate", "maybe"], "--gate: expected on or off, found 'maybe'"),
-            (["--compress", "int8"], "--compress: expected fp16 or bf16, found 'int8'"),
+            (["--compress", "int8"], "--compress: expected fp16, bf16 or mxint8, found 'int8'"),
             (["--order", "mine"], "--order: expected agreed or declared, found 'mine'"),
             (["--engine", "x"], "--engine: expected auto, coll, process-group or server, found 'x'"),
             (["--piece", "5x"], "--piece: expected bytes, like 4096 or 512K, found '5x'"),

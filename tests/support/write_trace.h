@@ -31,6 +31,7 @@ struct wt {
 	int n;
 	FILE *out;
 	int first, rank;
+	int world; /* the job's ranks, told with a host; 0: not told */
 };
 
 static inline struct wt wt_begin(void)
@@ -79,8 +80,10 @@ static inline void wt_host(struct wt *w, const char *host)
 {
 	fseek(w->out, 0, SEEK_SET);
 	fprintf(w->out, "{\"schemaVersion\":1,\"host_name\":\"%s\","
-		"\"distributedInfo\":{\"rank\":%d},\"traceEvents\":[", host,
-		w->rank);
+		"\"distributedInfo\":{\"rank\":%d", host, w->rank);
+	if (w->world)
+		fprintf(w->out, ",\"world_size\":%d", w->world);
+	fprintf(w->out, "},\"traceEvents\":[");
 }
 
 /* Describes device 0 of the rank; before its first event. */
@@ -132,14 +135,20 @@ static inline struct taut_run *wt_open(struct wt *w)
 }
 
 /* What a log beside the first rank's trace would tell; facts outlive the run. */
-static inline void wt_facts(
-	struct taut_run *run, const struct taut_fact *facts, size_t n)
+static inline void wt_facts_of(struct taut_run *run, uint32_t rank,
+	const struct taut_fact *facts, size_t n)
 {
 	struct taut_trace *trace =
-		(struct taut_trace *)(uintptr_t)&run->traces[0];
+		(struct taut_trace *)(uintptr_t)&run->traces[rank];
 
 	trace->facts = facts;
 	trace->n_facts = n;
+}
+
+static inline void wt_facts(
+	struct taut_run *run, const struct taut_fact *facts, size_t n)
+{
+	wt_facts_of(run, 0, facts, n);
 }
 
 /* What processes told of a trace's page faults. */

@@ -194,6 +194,8 @@ class Compression(Case):
     def test_refused(self):
         self.refused(TWO, "compress=fp8", "fp16")
         self.refused(TWO, "compress=topk,ratio=2", "ratio")
+        self.refused(TWO, "compress=mxint8", "by: expected taut: frameworks have no hook")
+        self.refused(TWO, "compress=int8,by=taut", "by: expected hook: Taut narrows to")
 
 
 if __name__ == "__main__":

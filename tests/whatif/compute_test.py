@@ -178,7 +178,8 @@ class Size(Case):
     """More operations than a prediction takes are not made."""
 
     def test_stacks_are_bounded(self):
-        for changes in (["world=64", "accumulate=256"], ["accumulate=256", "world=64"], ["world=512", "partition=1kB"]):
+        for changes in (["world=64", "accumulate=256"], ["accumulate=256", "world=64"], ["world=512", "partition=1kB"],
+                        ["world=512", "schedule,partition=1kB"]):
             result = whatif(TWO, *changes)
             self.assertEqual(result.returncode, 1, result.stdout[:200])
             self.assertRegex(result.stderr, rf"^taut: {changes[-1]}: the job would have [0-9]+ million operations: expected at most [0-9]+ [a-z -]+\n$")
