@@ -82,6 +82,14 @@ class Adapter:
     def prepare(self):
         """The window that was thrown away is over, the real one is near."""
 
+    def watches(self):
+        """Whether something of the step that begins is looked at, which makes it longer than
+        the others."""
+        return False
+
+    def unwatch(self):
+        """Nothing is recorded: nor is anything looked at any more."""
+
     def between_steps(self):
         """A step that was recorded ended, and so will the next that begins
         now, self.job.steps_seen."""

@@ -35,8 +35,15 @@ BYTES = {  # of an element
     "int64": 8,
     "uint64": 8,
 }
-# As what float32 is summed, by the words of TAUT_RUN_COMPRESS.
-WIRES = {"none": TYPES["float32"], "fp16": TYPES["float16"], "bf16": TYPES["bfloat16"]}
+MXINT8 = 9  # of enum taut_type: blocks of numbers, for the wire alone
+# As what float32 is summed, by the words of TAUT_RUN_COMPRESS: the type, how many of its
+# numbers go together, and in how many bytes.
+WIRES = {
+    "none": (TYPES["float32"], 1, 4),
+    "fp16": (TYPES["float16"], 1, 2),
+    "bf16": (TYPES["bfloat16"], 1, 2),
+    "mxint8": (MXINT8, 32, 33),
+}
 FLOATS = ("float32", "float64", "float16", "bfloat16")
 
 _pointer, _u32, _u64, _i64, _error = _lib.pointer, _lib.u32, _lib.u64, _lib.i64, _lib.error
@@ -199,6 +206,7 @@ TABLE = (
     ("taut_sync_bound", Bound, [ctypes.POINTER(Times)]),
     ("taut_sync_window", Window, [ctypes.POINTER(Demand), ctypes.c_size_t]),
     ("taut_sync_piece_bytes", _u64, [_u64, _i64]),
+    ("taut_sync_takes_rows", ctypes.c_bool, [_u64, _u64]),
 )
 NEEDS = tuple(name for name, _, _ in TABLE)
 
@@ -217,8 +225,14 @@ def sync_options(limits, compress="none"):
         fuse_bytes=limits.fuse,
         halves=limits.halves,
         ordered=limits.ordered,
-        wire=WIRES[compress],
+        wire=WIRES[compress][0],
     )
+
+
+def sent_bytes(compress, count):
+    """Of so many float32, on the wire."""
+    _, numbers, size = WIRES[compress]
+    return -(-count // numbers) * size
 
 
 def way_number(name):
@@ -256,6 +270,11 @@ def window(demands):
 def piece_bytes(n_bytes, communication_ns):
     """taut_sync_piece_bytes()"""
     return library().taut_sync_piece_bytes(n_bytes, int(communication_ns))
+
+
+def takes_rows(n_looked_up, n_rows):
+    """taut_sync_takes_rows()"""
+    return library().taut_sync_takes_rows(n_looked_up, n_rows)
 
 
 class _Handle:

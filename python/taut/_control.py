@@ -13,7 +13,8 @@ import weakref
 import torch
 import torch.distributed as dist
 
-from . import _agree, _cross, _gate, _group, _norms, _options, _pending, _rows, _sums
+from . import _agree, _cross, _decisions, _gate, _group, _norms, _options, _pending, _plan_rows
+from . import _rows, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -137,9 +138,11 @@ class Control:
             self.sums.rows = _rows.Rows(self.sums, module)
 
     def plain_limits(self):
-        """As without crossing: whole tasks, some together, when they are ready."""
+        """As without crossing: whole tasks, some together, when they are ready. Servers
+        cut them all the same, and never get all at once."""
         limits = self.options.limits("declared")
-        return limits._replace(piece=0, credit=0, fuse=self.options.fuse, groups=())
+        credit = limits.credit if self.options.engine == "server" else 0
+        return limits._replace(piece=0, credit=credit, fuse=self.options.fuse, groups=())
 
     def watch_modules(self, module, whole):
         """Of the module, after it was made. whole: parts of it that read all their
@@ -236,12 +239,15 @@ class Control:
             return why
         if rows is None:
             text += ": engine coll sums them, where all parameters have a gradient in each step"
-        elif limits.order != "agreed" or limits.groups or limits.halves:
-            text += ": that needs order agreed, without groups and halves"
+        elif limits.order != "agreed" or limits.halves:
+            text += ": that needs order agreed, without halves"
         else:
             text = rows.choose(self.process_group, bound, self.gate)
-        if not (rows and rows.are_taken):
+        are_taken = bool(rows and rows.are_taken)
+        if not are_taken:
             self.stop_rows()
+        for decision in _decisions.of(_plan_rows.Rows):
+            decision.decided(text, are_taken)
         return why + "; " + text if why else text
 
     def stop_rows(self):

@@ -129,13 +129,13 @@ def _has_hooks(optimizer):
     )
 
 
-def _late_ones(optimizer):
-    """Pairs of a group's place and a record of it whose gradient is under way."""
+def _records(optimizer):
+    """Pairs of a group's place and a record of it."""
     found = []
     for place, group in enumerate(optimizer.param_groups):
         for parameter in group["params"]:
             record = _pending.records.get(id(parameter))
-            if record is not None and record.state != _pending.IDLE:
+            if record is not None:
                 found.append((place, record))
     return found
 
@@ -171,24 +171,33 @@ def _is_shared(parameter):
 
 def _step(step, optimizer, args, kwargs):
     with _pending.lock:
-        late = _late_ones(optimizer)
+        found = _records(optimizer)
+        late = [(place, r) for place, r in found if r.state != _pending.IDLE]
         if not late:
-            return _timed(step, optimizer, args, kwargs)
-        if not _may_be_late(optimizer, args, kwargs):
+            result = _timed(step, optimizer, args, kwargs)
+        elif _may_be_late(optimizer, args, kwargs):
+            result = _step_but(_leave(optimizer, late), step, optimizer)
+        else:
             _pending.finish([r for _, r in late])
-            return step(optimizer, *args, **kwargs)
-        left = _leave(optimizer, late)
-        whole = [group["params"] for group in optimizer.param_groups]
-        global _inside
-        _inside += 1
-        try:
-            for group, params in zip(optimizer.param_groups, whole):
-                group["params"] = [p for p in params if id(p) not in left]
-            return step(optimizer)
-        finally:
-            _inside -= 1
-            for group, params in zip(optimizer.param_groups, whole):
-                group["params"] = params
+            result = step(optimizer, *args, **kwargs)
+        for sums in {id(r.sums): r.sums for _, r in found}.values():
+            sums.end_iteration()
+        return result
+
+
+def _step_but(left, step, optimizer):
+    """Of all parameters but those with these ids."""
+    whole = [group["params"] for group in optimizer.param_groups]
+    global _inside
+    _inside += 1
+    try:
+        for group, params in zip(optimizer.param_groups, whole):
+            group["params"] = [p for p in params if id(p) not in left]
+        return step(optimizer)
+    finally:
+        _inside -= 1
+        for group, params in zip(optimizer.param_groups, whole):
+            group["params"] = params
 
 
 def _timed(step, optimizer, args, kwargs):

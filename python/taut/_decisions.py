@@ -37,6 +37,7 @@ ROWS = (
     Row(("OPTIMIZER",), "_plan_optimizer", "no optimizer was made"),
     Row(("BUCKET", "BUCKET_FIRST"), "_plan_bucket", "no DistributedDataParallel was made"),
     Row(("COMPRESS",), "_plan_compress", "no DistributedDataParallel was made"),
+    Row(("ROWS",), "_plan_rows", "no DistributedDataParallel crossed the barrier"),
 )
 
 _NOTHING = "none", "off"  # is decided

@@ -94,18 +94,14 @@ class Job:
             first = len(self.rows)
             self.rows.extend(rows)
             # Those of one declaration are asked for together; others never wait for them.
-            self.joined += _options.joining(map(self._sent_bytes, rows), self.limits.groups)
+            sizes = (count * _coll.BYTES[kind] for kind, count, *_ in rows)
+            self.joined += _options.joining(sizes, self.limits.groups)
             self.plan.declared(row for i, row in enumerate(rows) if i not in again)
             if self.options.engine == "server" and self.size > 1:
                 self.sums = _job_server.open_sums(self, self.options)
             else:
                 self._open_sync(sync)
             return list(range(first, len(self.rows)))
-
-    def _sent_bytes(self, row):
-        kind, count = row[:2]
-        narrow = self.options.compress != "none" and kind == "float32"
-        return count * (2 if narrow else _coll.BYTES[kind])
 
     def _new_sync(self):
         return _coll.Sync(self.comm, self.limits, self.options.compress)

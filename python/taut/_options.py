@@ -22,7 +22,7 @@ NAMES = {
     "LOAD": ("off", "auto"),
     "ON_LOSS": ("end", "continue", "rescale"),
     "ASYNC": ("off", "on"),
-    "COMPRESS": ("none", "fp16", "bf16"),
+    "COMPRESS": ("none", "fp16", "bf16", "mxint8"),
     "ROWS": ("off", "on"),
 }
 UNDER_WAY = 2  # pieces, of a size that fits the link

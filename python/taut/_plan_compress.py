@@ -1,15 +1,17 @@
 # SPDX-License-Identifier: Apache-2.0
 """Gradients in 16 bits on the wire, where PyTorch's own DistributedDataParallel sums
 them: its hooks for that, as a job would register them. On Taut's exchange Taut does
-it, and the control of the model says so by `compresses`.
+it, and the control of the model says so by `compresses`; of mxint8 nobody else does.
 
 Undone for models that are wrapped later: PyTorch takes no hook back."""
 
 import weakref
 
-from . import _decisions
+from . import _decisions, _options
 
-WORDS = ("fp16", "bf16")
+WORDS = _options.NAMES["COMPRESS"][1:]
+OURS = "mxint8"
+NO_HOOK = "PyTorch, which sums this model, has no hook for it"
 
 
 def make(values):
@@ -41,8 +43,12 @@ class Compress(_decisions.Decision):
     def check(self, ddp):
         control = ddp.__dict__.get("_taut")
         if control is not None:
-            ours = getattr(control, "compresses", None) == self.how
-            return None if ours else "Taut's exchange does not do it: expected --no-schedule"
+            if getattr(control, "compresses", None) == self.how:
+                return None
+            why = "Taut's exchange does not do it"
+            return why if self.how == OURS else why + ": expected --no-schedule"
+        if self.how == OURS:
+            return NO_HOOK if self.is_summed(ddp) else None
         if getattr(ddp, "mixed_precision", None):
             return "mixed_precision of the wrapper has a hook of its own"
         if getattr(ddp, "_use_python_reducer", False):
@@ -54,7 +60,7 @@ class Compress(_decisions.Decision):
         return None
 
     def apply(self, ddp):
-        if "_taut" not in ddp.__dict__:
+        if "_taut" not in ddp.__dict__ and self.how != OURS:
             group = ddp.process_group
             is_default = group is self.torch.distributed.group.WORLD
             # A group cannot be pickled with the model; the default one is named by None.
@@ -62,7 +68,15 @@ class Compress(_decisions.Decision):
             self.hooked.add(ddp)
         self.made()
 
-    given_back = apply
+    def given_back(self, ddp):
+        """In the middle of a job, which goes on."""
+        if self.how == OURS:
+            self.is_made, self.why = False, NO_HOOK
+        else:
+            self.apply(ddp)
+
+    def is_summed(self, ddp):
+        return self.torch.distributed.get_world_size(ddp.process_group) > 1
 
     def hook_of(self, group):
         """PyTorch lets its hook for bf16 be registered with NCCL alone, by its name;

@@ -113,7 +113,7 @@ class Job:
             self._change()
         elif self.phase is RECORDS:
             adapter.between_steps()
-        times.next_begins(self.phase is not DISCARDS)
+        times.next_begins(self.phase is not DISCARDS and not adapter.watches())
 
     def _lead(self, adapter):
         self.leader = adapter
@@ -282,11 +282,13 @@ class Job:
         was, self.phase = self.phase, ENDED
         _nccl.record(False)
         self.next_change = float("inf")
-        if was in (DISCARDS, RECORDS):
-            try:
+        try:
+            if was in (DISCARDS, RECORDS):
                 self.leader.stop(None)
-            except Exception:
-                pass
+            elif self.leader:
+                self.leader.unwatch()
+        except Exception:
+            pass
         state = "not recorded: " + " ".join(why.split())
         self._close_log(state)
         self.tell(state)

@@ -28,11 +28,10 @@ from torch.autograd import Function
 from torch.autograd.function import once_differentiable
 from torch.nn import functional
 
-from . import _pending, _sync
+from . import _lookups, _pending, _sync
 from ._pending import IDLE, SUMMING
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
-MOST_SHARE = 0.5  # of all rows; beyond it a whole gradient costs as little
 LEAST_GAIN = 1.02  # of a step, for a gradient in two parts: there is more to send
 HOOKS = "_backward_hooks", "_post_accumulate_grad_hooks"
 WHOLE, ROWS = "whole", "rows"  # parts of a gradient: that of other uses, that of lookups
@@ -66,27 +65,9 @@ def lookup(self, input):
     if torch.compiler.is_compiling() or not _entries:
         return _own_forward(self, input)
     entry = _entries.get(id(self._parameters.get("weight")))
-    if entry is None or not entry.rows.in_forward or not _is_plain(self, input):
+    if entry is None or not entry.rows.in_forward or not _lookups.is_plain(self, input):
         return _own_forward(self, input)
     return entry.look_up(self, input)
-
-
-def _is_plain(module, ids):
-    """A lookup whose gradient is that of its rows, in a pass that is not made again."""
-    hooks = getattr(torch._C._autograd, "_top_saved_tensors_default_hooks", None)
-    levels = getattr(getattr(torch._C, "_functorch", None), "peek_interpreter_stack", None)
-    return (
-        torch.is_grad_enabled()
-        and module._parameters["weight"].requires_grad
-        and module.max_norm is None
-        and not module.scale_grad_by_freq
-        and not module.sparse
-        and type(ids) is torch.Tensor
-        and ids.dtype in (torch.int64, torch.int32)
-        and not (hooks and hooks(True))
-        and not (levels and levels())
-        and not torch.jit.is_tracing()
-    )
 
 
 def _add(into, came, place_of):
@@ -179,7 +160,8 @@ class Entry:
         self.union = self.flags[:-1].nonzero().flatten()
         self.place[self.union] = torch.arange(len(self.union))
         if not self.is_tied:
-            self.is_whole = bool(self.flags[-1]) or len(self.union) > MOST_SHARE * self.n_rows
+            is_few = _sync.takes_rows(len(self.union), self.n_rows)
+            self.is_whole = bool(self.flags[-1]) or not is_few
 
     def whole_came(self):
         """The gradient of other uses than lookups. Whether it is to be summed now."""
@@ -408,24 +390,12 @@ class Rows:
 
     def see_uses(self, tensors):
         """Whether parameters have other uses than the lookups that were noted."""
-        uses, nodes = {}, [t.grad_fn for t in tensors if t.grad_fn is not None]
-        visited = set(nodes)
-        while nodes:
-            node = nodes.pop()
-            if node.name().startswith("CheckpointFunction"):
-                self.why_not = "what is checkpointed with use_reentrant is out of sight"
-            for other, _ in node.next_functions:
-                if other is None:
-                    continue
-                parameter = getattr(other, "variable", None)
-                if parameter is not None:
-                    uses.setdefault(id(parameter), []).append(node)
-                elif other not in visited:
-                    visited.add(other)
-                    nodes.append(other)
+        uses = _lookups.Uses(tensors)
+        if uses.is_hidden:
+            self.why_not = "what is checkpointed with use_reentrant is out of sight"
         for entry in self.entries.values():
             lookups, entry.nodes = set(entry.nodes), []
-            own = uses.get(id(entry.record.parameter), ())
+            own = uses.of.get(id(entry.record.parameter), ())
             entry.is_looked_up = any(node in lookups for node in own)
             entry.is_tied = any(node not in lookups for node in own)
 
@@ -443,8 +413,9 @@ class Rows:
         for task, is_tied in _agreed(process_group, mine):
             entry = self.entries[task]
             dist.all_reduce(entry.noted, dist.ReduceOp.MAX, group=process_group)
-            share[task] = int(entry.noted.count_nonzero()) / entry.n_rows
-            if share[task] <= MOST_SHARE and (
+            n_noted = int(entry.noted.count_nonzero())
+            share[task] = n_noted / entry.n_rows
+            if _sync.takes_rows(n_noted, entry.n_rows) and (
                 not is_tied or self.pays(entry, share[task], bound, gate)
             ):
                 wanted.append(task)

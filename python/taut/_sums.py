@@ -15,7 +15,7 @@ import time
 import torch
 from torch.nn import Parameter
 
-from . import _options, _pending, _rows
+from . import _coll, _options, _pending, _rows
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -56,7 +56,8 @@ class Sums:
         self.ended = "the process group of this module is gone"
         self.was_told = False  # that nothing is summed any more, and why: the job
         self.lost = None  # the same, where the job was not told
-        self.handles = []
+        self.handles, self.hook_ids = [], []  # ids: of each parameter's hook that gives
+        self.behind = set()  # records that had hooks of the job's still to come
         for task, (name, parameter) in enumerate(named):
             self.records.append(Record(parameter, name, task, self))
 
@@ -68,6 +69,7 @@ class Sums:
             parameter = record.parameter
             self.handles.append(parameter.register_hook(before))
             self.handles.append(parameter.register_post_accumulate_grad_hook(after))
+            self.hook_ids.append(self.handles[-1].id)
 
     def open(self, limits, order, crossing):
         """A new exchange; no gradient is under way. order: task of each priority."""
@@ -82,18 +84,22 @@ class Sums:
         # DECLARED goes in the order of tasks: the last parameter's is the first.
         self.task_of, self.record_of, self.mates = {}, [], {}
         n = len(self.records)
-        joined = _options.joining(map(self.bytes_of, reversed(self.records)), limits.groups)
-        mates = []
+        sizes = (r.parameter.numel() * r.parameter.element_size() for r in reversed(self.records))
+        joined = _options.joining(sizes, limits.groups)
+        by_rows = self.rows.entries if self.rows and self.rows.are_taken else ()
+        mates, was_alone = [], False
         priorities = {}
         for record, goes_along in zip(reversed(self.records), joined):
             priority = place.get(record.task, n) if order else n - record.task
             priorities[record.task] = priority
             self.task_of[record] = self.exchange.declare(record.parameter, priority, factor)
             self.record_of.append(record)
-            if goes_along:
+            alone = record.task in by_rows  # goes with nothing else
+            if goes_along and not (alone or was_alone):
                 self.exchange.join()
             else:
                 mates = []
+            was_alone = alone
             mates.append(record)
             if limits.groups:
                 self.mates[record.task] = mates
@@ -134,7 +140,8 @@ class Sums:
                     del _pending.records[id(record.parameter)]
                     _pending.settle(record)
             self.handles, self.records, self.record_of, self.task_of = [], [], [], {}
-            self.mates = {}
+            self.hook_ids, self.mates = [], {}
+            self.behind.clear()
             self.armed, self.at_first, self.used = False, None, None
 
     def forked(self):
@@ -153,8 +160,9 @@ class Sums:
     def bytes_of(self, record):
         """Of its gradient, as it goes on the wire."""
         parameter = record.parameter
-        is_short = self.engine.compress != "none" and parameter.dtype == torch.float32
-        return parameter.numel() * (2 if is_short else parameter.element_size())
+        if parameter.dtype == torch.float32:
+            return _coll.sent_bytes(self.engine.compress, parameter.numel())
+        return parameter.numel() * parameter.element_size()
 
     def gradient_bytes(self):
         return sum(map(self.bytes_of, self.records))
@@ -176,8 +184,15 @@ class Sums:
         if self.rows:
             self.rows.begin()
         self.seen.clear()
+        self.behind.clear()
         self.is_complete, self.used_is_given = False, False
         self.fires = [0] * len(self.records)
+
+    def end_iteration(self):
+        """Its gradients were taken for a step. What backward() gives behind that is not the
+        forward pass's, but of a use of the module that this rank may have alone."""
+        if self.is_complete:
+            self.armed = False
 
     def has_completed(self):
         """The last iteration that was begun had all its gradients."""
@@ -209,6 +224,7 @@ class Sums:
         if self.rows:
             self.rows.see_gradient(record)
         self.before_first()
+        is_last = self.is_last(record)
         if self.careful:
             if self.used_is_given:
                 raise RuntimeError("one backward() in an iteration is summed with "
@@ -216,6 +232,26 @@ class Sums:
             self.fires[record.task] += 1
             if self.learns or self.fires[record.task] < self.expected[record.task]:
                 return
+        if is_last:
+            self.came(record, parameter)
+            return
+        self.behind.add(record)
+        if not self.has_callback:
+            self.call_back(self.backward_ended)
+
+    def is_last(self, record):
+        """Of the hooks of its parameter ours is the last, which sees what the others made
+        of the gradient, as PyTorch's class does. Younger ones come before it next time."""
+        hooks = _pending.raw(record.parameter, "_post_accumulate_grad_hooks")
+        own = self.hook_ids[record.task]
+        if next(reversed(hooks)) == own:
+            return True
+        hooks[own] = hooks.pop(own)
+        return False
+
+    def came(self, record, parameter):
+        """All of a gradient, or a second one of its iteration."""
+        self.behind.discard(record)
         if self.has_turns() and record.task in self.seen:
             self.again(record)
         if record.rows and not record.rows.whole_came():
@@ -238,6 +274,8 @@ class Sums:
     def dense(parameter):
         """Its gradient, laid out as the parameter is, as on all ranks."""
         grad = parameter.grad
+        if grad is None:  # a hook of the job's took it
+            grad = parameter.grad = torch.zeros_like(parameter, requires_grad=False)
         if grad.layout != torch.strided:
             raise RuntimeError("gradients that are sparse cannot be summed; taut run "
                                "--no-schedule leaves them to PyTorch")
@@ -326,6 +364,8 @@ class Sums:
         self.has_callback = False
         if not self.armed:
             return
+        for record in list(self.behind):
+            self.came(record, record.parameter)
         if self.careful:
             self.give_rest()
         if self.has_turns() and not self.is_complete:

@@ -12,7 +12,7 @@ import torch.distributed as dist
 from . import _coll, _lib, _place
 
 NEEDS, bound = _coll.NEEDS, _coll.bound
-window, piece_bytes = _coll.window, _coll.piece_bytes
+window, piece_bytes, takes_rows = _coll.window, _coll.piece_bytes, _coll.takes_rows
 _pointer, _u32, _u64 = _lib.pointer, _lib.u32, _lib.u64
 TYPES = {  # enum taut_type
     torch.float32: 0,

@@ -20,6 +20,7 @@ from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, _KinetoProfile
 
 from . import _adapter, _heap, _sums_watch, _torch_facts, _torch_loader, _torch_modules
+from . import _torch_rows
 
 # Steps of another optimiser after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
@@ -173,6 +174,7 @@ class Adapter(_adapter.Adapter):
         self.grown_bytes = 0  # by the heap in the window that is thrown away
         self.reserve = None
         self.modules = _torch_modules.Modules()
+        self.lookups = _torch_rows.Lookups()  # of the step before the window
         self.loader = _torch_loader.Loader()
         self.sums = []  # watches of gradients that Taut sums
         self.compiled = None  # what compiling gives, where that is asked for
@@ -232,6 +234,7 @@ class Adapter(_adapter.Adapter):
     # --- the window -------------------------------------------------------
 
     def start(self, discard):
+        self.lookups.end()
         self.discards = discard
         if discard:
             self.shapes = None
@@ -245,6 +248,13 @@ class Adapter(_adapter.Adapter):
 
     def prepare(self):
         self.reserve = _heap.Reserve(self.grown_bytes * (self.steps_to_come() + 1))
+        self.lookups.begin()
+
+    def watches(self):
+        return self.lookups.is_on()
+
+    def unwatch(self):
+        self.lookups.end()
 
     def steps_to_come(self):
         job = self.job
@@ -333,6 +343,8 @@ class Adapter(_adapter.Adapter):
     def keep(self, profiler, folder):
         if self.job.log:
             _torch_facts.write(self.job.log, self.modules.tops())
+            for key, text in self.lookups.told:
+                self.job.log.fact(key, text)
         self.export(profiler, folder)
         failed = getattr(sys, "last_type", None) is not None
         if self.compiled and self.job.log and not failed:
@@ -377,6 +389,7 @@ class Adapter(_adapter.Adapter):
         if self.profiler is None:
             return
         self.sums = []
+        self.lookups.end()
         _sums_watch.forked()
         # The child inherits a profiler that nobody will stop.
         self.profiler = self.step_mark = self.shapes = None

@@ -24,7 +24,7 @@ class Modules:
 
     def begin(self, saw=None):
         """saw(module, name, args, kwargs): hears of each call."""
-        if self.original is not None or _compiles():
+        if self.original is not None or compiles():
             return
         cls = torch.nn.Module
         original = self.original = cls.__call__
@@ -78,7 +78,7 @@ def wrapped(module):
     return module
 
 
-def _compiles():
+def compiles():
     """Whether torch.compile is in use: a changed call would compile anew."""
     frame = sys.modules.get("torch._dynamo.utils")
     return bool(getattr(frame, "compile_times", None) and frame.counters)

@@ -32,7 +32,11 @@ def join(process_group, options, mode):
     """This rank's worker; the servers of TAUT_RUN_SERVER, or some that the ranks start.
     mode: what they must do, of _server.py."""
     rank, n_ranks = dist.get_rank(process_group), process_group.size()
-    limits = {"part_bytes": options.served("piece") or WHOLE, "mode": mode}
+    limits = {
+        "part_bytes": options.served("piece") or WHOLE,
+        "credit_bytes": options.served("credit"),
+        "mode": mode,
+    }
     if options.server:
         secret = os.environ.get("TAUT_SECRET")
         if not secret:

@@ -55,7 +55,7 @@ class Mirrored(Common, unittest.TestCase):
         told = json.loads(done.stdout)
         self.assertEqual(told["decisions"], [])
         said = " ".join(told["not_tried"])
-        self.assertIn("optimizer: 'taut run' does not make them of a job of tensorflow", said)
+        self.assertIn("optimizer, rows: 'taut run' does not make them of a job of tensorflow", said)
 
 
 class Server(Common, unittest.TestCase):

@@ -101,6 +101,10 @@ class Sums(unittest.TestCase):
         for change in "bucket=1MB", "schedule=priority":
             told = json.loads(self.told("whatif", folder, change, "--json"))
             self.assertGreater(told["after_ms"], 0)
+        # What a plan decides would be told to a job that is summed by DDP.
+        ended = taut("plan", folder)
+        self.assertNotEqual(ended.returncode, 0)
+        self.assertRegex(ended.stderr, r"^taut: .*recorded under 'taut run'.*record it without$")
 
     def test_two_models(self):
         """Whose gradients have the same numbers: each model's messages are its own."""

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: Apache-2.0
 """`taut run --compress`: sums that are the bits of rounding and adding by hand, half
-the bytes, losses near to those of 32 bits, and what is refused."""
+the bytes or a quarter, losses near to those of 32 bits, and what is refused."""
 
 import unittest
 
@@ -40,6 +40,16 @@ class Compress(unittest.TestCase):
     def test_halves(self):
         seen, _ = programs("compress", "mixed", "unused", "learns", TAUT_RUN_COMPRESS="bf16",
                            TAUT_RUN_HALVES="on", **ACROSS)
+        self.check_losses(seen[0]["learns"], 2e-2)
+        for rank in seen:
+            del rank["learns"]
+        self.check_sums(seen, 4)
+        self.assertGreater(seen[0]["mixed"]["late"], 0)
+
+    def test_blocks(self):
+        """32 numbers that share a scale, from each gradient's begin on, whatever is cut."""
+        names = ["mixed", "mixed_read", "accumulates", "unused", "learns"]
+        seen, _ = programs("compress", *names, n_ranks=3, TAUT_RUN_COMPRESS="mxint8", **ACROSS)
         self.check_losses(seen[0]["learns"], 2e-2)
         for rank in seen:
             del rank["learns"]

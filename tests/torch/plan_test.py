@@ -223,8 +223,11 @@ class Decisions(unittest.TestCase):
                 self.assertEqual(seen["taut"], schedule == "on")
 
     def test_given_back(self):
+        why = "PyTorch, which sums this model, has no hook for it"
         for seen, _ in self.each("given_back", "on"):
             self.assertEqual(seen["made"], ["compress=fp16"])
+            self.assertEqual(seen["ours"], {"made": [], "not_made": {"compress=mxint8": why}})
+            self.assertEqual(seen["of_one"], ["compress=mxint8"])
         line = "compress=fp16: the job registers a hook of its own"
         self.assertEqual([s["given_back"]["line"] for s in self.seen["on"]], [line, ""])
 
@@ -239,10 +242,11 @@ class Decisions(unittest.TestCase):
     def test_refused_by_taut(self):
         seen = self.seen["on"][0]["refused_by_taut"]
         self.assertEqual(
-            (seen["bucket"], seen["compress"], seen["hook"]),
+            (seen["bucket"], seen["compress"], seen["blocks"], seen["hook"]),
             (
                 "bucket=4096: Taut's exchange has no buckets: expected --no-schedule",
                 "compress=fp16: Taut's exchange does not do it: expected --no-schedule",
+                "compress=mxint8: Taut's exchange does not do it",
                 None,
             ),
         )
@@ -263,7 +267,7 @@ REFUSED = {
     "other of the first",
     "row_unused": "bucket=4096+8192: with find_unused_parameters buckets are not made as "
     "gradients come",
-    "word": "TAUT_RUN_COMPRESS: expected fp16 or bf16, found 'int8'",
+    "word": "TAUT_RUN_COMPRESS: expected fp16 or bf16 or mxint8, found 'int8'",
     "hook": "compress=fp16: the job registers a hook of its own",
     "no such module": "recompute=blocks*: no model of the job has a module of this name",
     "compiled again": "compile=nn.Module: blocks.*: blocks.1, or a part of it, has "

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Sums of those rows of an embedding's gradient that were looked up are sums of all of it."""
 
+import tempfile
+
 from ranks import JOBS, LATE, PYTHON, Case, end, environment, main, programs, start
 
 ROWS = {"TAUT_RUN_ROWS": "on"}
@@ -11,7 +13,7 @@ ERRORS = {
     "a_step_late": "words.weight: a backward() of lookups from before the last one that was summed",
     "a_hook_that_comes_later": "a hook of words.weight would miss its lookups",
 }
-OWN = [*ERRORS, "backward_twice", "forgotten", "is_frozen_later", "how_much", "given_up"]
+OWN = [*ERRORS, "no_embedding", "backward_twice", "forgotten", "is_frozen_later", "how_much", "given_up"]
 
 
 class Rows(Case):
@@ -42,6 +44,16 @@ class Rows(Case):
 
     def test_narrowed(self):
         self.same_as_whole(2, TAUT_RUN_COMPRESS="fp16", TAUT_RUN_PIECE="64")
+
+    def test_blocks(self):
+        """Of rows they are other ones than of the whole; on all ranks the same."""
+        more = {"TAUT_RUN_COMPRESS": "mxint8", **LATE, **ROWS}
+        rows, said = programs("rows", "plain", "two", "few", n_ranks=3, **more)
+        self.assertEqual(said.count("by rows: words.weight"), 3, said)
+        for name, of_first in rows[0].items():
+            for of_rank in rows[1:]:
+                # Behind the losses, what of parameters came of it.
+                self.assertEqual(of_rank[name]["seen"][-1], of_first["seen"][-1], name)
 
     def test_three_ranks(self):
         """Means that are no longer exact, in the order of the ranks."""
@@ -76,12 +88,35 @@ class Rows(Case):
             self.assertTrue(2 * row <= sent - scale <= 20 * row, sent)
         self.assertEqual(set(whole[0]["how_much"]["sent"]), {40 * row + scale})
 
+    def test_groups(self):
+        """What goes by rows goes with nothing else, and the others in their groups; but for two
+        gradients in an iteration, for which those have no turn."""
+        names = ["plain", "padded", "tied", "two", "few", "derived", "in_double", "most_rows"]
+        names += ["two_passes", "passes_of_one_rank", "a_lookup_of_no_use", "evaluates", "copies"]
+        names += ["come_and_go"]
+        for groups in ("64+64", "1000000+1", "600+600"):
+            log = self.same_as_pytorch(
+                "rows", *names, engines=["coll"], variables={**ROWS, "TAUT_RUN_FUSE": groups}
+            )
+            self.assertIn("48 % of its rows; kinds.weight, 30 % of its rows", log)
+
+    def test_planned(self):
+        """What came of it is told: of several models one is enough."""
+        with tempfile.TemporaryDirectory() as folder:
+            more = {"TAUT_RUN_JOB": "ranks=2", "TAUT_RUN_MEASURE": folder, **LATE, **ROWS}
+            own = environment(True, **more)
+            said = "".join(log for _, _, log in end(start([PYTHON, str(JOBS / "simple.py")], 2, own)))
+            self.assertIn("taut: rows was not made: no gradient by rows\n", said)
+            _, said = programs("rows", "plain", "no_embedding", **more)
+            self.assertNotIn("rows was not made", said)
+            _, said = programs("rows", "no_embedding", "plain", **more)
+            self.assertNotIn("rows was not made", said)
+
     def test_not(self):
         """Where it cannot be, a line says why, and all is summed as a whole."""
         for more, why in (
             ({"TAUT_RUN_ENGINE": "process-group"}, "engine coll sums them"),
             ({"TAUT_RUN_ORDER": "declared"}, "that needs order agreed"),
-            ({"TAUT_RUN_FUSE": "64+64"}, "that needs order agreed"),
             ({"TAUT_RUN_HALVES": "on"}, "that needs order agreed"),
         ):
             _, said = programs("rows", "plain", **LATE, **ROWS, **more)

@@ -235,8 +235,11 @@ class Training(Job):
         slow = dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.125", TAUT_RUN_ASYNC="on")
         words = words_of("asynchronous", slow)
         words += words_of("asynchronous:bounded", dict(slow, TAUT_RUN_STALENESS="0"))
-        rule = "sgd:lr=0.1,momentum=0.9"
-        cls.run_job(*words, *words_of("momentum", dict(SERVERS, TAUT_RUN_UPDATE=rule)))
+        trains = dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9")
+        words += words_of("momentum", trains) + words_of("credits:trains", trains)
+        words += words_of("credits:sums", SERVERS)
+        words += words_of("credits:given", dict(trains, TAUT_RUN_CREDIT="65536"))
+        cls.run_job(*words)
 
     def test_momentum(self):
         both = self.of("momentum")
@@ -245,6 +248,12 @@ class Training(Job):
             self.assertEqual(seen["contributors"], 2)
         self.assertEqual(both[0]["sums"], both[1]["sums"])
         self.assertNotIn("gone", self.log)  # they end without leave()
+
+    def test_credit(self):
+        """Under way is never more than docs/running.md says."""
+        for name, credit in (("trains", 1 << 20), ("sums", 1 << 20), ("given", 65536)):
+            for seen in self.of("credits:" + name):
+                self.assertEqual(set(seen["credits"]), {credit}, name)
 
     def test_asynchronous(self):
         for name in ("asynchronous", "asynchronous:bounded"):

@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """Programs under TAUT_RUN_COMPRESS, beside the same training by hand: each gradient of
-float32 is multiplied by 1/n, rounded to 16 bits, and added in those in the order of the
-ranks; other gradients as they are. What compress() says here is written with PyTorch's
+float32 is multiplied by 1/n, rounded to 16 bits, or to blocks that share a scale, and
+added as those in the order of the ranks; other gradients as they are. What compress() says here is written with PyTorch's
 arithmetic alone.
 
 Each says whether parameters and losses of both are the same bits, how far gradients are
@@ -15,7 +15,8 @@ import torch.distributed as dist
 from base import Branches, Job, Net, batch, digest, loss_of, main, program
 from torch import nn
 
-TYPE = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(os.environ.get("TAUT_RUN_COMPRESS"))
+HOW = os.environ.get("TAUT_RUN_COMPRESS")
+TYPE = {"fp16": torch.float16, "bf16": torch.bfloat16}.get(HOW)
 STEPS = int(os.environ.get("TAUT_TEST_STEPS", "5"))
 
 
@@ -40,38 +41,73 @@ def gathered(tensor):
     return parts
 
 
-def mean_by_hand(grad, short):
-    """As it is summed. short: for float32."""
+def blocks_of(x):
+    """Rows of 32 numbers, the last one filled up with zeros, and of each its largest."""
+    flat = x.flatten()
+    rows = nn.functional.pad(flat, (0, -len(flat) % 32)).view(-1, 32)
+    return rows, rows.abs().amax(1, keepdim=True)
+
+
+def of_rows(rows, like):
+    return rows.flatten()[: like.numel()].view(like.shape)
+
+
+def as_blocks(x):
+    """The nearest in 64ths of the power of two below the largest."""
+    rows, most = blocks_of(x)
+    exponent = torch.frexp(most)[1] - 1
+    unit = torch.ldexp(torch.ones_like(most), exponent.clamp(min=-120) - 6)
+    return of_rows((rows / unit).round().clamp(-127, 127) * unit, x)
+
+
+def rounded(x):
+    """As it goes on the wire."""
+    return as_blocks(x) if HOW == "mxint8" else x.to(TYPE)
+
+
+def mean_by_hand(grad, is_short):
+    """As it is summed. is_short: of float32."""
     n = dist.get_world_size()
-    short = short if grad.dtype == torch.float32 else None
+    is_short = is_short and grad.dtype == torch.float32
     parts = [part * (1 / n) for part in gathered(grad)]
-    parts = [part.to(short) for part in parts] if short else parts
+    parts = [rounded(part) for part in parts] if is_short else parts
     total = parts[0]
     for part in parts[1:]:
         total = total + part
+        total = rounded(total) if is_short else total
     return total.to(grad.dtype)
 
 
 def unit():
     """The largest error of a rounding, relative; and near zero."""
+    if HOW == "mxint8":
+        return (2.0**-6, 2.0**-127)
     return (2.0**-11, 2.0**-25) if TYPE == torch.float16 else (2.0**-8, 2.0**-134)
 
 
+def sizes_of(x):
+    """What the error of a rounding of each is relative to."""
+    if HOW != "mxint8":
+        return x.abs()
+    rows, most = blocks_of(x)
+    return of_rows(most.expand_as(rows), x)
+
+
 def is_near(grads, own):
-    """A rounding of each part, and one of each sum, in 16 bits."""
+    """A rounding of each part, and one of each sum."""
     n, (relative, least) = dist.get_world_size(), unit()
     for mean, grad in zip(grads, own):
         if grad.dtype != torch.float32:
             continue
         parts = [part.double() / n for part in gathered(grad)]
-        sizes = sum(part.abs() for part in parts)
+        sizes = sum(sizes_of(part) for part in parts)
         bound = 1.01 * n * relative * sizes + n * least
         if ((mean.double() - sum(parts)).abs() > bound).any():
             return False
     return True
 
 
-def by_hand(job, backward, short=TYPE):
+def by_hand(job, backward, is_short=True):
     """Of a model that nobody wraps: its own gradients, and their means."""
     job.optimizer.zero_grad()
     for b in job.net.buffers():
@@ -80,12 +116,14 @@ def by_hand(job, backward, short=TYPE):
     own = [p.grad.clone() for p in job.net.parameters() if p.grad is not None]
     for p in job.net.parameters():
         if p.grad is not None:
-            p.grad = mean_by_hand(p.grad, short)
+            p.grad = mean_by_hand(p.grad, is_short)
     return loss, own
 
 
 def bytes_of(model):
-    return sum(p.numel() * min(p.element_size(), 2 if p.dtype == torch.float32 else 8)
+    """On the wire."""
+    return sum(p.numel() * p.element_size() if p.dtype != torch.float32 else
+               (p.numel() + 31) // 32 * 33 if HOW == "mxint8" else p.numel() * 2
                for p in model.parameters())
 
 
@@ -202,7 +240,7 @@ def overflows():
 
 @program
 def learns():
-    """A longer training, with 16 bits and, by hand, with 32."""
+    """A longer training, narrowed and, by hand, with 32 bits."""
     own, plain = [], []
     torch.manual_seed(2)
     job = Job(model=Net(32))
@@ -212,7 +250,7 @@ def learns():
         job.optimizer.zero_grad()
         own.append(one_lesson(job.model, i))
         job.step()
-        plain.append(by_hand(hand, lambda net: one_lesson(net, i), short=None)[0])
+        plain.append(by_hand(hand, lambda net: one_lesson(net, i), is_short=False)[0])
         hand.optimizer.step()
     pairs = zip(job.net.parameters(), hand.net.parameters())
     same = all(torch.equal(a, b) for a, b in pairs)

@@ -3,7 +3,7 @@
 
 import torch
 import torch.distributed as dist
-from base import STEPS, Job, loss_of, main, program
+from base import STEPS, Job, batch, loss_of, main, program
 from torch import nn
 from torch.optim import SGD, Adam
 
@@ -51,6 +51,36 @@ def writes_gradients():
         job.net.scale.grad = None
 
     return job.train(between).result()
+
+
+@program
+def hooks_write_gradients():
+    """Hooks that are younger than the wrapper: what they leave is summed."""
+    job, step = Job(), []
+    parts = job.net.first, job.net.twice, job.net.last
+
+    def keeps_some(p):
+        job.saw(p.grad)
+        p.grad[:4].zero_()
+
+    def replaces(p):
+        p.grad = None if len(step) == 1 else p.grad * (1 + dist.get_rank())
+
+    def doubles(p):
+        p.grad.mul_(2)
+
+    parts[0].weight.register_post_accumulate_grad_hook(keeps_some)
+    parts[1].weight.register_post_accumulate_grad_hook(replaces)
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, i)
+        if i == 2:  # behind the forward pass
+            parts[2].weight.register_post_accumulate_grad_hook(doubles)
+        loss.backward()
+        step.append(loss.item())
+        job.step()
+    job.seen += step
+    return job.result()
 
 
 @program
@@ -216,6 +246,30 @@ def evaluates_in_no_sync():
         job.backward(i, 2)
         job.step()
     return job.result()
+
+
+@program
+def one_rank_asks_what_matters():
+    """By a backward() of its own through the module, behind a step, as of an image's dots."""
+    job = Job(ddp={"broadcast_buffers": False})
+
+    def again():
+        job.optimizer.zero_grad()
+        loss = loss_of(job.model, 9)
+        loss.backward()
+        return loss
+
+    def after():
+        if dist.get_rank() == 0:
+            x = batch(7)[0].requires_grad_()
+            job.net(x)[0, 0].backward()
+            job.saw(x.grad, *[p.grad for p in job.net.parameters()])
+            job.optimizer.zero_grad()
+
+    job.train(after=after)
+    job.seen.append(job.optimizer.step(again).item())
+    after()
+    return job.train(steps=1).result()
 
 
 @program

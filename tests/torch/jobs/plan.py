@@ -460,7 +460,16 @@ def given_back():
         model.reducer
         found = how_made()["made"]
         line = error_of(lambda: model.register_comm_hook(None, print))
-    return {"made": found, "line": line}
+    with decided():
+        model = DDP(Net())
+    with decided(COMPRESS="mxint8"):
+        model.reducer
+        ours = how_made()
+    with decided(COMPRESS="mxint8"):
+        alone = dist.new_group([dist.get_rank()], use_local_synchronization=True)
+        DDP(Net(), process_group=alone)
+        of_one = how_made()
+    return {"made": found, "line": line, "ours": ours, "of_one": of_one["made"]}
 
 
 def error_of(call):
@@ -574,6 +583,7 @@ def refused_by_taut():
     return {
         "bucket": refusal(ready, BUCKET="4096"),
         "compress": refusal(ready, COMPRESS="fp16"),
+        "blocks": refusal(ready, COMPRESS="mxint8"),
         "hook": refusal(registers),
     }
 

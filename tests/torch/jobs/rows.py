@@ -112,6 +112,16 @@ def plain():
 
 
 @program
+def no_embedding():
+    job = Job(model=nn.Linear(IDS, WIDTH), lr=0.25)
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        job.model(ids(i).float()).sum().backward()
+        job.step()
+    return job.result()
+
+
+@program
 def padded():
     return train(made(padding_idx=2)).result()
 

@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+from unittest import mock
 
 import taut.torch
 import torch
@@ -117,6 +118,29 @@ def wrapped():
     counts = taut.torch.counts(model)
     grads = [p.grad.double().sum().item() for p in model.parameters()]
     return {"engine": counts and counts["engine"], "grads": grads}
+
+
+@program
+def credits():
+    """Those that a rank's worker was given, one after the other, by what uses it."""
+    seen = []
+    _server = sys.modules[taut.torch.ServerOptimizer.__module__]._server
+
+    class Worker(_server.Worker):
+        def __init__(self, *arguments, **limits):
+            seen.append(limits.get("credit_bytes", 0))
+            super().__init__(*arguments, **limits)
+
+        def tune(self, credit):
+            seen.append(credit)
+            super().tune(credit)
+
+    with mock.patch.object(_server, "Worker", Worker):
+        if "TAUT_RUN_UPDATE" in os.environ:
+            taut.torch.ServerOptimizer(torch.nn.Linear(4, 4).parameters()).leave()
+        else:
+            wrapped()
+    return {"credits": seen}
 
 
 @program
