@@ -3,9 +3,11 @@
 """What `taut run --compress` gives a PyTorch job, beside DistributedDataParallel with
 and without its fp16_compress_hook, in the lab (bench/lab) as of train_compare.py: the
 link has a rate at which communication C of float32 gradients is a given multiple of
-computation f + b. With 16 bits C is half, and the bound max(f + b, C / 2).
+computation f + b. With 16 bits C is half, and the bound max(f + b, C / 2); with mxint8 it
+is 33 / 128.
 
-All columns take turns. Needs root and PyTorch (TAUT_TORCH_PYTHON, or
+All columns take turns, and so does the job that exchanges nothing; ratios are those
+within a turn, and of these the median, for a machine is not always as fast. Needs root and PyTorch (TAUT_TORCH_PYTHON, or
 build-python/torch), and a machine with nothing else on it."""
 
 import argparse
@@ -30,7 +32,9 @@ COLUMNS = {
     "Taut": ([], {}),
     "Taut fp16": (["--compress", "fp16"], {}),
     "Taut bf16": (["--compress", "bf16"], {}),
+    "Taut mxint8": (["--compress", "mxint8"], {}),
 }
+BITS = {"Taut": 32, "Taut fp16": 16, "Taut bf16": 16, "Taut mxint8": 33 / 4}
 
 
 def arguments():
@@ -59,37 +63,50 @@ class Row:
 
     def __init__(self, model, times):
         self.model, self.times = model, times
-        self.compute = self.mbit = None
+        self.mbit = None
+        self.compute = []
         self.found = {name: [] for name in COLUMNS}
         self.said = {}
 
     def turn(self, a, jobs):
+        compute, n_bytes, _ = jobs.run(self.model, 10000, local=1)
+        self.compute.append(compute)
         if self.mbit is None:
-            self.compute, n_bytes, _ = jobs.run(self.model, 10000, local=1)
-            wire_ms = self.compute * self.times
-            self.mbit = round(train_compare.rate_of(a.ranks, n_bytes, wire_ms))
+            self.mbit = round(train_compare.rate_of(a.ranks, n_bytes, compute * self.times))
+            self.wire = compute * self.times
         for name, (words, job) in COLUMNS.items():
             before = () if words is None else [a.taut, "run", *words, *a.options.split(), "--"]
             ms, _, said = jobs.run(self.model, self.mbit, before, **job)
             self.found[name].append(ms)
             self.said[name] = [line for line in said.split("\n") if line.startswith("taut:")]
         last = ", ".join(f"{name} {ms[-1]:.1f}" for name, ms in self.found.items())
-        say(f"{self.model} x{self.times:g}, {self.mbit} Mbit/s, f + b {self.compute:.1f}: {last}")
+        say(f"{self.model} x{self.times:g}, {self.mbit} Mbit/s, f + b {compute:.1f}: {last}")
 
     def cells(self):
-        f_b, c = self.compute, self.compute * self.times
         medians = {name: statistics.median(ms) for name, ms in self.found.items()}
         return [
-            f"{self.model}, {self.times:g}", f"{self.mbit}", f"{f_b:.1f}", f"{max(f_b, c):.1f}",
-            f"{max(f_b, c / 2):.1f}", *(f"{ms:.1f}" for ms in medians.values()),
-            f"{medians['Taut'] / medians['Taut fp16']:.2f}",
-            f"{medians['DDP fp16'] / medians['Taut fp16']:.2f}",
+            f"{self.model}, {self.times:g}", f"{self.mbit}",
+            f"{statistics.median(self.compute):.1f}", *(f"{ms:.1f}" for ms in medians.values()),
+            *(f"{self.reached(name) * 100:.0f} %" for name in BITS),
+            f"{self.ratio('DDP fp16', 'Taut fp16'):.2f}",
+            f"{self.ratio('Taut bf16', 'Taut mxint8'):.2f}",
         ]
+
+    def ratio(self, a, b):
+        return statistics.median(x / y for x, y in zip(self.found[a], self.found[b]))
+
+    def reached(self, name):
+        """Of the bound of so many bits."""
+        wire = self.wire * BITS[name] / 32
+        return statistics.median(
+            max(f_b, wire) / ms for f_b, ms in zip(self.compute, self.found[name])
+        )
 
 
 def page(a, rows):
-    head = ["model, C / (f + b)", "Mbit/s", "f + b ms", "bound ms", "bound of 16 bits", *COLUMNS,
-            "Taut / Taut fp16", "DDP fp16 / Taut fp16"]
+    head = ["model, C / (f + b)", "Mbit/s", "f + b ms", *COLUMNS,
+            *(f"{name}, of its bound" for name in BITS),
+            "DDP fp16 / Taut fp16", "Taut bf16 / Taut mxint8"]
     turns = sorted({len(row.found["DDP"]) for row in rows})
     return "\n".join([
         f"`bench/compress_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
@@ -110,7 +127,7 @@ def measure_all(a, jobs):
         for row in rows:
             if time.monotonic() > end:
                 say("time is up")
-                return [row for row in rows if row.mbit]
+                return [row for row in rows if row.found["DDP"]]
             row.turn(a, jobs)
     return rows
 

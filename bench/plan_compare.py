@@ -41,7 +41,6 @@ import matrix
 import runner
 
 DOC = os.path.join(common.ROOT, "docs", "planning.md")
-BEGIN, END = "<!-- plans: begin -->", "<!-- plans: end -->"
 WHOLE = "nn.Module: DistributedDataParallel"
 RECORD_FROM, RECORDED_STEPS = 12, 16
 BUCKETS_MB = (1.0, 4.0, 10.0, 50.0)
@@ -56,6 +55,7 @@ def arguments():
     p.add_argument("--times", default="0.5,1,2", help="C as multiples of f + b")
     p.add_argument("--allow", default="lossy", help="exact, reordered or lossy")
     p.add_argument("--budget", default="20s", help="of each search")
+    p.add_argument("--batch", type=float, default=1, help="times the model's own")
     p.add_argument("--ranks", type=int, default=2)
     p.add_argument("--steps", type=int, default=16, help="that count, of each run")
     p.add_argument("--repeats", type=int, default=3)
@@ -67,6 +67,7 @@ def arguments():
     p.add_argument("--beside", metavar="FILE", action="append", default=[],
         help="what an earlier run on this machine wrote by --json: rows of the same table")
     p.add_argument("--keep", metavar="DIR", help="the last recording and the plan of each row, else thrown away")
+    p.add_argument("--block", default="plans", help="of the page that --write writes")
     p.add_argument("--write", action="store_true", help="into docs/planning.md")
     a = p.parse_args()
     a.models = a.models.split(",")
@@ -89,10 +90,6 @@ class Row:
         self.grid = {}  # (bucket, compress): times
         self.search_s = None
 
-    def job(self, **more):
-        base = {k: v for k, v in matrix.BASE[self.model].items() if k == "workers"}
-        return {"model": self.model, **base, **more}
-
     def find_rate(self, a, jobs):
         ms, gradient_bytes, _ = jobs.run(self.model, 10000, local=1)
         self.local.append(ms)
@@ -105,7 +102,7 @@ class Row:
         end = RECORD_FROM + RECORDED_STEPS
         steps = f"{RECORD_FROM}:{end}"
         more = ["--compile", WHOLE] if a.compile else []
-        job = self.job(steps=end + 2)
+        job = jobs.job(self.model, steps=end + 2)
         runner.record(jobs.net, jobs.python, a.taut, run, job, a.ranks, steps, more)
         return run
 
@@ -273,10 +270,12 @@ def page(a, rows):
     turns = " to ".join(str(n) for n in dict.fromkeys(
         pick(len(row.planned) for row in rows) for pick in (min, max)
     ))  # fmt: skip
+    batch = f", batches {a.batch:g} times the models' own" if a.batch != 1 else ""
     return "\n".join(
         [
             f"`bench/plan_compare.py`, {a.ranks} ranks, {a.cores_a_host} core(s) a host, "
-            f"{a.allow} decisions{', modules compiled' if a.compile else ''}, searches of {a.budget}, {turns} runs of each.",
+            f"{a.allow} decisions{', modules compiled' if a.compile else ''}, searches of {a.budget}, {turns} runs of each"
+            f"{batch}.",
             "",
             measure.machine_lines(),
             "",
@@ -304,13 +303,14 @@ def main():
     with net, tempfile.TemporaryDirectory(prefix="taut-plans-") as folder:
         if a.keep:
             os.makedirs(a.keep, exist_ok=True)
-        rows = measure_all(a, train_compare.Jobs(a, net, python, a.keep or folder))
+        rows = measure_all(a, train_compare.Jobs(a, net, python, a.keep or folder, a.batch))
     rows += [row for path in a.beside for row in common.kept_rows(path, Row, "grid")]
     rows.sort(key=lambda row: (a.models.index(row.model), row.times))
     text = page(a, rows)
     print(text)
     if a.write and rows:
-        common.write_between(DOC, BEGIN, END, text)
+        begin, end = f"<!-- {a.block}: begin -->", f"<!-- {a.block}: end -->"
+        common.write_between(DOC, begin, end, text)
 
 
 if __name__ == "__main__":

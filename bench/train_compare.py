@@ -78,8 +78,10 @@ def arguments():
 
 
 class Jobs:
-    def __init__(self, a, net, python, folder):
+    def __init__(self, a, net, python, folder, batch=1.0):
+        """batch: times the model's own."""
         self.a, self.net, self.python, self.folder = a, net, python, folder
+        self.batch = batch
         self.cores = {}  # what those of the hosts did in the last job's steps
         self.measured = os.path.join(folder, "measured")
 
@@ -93,13 +95,17 @@ class Jobs:
         os.unlink(self.measured)
         return told
 
-    def run(self, model, mbit, before=(), limit_s=180, **options):
-        """Median step in ms over ranks and steps, bytes of gradients, what was said."""
+    def job(self, model, **options):
+        """What bench/lab/job.py is to do."""
         # No loader of its own: nothing but the exchange differs.
         base = {k: v for k, v in matrix.BASE[model].items() if k == "workers"}
+        batch = round(matrix.batches_of()[model] * self.batch)
+        return {"model": model, "batch": batch, **base, **options}
+
+    def run(self, model, mbit, before=(), limit_s=180, **options):
+        """Median step in ms over ranks and steps, bytes of gradients, what was said."""
         warm = WARM_STEPS if before else DDP_WARM_STEPS
-        batch = round(matrix.batches_of()[model] * self.a.batch)
-        job = {"model": model, "batch": batch, **base, **options, "steps": warm + self.a.steps, "uncounted": warm}
+        job = self.job(model, **options, steps=warm + self.a.steps, uncounted=warm)
         self.net.shape(mbit)
         extra = {"UCX_NET_DEVICES": "eth0", "UCX_TLS": "tcp"}
         if before:
@@ -276,7 +282,7 @@ def main():
     except cluster.Unavailable as fault:
         sys.exit(f"train_compare: {fault}")
     with net, tempfile.TemporaryDirectory(prefix="taut-train-") as folder:
-        rows = measure_all(a, Jobs(a, net, python, folder))
+        rows = measure_all(a, Jobs(a, net, python, folder, a.batch))
     rows += [row for path in a.beside for row in common.kept_rows(path, Row, "buckets")]
     text = page(a, rows)
     print(text + "\n")
