@@ -2,6 +2,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "plan/plan.h"
 #include "plan/search.h"
 #include "plan/stacks.h"
@@ -86,7 +87,7 @@ static taut_status search(struct work *k)
 	const struct taut_plan_options *o = k->options;
 	const struct tauti_search_options how = {
 		.budget_s = o->budget_s > 0 ? o->budget_s : usual_budget_s,
-		.seed = o->seed, .see = see, .context = k };
+		.began_ns = tauti_now_ns(), .seed = o->seed, .see = see, .context = k };
 	taut_status status = tauti_stacks_create(
 		k->graph, o, &k->stacks, k->err);
 

@@ -395,7 +395,7 @@ taut_status tauti_search_create(const struct tauti_space *space,
 	s->space = space;
 	s->options = *options;
 	s->random = options->seed;
-	s->began_ns = tauti_now_ns();
+	s->began_ns = options->began_ns ? options->began_ns : tauti_now_ns();
 	s->arena = s->frontier.arena = taut_arena_create();
 	s->frontier.n_sites = space->n_sites;
 	status = s->arena && make_arrays(s) ? begin(s, err) : no_memory(err);

@@ -33,6 +33,7 @@ struct tauti_found {
 
 struct tauti_search_options { /* zero is every field's default */
 	double budget_s;     /* 0: no limit */
+	int64_t began_ns;    /* of tauti_now_ns(), where it began before; 0: now */
 	uint64_t most_costs; /* 0: no limit; states that were remembered count not */
 	uint64_t seed;
 	/* What is not used, for ablations. */

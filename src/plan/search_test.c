@@ -1,6 +1,7 @@
 /* The frame of a search: what it counts, remembers and keeps, and what ends it. */
 #include "plan/search.h"
 
+#include "base/now.h"
 #include "tests/support/alloc_fail.h"
 #include "tests/support/plan_spaces.h"
 #include "tests/support/unit.h"
@@ -228,6 +229,24 @@ static void test_budget(void **state)
 	tauti_search_destroy(s);
 }
 
+/* What was done before it counts; the start is known in any case. */
+static void test_began_before(void **state)
+{
+	const struct tauti_search_options options = { .budget_s = 10,
+		.began_ns = tauti_now_ns() - (int64_t)1e10 };
+	struct tauti_space space;
+	struct tauti_search *s;
+
+	(void)state;
+	table_make(&table, 1, 40, SPACES_SUM_FAR);
+	space = spaces_face(&table.sites, &spaces_table_ops, 3);
+	s = create(&space, &options);
+	run(s, "exhaustive");
+	assert_int_equal(tauti_search_costs(s), 1);
+	assert_true(tauti_search_best(s)->after_s >= 10);
+	tauti_search_destroy(s);
+}
+
 struct seen {
 	uint64_t n, stop_at, n_costs;
 	int64_t last_ns;
@@ -433,6 +452,7 @@ int main(void)
 		cmocka_unit_test(test_no_memo),
 		cmocka_unit_test(test_most_costs),
 		cmocka_unit_test(test_budget),
+		cmocka_unit_test(test_began_before),
 		cmocka_unit_test(test_see),
 		cmocka_unit_test(test_unknown),
 		cmocka_unit_test(test_views),

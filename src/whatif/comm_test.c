@@ -403,7 +403,8 @@ static void test_repeated_passes(void **state)
 	static const char *const repeats[] = { "microbatches=2", "accumulate=2",
 		"accumulate=3" };
 	static const char *const others[] = { "bucket=1MB", "bucket=2MB+2MB",
-		"partition=500kB", "server=2,per=tensor" };
+		"partition=500kB", "server=2,per=tensor",
+		"compress=bf16" };
 	struct ddp_job untold = wrapped;
 
 	(void)state;

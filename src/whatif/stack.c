@@ -8,7 +8,8 @@
  * by then, and what waits for it waits for all; what is encoded is a batch as large as it then
  * is, and moves encoded; bytes that are to move are so many of any batch; and
  * servers add up as fast behind any link but one that takes no time at all; and what is
- * narrowed, or given a way or a turn, is what is sent of a gradient that goes by rows. */
+ * narrowed, or given a way or a turn, is what is sent of a gradient that goes by rows, and in
+ * the last of several micro-batches. */
 #include <string.h>
 
 #include "whatif/predict.h"
@@ -23,6 +24,8 @@ static const struct {
 	{ "rows", "algorithm" },
 	{ "rows", "schedule" },
 	{ "bucket", "rows" },
+	{ "accumulate", "compress" },
+	{ "microbatches", "compress" },
 	{ "recompute", "world" },
 	{ "microbatches", "world" },
 	{ "microbatches", "tensor" },
