@@ -60,22 +60,27 @@ static bool see(void *context, const struct tauti_search *search)
 		k->options->see(k->options->context, &p) != 0;
 }
 
-/* A search that its budget ends early has at least these. Strategies begin with the
- * job as it is. */
+static taut_status try_state(struct work *k, const uint8_t *options)
+{
+	struct tauti_cost cost;
+	taut_status status = tauti_search_go(k->search, options, k->err);
+
+	return status ? status : tauti_search_cost(k->search, &cost, k->err);
+}
+
+/* A search that its budget ends early has at least these: what is best alone, which was
+ * replayed before, and a few together. Strategies begin with the job as it is. */
 static taut_status try_seeds(struct work *k)
 {
 	uint32_t n = tauti_stacks_space(k->stacks)->n_sites;
 	uint8_t *options = taut_arena_calloc(k->out->arena, n, 1);
 	taut_status status = options ? TAUT_OK : no_memory(k->err);
 
-	for (uint32_t i = 0; !status &&
-		tauti_stacks_seed(k->stacks, i, options); i++) {
-		struct tauti_cost cost;
-
-		status = tauti_search_go(k->search, options, k->err);
-		if (!status)
-			status = tauti_search_cost(k->search, &cost, k->err);
-	}
+	for (uint32_t i = 0; !status && i < n; i++)
+		if (tauti_stacks_best_alone(k->stacks, i, options))
+			status = try_state(k, options);
+	for (uint32_t i = 0; !status && tauti_stacks_seed(k->stacks, i, options); i++)
+		status = try_state(k, options);
 	if (status && status != TAUT_EAGAIN)
 		return status;
 	memset(options, 0, n);
@@ -85,9 +90,8 @@ static taut_status try_seeds(struct work *k)
 static taut_status search(struct work *k)
 {
 	const struct taut_plan_options *o = k->options;
-	const struct tauti_search_options how = {
-		.budget_s = o->budget_s > 0 ? o->budget_s : usual_budget_s,
-		.began_ns = tauti_now_ns(), .seed = o->seed, .see = see, .context = k };
+	const struct tauti_search_options how = { .began_ns = tauti_now_ns(),
+		.seed = o->seed, .see = see, .context = k };
 	taut_status status = tauti_stacks_create(
 		k->graph, o, &k->stacks, k->err);
 
@@ -96,8 +100,10 @@ static taut_status search(struct work *k)
 			&how, &k->search, k->err);
 	if (!status)
 		status = try_seeds(k);
-	return status ? status : tauti_search_run(k->search,
-		o->strategy ? o->strategy : "joint", k->err);
+	if (status)
+		return status;
+	tauti_search_limit(k->search, o->budget_s > 0 ? o->budget_s : usual_budget_s);
+	return tauti_search_run(k->search, o->strategy ? o->strategy : "joint", k->err);
 }
 
 /* --- what is worth deciding ------------------------------------------------------------ */

@@ -656,6 +656,55 @@ static void test_progress(void **state)
 	forget(&t);
 }
 
+/* Whatever the budget: what was seen while the search was prepared is not lost. */
+static void test_tiny_budget(void **state)
+{
+	const struct taut_plan_options options = { .budget_s = 1e-6,
+		.allow = TAUT_NUMERICS_LOSSY };
+	struct told t = tell(&usual);
+	struct taut_planned *planned = search(t.graph, &options);
+	int64_t least_ns = planned->plan->before_ns;
+
+	(void)state;
+	check(t.graph, &options, planned);
+	for (uint32_t i = 0; i < planned->n_passes; i++)
+		if (planned->passes[i].step_ns < least_ns)
+			least_ns = planned->passes[i].step_ns;
+	assert_true(least_ns < planned->plan->before_ns);
+	/* but for what is left out because it gives next to nothing */
+	assert_true((double)planned->plan->after_ns <= 1.002 * (double)least_ns);
+	taut_planned_destroy(planned);
+	forget(&t);
+}
+
+/* As many as leave room for each decision. */
+static void test_many_given(void **state)
+{
+	const char *given[70];
+	struct taut_plan_options options = { .budget_s = 1, .given = given,
+		.n_given = 70, .allow = TAUT_NUMERICS_LOSSY };
+	struct taut_planned *planned;
+	struct told t = tell(&usual);
+	struct taut_error err;
+	size_t most = 0;
+
+	(void)state;
+	for (size_t i = 0; i < 70; i++)
+		given[i] = "link=1x";
+	assert_int_equal(taut_plan_search(t.graph, &options, &planned, &err),
+		TAUT_EINVAL);
+	assert_int_equal(sscanf(err.message, "expected at most %zu changes that hold, "
+		"found 70", &most), 1);
+	options.n_given = most + 1;
+	assert_int_equal(taut_plan_search(t.graph, &options, &planned, &err),
+		TAUT_EINVAL);
+	options.n_given = most;
+	planned = search(t.graph, &options);
+	assert_true(planned->plan->n_decisions > 0);
+	taut_planned_destroy(planned);
+	forget(&t);
+}
+
 /* --- a recorded job ------------------------------------------------------------------------- */
 
 static void test_recorded(void **state)
@@ -733,6 +782,8 @@ int main(void)
 		cmocka_unit_test(test_memory_in_parts),
 		cmocka_unit_test(test_memory_is_not_known),
 		cmocka_unit_test(test_same_seed_same_plan),
+		cmocka_unit_test(test_tiny_budget),
+		cmocka_unit_test(test_many_given),
 		cmocka_unit_test(test_progress),
 		cmocka_unit_test(test_recorded),
 		cmocka_unit_test(test_no_memory),

@@ -416,6 +416,11 @@ void tauti_search_destroy(struct tauti_search *search)
 	free(search);
 }
 
+void tauti_search_limit(struct tauti_search *search, double budget_s)
+{
+	search->options.budget_s = budget_s;
+}
+
 /* --- runs --------------------------------------------------------------------------*/
 
 static taut_status unknown(const char *name, struct taut_error *err)

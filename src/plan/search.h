@@ -52,6 +52,8 @@ taut_status tauti_search_create(const struct tauti_space *space,
 	const struct tauti_search_options *options,
 	struct tauti_search **ret_search, struct taut_error *err);
 void tauti_search_destroy(struct tauti_search *search); /* NULL is fine */
+/* From now on that is its budget: what was costed before had none. */
+void tauti_search_limit(struct tauti_search *search, double budget_s);
 
 /* Runs until the strategy ends, or budget, most_costs or see() end it. */
 taut_status tauti_search_run(struct tauti_search *search, const char *strategy,

@@ -525,6 +525,18 @@ static taut_status note(
 }
 
 /* This option alone, with what it needs: Taut's exchange, or its loader. */
+static void put_alone(
+	const struct tauti_stacks *s, uint32_t site, uint8_t option, uint8_t *options)
+{
+	memset(options, 0, s->space.n_sites);
+	options[site] = option;
+	if (site == CACHE)
+		options[LOADER] = option > 0;
+	if (site == ROWS || is_ours(s, options) ||
+		(s->exchanged && (site == BUCKET || site == COMPRESS)))
+		options[WHO] = option > 0;
+}
+
 static taut_status try_option(struct tauti_stacks *s, enum site site,
 	uint8_t option, struct tauti_cost *ret_cost, struct taut_error *err)
 {
@@ -532,12 +544,7 @@ static taut_status try_option(struct tauti_stacks *s, enum site site,
 	struct tauti_stack stack;
 	taut_status status;
 
-	options[site] = option;
-	if (site == CACHE)
-		options[LOADER] = option > 0;
-	if (site == ROWS || is_ours(s, options) ||
-		(s->exchanged && (site == BUCKET || site == COMPRESS)))
-		options[WHO] = option > 0;
+	put_alone(s, site, option, options);
 	status = tauti_stacks_at(s, options, &stack, err);
 	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
 }
@@ -718,9 +725,14 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 {
 	struct tauti_plan_order order;
 	const char *why = NULL;
-	taut_status status = tauti_plan_read_job(
-		graph, o->given, o->n_given, s->arena, &s->job, &order, &why, err);
+	taut_status status = TAUT_OK;
 
+	if (o->n_given > TAUTI_STACK_MOST - SITES)
+		return taut_error_set(err, TAUT_EINVAL, -1, "expected at most %d "
+			"changes that hold, found %zu", TAUTI_STACK_MOST - SITES,
+			o->n_given);
+	status = tauti_plan_read_job(
+		graph, o->given, o->n_given, s->arena, &s->job, &order, &why, err);
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
 	s->exchanged = tauti_plan_is_foreign(s->job.framework);
@@ -818,6 +830,15 @@ const char *const *tauti_stacks_notes(
 int64_t tauti_stacks_alone(const struct tauti_stacks *s, uint32_t site)
 {
 	return s->alone_ns[site];
+}
+
+bool tauti_stacks_best_alone(
+	const struct tauti_stacks *s, uint32_t site, uint8_t *ret_options)
+{
+	if (s->alone_ns[site] == TAUTI_NEVER)
+		return false;
+	put_alone(s, site, s->alone_best[site], ret_options);
+	return true;
 }
 
 /* "512KiB" or "4MiB", as the options say it. */

@@ -57,6 +57,9 @@ const char *const *tauti_stacks_notes(
 /* What each option alone comes to: by site, the least of its options but 0;
  * TAUTI_NEVER where it has none. */
 int64_t tauti_stacks_alone(const struct tauti_stacks *stacks, uint32_t site);
+/* The state of that. False: it has none. */
+bool tauti_stacks_best_alone(const struct tauti_stacks *stacks, uint32_t site,
+	uint8_t *ret_options);
 /* States worth a look before any search: what is best alone, all together, by the
  * framework's exchange (0), by Taut's (1), and by that with pieces of each size and the
  * least credit for them (2 ...): how fast the link is says which. False: there is no such
