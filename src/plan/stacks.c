@@ -5,7 +5,6 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "base/hash.h"
 #include "base/vec.h"
 #include "plan/groups.h"
 #include "plan/modules.h"
@@ -68,12 +67,6 @@ static const char *const autocast[] = { NULL, "bf16" };
 static const char *const captured[] = { NULL, "graphs" };
 static const char *const by_rows[] = { NULL, "rows" };
 
-struct known { /* a stack that was replayed */
-	char *text;
-	uint64_t hash;
-	struct tauti_cost cost;
-};
-
 struct tauti_stacks {
 	struct taut_plan_job job;
 	struct taut_predictor *predictor;
@@ -96,9 +89,8 @@ struct tauti_stacks {
 	struct tauti_groups groups;
 	int64_t caps[MOST_OPTIONS]; /* of BUCKET's options; 0: as recorded */
 	struct tauti_space space;
-	TAUT_VEC(struct known) known;
-	uint32_t *slots; /* open addressing; id + 1 */
-	uint32_t n_slots;
+	struct taut_names *known; /* stacks that were replayed, by text_of() */
+	TAUT_VEC(struct tauti_cost) costs; /* of each, by id - 1 */
 	uint64_t n_replayed;
 	TAUT_VEC(const char *) notes;
 	char why[256]; /* the last refusal */
@@ -239,11 +231,12 @@ size_t tauti_stacks_given(const struct tauti_stacks *s)
 
 /* --- what is remembered ---------------------------------------------------------------- */
 
+/* None is empty. */
 static bool text_of(const struct tauti_stack *stack, char text[TEXT_BYTES])
 {
-	size_t at = 0;
+	size_t at = 1;
 
-	text[0] = '\0';
+	memcpy(text, "\n", 2);
 	for (size_t i = 0; i < stack->n; i++) {
 		int n = snprintf(text + at, TEXT_BYTES - at, "%s\n",
 			stack->changes[i]);
@@ -255,48 +248,15 @@ static bool text_of(const struct tauti_stack *stack, char text[TEXT_BYTES])
 	return true;
 }
 
-static uint32_t *slot_of(
-	struct tauti_stacks *s, const char *text, uint64_t hash)
-{
-	uint32_t i = (uint32_t)hash & (s->n_slots - 1);
-
-	for (;; i = (i + 1) & (s->n_slots - 1)) {
-		uint32_t *slot = &s->slots[i];
-		const struct known *k = *slot ?
-			&s->known.data[*slot - 1] : NULL;
-
-		if (!k || (k->hash == hash && !strcmp(k->text, text)))
-			return slot;
-	}
-}
-
-static bool grow(struct tauti_stacks *s)
-{
-	uint32_t n = s->n_slots ? 2 * s->n_slots : 256;
-	uint32_t *slots = calloc(n, sizeof *slots);
-
-	if (!slots)
-		return false;
-	free(s->slots);
-	s->slots = slots;
-	s->n_slots = n;
-	for (uint32_t i = 0; i < s->known.count; i++)
-		*slot_of(s, s->known.data[i].text,
-			s->known.data[i].hash) = i + 1;
-	return true;
-}
-
 static taut_status remember(struct tauti_stacks *s, const char *text,
-	uint64_t hash, const struct tauti_cost *cost, struct taut_error *err)
+	const struct tauti_cost *cost, struct taut_error *err)
 {
-	struct known k = { taut_arena_strndup(s->arena, text, strlen(text)),
-		hash, *cost };
-
-	if (!k.text || !taut_vec_push(&s->known, k) ||
-		(s->known.count * 2 > s->n_slots && !grow(s)))
+	if (!taut_vec_push(&s->costs, *cost))
 		return no_memory(err);
-	*slot_of(s, text, hash) = (uint32_t)s->known.count;
-	return TAUT_OK;
+	if (taut_names_add(s->known, text, strlen(text)) != TAUT_NONE)
+		return TAUT_OK;
+	s->costs.count--;
+	return no_memory(err);
 }
 
 /* --- costs ------------------------------------------------------------------------------- */
@@ -332,19 +292,18 @@ taut_status tauti_stacks_cost(struct tauti_stacks *s,
 {
 	char text[TEXT_BYTES];
 	bool fits = text_of(stack, text);
-	uint64_t hash = fits ? tauti_hash(text, strlen(text)) : 0;
+	uint32_t id = fits ?
+		taut_names_find(s->known, text, strlen(text)) : TAUT_NONE;
 	struct tauti_cost cost;
 	taut_status status;
 
-	if (!s->n_slots && !grow(s))
-		return no_memory(err);
-	if (fits && *slot_of(s, text, hash)) {
-		*ret_cost = s->known.data[*slot_of(s, text, hash) - 1].cost;
+	if (id != TAUT_NONE) {
+		*ret_cost = s->costs.data[id - 1];
 		return TAUT_OK;
 	}
 	status = replay(s, stack, &cost, err);
 	if (!status && fits)
-		status = remember(s, text, hash, &cost, err);
+		status = remember(s, text, &cost, err);
 	if (!status)
 		*ret_cost = cost;
 	return status;
@@ -778,12 +737,13 @@ taut_status tauti_stacks_create(const struct taut_graph *graph,
 	struct tauti_stacks **ret_stacks, struct taut_error *err)
 {
 	struct tauti_stacks *s = calloc(1, sizeof *s);
-	taut_status status = TAUT_OK;
+	taut_status status;
 
-	if (s)
-		s->arena = taut_arena_create();
-	if (!s || !s->arena)
-		status = no_memory(err);
+	if (!s)
+		return no_memory(err);
+	s->arena = taut_arena_create();
+	s->known = taut_names_create();
+	status = s->arena && s->known ? TAUT_OK : no_memory(err);
 	if (!status)
 		status = begin(s, graph, options, err);
 	if (status)
@@ -798,9 +758,9 @@ void tauti_stacks_destroy(struct tauti_stacks *s)
 	if (!s)
 		return;
 	taut_predictor_destroy(s->predictor);
-	taut_vec_free(&s->known);
+	taut_names_destroy(s->known);
+	taut_vec_free(&s->costs);
 	taut_vec_free(&s->notes);
-	free(s->slots);
 	taut_arena_destroy(s->arena);
 	free(s);
 }
