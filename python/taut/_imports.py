@@ -2,6 +2,7 @@
 """Something to do at the end of the import of a module, whenever that is."""
 
 import sys
+import threading
 
 _waiting = {}  # name -> list of calls
 # Taut's loader, as a job imports it and as the package that rides in one does.
@@ -11,31 +12,38 @@ LOADERS = tuple(dict.fromkeys(("taut.load", __package__ + ".load")))
 class _Finder:
     """Finds nothing itself; makes the loader that others find tell us."""
 
+    def __init__(self):
+        self.asked = set()  # threads that ask the other finders, which may ask all
+
     def find_spec(self, name, path=None, target=None):
-        calls = _waiting.pop(name, None)
-        if calls is None:
+        thread = threading.get_ident()
+        if name not in _waiting or thread in self.asked:
             return None
-        for finder in list(sys.meta_path):
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find else None
-            if spec is not None:
-                _watch(spec.loader, calls)
-                return spec
-        _waiting[name] = calls
+        self.asked.add(thread)
+        try:
+            for finder in list(sys.meta_path):
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find else None
+                if spec is not None:
+                    _watch(name, spec.loader)
+                    return spec
+        finally:
+            self.asked.discard(thread)
         return None
 
 
-def _watch(loader, calls):
+def _watch(name, loader):
     def exec_module(module):
         try:
             del loader.exec_module  # only this once
         except AttributeError:
             pass
         loader.exec_module(module)
-        _call(calls, module)
+        _call(_waiting.pop(name, ()), module)
 
     try:
-        loader.exec_module = exec_module
+        if hasattr(loader, "exec_module"):
+            loader.exec_module = exec_module
     except (AttributeError, TypeError):
         pass  # no loader of files: nothing of ours
 

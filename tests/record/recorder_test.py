@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: Apache-2.0
 """The recorder without a framework: an adapter made here ends the steps."""
 
+import importlib.util
 import json
 import os
 import pathlib
@@ -16,7 +17,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 from torch_case import EventLog  # noqa: E402
 
-from taut import _adapter, _recorder, _clocks, _nccl, _process  # noqa: E402
+from taut import _adapter, _clocks, _imports, _nccl, _process, _recorder  # noqa: E402
 
 
 class Adapter(_adapter.Adapter):
@@ -242,6 +243,24 @@ class RecorderTest(unittest.TestCase):
             first.step_ended()
         job.end()
         self.assertEqual((first.calls, job.steps_seen), ([], 8))
+
+    def test_import_that_is_waited_for(self):
+        """Looked for first, failing once, then there: told once."""
+        (self.run_folder / "late_module.py").write_text("import late_helper\n")
+        sys.path.insert(0, str(self.run_folder))
+        self.addCleanup(sys.path.remove, str(self.run_folder))
+        self.addCleanup(sys.modules.pop, "late_helper", None)
+        self.addCleanup(sys.modules.pop, "late_module", None)
+        told = []
+        _imports.when_imported("late_module", told.append)
+        importlib.util.find_spec("late_module")
+        with self.assertRaises(ImportError):
+            importlib.import_module("late_module")
+        self.assertEqual(told, [])
+        sys.modules["late_helper"] = sys
+        module = importlib.import_module("late_module")
+        importlib.reload(module)
+        self.assertEqual(told, [module])
 
     def test_clocks(self):
         """Another host asks; the same one does not."""

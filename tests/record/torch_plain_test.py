@@ -455,6 +455,22 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         out = self.script(code % str(bad), whole=True)
         self.assertEqual(out, "not today False\nTrue ['name', 'path']\n")
 
+    def test_framework_that_is_looked_for(self):
+        """Before it is imported, as many a library does."""
+        code = """
+            import importlib.util
+            for name in ("torch", "tensorflow", "torch"):
+                importlib.util.find_spec(name)
+            import torch
+            print(sorted(vars(torch.__loader__)))
+        """
+        code = textwrap.dedent(code) + LOOP.format(
+            before="a = torch.optim.SGD(model.parameters(), lr=0.1)", body="    a.step()"
+        )
+        out = self.script(code, whole=True)
+        self.assertEqual(out.splitlines()[0], "['name', 'path']")
+        self.assertEqual((self.process()["recorded"], self.steps_of()), ([3, 5], [3, 4]))
+
     def test_module_called_taut(self):
         """The job's own module of that name is the one that it gets."""
         (self.folder / "taut.py").write_text("mine = True\n")

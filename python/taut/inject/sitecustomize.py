@@ -8,8 +8,9 @@ found in the first place: whatever that one raises, or that there is none, goes
 to the interpreter, which handles it as it always does.
 
 Most processes of a job import no framework. They pay for this file only, so it
-imports nothing."""
+imports nothing that is not there yet."""
 
+import _thread
 import os
 import sys
 
@@ -25,22 +26,24 @@ class _Waiter:
     def __init__(self, package):
         self.package = package
         self.waits_for = set(FRAMEWORKS)
+        self.asked = set()  # threads that ask the other finders, which may ask all
 
     def find_spec(self, name, path=None, target=None):
-        if name not in self.waits_for:
+        """The spec that the other finders have, its loader made to tell us. A job
+        may look whether a framework is there long before it imports it."""
+        thread = _thread.get_ident()
+        if name not in self.waits_for or thread in self.asked:
             return None
-        self.waits_for.discard(name)
-        return self.watched(name, path, target)
-
-    def watched(self, name, path, target):
-        """The spec that the other finders have, its loader made to tell us."""
-        for finder in list(sys.meta_path):
-            find = None if finder is self else getattr(finder, "find_spec", None)
-            spec = find(name, path, target) if find else None
-            if spec is not None:
-                self.watch(name, spec.loader)
-                return spec
-        self.waits_for.add(name)  # it may be there later
+        self.asked.add(thread)
+        try:
+            for finder in list(sys.meta_path):
+                find = None if finder is self else getattr(finder, "find_spec", None)
+                spec = find(name, path, target) if find else None
+                if spec is not None:
+                    self.watch(name, spec.loader)
+                    return spec
+        finally:
+            self.asked.discard(thread)
         return None
 
     def watch(self, name, loader):
@@ -49,15 +52,14 @@ class _Waiter:
                 del loader.exec_module  # only this once
             except AttributeError:
                 pass
-            try:
-                loader.exec_module(module)
-            except BaseException:
-                self.waits_for.add(name)
-                raise
-            self.imported(name, module)
+            loader.exec_module(module)
+            if name in self.waits_for:
+                self.waits_for.discard(name)
+                self.imported(name, module)
 
         try:
-            loader.exec_module = exec_module
+            if hasattr(loader, "exec_module"):
+                loader.exec_module = exec_module
         except (AttributeError, TypeError):
             pass  # no loader of files: nothing of ours
 
