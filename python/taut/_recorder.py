@@ -14,7 +14,7 @@ import re
 import sys
 import time
 
-from . import _log, _nccl
+from . import _log, _nccl, _window
 from ._clocks import Clocks
 from ._process import ProcessFile, StepTimes
 
@@ -52,7 +52,8 @@ class Job:
         self.ranks = None
         self.clocks = None
         self.log = None
-        self.log_fault = ""
+        self.log_fault = self.window_fault = ""
+        self.window = None
         self.steps_seen = 0
         self.phase = WAITS
         self.asked = steps
@@ -223,12 +224,14 @@ class Job:
         self.tell("records steps %d:%s" % (self.first, self.end_step or ""))
         self.leader.start(False)
         _nccl.record(True)
+        self._open_window()
 
     def _stop(self, state):
         """Ends the window and brings what was recorded where it belongs."""
         self.phase = ENDED
         _nccl.record(False)
         self._tell_ranks(self.leader.ranks())
+        self._close_window(time.time_ns())
         if self.ranks:
             self._move_log()
         self.leader.stop(self._folder())
@@ -238,6 +241,21 @@ class Job:
         recorded = [self.first, self.steps_seen] if whole else None
         self.tell(state, recorded=recorded, **self.times.told())
         self._close_log(state)
+
+    def _open_window(self):
+        """Others that record in it follow: workers of loaders, MPI."""
+        try:
+            self.window = _window.Window(_window.path_of(self.run, self.pid), create=True)
+        except OSError as error:
+            self.window_fault = "no file of the window: %s" % error.strerror
+            return
+        self.window_ns = time.time_ns()
+        self.window.set(self.window_ns, 0, self.ranks)
+
+    def _close_window(self, end_ns):
+        """end_ns None: what was recorded in it is thrown away."""
+        if self.window:
+            self.window.set(self.window_ns, end_ns or self.window_ns, self.ranks)
 
     def _move_log(self):
         """To the folder of a rank that was not known when the log was opened."""
@@ -271,8 +289,8 @@ class Job:
 
     def tell(self, state, **changes):
         self.state = state
-        if self.log_fault:
-            state += "; " + self.log_fault
+        for fault in filter(None, (self.log_fault, self.window_fault)):
+            state += "; " + fault
         if self.log:
             self.log.state(state)
         self.file.write(state=state, steps_seen=self.steps_seen, **changes)
@@ -282,6 +300,7 @@ class Job:
         was, self.phase = self.phase, ENDED
         _nccl.record(False)
         self.next_change = float("inf")
+        self._close_window(None)
         try:
             if was in (DISCARDS, RECORDS):
                 self.leader.stop(None)
@@ -305,6 +324,8 @@ class Job:
             self.give_up("%s: %s" % (type(error).__name__, error))
         if self.clocks:
             self.clocks.stop()
+        if self.window:
+            self.window.remove()
         for adapter in self.adapters:
             try:
                 adapter.ended()

@@ -402,7 +402,6 @@ class Adapter(_adapter.Adapter):
         self.shapes = None
         if self.reserve:
             self.reserve.release()
-        self.loader.close()
 
 
 class _Kineto:

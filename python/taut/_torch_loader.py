@@ -2,66 +2,33 @@
 """Times of DataLoaders: what the main thread waits for a batch, how long whoever
 makes one takes, and what of that it was on a core, or read.
 
-A worker is a process of its own. It learns of the window from a small file
-beside that of its parent, RUN/processes/.HOST-PID.window, which both map; it
-keeps the times of its last batches in memory and opens a log only when there is
-a window. A batch that was made before the window and used in it counts."""
+A worker is a process of its own. It learns of the window from its parent's file
+(_window.py); it keeps the times of its last batches in memory and opens a log
+only when there is a window. A batch that was made before the window and used in it counts."""
 
 import functools
 import inspect
-import mmap
 import os
-import struct
 import sys
 import threading
 import time
 import weakref
 from collections import deque
 
-from . import _imports, _log, _spent
+from . import _imports, _log, _spent, _window
 from ._process import host_name
 
-_WINDOW = struct.Struct("<qqiii")  # from, to (0: not yet), rank, world, local
 _BATCHES_BEFORE = 64  # of a worker, that are kept until there is a window
 _LOG_RECORDS = 8192
 _ITERATORS = "_MultiProcessingDataLoaderIter", "_SingleProcessDataLoaderIter"
-
-
-def _window_path(run, pid):
-    return os.path.join(run, "processes", ".%s-%d.window" % (host_name(), pid))
-
-
-class Window:
-    """The file, mapped."""
-
-    def __init__(self, path, create=False):
-        flags = os.O_RDWR | (os.O_CREAT if create else 0)
-        fd = os.open(path, flags | os.O_CLOEXEC, 0o644)
-        try:
-            if create:
-                os.ftruncate(fd, _WINDOW.size)
-            self.map = mmap.mmap(fd, _WINDOW.size)
-        finally:
-            os.close(fd)
-        self.path = path
-
-    def get(self):
-        return _WINDOW.unpack_from(self.map, 0)
-
-    def set(self, start_ns, end_ns, ranks):
-        ranks = [-1 if n is None else n for n in ranks or (None,) * 3]
-        _WINDOW.pack_into(self.map, 0, start_ns, end_ns, *ranks)
 
 
 class Loader:
     """The side of the process that trains."""
 
     def __init__(self):
-        self.window = None
         self.job = None
         self.undo = []
-        self.is_discarded = False
-        self.start_ns = 0
         self.taken = weakref.WeakKeyDictionary()  # batches, by iterator
         self.meters = {}  # by thread
         self.batch = None, None  # when the last one was there, in which thread
@@ -97,20 +64,9 @@ class Loader:
 
     def begin(self, job, discard):
         self.job = job
-        self.is_discarded = discard
-        if self.window is None:
-            try:
-                path = _window_path(job.run, job.pid)
-                self.window = Window(path, create=True)
-            except (OSError, ValueError):
-                self.window = None
-        if discard:
-            return
-        self.start_ns = time.time_ns()
-        if self.window:
-            self.window.set(self.start_ns, 0, job.ranks)
-        self.taken.clear()
-        self.watch_waits(job.log)
+        if not discard:
+            self.taken.clear()
+            self.watch_waits(job.log)
 
     def end(self, folder):
         while self.undo:
@@ -121,9 +77,6 @@ class Loader:
             self.meters.popitem()[1].close()
         if folder and self.job.log and self.taken:
             self.tell(max(self.taken, key=self.taken.get))
-        if self.window and not self.is_discarded:
-            end_ns = time.time_ns() if folder else self.start_ns
-            self.window.set(self.start_ns, end_ns, self.job.ranks)
 
     def tell(self, iterator):
         """Of that with most batches; one rank tells what holds for all."""
@@ -131,15 +84,6 @@ class Loader:
         loader = getattr(iterator, "_taut_loader", lambda: None)()
         if loader is not None and not (self.job.ranks and self.job.ranks[0]):
             _tell_probe(self.job.log, loader)
-
-    def close(self):
-        """At the end of the process."""
-        window, self.window = self.window, None
-        if window:
-            try:
-                os.unlink(window.path)
-            except OSError:
-                pass
 
     def watch_waits(self, log):
         if not log:
@@ -377,10 +321,10 @@ class WorkerTimes:
 
     def _look(self):
         if self.window is None:
-            path = _window_path(self.run, self.parent)
+            path = _window.path_of(self.run, self.parent)
             if not os.path.exists(path):
                 return
-            self.window = Window(path)
+            self.window = _window.Window(path)
         start_ns, end_ns, *ranks = self.window.get()
         if start_ns == 0:
             return

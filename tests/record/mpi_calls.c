@@ -560,22 +560,19 @@ static int64_t *frame;
 
 static void frame_begin(void)
 {
-	char host[64] = "", path[512];
-	const char *run = getenv("TAUT_RECORD");
+	char words[1024], path[512] = "";
+	FILE *made;
 	int fd;
 
-	gethostname(host, sizeof host - 1);
-	snprintf(path, sizeof path, "%s/processes", run);
-	mkdir(path, 0777);
-	for (int i = 0; i < 2; i++) {
-		snprintf(path, sizeof path, "%s/processes/%s-%d.%s", run,
-			host, (int)getpid(), i ? "window" : "json");
-		fd = open(path, O_RDWR | O_CREAT, 0666);
-		if (fd < 0 || ftruncate(fd, 32))
-			exit(9);
-		frame = mmap(NULL, 32, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-			0);
-	}
+	snprintf(words, sizeof words, "%s '%s' %d", getenv("TAUT_WINDOW_OF"),
+		getenv("TAUT_RECORD"), (int)getpid());
+	made = popen(words, "r");
+	if (!made || fscanf(made, "%511s", path) != 1 || pclose(made))
+		exit(9);
+	fd = open(path, O_RDWR);
+	if (fd < 0)
+		exit(9);
+	frame = mmap(NULL, 16, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
 }
 
 static void window(void)

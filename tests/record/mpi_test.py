@@ -435,7 +435,8 @@ class Common:
 
     def test_window_of_a_framework(self):
         """Where a recorder chooses the steps, its file opens and shuts ours."""
-        run = self.run_parts("window")
+        command = "%s %s" % (sys.executable, SOURCE.with_name("jobs") / "window.py")
+        run = self.run_parts("window", env={"TAUT_WINDOW_OF": command})
         for log in run.logs.values():
             self.assertEqual([e.comm.seq for e in log.comms()], [2, 3, 4])
 

@@ -17,7 +17,7 @@ sys.path.insert(0, str(HERE.parents[1] / "python"))
 
 from torch_case import EventLog  # noqa: E402
 
-from taut import _adapter, _clocks, _imports, _nccl, _process, _recorder  # noqa: E402
+from taut import _adapter, _clocks, _imports, _nccl, _process, _recorder, _window  # noqa: E402
 
 
 class Adapter(_adapter.Adapter):
@@ -114,6 +114,35 @@ class RecorderTest(unittest.TestCase):
         self.assertEqual(seen, [0, 0, 0, 1, 1, 0, 0, 0])
         os.environ["NCCL_PROFILER_PLUGIN"] = "/of/the/user/libnccl-profiler.so"
         self.assertIsNone(_nccl._find())
+
+    def window(self):
+        """What others see of it: from, to, rank, world size, rank on the host."""
+        path = _window.path_of(str(self.run_folder), os.getpid())
+        return _window.Window(path).get() if os.path.exists(path) else None
+
+    def test_others_see_the_window(self):
+        """Of every framework."""
+        adapter, seen = Adapter(), []
+        job = self.job(adapter)
+        for _ in range(8):
+            adapter.step_ended()
+            seen.append(self.window())
+        self.assertEqual(seen[:3], [None] * 3)
+        begin_ns = seen[3][0]
+        self.assertEqual(seen[3:5], [(begin_ns, 0, 1, 2, 0)] * 2)
+        self.assertLess(begin_ns, seen[5][1])
+        self.assertEqual(seen[5:], [seen[5]] * 3)
+        job.end()
+        self.assertIsNone(self.window())
+
+    def test_window_that_is_thrown_away(self):
+        adapter = Adapter(fails_in="between")
+        job = self.job(adapter)
+        for _ in range(8):
+            adapter.step_ended()
+        begin_ns, end_ns, *_ = self.window()
+        self.assertEqual(begin_ns, end_ns)
+        job.end()
 
     def test_adapter_that_fails(self):
         """Wherever it does, the job does not notice and the file says it."""

@@ -150,7 +150,8 @@ struct tauti_mpi_state {
 		bool follows; /* a framework's recorder chooses the steps */
 		const int64_t *times; /* mapped: from, to; NULL: not there */
 		int64_t next_look_ns;
-		char path[4096]; /* without its last word */
+		char folder[4096]; /* RUN/processes */
+		char name[280];    /* HOST-PID */
 	} window;
 };
 extern struct tauti_mpi_state tauti_mpi __attribute__((visibility("hidden")));

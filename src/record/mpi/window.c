@@ -1,6 +1,7 @@
 /* window.c - a process that trains with a framework is recorded in the steps
- * that the framework's recorder chose. The recorder tells them in a small file,
- * RUN/processes/HOST-PID.window: from, to (0: not yet), in nanoseconds. */
+ * that the framework's recorder chose. Its HOST-PID.json says that there is one,
+ * and python/taut/_window.py writes when: RUN/processes/.HOST-PID.window, which
+ * docs/recording.md defines. */
 #include <fcntl.h>
 #include <stdio.h>
 #include <string.h>
@@ -22,15 +23,18 @@ static void name_file(const char *run)
 	for (char *at = host; *at; at++)
 		if (*at == '/')
 			*at = '_';
-	snprintf(tauti_mpi.window.path, sizeof tauti_mpi.window.path,
-		"%s/processes/%s-%d.", run, *host ? host : "localhost",
-		(int)getpid());
+	snprintf(tauti_mpi.window.folder, sizeof tauti_mpi.window.folder,
+		"%s/processes", run);
+	snprintf(tauti_mpi.window.name, sizeof tauti_mpi.window.name, "%s-%d",
+		*host ? host : "localhost", (int)getpid());
 }
 
-static bool is_there(const char *suffix, char *path, size_t size)
+static bool is_there(
+	const char *dot, const char *suffix, char *path, size_t size)
 {
 	struct stat about;
-	int n = snprintf(path, size, "%s%s", tauti_mpi.window.path, suffix);
+	int n = snprintf(path, size, "%s/%s%s.%s", tauti_mpi.window.folder,
+		dot, tauti_mpi.window.name, suffix);
 
 	return n > 0 && (size_t)n < size && !stat(path, &about) &&
 		about.st_size >= 2 * (off_t)sizeof(int64_t);
@@ -50,13 +54,14 @@ static const int64_t *map_file(const char *path)
 
 static void look(void)
 {
-	char path[sizeof tauti_mpi.window.path + 16];
+	char path[sizeof tauti_mpi.window.folder +
+		sizeof tauti_mpi.window.name + 16];
 
 	if (!tauti_mpi.window.follows)
 		tauti_mpi.window.follows =
-			is_there("json", path, sizeof path);
+			is_there("", "json", path, sizeof path);
 	if (tauti_mpi.window.follows && !tauti_mpi.window.times &&
-		is_there("window", path, sizeof path))
+		is_there(".", "window", path, sizeof path))
 		tauti_mpi.window.times = map_file(path);
 }
 
