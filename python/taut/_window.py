@@ -25,7 +25,7 @@ class Window:
         fd = os.open(own, flags | os.O_CLOEXEC, 0o644)
         try:
             if create:
-                os.ftruncate(fd, _WINDOW.size)
+                os.write(fd, bytes(_WINDOW.size))  # on a full disk it fails, not the map
             self.map = mmap.mmap(fd, _WINDOW.size)
         finally:
             os.close(fd)

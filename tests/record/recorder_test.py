@@ -5,6 +5,7 @@ import importlib.util
 import json
 import os
 import pathlib
+import subprocess
 import sys
 import tempfile
 import time
@@ -143,6 +144,41 @@ class RecorderTest(unittest.TestCase):
         begin_ns, end_ns, *_ = self.window()
         self.assertEqual(begin_ns, end_ns)
         job.end()
+
+    # Its argument is a folder in which all is full but for what has been written.
+    FULL = """
+import os, sys
+sys.path[:0] = sys.argv[2:]
+from recorder_test import Adapter, _recorder
+job = _recorder.Job(sys.argv[1], (4, 6))
+adapter = Adapter()
+adapter.job = job
+job.add(adapter)
+job._prepare = lambda: None
+for step in range(8):
+    if step == 1:
+        with open(sys.argv[1] + "/fill", "wb", 0) as full:
+            try:
+                while full.write(bytes(4096)):
+                    pass
+            except OSError:
+                pass
+    adapter.step_ended()
+print(adapter.calls[-1], job.window_fault)
+"""
+
+    def test_full_memory(self):
+        """A map of a file in memory has its signal when there is none left."""
+        mount = 'mount -t tmpfs -o size=64k none "$0" && mkdir "$0/processes" && exec "$@"'
+        inside = ["unshare", "-rm", "sh", "-c", mount, str(self.run_folder)]
+        if subprocess.run([*inside, "true"], capture_output=True).returncode:
+            self.skipTest("no file systems of our own here")
+        paths = [str(HERE), str(HERE.parents[1] / "python")]
+        script = [sys.executable, "-c", self.FULL, str(self.run_folder), *paths]
+        ended = subprocess.run([*inside, *script], capture_output=True, text=True)
+        self.assertEqual((ended.returncode, ended.stderr), (0, ""))
+        why = "no file of the window: No space left on device"
+        self.assertEqual(ended.stdout, "(6, 'stop', 'rank1') %s\n" % why)
 
     def test_adapter_that_fails(self):
         """Wherever it does, the job does not notice and the file says it."""
