@@ -10,14 +10,16 @@ an adapter raises ends the recording, never the job."""
 
 import os
 
-# What launchers tell the ranks, or somebody by hand. Each: rank, world size, local rank.
+# What launchers tell the ranks, or somebody by hand. Each: rank, world size, local rank;
+# src/record/nccl/recorder.c has the same.
 _LAUNCHERS = (
     ("TAUT_RANK", "TAUT_RANKS", ""),
     ("RANK", "WORLD_SIZE", "LOCAL_RANK"),
     ("OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "OMPI_COMM_WORLD_LOCAL_RANK"),
     ("PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID"),
-    ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID"),
 )
+# Is a rank in a step of srun only: the script of a job, too, is told that it is task 0.
+_SLURM = ("SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID")
 
 
 def _number(name, environment):
@@ -29,7 +31,8 @@ def _number(name, environment):
 
 def launcher_ranks(environment=os.environ):
     """(rank, world size, local rank or None) from the environment, or None."""
-    for names in _LAUNCHERS:
+    slurm = (_SLURM,) if "SLURM_STEP_ID" in environment else ()
+    for names in _LAUNCHERS + slurm:
         rank, world, local = (_number(name, environment) for name in names)
         if rank is not None and world is not None:
             return rank, world, local

@@ -6,7 +6,7 @@ which they know each other. From what launchers put into the environment.
     TAUT_RANK, TAUT_RANKS, TAUT_MEET            hand
     RANK, WORLD_SIZE, MASTER_ADDR, MASTER_PORT  torchrun and its like
     OMPI_COMM_WORLD_RANK, ..., PMI_RANK, ...    mpirun, mpiexec
-    SLURM_PROCID, SLURM_NTASKS                  srun
+    SLURM_PROCID, SLURM_NTASKS, SLURM_STEP_ID   srun
     TF_CONFIG                                   TensorFlow's cluster managers
 
 TAUT_MEET is where rank 0 listens, HOST:PORT, whoever told the ranks. None of these: a

@@ -21,7 +21,7 @@ import weakref
 
 import mxnet
 
-from . import _adapter
+from . import _adapter, _process
 
 # Steps of another trainer after which the one that counted is taken to have
 # been given up.
@@ -379,7 +379,7 @@ class Adapter(_adapter.Adapter):
                 name = self.output
                 if not self.job.ranks:
                     name = "%s.%s" % (self.job.file.name, name)
-                os.rename(path, os.path.join(folder, name))
+                _process.place(path, os.path.join(folder, name))
                 self.tell_facts()
         finally:
             try:

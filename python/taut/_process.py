@@ -20,6 +20,18 @@ def host_name():
     return socket.gethostname().replace("/", "_") or "localhost"
 
 
+def place(own, path):
+    """Gives a file that is whole its name. Two processes may take themselves for the
+    same rank: FileExistsError to the one that comes second."""
+    try:
+        os.link(own, path)
+        os.unlink(own)
+    except OSError:
+        if os.path.exists(path):
+            raise FileExistsError("another process was recorded as %s" % path) from None
+        os.rename(own, path)  # no links here
+
+
 class _Steps:
     """Of some kind: seconds, those in which the host issued them, and of these those
     before the optimizer began; page faults."""

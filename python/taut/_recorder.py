@@ -16,7 +16,7 @@ import time
 
 from . import _log, _nccl, _window
 from ._clocks import Clocks
-from ._process import ProcessFile, StepTimes
+from ._process import ProcessFile, StepTimes, place
 
 DEFAULT_STEPS = (10, 14)
 LOG_RECORDS = 16384  # of 128 bytes: clocks, facts, waits for batches
@@ -262,7 +262,7 @@ class Job:
         path = self.log_path(self.leader.framework)
         if self.log and self.log.path != path:
             os.makedirs(os.path.dirname(path), exist_ok=True)
-            os.rename(self.log.path, path)
+            place(self.log.path, path)
             self.log.path = path
 
     def _close_log(self, state):

@@ -20,7 +20,7 @@ import tensorflow as tf
 from tensorflow.python.eager.polymorphic_function import polymorphic_function
 from tensorflow.python.profiler import profiler_v2
 
-from . import _adapter, _tensorflow_exchange, _tensorflow_stop
+from . import _adapter, _process, _tensorflow_exchange, _tensorflow_stop
 from ._imports import when_imported
 from ._quiet import without_lines
 
@@ -240,7 +240,7 @@ class Adapter(_adapter.Adapter):
         name = self.output
         if not self.job.ranks:
             name = "%s.%s" % (self.job.file.name, name)
-        os.rename(found[0], os.path.join(folder, name))
+        _process.place(found[0], os.path.join(folder, name))
 
     # --- what no event says -----------------------------------------------
 

@@ -20,7 +20,7 @@ from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, _KinetoProfile
 
 from . import _adapter, _heap, _sums_watch, _torch_facts, _torch_loader, _torch_modules
-from . import _torch_rows
+from . import _process, _torch_rows
 
 # Steps of another optimiser after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
@@ -376,7 +376,7 @@ class Adapter(_adapter.Adapter):
                 if mark:
                     out.write(mark + source.read(64).partition(b"{")[2])
                 shutil.copyfileobj(source, out, 1 << 20)
-            os.rename(packed, path)
+            _process.place(packed, path)
         finally:
             for part in (plain, plain + ".tmp", packed):
                 try:

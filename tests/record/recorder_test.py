@@ -283,6 +283,29 @@ print(adapter.calls[-1], job.window_fault)
         self.assertEqual(_adapter.launcher_ranks({**torchrun, **by_hand}), (1, 2, None))
         self.assertEqual(_adapter.launcher_ranks({"TAUT_RANK": "1", **torchrun}), (5, 9, 1))
         self.assertIsNone(_adapter.launcher_ranks({"PMI_RANK": "one", "PMI_SIZE": "2"}))
+        slurm = {"SLURM_PROCID": "2", "SLURM_NTASKS": "4", "SLURM_LOCALID": "2"}
+        self.assertIsNone(_adapter.launcher_ranks(slurm))  # a job's script
+        slurm["SLURM_STEP_ID"] = "0"
+        self.assertEqual(_adapter.launcher_ranks(slurm), (2, 4, 2))
+        self.assertEqual(_adapter.launcher_ranks({**torchrun, **slurm}), (5, 9, 1))
+
+    def test_rank_that_two_claim(self):
+        """At once: what the first one leaves stays."""
+        first, second = (self.run_folder / name for name in ("first", "second"))
+        path = self.run_folder / "trace"
+        first.write_text("first")
+        second.write_text("second")
+        _process.place(first, path)
+        with self.assertRaisesRegex(FileExistsError, "another process was recorded as "):
+            _process.place(second, path)
+        self.assertEqual((path.read_text(), first.exists()), ("first", False))
+        link = os.link
+        self.addCleanup(setattr, os, "link", link)
+        os.link = lambda own, path: os.stat("/nowhere")  # a file system without links
+        with self.assertRaises(FileExistsError):
+            _process.place(second, path)
+        _process.place(second, self.run_folder / "other")
+        self.assertEqual((self.run_folder / "other").read_text(), "second")
 
     def test_rank_that_is_learned_late(self):
         adapter = Adapter(ranks=None)

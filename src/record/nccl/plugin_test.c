@@ -1,5 +1,7 @@
 /* plugin_test.c - the plugin driven as each version of NCCL does it, on a clock
  * of our own, so that every sum is known beforehand. */
+#include <sys/stat.h>
+
 #include "record/nccl/plugin_test.h"
 
 /* --- the three sums, in every version -------------------------------------------------*/
@@ -527,6 +529,101 @@ static void the_rank_may_come_late(void **state)
 	read_log_close(&log);
 }
 
+static void in_slurm(const char *rank, const char *ranks, const char *step)
+{
+	unsetenv("RANK");
+	unsetenv("WORLD_SIZE");
+	setenv("SLURM_PROCID", rank, 1);
+	setenv("SLURM_NTASKS", ranks, 1);
+	if (step)
+		setenv("SLURM_STEP_ID", step, 1);
+}
+
+/* One communicator; then the log is where it belongs, and nowhere else. */
+static void is_rank(int rank, int n_ranks, int want, int want_world)
+{
+	char inner[32];
+	struct read_log log;
+	struct host h;
+
+	assert_int_equal(host_init(&h, plugin_of(5), 5, "pg", 7, n_ranks, rank),
+		0);
+	host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
+	tauti_plugin_end();
+	snprintf(inner, sizeof inner, "rank%d", want);
+	log = open_log_of(inner);
+	assert_int_equal(log.header.rank, want);
+	assert_int_equal(log.header.world_size, want_world);
+	read_log_close(&log);
+}
+
+/* One task of SLURM that starts all processes tells each of them its own rank. */
+static void a_task_is_not_a_rank(void **state)
+{
+	(void)state;
+	in_slurm("0", "1", "0");
+	is_rank(5, 8, 5, 8);
+}
+
+static void ranks_of_a_task_that_claims_them_all(void **state)
+{
+	(void)state;
+	in_slurm("0", "8", "0");
+	is_rank(5, 8, 5, 8);
+}
+
+static void a_task_of_its_own_is_a_rank(void **state)
+{
+	(void)state;
+	in_slurm("5", "8", "0");
+	is_rank(1, 2, 5, 8);
+}
+
+/* As in the script of a job, which is no task. */
+static void outside_of_a_step_slurm_tells_nothing(void **state)
+{
+	(void)state;
+	in_slurm("0", "8", NULL);
+	is_rank(1, 2, 1, 2);
+}
+
+static void torchrun_knows_better_than_slurm(void **state)
+{
+	(void)state;
+	in_slurm("0", "1", "0");
+	setenv("RANK", "3", 1);
+	setenv("WORLD_SIZE", "4", 1);
+	is_rank(1, 4, 3, 4);
+}
+
+/* Of another process, in a container of its own. */
+static void a_log_that_is_there_stays(void **state)
+{
+	char path[256], own[256], host[65] = "";
+	struct host h;
+	FILE *other;
+
+	(void)state;
+	unsetenv("RANK");
+	snprintf(path, sizeof path, "%s/rank5", folder);
+	assert_int_equal(mkdir(path, 0777), 0);
+	snprintf(path, sizeof path, "%s/rank5/nccl-%ld.tautlog", folder,
+		(long)getpid());
+	other = fopen(path, "w");
+	assert_non_null(other);
+	fclose(other);
+	assert_int_equal(host_init(&h, plugin_of(5), 5, "pg", 7, 8, 5), 0);
+	host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
+	tauti_plugin_end();
+	gethostname(host, sizeof host - 1);
+	snprintf(own, sizeof own, "%s/processes/nccl-%s-%ld.tautlog", folder,
+		host, (long)getpid());
+	assert_int_equal(access(own, F_OK), 0);
+	other = fopen(path, "r");
+	assert_int_equal(fgetc(other), EOF);
+	fclose(other);
+}
+
 /* v1 to v3 never tell it: the log stays among the processes. */
 static void the_rank_may_never_come(void **state)
 {
@@ -589,6 +686,12 @@ int main(void)
 		TEST(handles_of_others_are_not_followed),
 		TEST(graphs_keep_their_correlation),
 		TEST(the_rank_may_come_late),
+		TEST(a_task_is_not_a_rank),
+		TEST(ranks_of_a_task_that_claims_them_all),
+		TEST(a_task_of_its_own_is_a_rank),
+		TEST(outside_of_a_step_slurm_tells_nothing),
+		TEST(torchrun_knows_better_than_slurm),
+		TEST(a_log_that_is_there_stays),
 		TEST(the_rank_may_never_come),
 		TEST(ranks_of_other_groups_are_not_global),
 	};

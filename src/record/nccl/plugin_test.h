@@ -54,8 +54,9 @@ static inline void clear_environment(void)
 {
 	static const char *const names[] = { "TAUT_RECORD", "TAUT_NCCL_EVENTS",
 		"TAUT_NCCL_ALWAYS", "TAUT_NCCL_RECORDS", "RANK", "WORLD_SIZE",
-		"LOCAL_RANK", "OMPI_COMM_WORLD_RANK", "PMI_RANK",
-		"SLURM_PROCID", "SLURM_NTASKS" };
+		"LOCAL_RANK", "TAUT_RANK", "TAUT_RANKS",
+		"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK",
+		"PMI_SIZE", "SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID" };
 
 	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
 		unsetenv(names[i]);

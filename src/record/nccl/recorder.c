@@ -15,18 +15,46 @@
 
 /* --- options ---------------------------------------------------------------------*/
 
-static int32_t number_of(const char *const *names, size_t n)
+static int32_t number_of(const char *name)
 {
-	for (size_t i = 0; i < n; i++) {
-		const char *text = getenv(names[i]);
-		char *end = NULL;
-		long number = text ? strtol(text, &end, 10) : -1;
+	const char *text = getenv(name);
+	char *end = NULL;
+	long number = text ? strtol(text, &end, 10) : -1;
 
-		if (text && end != text && !*end && number >= 0 &&
-			number <= INT32_MAX)
-			return (int32_t)number;
+	return text && end != text && !*end && number >= 0 &&
+		number <= INT32_MAX ? (int32_t)number : -1;
+}
+
+/* What launchers tell, as python/taut/_adapter.py has them. All but the first
+ * two tell a task, and so whatever processes the task starts. */
+static const struct launcher {
+	const char *rank, *size, *local;
+	const char *within; /* not believed without this; may be NULL */
+	enum tauti_nccl_rank_from from;
+} launchers[] = {
+	{ "TAUT_RANK", "TAUT_RANKS", "", NULL, TAUTI_NCCL_OF_PROCESS },
+	{ "RANK", "WORLD_SIZE", "LOCAL_RANK", NULL, TAUTI_NCCL_OF_PROCESS },
+	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE",
+		"OMPI_COMM_WORLD_LOCAL_RANK", NULL, TAUTI_NCCL_OF_TASK },
+	{ "PMI_RANK", "PMI_SIZE", "MPI_LOCALRANKID", NULL, TAUTI_NCCL_OF_TASK },
+	{ "SLURM_PROCID", "SLURM_NTASKS", "SLURM_LOCALID", "SLURM_STEP_ID",
+		TAUTI_NCCL_OF_TASK },
+};
+
+static void read_ranks(struct tauti_nccl_options *options)
+{
+	for (size_t i = 0; i < sizeof launchers / sizeof *launchers; i++) {
+		const struct launcher *l = &launchers[i];
+		int32_t rank = number_of(l->rank), size = number_of(l->size);
+
+		if (rank < 0 || size < 0 || (l->within && !getenv(l->within)))
+			continue;
+		options->rank = rank;
+		options->world_size = size;
+		options->local_rank = number_of(l->local);
+		options->rank_from = l->from;
+		return;
 	}
-	return -1;
 }
 
 static uint32_t events_of(const char *text)
@@ -69,27 +97,19 @@ static bool is_always(void)
 
 struct tauti_nccl_options tauti_nccl_options_read(void)
 {
-	static const char *const rank[] = { "RANK", "OMPI_COMM_WORLD_RANK",
-		"PMI_RANK", "SLURM_PROCID" };
-	static const char *const size[] = { "WORLD_SIZE",
-		"OMPI_COMM_WORLD_SIZE", "PMI_SIZE", "SLURM_NTASKS" };
-	static const char *const local[] = { "LOCAL_RANK",
-		"OMPI_COMM_WORLD_LOCAL_RANK", "MPI_LOCALRANKID",
-		"SLURM_LOCALID" };
-	static const char *const records[] = { "TAUT_NCCL_RECORDS" };
 	const char *folder = getenv("TAUT_RECORD");
 	const char *events = getenv("TAUT_NCCL_EVENTS");
-	int32_t capacity = number_of(records, 1);
-
-	return (struct tauti_nccl_options) {
+	int32_t capacity = number_of("TAUT_NCCL_RECORDS");
+	struct tauti_nccl_options options = {
 		.folder = folder && *folder ? folder : NULL,
 		.mask = events_of(events && *events ? events : "coll,p2p,step"),
 		.capacity = capacity > 0 ? (uint32_t)capacity : 0,
 		.always = is_always(),
-		.rank = number_of(rank, 4),
-		.world_size = number_of(size, 4),
-		.local_rank = number_of(local, 4),
+		.rank = -1, .world_size = -1, .local_rank = -1,
 	};
+
+	read_ranks(&options);
+	return options;
 }
 
 /* --- where the log is ---------------------------------------------------------------*/
@@ -117,27 +137,46 @@ static bool place_log(
 	return len > 0 && (size_t)len < size;
 }
 
+/* A communicator of all ranks knows better than a launcher which one this is. One
+ * of more ranks than there are known to be is nearer to it than what was known. */
+static bool knows_better(
+	const struct tauti_nccl_recorder *r, int32_t rank, int32_t world_size)
+{
+	if (rank < 0 || r->rank_from == TAUTI_NCCL_OF_PROCESS)
+		return false;
+	return world_size > r->world_size ||
+		(world_size == r->world_size && rank != r->rank &&
+			r->rank_from == TAUTI_NCCL_OF_TASK);
+}
+
+/* From RUN/rank0 or RUN/processes. Where it cannot be, it stays: its header says
+ * whose it is. */
+static void move_log(struct tauti_nccl_recorder *r)
+{
+	char was[sizeof r->path], run[sizeof r->path];
+
+	memcpy(was, r->path, sizeof was);
+	memcpy(run, r->path, sizeof run);
+	*strrchr(run, '/') = '\0';
+	*strrchr(run, '/') = '\0';
+	if (!place_log(run, r->rank, r->pid, r->path, sizeof r->path) ||
+		!access(r->path, F_OK) || rename(was, r->path))
+		memcpy(r->path, was, sizeof was);
+}
+
 void tauti_nccl_learn_rank(
 	struct tauti_nccl_recorder *r, int32_t rank, int32_t world_size)
 {
-	char path[sizeof r->path], *end;
+	bool moves = rank != r->rank;
 
-	if (r->rank >= 0 || rank < 0)
+	if (!knows_better(r, rank, world_size))
 		return;
 	r->rank = rank;
 	r->world_size = world_size;
+	r->rank_from = TAUTI_NCCL_OF_COMM;
 	taut_log_ranks(r->log, rank, world_size, -1);
-	memcpy(path, r->path, sizeof path);
-	end = strstr(path, "/processes/");
-	if (!end)
-		return;
-	*end = '\0';
-	if (!place_log(path, rank, r->pid, r->path, sizeof r->path))
-		return;
-	*end = '/';
-	/* Where it cannot be moved it stays: its header says whose it is. */
-	if (rename(path, r->path))
-		memcpy(r->path, path, sizeof path);
+	if (moves)
+		move_log(r);
 }
 
 /* --- making -------------------------------------------------------------------------*/
@@ -204,6 +243,7 @@ struct tauti_nccl_recorder *tauti_nccl_create(
 	r->pid = getpid();
 	r->rank = options->rank;
 	r->world_size = options->world_size;
+	r->rank_from = options->rank_from;
 	r->mask = options->mask;
 	r->idle_mask = options->always ? options->mask :
 		options->mask & ~COSTLY;

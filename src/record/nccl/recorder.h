@@ -157,11 +157,18 @@ struct tauti_nccl_kernel {
 	uint64_t gpu_start_ns, gpu_end_ns; /* 0 not told */
 };
 
+enum tauti_nccl_rank_from {
+	TAUTI_NCCL_OF_COMM, /* the largest communicator so far, if any */
+	TAUTI_NCCL_OF_TASK, /* a launcher's, which tells it all in a task */
+	TAUTI_NCCL_OF_PROCESS, /* a launcher's, of this process alone */
+};
+
 struct tauti_nccl_recorder {
 	struct taut_log *log;
 	char path[512];
 	pid_t pid;
 	int32_t rank, world_size;
+	enum tauti_nccl_rank_from rank_from;
 	uint32_t mask;       /* events to ask for while recording */
 	uint32_t idle_mask;  /* and while not */
 	bool always;
@@ -183,6 +190,7 @@ struct tauti_nccl_options {
 	uint32_t capacity;  /* as of taut_log_options */
 	bool always;        /* whatever the switch says */
 	int32_t rank, world_size, local_rank; /* -1 not known */
+	enum tauti_nccl_rank_from rank_from;
 };
 
 /* From the environment of the process; docs/recording.md has the names. */
@@ -193,7 +201,8 @@ struct tauti_nccl_recorder *tauti_nccl_create(
 	const _Atomic uint32_t *recording, struct taut_error *reterr);
 /* Ends the log. No callback may run. NULL is fine. */
 void tauti_nccl_destroy(struct tauti_nccl_recorder *r);
-/* Learns the rank, if it was not known, and moves the log where it belongs. */
+/* A communicator's: learns the rank, if it was not known or is now known better, and
+ * moves the log where it belongs. */
 void tauti_nccl_learn_rank(
 	struct tauti_nccl_recorder *r, int32_t rank, int32_t world_size);
 
