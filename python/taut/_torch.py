@@ -19,8 +19,8 @@ import torch
 from torch.autograd import profiler as autograd_profiler
 from torch.profiler import ProfilerActivity, _KinetoProfile
 
-from . import _adapter, _heap, _sums_watch, _torch_facts, _torch_loader, _torch_modules
-from . import _process, _torch_rows
+from . import _adapter, _heap, _imports, _process, _sums_watch, _torch_facts
+from . import _torch_loader, _torch_modules, _torch_rows
 
 # Steps of another optimiser after which the one that counted is taken to have
 # been given up: a warm-up's, or that of an earlier phase.
@@ -75,6 +75,7 @@ class Steps:
             register(self.hooked)
         self.watch_scaler()
         self.watch_zero_grad(base)
+        _imports.when_imported("deepspeed.runtime.engine", self.watch_deepspeed)
 
     def watch_zero_grad(self, base):
         """Where the host begins with a step, in a job that takes no batch of a
@@ -104,9 +105,10 @@ class Steps:
             self.count(optimizer)
 
     def wrap(self, cls):
-        step = cls.step
-        if getattr(step, "_taut", None) is self:
-            return
+        if getattr(cls.step, "_taut", None) is not self:
+            cls.step = self.counting(cls.step)
+
+    def counting(self, step):
         watcher, clock, thread = self, time.perf_counter, threading.get_ident
 
         @functools.wraps(step)
@@ -120,13 +122,13 @@ class Steps:
                 result = step(self, *args, **kwargs)
             finally:
                 watcher.depth -= 1
-            # A step() that calls that of its base class is one step.
+            # A step() that calls that of its base class, or others', is one step.
             if not watcher.depth:
                 watcher.count(self)
             return result
 
         stepped._taut = self
-        cls.step = stepped
+        return stepped
 
     def watch_scaler(self):
         """A step that a GradScaler leaves out, for its gradients overflowed, was
@@ -146,6 +148,14 @@ class Steps:
             return result
 
         scaler._maybe_opt_step = _maybe_opt_step
+
+    def watch_deepspeed(self, module):
+        """Its ZeRO has the job's optimizer step once for each group of parameters;
+        its engine updates the model once a step, or leaves it out."""
+        engine = getattr(module, "DeepSpeedEngine", None)
+        take = getattr(engine, "_take_model_step", None)
+        if take is not None:
+            engine._take_model_step = self.counting(take)
 
     def count(self, optimizer):
         self.stepped = True

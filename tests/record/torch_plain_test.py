@@ -112,6 +112,51 @@ class PlainTest(Case):
         )
         self.assertEqual((self.process()["steps_seen"], self.steps_of()), (14, [3, 4]))
 
+    # What DeepSpeed's ZeRO does with the job's optimizer: its own is none of PyTorch's,
+    # and has that one step for each group of parameters.
+    ENGINE = """
+import torch
+
+class ZeroOptimizer:
+    def __init__(self, optimizer):
+        self.optimizer = optimizer
+
+    def step(self):
+        groups = self.optimizer.param_groups
+        for group in groups:
+            self.optimizer.param_groups = [group]
+            self.optimizer.step()
+        self.optimizer.param_groups = groups
+
+class DeepSpeedEngine(torch.nn.Module):
+    def __init__(self, optimizer):
+        super().__init__()
+        self.optimizer, self.micro_steps = ZeroOptimizer(optimizer), 0
+
+    def step(self, lr_kwargs=None):
+        self.micro_steps += 1
+        if self.micro_steps % 2 == 0:
+            self._take_model_step(lr_kwargs)
+
+    def _take_model_step(self, lr_kwargs, block_eigenvalue={}):
+        if self.micro_steps != 8:  # an overflow
+            self.optimizer.step()
+"""
+
+    def test_optimiser_that_steps_once_a_group(self):
+        package = self.folder / "deepspeed" / "runtime"
+        package.mkdir(parents=True)
+        (package / "engine.py").write_text(self.ENGINE)
+        path = os.pathsep.join([recording_environment(".")["PYTHONPATH"], str(self.folder)])
+        self.loop(
+            "from deepspeed.runtime.engine import DeepSpeedEngine\n"
+            "groups = [{'params': [p]} for p in model.parameters()]\n"
+            "a = DeepSpeedEngine(torch.optim.SGD(groups, lr=0.1))",
+            "a.step()",
+            PYTHONPATH=path,
+        )
+        self.assertEqual((self.process()["steps_seen"], self.steps_of()), (7, [3, 4]))
+
     def test_scaler_leaves_steps_out(self):
         self.loop(
             "a = torch.optim.SGD(model.parameters(), lr=0.1)\n"
