@@ -35,6 +35,8 @@ def _never():
     return False
 
 
+# Which backward pass this thread is in; -1: none.
+_backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 _is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
 
 
@@ -49,6 +51,8 @@ class Steps:
         self.stepped = None
         self.zeroed = None, None  # when gradients were last, in which thread
         self.updates = None, None  # when a step() was called last, in which thread
+        self.in_backward = False  # an optimizer has stepped in this backward pass
+        self.backward = None  # torch.autograd.backward() as we have it
         self.unwatched = None  # base, zero_grad() as it is and as it was
 
     def watch(self):
@@ -157,8 +161,27 @@ class Steps:
         if take is not None:
             engine._take_model_step = self.counting(take)
 
+    def watch_backward(self):
+        """Where hooks of gradients have an optimizer step, perhaps one for each
+        parameter, the step ends with the pass; the first such pass counts for none."""
+        original, watcher = torch.autograd.backward, self
+
+        @functools.wraps(original)
+        def backward(*args, **kwargs):
+            original(*args, **kwargs)
+            if watcher.in_backward and _backward() == -1:
+                watcher.in_backward = False
+                watcher.count(backward)
+
+        torch.autograd.backward = self.backward = backward
+
     def count(self, optimizer):
         self.stepped = True
+        if _backward() != -1:
+            if self.backward is None:
+                self.watch_backward()
+            self.in_backward = True
+            return
         leader = self.leader() if self.leader else None
         if leader is not optimizer:
             if leader is not None and self.others < LEADER_IS_GONE:

@@ -157,6 +157,30 @@ class DeepSpeedEngine(torch.nn.Module):
         )
         self.assertEqual((self.process()["steps_seen"], self.steps_of()), (7, [3, 4]))
 
+    def test_optimisers_in_the_backward_pass(self):
+        """One for each of many parameters, or one for all; the first pass finds them."""
+        for name, before in (
+            (
+                "many",
+                "model = torch.nn.Sequential(*[torch.nn.Linear(4, 4) for _ in range(40)])\n"
+                "of = {p: torch.optim.SGD([p], lr=0.1) for p in model.parameters()}",
+            ),
+            (
+                "one",
+                "a = torch.optim.SGD(model.parameters(), lr=0.1)\n"
+                "of = {p: a for p in model.parameters()}",
+            ),
+        ):
+            with self.subTest(name):
+                self.run_folder = self.folder / name
+                (self.run_folder / "processes").mkdir(parents=True)
+                self.loop(
+                    before + "\nfor p in of:\n"
+                    "    p.register_post_accumulate_grad_hook(lambda p: of[p].step())",
+                    "",
+                )
+                self.assertEqual((self.process()["steps_seen"], self.steps_of()), (13, [3, 4]))
+
     def test_scaler_leaves_steps_out(self):
         self.loop(
             "a = torch.optim.SGD(model.parameters(), lr=0.1)\n"
