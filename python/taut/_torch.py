@@ -40,6 +40,15 @@ _backward = getattr(torch._C, "_current_graph_task_id", lambda: -1)
 _is_compiling = getattr(getattr(torch, "compiler", None), "is_compiling", _never)
 
 
+def _is_capturing():
+    """What the host does now is for a CUDA graph: nothing is computed, and whoever
+    waits for the device, as a profiler does, breaks it."""
+    try:
+        return torch.cuda.is_initialized() and torch.cuda.is_current_stream_capturing()
+    except Exception:
+        return False  # a device that is at fault is the job's to find
+
+
 class Steps:
     """Finds the end of each step: the first optimiser instance has stepped."""
 
@@ -177,6 +186,8 @@ class Steps:
 
     def count(self, optimizer):
         self.stepped = True
+        if _is_capturing():
+            return
         if _backward() != -1:
             if self.backward is None:
                 self.watch_backward()

@@ -401,6 +401,18 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         told = self.loop(textwrap.dedent(before), "optimizer.step()")
         self.assertIn("waited before step 3\n", told)
 
+    def test_steps_of_a_graph_that_is_captured(self):
+        """They are none, and nobody waits for the device in them."""
+        before = """
+        torch.cuda.is_initialized = lambda: True
+        torch.cuda.is_current_stream_capturing = lambda: step in (2, 8)
+        torch.cuda.synchronize = lambda: print("waited before step", step + 1)
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        """
+        told = self.loop(textwrap.dedent(before), "optimizer.step()")
+        self.assertEqual(told.splitlines()[:-1], ["waited before step %d" % s for s in (1, 4)])
+        self.assertEqual((self.process()["steps_seen"], self.steps_of()), (12, [3, 4]))
+
     def test_workers_that_begin_in_the_window(self):
         """Each epoch has a worker of its own, forked while we record."""
         out = self.script(
