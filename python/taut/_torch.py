@@ -217,6 +217,7 @@ class Adapter(_adapter.Adapter):
         self.kineto = _Kineto()
         self.grown_bytes = 0  # by the heap in the window that is thrown away
         self.reserve = None
+        self.faults = 0  # of the process, when the window began
         self.modules = _torch_modules.Modules()
         self.lookups = _torch_rows.Lookups()  # of the step before the window
         self.loader = _torch_loader.Loader()
@@ -311,15 +312,20 @@ class Adapter(_adapter.Adapter):
         if torch.cuda.is_initialized():
             torch.cuda.synchronize()
 
+    def activities(self):
+        """A job that has not used its devices by the end of a step leaves them alone,
+        and so do we. A window without steps may come before their first use."""
+        cuda = torch.cuda
+        if cuda.is_initialized() or not self.job.asked and cuda.is_available():
+            return [ProfilerActivity.CPU, ProfilerActivity.CUDA]
+        return [ProfilerActivity.CPU]
+
     def start_profiler(self):
         """Shapes are dear. All steps of most jobs have the same ones, so those
         of the window that is thrown away do for all: its events are not kept,
         but what they say of tensors is."""
-        activities = [ProfilerActivity.CPU]
-        if torch.cuda.is_available():
-            activities.append(ProfilerActivity.CUDA)
         self.profiler = _KinetoProfile(
-            activities=activities,
+            activities=self.activities(),
             record_shapes=self.shapes is None,
             profile_memory=os.environ.get("TAUT_RECORD_MEMORY") == "1",
         )
@@ -350,15 +356,14 @@ class Adapter(_adapter.Adapter):
     def stop(self, folder):
         grown = _heap.faults() - self.faults - self.job.times.own_faults()
         self.grown_bytes = max(grown, 0) * _heap.page_bytes()
-        self.end_mark()
-        self.loader.end(folder)
-        sums, self.sums = self.sums, []
-        _sums_watch.end(sums, self.job if folder else None)
-        self.modules.end()
         profiler, self.profiler = self.profiler, None
+        if profiler is None:
+            return
         try:
-            with self.others.ours(), self.kineto.quiet():
-                profiler.stop()
+            try:
+                self.end_watches(folder)
+            finally:
+                self.stop_profiler(profiler)
             if folder:
                 self.keep(profiler, folder)
             self.shapes = profiler if self.discards and not folder else None
@@ -366,6 +371,23 @@ class Adapter(_adapter.Adapter):
             self.modules.forget()
             if self.reserve:
                 self.reserve.release()
+
+    def end_watches(self, folder):
+        self.end_mark()
+        self.loader.end(folder)
+        sums, self.sums = self.sums, []
+        _sums_watch.end(sums, self.job if folder else None)
+        self.modules.end()
+
+    def stop_profiler(self, profiler):
+        """One that fails to end is switched off nonetheless."""
+        with self.others.ours(), self.kineto.quiet():
+            try:
+                profiler.stop()
+            except Exception:
+                with contextlib.suppress(Exception):
+                    torch._C._autograd._disable_profiler()
+                raise
 
     def watch_calls(self, discard):
         """Who is to hear of calls of modules that are to be compiled once the window is

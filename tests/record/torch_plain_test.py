@@ -413,6 +413,53 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         self.assertEqual(told.splitlines()[:-1], ["waited before step %d" % s for s in (1, 4)])
         self.assertEqual((self.process()["steps_seen"], self.steps_of()), (12, [3, 4]))
 
+    def test_profiler_that_does_not_end(self):
+        """Nor what is watched beside it: it is off all the same, and the job goes on."""
+        before = """
+        import sys
+        adapter = sys.modules["_taut._torch"]
+        def fails(self, *args):
+            raise RuntimeError("no more")
+        adapter.%s = fails
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        """
+        body = "optimizer.step()\nprint(step, torch.autograd._profiler_enabled())"
+        for name, steps, on in (
+            ("_KinetoProfile.stop", "1:3", (0, 1)),
+            ("_KinetoProfile.stop", "3:5", (0,)),
+            ("_torch_loader.Loader.end", "1:3", (0, 1)),
+        ):
+            with self.subTest(name, steps=steps):
+                self.run_folder = self.folder / (name + steps[0])
+                (self.run_folder / "processes").mkdir(parents=True)
+                told = self.loop(textwrap.dedent(before) % name, body, steps=steps)
+                want = ["%d %s" % (step, step in on) for step in range(14)]
+                self.assertEqual(told.splitlines()[:-1], want)
+                self.assertEqual(self.process()["state"], "not recorded: RuntimeError: no more")
+
+    def test_devices_that_are_not_used(self):
+        """No profiler makes a context on them, unless somebody asks for one by hand."""
+        before = """
+        import sys
+        adapter = sys.modules["_taut._torch"]
+        class Profile(adapter._KinetoProfile):
+            def __init__(self, activities, **more):
+                print(len(activities))
+                super().__init__(activities=activities[:1], **more)
+        adapter._KinetoProfile = Profile
+        torch.cuda.is_available = lambda: True
+        torch.cuda.is_initialized = lambda: %s
+        torch.cuda.is_current_stream_capturing = lambda: False
+        torch.cuda.synchronize = lambda: None
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        """
+        for is_used, want in ((False, "1"), (True, "2")):
+            with self.subTest(is_used=is_used):
+                self.run_folder = self.folder / want
+                (self.run_folder / "processes").mkdir(parents=True)
+                told = self.loop(textwrap.dedent(before) % is_used, "optimizer.step()")
+                self.assertEqual(told.splitlines()[:-1], [want, want])
+
     def test_workers_that_begin_in_the_window(self):
         """Each epoch has a worker of its own, forked while we record."""
         out = self.script(
