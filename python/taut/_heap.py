@@ -51,7 +51,7 @@ def page_bytes():
     return os.sysconf("SC_PAGE_SIZE")
 
 
-def _available_bytes():
+def available_bytes():
     try:
         with open("/proc/meminfo") as f:
             for line in f:
@@ -62,13 +62,22 @@ def _available_bytes():
     return 0
 
 
+def resident_bytes():
+    """0: it cannot be told."""
+    try:
+        with open("/proc/self/statm") as f:
+            return int(f.read().split()[1]) * page_bytes()
+    except (OSError, ValueError):
+        return 0
+
+
 class Reserve:
     """A hole of this many bytes, all of its pages there; less where memory is
     scarce or malloc is not one that grows by brk."""
 
     def __init__(self, wanted_bytes):
         self.pin = None
-        wanted = min(wanted_bytes, LARGEST_BYTES, _available_bytes() // 20)
+        wanted = min(wanted_bytes, LARGEST_BYTES, available_bytes() // 20)
         try:
             libc = self.libc = ctypes.CDLL(None)
             libc.malloc.restype = libc.sbrk.restype = ctypes.c_void_p

@@ -12,13 +12,16 @@ import importlib
 import os
 import re
 import sys
+import threading
 import time
 
-from . import _log, _nccl, _window
+from . import _heap, _log, _nccl, _window
 from ._clocks import Clocks
 from ._process import ProcessFile, StepTimes, place
 
 DEFAULT_STEPS = (10, 14)
+LONGEST_S = 600  # of a window, whose end may never come
+LOOK_EVERY_S = 1
 LOG_RECORDS = 16384  # of 128 bytes: clocks, facts, waits for batches
 
 WAITS, DISCARDS, RECORDS, ENDED = "waits", "discards", "records", "ended"
@@ -33,6 +36,29 @@ def parse_steps(text):
     if not found or int(found[1]) >= int(found[2]):
         raise ValueError("steps are A:B with A < B, found %r" % text)
     return int(found[1]), int(found[2])
+
+
+class _Bound:
+    """Of a window: how long it may be, None without end, and how much memory it may
+    take, half of what was free when it began."""
+
+    def __init__(self, seconds):
+        self.thread = threading.get_ident()
+        self.next_look = time.monotonic() + LOOK_EVERY_S
+        self.end = time.monotonic() + seconds if seconds else float("inf")
+        self.most_bytes = _heap.resident_bytes() + _heap.available_bytes() // 2
+
+    def why_over(self):
+        """A line, or None; costs next to nothing."""
+        now = time.monotonic()
+        if now < self.next_look or threading.get_ident() != self.thread:
+            return None
+        self.next_look = now + LOOK_EVERY_S
+        if now > self.end:
+            return "took more than %d s" % LONGEST_S
+        if _heap.resident_bytes() > self.most_bytes:
+            return "took more than half of the memory that was free"
+        return None
 
 
 class Job:
@@ -54,6 +80,7 @@ class Job:
         self.log = None
         self.log_fault = self.window_fault = ""
         self.window = None
+        self.bound = None  # of the window that is open
         self.steps_seen = 0
         self.phase = WAITS
         self.asked = steps
@@ -97,6 +124,17 @@ class Job:
         except Exception as error:
             self.give_up("%s: %s" % (type(error).__name__, error))
 
+    def look(self):
+        """In the window, also within a step: ends it where it goes on for too long. In
+        any thread, as often as you like."""
+        why = self.bound and self.bound.why_over()
+        if not why:
+            return
+        try:
+            self._end_early(why)
+        except Exception as error:
+            self.give_up("%s: %s" % (type(error).__name__, error))
+
     def step_by_hand(self):
         adapter = self.leader or (self.adapters[0] if self.adapters else None)
         if adapter:
@@ -113,6 +151,8 @@ class Job:
         if self.steps_seen >= self.next_change:
             self._change()
         elif self.phase is RECORDS:
+            self.look()
+        if self.phase is RECORDS and self.steps_seen > self.first:
             adapter.between_steps()
         times.next_begins(self.phase is not DISCARDS and not adapter.watches())
 
@@ -128,6 +168,7 @@ class Job:
         if seen == 1:
             self._first_step()
         if self.phase is DISCARDS:
+            self.bound = None
             self.leader.stop(None)
             self.times.measure()
             self.leader.prepare()
@@ -164,6 +205,7 @@ class Job:
         if self._may_record():
             self._compare_clocks()
             self.phase = DISCARDS
+            self.bound = _Bound(LONGEST_S)
             self.leader.start(True)
 
     def _may_record(self):
@@ -222,13 +264,14 @@ class Job:
         self.first = self.steps_seen
         self.phase = RECORDS
         self.tell("records steps %d:%s" % (self.first, self.end_step or ""))
+        self.bound = _Bound(LONGEST_S if self.asked else None)
         self.leader.start(False)
         _nccl.record(True)
         self._open_window()
 
     def _stop(self, state):
         """Ends the window and brings what was recorded where it belongs."""
-        self.phase = ENDED
+        self.phase, self.bound = ENDED, None
         _nccl.record(False)
         self._tell_ranks(self.leader.ranks())
         self._close_window(time.time_ns())
@@ -241,6 +284,17 @@ class Job:
         recorded = [self.first, self.steps_seen] if whole else None
         self.tell(state, recorded=recorded, **self.times.told())
         self._close_log(state)
+
+    def _end_early(self, why):
+        """With the steps that it has, if any."""
+        seen = self.steps_seen
+        if self.phase is not RECORDS:
+            self.give_up("step %d, before those to record, %s" % (seen, why))
+        elif seen == self.first:
+            self.give_up("step %d %s" % (seen, why))
+        else:
+            self._stop("ended in step %d: the window %s" % (seen, why))
+            self._next_change()
 
     def _open_window(self):
         """Others that record in it follow: workers of loaders, MPI."""
@@ -297,7 +351,7 @@ class Job:
 
     def give_up(self, why):
         """Ends a recording that cannot go on. What it had is thrown away."""
-        was, self.phase = self.phase, ENDED
+        was, self.phase, self.bound = self.phase, ENDED, None
         _nccl.record(False)
         self.next_change = float("inf")
         self._close_window(None)

@@ -285,7 +285,7 @@ class Adapter(_adapter.Adapter):
             self.shapes = None
         self.finish_device()
         self.start_profiler()
-        self.modules.begin(self.watch_calls(discard))
+        self.modules.begin(self.job.look, self.watch_calls(discard))
         self.loader.begin(self.job, discard)
         self.sums = [] if discard else _sums_watch.begin()
         self.mark_step()

@@ -135,6 +135,7 @@ class Loader:
 
     def count(self, iterator):
         self.taken[iterator] = self.taken.get(iterator, 0) + 1
+        self.job.look()
 
 
 def _noted_next(original, loader):

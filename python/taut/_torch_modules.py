@@ -22,8 +22,8 @@ class Modules:
         self.roots = []  # keeps them alive while their ids are in names
         self.original = None
 
-    def begin(self, saw=None):
-        """saw(module, name, args, kwargs): hears of each call."""
+    def begin(self, called, saw=None):
+        """called() behind each call; saw(module, name, args, kwargs) hears of each."""
         if self.original is not None or compiles():
             return
         cls = torch.nn.Module
@@ -33,7 +33,9 @@ class Modules:
         def __call__(self, *args, **kwargs):
             name = names.get(id(self)) or name_it(self)
             with mark(name):
-                return original(self, *args, **kwargs)
+                result = original(self, *args, **kwargs)
+            called()
+            return result
 
         def seen(self, *args, **kwargs):
             saw(self, names.get(id(self)) or name_it(self), args, kwargs)

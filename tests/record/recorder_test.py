@@ -8,6 +8,7 @@ import pathlib
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
@@ -144,6 +145,30 @@ class RecorderTest(unittest.TestCase):
         begin_ns, end_ns, *_ = self.window()
         self.assertEqual(begin_ns, end_ns)
         job.end()
+
+    def test_window_that_takes_too_long(self):
+        """It ends with a step, or behind one; elsewhere nobody may end it."""
+        for step, others, state, recorded in (
+            (4, False, "not recorded: step 4 took more than 600 s", None),
+            (5, False, "ended in step 5: the window took more than 600 s", [4, 5]),
+            (5, True, "recorded steps 4:6", [4, 6]),
+        ):
+            self.setUp()
+            adapter = Adapter()
+            job = self.job(adapter)
+            for seen in range(8):
+                if seen == step:
+                    job.bound.end = job.bound.next_look = 0
+                    if others:
+                        thread = threading.Thread(target=job.look)
+                        thread.start()
+                        thread.join()
+                    else:
+                        job.look()
+                adapter.step_ended()
+            told = self.process()
+            self.assertEqual((told["state"], told["recorded"]), (state, recorded))
+            job.end()
 
     # Its argument is a folder in which all is full but for what has been written.
     FULL = """

@@ -413,6 +413,48 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
         self.assertEqual(told.splitlines()[:-1], ["waited before step %d" % s for s in (1, 4)])
         self.assertEqual((self.process()["steps_seen"], self.steps_of()), (12, [3, 4]))
 
+    def test_window_that_goes_on_and_on(self):
+        """A step of it, in which other modules are called, takes too long, or too much
+        memory; so does one before it. What was recorded whole counts."""
+        before = """
+        import sys, time
+        recorder = sys.modules["_taut._recorder"]
+        recorder.LOOK_EVERY_S, {limit}
+        optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+        kept = []
+        def validate():
+            for _ in range(5):
+                {rest}
+                with torch.no_grad():
+                    model(torch.ones(2, 4))
+        """
+        body = "validate() if step == {at} else None\noptimizer.step()\n"
+        body += "print(step, torch.autograd._profiler_enabled())"
+        time_is = "recorder.LONGEST_S = 0, 1", "time.sleep(0.3)", "took more than 1 s"
+        memory_is = (
+            "sys.modules['_taut._heap'].available_bytes = 0, lambda: 32 << 20",
+            "kept.append(torch.ones(1 << 21))",
+            "took more than half of the memory that was free",
+        )
+        for at, (limit, rest, why), on, state in (
+            (6, time_is, (4, 5), "ended in step 6: the window "),
+            (6, memory_is, (4, 5), "ended in step 6: the window "),
+            (5, time_is, (4,), "not recorded: step 5 "),
+            (3, time_is, (2,), "not recorded: step 3, before those to record, "),
+        ):
+            with self.subTest(at=at, why=why):
+                self.run_folder = self.folder / ("%d%s" % (at, why))
+                (self.run_folder / "processes").mkdir(parents=True)
+                told = self.loop(
+                    textwrap.dedent(before).format(limit=limit, rest=rest),
+                    body.format(at=at),
+                    steps="5:8",
+                )
+                want = ["%d %s" % (step, step in (2, *on)) for step in range(14)]
+                self.assertEqual(told.splitlines()[:-1], want)
+                self.assertEqual(self.process()["state"], state + why)
+                self.assertEqual(self.process()["recorded"], [5, 6] if at == 6 else None)
+
     def test_profiler_that_does_not_end(self):
         """Nor what is watched beside it: it is off all the same, and the job goes on."""
         before = """
