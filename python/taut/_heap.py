@@ -8,6 +8,7 @@ as much as the thrown-away window showed to be needed beyond what the job's own
 steps ask for, and the new part is given back to it as one hole; a block above that
 hole keeps it from being handed back to the system at once."""
 
+import contextlib
 import ctypes
 import mmap
 import os
@@ -51,15 +52,50 @@ def page_bytes():
     return os.sysconf("SC_PAGE_SIZE")
 
 
-def available_bytes():
+def available_bytes(root="/"):
+    """For this process: of the host, and of the control groups that it is in, as far as
+    they are seen from here. 0: it cannot be told. root: where /proc and /sys are."""
     try:
-        with open("/proc/meminfo") as f:
-            for line in f:
-                if line.startswith("MemAvailable:"):
-                    return int(line.split()[1]) << 10
+        with open(root + "proc/meminfo") as f:
+            (left,) = [int(n.split()[1]) << 10 for n in f if n.startswith("MemAvailable:")]
     except (OSError, ValueError):
-        pass
-    return 0
+        return 0
+    return max(min([left, *_left_in_groups(root)]), 0)
+
+
+def _left_in_groups(root):
+    try:
+        with open(root + "proc/self/cgroup") as f:
+            lines = [line.rstrip("\n").split(":", 2) for line in f]
+    except OSError:
+        return
+    for _, controllers, group in lines:
+        if controllers not in ("", "memory"):
+            continue
+        top, files = "sys/fs/cgroup", ("memory.max", "memory.current")
+        if controllers:
+            top += "/memory"
+            files = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        group = group.rstrip("/")
+        while True:
+            folder = root + top + group + "/"
+            with contextlib.suppress(OSError, ValueError):  # no such file, or no limit
+                limit, used = (_number_in(folder + name) for name in files)
+                yield limit - used + _cached_bytes(folder)
+            if not group:
+                break
+            group = group.rpartition("/")[0]
+
+
+def _number_in(path):
+    with open(path) as f:
+        return int(f.read())
+
+
+def _cached_bytes(folder):
+    """Of a group: of files, which it gives up for the asking."""
+    with open(folder + "memory.stat") as f:
+        return sum(int(line.split()[1]) for line in f if line.startswith("inactive_file "))
 
 
 def resident_bytes():

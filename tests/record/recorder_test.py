@@ -292,6 +292,37 @@ print(adapter.calls[-1], job.window_fault)
         seconds = _process._heap.fault_seconds()
         self.assertTrue(1e-8 < seconds < 1e-2, seconds)  # huge pages take longer
 
+    def test_memory_of_a_container(self):
+        """What its limit leaves, or that of a group around it, not what the host has."""
+        heap, mib = _process._heap, 1 << 20
+
+        def put(path, text):
+            path = self.run_folder / path
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.write_text(text)
+
+        def group(folder, limit, used, names=("memory.max", "memory.current")):
+            for name, number in zip(names, (limit, used)):
+                put("sys/fs/cgroup%s/%s" % (folder, name), "%s\n" % number)
+            stat = "anon 1\ninactive_file %d\ntotal_inactive_file 7\n" % (2 * mib)
+            put("sys/fs/cgroup%s/memory.stat" % folder, stat)
+
+        root = str(self.run_folder) + "/"
+        self.assertEqual(heap.available_bytes(root), 0)
+        put("proc/meminfo", "MemTotal: 9000 kB\nMemAvailable: 8192000 kB\n")
+        self.assertEqual(heap.available_bytes(root), 8192000 << 10)
+        put("proc/self/cgroup", "0::/job/step\n")
+        group("/job/step", "max", 5 * mib)
+        self.assertEqual(heap.available_bytes(root), 8192000 << 10)
+        group("/job", 100 * mib, 40 * mib)
+        self.assertEqual(heap.available_bytes(root), 62 * mib)
+        group("", 30 * mib, 40 * mib)  # the container's own
+        self.assertEqual(heap.available_bytes(root), 0)
+        put("proc/self/cgroup", "4:memory:/\n3:cpu:/x\n")
+        names = "memory.limit_in_bytes", "memory.usage_in_bytes"
+        group("/memory", 50 * mib, 20 * mib, names)
+        self.assertEqual(heap.available_bytes(root), 32 * mib)
+
     def test_no_issue(self):
         adapter = Adapter()
         job = self.job(adapter)

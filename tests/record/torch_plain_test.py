@@ -545,9 +545,12 @@ a = torch.optim.SGD(model.parameters(), lr=0.1)
             "        print('child')\n"
             "        ctypes.CDLL(None).printf(b'of C\\n')\n"
             "        sys.exit(5)\n"
-            "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n",
+            "    print(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]), flush=True)\n"
+            "    here = os.listdir(os.environ['TAUT_RECORD'] + '/processes')\n"
+            "    print(sum(name.endswith('.window') for name in here), flush=True)",
         )
-        self.assertEqual(said.splitlines()[:-1], ["child", "of C", "5"] * 2)
+        # The parent's window stays.
+        self.assertEqual(said.splitlines()[:-1], ["child", "of C", "5", "1"] * 2)
         self.assertEqual(self.steps_of(), [3, 4])
 
     def test_no_workers(self):
