@@ -20,6 +20,23 @@ def host_name():
     return socket.gethostname().replace("/", "_") or "localhost"
 
 
+_FIRST_PID_NAMESPACE = 0xEFFFFFFC  # the kernel's PROC_PID_INIT_INO
+
+
+def process_name(pid):
+    """HOST-PID, as files of a process are called; docs/recording.md says what HOST is.
+    src/record/log.c has the same."""
+    host = host_name()
+    try:
+        space = int(os.readlink("/proc/self/ns/pid")[len("pid:[") : -1])
+        if space != _FIRST_PID_NAMESPACE:
+            with open("/proc/sys/kernel/random/boot_id") as f:
+                host = "%s.%.8s.%x" % (host, f.read(), space)
+    except (OSError, ValueError):
+        pass
+    return "%s-%d" % (host, pid)
+
+
 def place(own, path):
     """Gives a file that is whole its name. Two processes may take themselves for the
     same rank: FileExistsError to the one that comes second."""
@@ -129,7 +146,7 @@ class ProcessFile:
     def __init__(self, run, started_ns):
         self.folder = os.path.join(run, "processes")
         self.host = host_name()
-        self.name = "%s-%d" % (self.host, os.getpid())
+        self.name = process_name(os.getpid())
         self.path = os.path.join(self.folder, self.name + ".json")
         self.told = {
             "host": self.host,

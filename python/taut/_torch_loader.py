@@ -16,7 +16,7 @@ import weakref
 from collections import deque
 
 from . import _imports, _log, _spent, _window
-from ._process import host_name
+from ._process import process_name
 
 _BATCHES_BEFORE = 64  # of a worker, that are kept until there is a window
 _LOG_RECORDS = 8192
@@ -351,7 +351,7 @@ class WorkerTimes:
         name = "loader-%d.tautlog" % os.getpid()
         if ranks[0] is None:
             folder = os.path.join(self.run, "processes")
-            name = "loader-%s-%d.tautlog" % (host_name(), os.getpid())
+            name = "loader-%s.tautlog" % process_name(os.getpid())
         path = os.path.join(folder, name)
         self.log = _log.Log(path, "loader", ranks, _LOG_RECORDS)
         self.log.lane(os.getpid(), "data loader worker")

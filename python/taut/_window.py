@@ -7,13 +7,13 @@ import mmap
 import os
 import struct
 
-from ._process import host_name
+from ._process import process_name
 
 _WINDOW = struct.Struct("<qqiii")  # from, to (0: not yet), rank, world, local
 
 
 def path_of(run, pid):
-    return os.path.join(run, "processes", ".%s-%d.window" % (host_name(), pid))
+    return os.path.join(run, "processes", ".%s.window" % process_name(pid))
 
 
 class Window:

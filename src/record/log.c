@@ -3,6 +3,7 @@
 #include <fcntl.h>
 #include <pthread.h>
 #include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/file.h>
@@ -101,6 +102,27 @@ void tauti_log_clock_name(char *out, size_t size)
 	for (uint64_t hash = tauti_hash(host, n); hash; hash >>= 4)
 		out[len++] = "0123456789abcdef"[hash & 15];
 	out[len] = '\0';
+}
+
+void tauti_log_process_name(char *out, size_t size)
+{
+	const unsigned long first = 0xEFFFFFFC; /* the kernel's PROC_PID_INIT_INO */
+	char host[65], boot[40], space[32] = "";
+	unsigned long inode;
+
+	host_name(host, sizeof host);
+	for (char *at = host; *at; at++)
+		if (*at == '/')
+			*at = '_';
+	read_line("/proc/sys/kernel/random/boot_id", boot, sizeof boot);
+	(void)!readlink("/proc/self/ns/pid", space, sizeof space - 1);
+	if (sscanf(space, "pid:[%lu]", &inode) != 1 ||
+		inode == first)
+		snprintf(out, size, "%s-%d", *host ? host : "localhost",
+			(int)getpid());
+	else
+		snprintf(out, size, "%s.%.8s.%lx-%d", *host ? host : "localhost",
+			boot, inode, (int)getpid());
 }
 
 /* File systems without fallocate: what was written is reserved as well. */

@@ -19,6 +19,9 @@ TAUT_BEGIN_DECLS
  * container or a namespace that has a name of its own counts as a host of its
  * own, the host's name. size is at least 64. */
 void tauti_log_clock_name(char *out, size_t size);
+/* HOST-PID, as files of this process are called; docs/recording.md says what HOST is.
+ * python/taut/_process.py has the same. */
+void tauti_log_process_name(char *out, size_t size);
 
 /* As taut_log_text(), for those who may not wait: locks nothing, and writes
  * the text again if it is there, so that it may have several ids. */

@@ -205,6 +205,42 @@ print(adapter.calls[-1], job.window_fault)
         why = "no file of the window: No space left on device"
         self.assertEqual(ended.stdout, "(6, 'stop', 'rank1') %s\n" % why)
 
+    # A process that says something of itself, as does one of its own with NCCL's plugin,
+    # where there is one; it prints its pid and what it is called.
+    CONTAINED = """
+import os, subprocess, sys
+sys.path.insert(0, sys.argv[2])
+from taut import _process
+_process.ProcessFile(sys.argv[1], 0).write()
+host, plugin = os.environ.get("TAUT_NCCL_HOST"), os.environ.get("TAUT_NCCL_LIB")
+if host and plugin:
+    own = {"TAUT_RECORD": sys.argv[1], "TAUT_NCCL_ALWAYS": "1"}
+    subprocess.run([host, plugin, "2", "3", "finalize"], env=own, check=True)
+print(os.getpid(), _process.process_name(os.getpid()), flush=True)
+sys.stdin.read()
+"""
+
+    def test_containers_that_agree_in_all(self):
+        """In their names and in the pids of their processes: each has files of its own."""
+        inside = ["unshare", "-rpf", "--mount-proc"]
+        if subprocess.run([*inside, "true"], capture_output=True).returncode:
+            self.skipTest("no namespaces of our own here")
+        paths = [str(self.run_folder), str(HERE.parents[1] / "python")]
+        script = [*inside, sys.executable, "-c", self.CONTAINED, *paths]
+        pipes = {"stdin": subprocess.PIPE, "stdout": subprocess.PIPE, "text": True}
+        jobs = [subprocess.Popen(script, **pipes) for _ in "12"]
+        told = [job.stdout.readline().split() for job in jobs]
+        for job in jobs:
+            job.communicate()
+        self.assertEqual([pid for pid, _ in told], ["1", "1"])
+        names = {path.name for path in (self.run_folder / "processes").iterdir()}
+        said = {name for name in names if name.endswith(".json")}
+        self.assertEqual(said, {name + ".json" for _, name in told})
+        self.assertEqual(len(said), 2)
+        hosts = {name.rpartition("-")[0] for _, name in told}
+        logs = {name.rpartition("-")[0] for name in names - said}
+        self.assertEqual(logs, {"nccl-" + host for host in hosts} if logs else set())
+
     def test_adapter_that_fails(self):
         """Wherever it does, the job does not notice and the file says it."""
         for name in ("start", "prepare", "between", "stop"):

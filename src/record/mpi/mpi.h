@@ -151,7 +151,7 @@ struct tauti_mpi_state {
 		const int64_t *times; /* mapped: from, to; NULL: not there */
 		int64_t next_look_ns;
 		char folder[4096]; /* RUN/processes */
-		char name[280];    /* HOST-PID */
+		char name[128];    /* HOST-PID */
 	} window;
 };
 extern struct tauti_mpi_state tauti_mpi __attribute__((visibility("hidden")));

@@ -4,29 +4,21 @@
  * docs/recording.md defines. */
 #include <fcntl.h>
 #include <stdio.h>
-#include <string.h>
 #include <sys/mman.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/log.h"
 #include "record/mpi/mpi.h"
 
 enum { LOOK_EVERY_NS = 250000000, LOOK_SOON_NS = 5000000 };
 
 static void name_file(const char *run)
 {
-	char host[256];
-
-	if (gethostname(host, sizeof host))
-		host[0] = '\0';
-	host[sizeof host - 1] = '\0';
-	for (char *at = host; *at; at++)
-		if (*at == '/')
-			*at = '_';
 	snprintf(tauti_mpi.window.folder, sizeof tauti_mpi.window.folder,
 		"%s/processes", run);
-	snprintf(tauti_mpi.window.name, sizeof tauti_mpi.window.name, "%s-%d",
-		*host ? host : "localhost", (int)getpid());
+	tauti_log_process_name(
+		tauti_mpi.window.name, sizeof tauti_mpi.window.name);
 }
 
 static bool is_there(

@@ -2,6 +2,7 @@
  * of our own, so that every sum is known beforehand. */
 #include <sys/stat.h>
 
+#include "record/log.h"
 #include "record/nccl/plugin_test.h"
 
 /* --- the three sums, in every version -------------------------------------------------*/
@@ -599,7 +600,7 @@ static void torchrun_knows_better_than_slurm(void **state)
 /* Of another process, in a container of its own. */
 static void a_log_that_is_there_stays(void **state)
 {
-	char path[256], own[256], host[65] = "";
+	char path[256], own[256], name[128];
 	struct host h;
 	FILE *other;
 
@@ -615,9 +616,8 @@ static void a_log_that_is_there_stays(void **state)
 	assert_int_equal(host_init(&h, plugin_of(5), 5, "pg", 7, 8, 5), 0);
 	host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
 	tauti_plugin_end();
-	gethostname(host, sizeof host - 1);
-	snprintf(own, sizeof own, "%s/processes/nccl-%s-%ld.tautlog", folder,
-		host, (long)getpid());
+	tauti_log_process_name(name, sizeof name);
+	snprintf(own, sizeof own, "%s/processes/nccl-%s.tautlog", folder, name);
 	assert_int_equal(access(own, F_OK), 0);
 	other = fopen(path, "r");
 	assert_int_equal(fgetc(other), EOF);
@@ -627,7 +627,7 @@ static void a_log_that_is_there_stays(void **state)
 /* v1 to v3 never tell it: the log stays among the processes. */
 static void the_rank_may_never_come(void **state)
 {
-	char host[65] = "", path[256];
+	char name[128], path[256];
 	struct host h;
 	struct read_log log;
 
@@ -636,9 +636,8 @@ static void the_rank_may_never_come(void **state)
 	init(&h, 2);
 	host_stop(&h, host_coll(&h, 0, 4, 8, 7, 0, 1, 1, 2));
 	tauti_plugin_end();
-	gethostname(host, sizeof host - 1);
-	snprintf(path, sizeof path, "%s/processes/nccl-%s-%ld.tautlog", folder,
-		host, (long)getpid());
+	tauti_log_process_name(name, sizeof name);
+	snprintf(path, sizeof path, "%s/processes/nccl-%s.tautlog", folder, name);
 	log = read_log_open(path);
 	assert_int_equal(log.header.rank, -1);
 	assert_int_equal(read_log_count(&log, TAUTI_LOG_COMM), 1);

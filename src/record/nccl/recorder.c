@@ -7,6 +7,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "record/log.h"
 #include "record/nccl/abi.h"
 #include "record/nccl/recorder.h"
 
@@ -118,13 +119,14 @@ struct tauti_nccl_options tauti_nccl_options_read(void)
 static bool place_log(
 	const char *folder, int32_t rank, pid_t pid, char *path, size_t size)
 {
-	char host[65] = "", inner[32] = "processes";
+	char name[128], inner[32] = "processes";
 	int len;
 
+	snprintf(name, sizeof name, "%ld", (long)pid);
 	if (rank >= 0)
 		snprintf(inner, sizeof inner, "rank%d", (int)rank);
-	else if (gethostname(host, sizeof host - 1))
-		snprintf(host, sizeof host, "host");
+	else
+		tauti_log_process_name(name, sizeof name);
 	len = snprintf(path, size, "%s/%s", folder, inner);
 	if (len < 0 || (size_t)len >= size)
 		return false;
@@ -132,8 +134,7 @@ static bool place_log(
 	mkdir(path, 0777);
 	size -= (size_t)len;
 	path += len;
-	len = snprintf(path, size, "/nccl-%s%s%ld.tautlog", host,
-		host[0] ? "-" : "", (long)pid);
+	len = snprintf(path, size, "/nccl-%s.tautlog", name);
 	return len > 0 && (size_t)len < size;
 }
 
