@@ -316,7 +316,7 @@ class Adapter(_adapter.Adapter):
         """A job that has not used its devices by the end of a step leaves them alone,
         and so do we. A window without steps may come before their first use."""
         cuda = torch.cuda
-        if cuda.is_initialized() or not self.job.asked and cuda.is_available():
+        if cuda.is_available() and (cuda.is_initialized() or not self.job.asked):
             return [ProfilerActivity.CPU, ProfilerActivity.CUDA]
         return [ProfilerActivity.CPU]
 
