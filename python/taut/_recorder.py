@@ -46,7 +46,8 @@ class _Bound:
         self.thread = threading.get_ident()
         self.next_look = time.monotonic() + LOOK_EVERY_S
         self.end = time.monotonic() + seconds if seconds else float("inf")
-        self.most_bytes = _heap.resident_bytes() + _heap.available_bytes() // 2
+        free = _heap.available_bytes()
+        self.most_bytes = _heap.resident_bytes() + free // 2 if free else float("inf")
 
     def why_over(self):
         """A line, or None; costs next to nothing."""

@@ -127,12 +127,14 @@ bool bench_read_name(const char *option, const char *text, unsigned n,
  * is that of the launcher's own store: ours is the next one. */
 static const struct launcher {
 	const char *rank, *size, *meet, *host, *port;
+	const char *within; /* not believed without this; may be NULL */
 } launchers[] = {
-	{ "TAUT_RANK", "TAUT_RANKS", "TAUT_MEET", NULL, NULL },
-	{ "RANK", "WORLD_SIZE", NULL, "MASTER_ADDR", "MASTER_PORT" },
-	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL, NULL },
-	{ "PMI_RANK", "PMI_SIZE", NULL, NULL, NULL },
-	{ "SLURM_PROCID", "SLURM_NTASKS", NULL, NULL, NULL },
+	{ "TAUT_RANK", "TAUT_RANKS", "TAUT_MEET", NULL, NULL, NULL },
+	{ "RANK", "WORLD_SIZE", NULL, "MASTER_ADDR", "MASTER_PORT", NULL },
+	{ "OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", NULL, NULL, NULL, NULL },
+	{ "PMI_RANK", "PMI_SIZE", NULL, NULL, NULL, NULL },
+	/* The script of a job is told that it is task 0, and is in no step of srun. */
+	{ "SLURM_PROCID", "SLURM_NTASKS", NULL, NULL, NULL, "SLURM_STEP_ID" },
 };
 
 /* Of the environment; false when it is not there or no number below `most`. */
@@ -157,7 +159,8 @@ static const struct launcher *find_launcher(struct bench_place *place)
 	for (size_t i = 0; i < sizeof launchers / sizeof launchers[0]; i++)
 		if (number_of(launchers[i].rank, UINT32_MAX, &place->rank) &&
 			number_of(launchers[i].size, UINT32_MAX,
-				&place->n_ranks))
+				&place->n_ranks) &&
+			(!launchers[i].within || getenv(launchers[i].within)))
 			return &launchers[i];
 	return NULL;
 }

@@ -90,7 +90,7 @@ static void test_names(void **state)
 static const char *const variables[] = { "TAUT_RANK", "TAUT_RANKS",
 	"TAUT_MEET", "RANK", "WORLD_SIZE", "MASTER_ADDR", "MASTER_PORT",
 	"OMPI_COMM_WORLD_RANK", "OMPI_COMM_WORLD_SIZE", "PMI_RANK", "PMI_SIZE",
-	"SLURM_PROCID", "SLURM_NTASKS" };
+	"SLURM_PROCID", "SLURM_NTASKS", "SLURM_STEP_ID" };
 
 static int clear_environment(void **state)
 {
@@ -133,6 +133,12 @@ static void test_place(void **state)
 	assert_true(place_in("", 0, NULL, &place, &err));
 	assert_false(place.launched);
 	assert_true(place.n_ranks >= 2);
+	assert_true(place_in("SLURM_PROCID=0 SLURM_NTASKS=8", 0, NULL, &place, &err));
+	assert_false(place.launched);
+	assert_true(place_in("SLURM_PROCID=5 SLURM_NTASKS=8 SLURM_STEP_ID=0", 0, "h:1",
+		&place, &err));
+	assert_true(place.launched);
+	assert_int_equal(place.rank, 5);
 	assert_true(place_in(torchrun, 0, NULL, &place, &err));
 	assert_true(place.launched);
 	assert_int_equal(place.rank, 3);
