@@ -249,7 +249,8 @@ for _name in (
 
 
 def _watch_compile():
-    """A compiler reads parameters in ways of its own, and knows PyTorch's class."""
+    """A compiler reads parameters in ways of its own, and knows PyTorch's class. Its form
+    as a decorator, without a model, calls this again with one."""
     own = torch.compile
 
     @functools.wraps(own)
@@ -260,9 +261,23 @@ def _watch_compile():
                 if isinstance(part, DistributedDataParallel):
                     part._taut_give_back("it is compiled")
             _control.stop_crossing(module, "a part of the module is compiled")
-        return own(model, *args, **kwargs)
+        compiled = own(model, *args, **kwargs)
+        is_function = callable(model) and not isinstance(model, (torch.nn.Module, type))
+        return _after_updates(compiled) if is_function else compiled
 
     torch.compile = compile
+
+
+def _after_updates(compiled):
+    """What a function that is compiled reads is not known when it begins: all it could."""
+
+    @functools.wraps(compiled)
+    def call(*args, **kwargs):
+        if not torch.compiler.is_compiling() and _pending.records:
+            _pending.finish_whole()
+        return compiled(*args, **kwargs)
+
+    return call
 
 
 def _watch_script():

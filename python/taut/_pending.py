@@ -169,6 +169,12 @@ def finish_all():
     finish([r for r in records.values() if r.state != IDLE])
 
 
+def finish_whole():
+    """All but gradients of a backward pass that is in its middle, as where it runs parts
+    of the forward pass again: others of it may have to be summed before."""
+    finish([r for r in records.values() if r.state == STEPPED or r.sums.is_whole(r)])
+
+
 def settle(record):
     """Its gradient is there: what follows is the parameter's, as ever."""
     record.state, record.is_there, record.grad, record.step = IDLE, False, None, None

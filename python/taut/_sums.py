@@ -198,6 +198,12 @@ class Sums:
         """The last iteration that was begun had all its gradients."""
         return self.is_complete and bool(self.seen)
 
+    def is_whole(self, record):
+        """Its gradient is under way, and that of no backward pass that is in its middle."""
+        if record.state == IDLE or record.rows and record.rows.to_come:
+            return False
+        return self.is_complete or not self.seen
+
     def incomplete(self):
         missing = [r for r in self.records if r.task not in self.seen]
         frozen = [r.name for r in missing if not r.parameter.requires_grad]

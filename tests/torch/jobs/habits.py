@@ -15,7 +15,7 @@ import weakref
 
 import torch
 import torch.distributed as dist
-from base import DDP, STEPS, Job, batch, digest, error_of, late, loss_of, main, program
+from base import DDP, STEPS, Job, Net, batch, digest, error_of, late, loss_of, main, program
 from torch import nn
 from torch.nn import functional
 from torch.optim import SGD, Adam
@@ -301,6 +301,49 @@ def compiled_later():
     if dist.get_rank() == 0:
         job.net.twice.compile(backend="eager")
     return job.train().result()
+
+
+def reads_by(call):
+    """Compiled by the job, it reads parameters: some times as they are, and then right
+    after steps."""
+    job, x = Job(), batch(7)[0]
+
+    def after():
+        with torch.no_grad():
+            job.saw(call(job.net, x))
+
+    after()
+    after()
+    return job.train(after=after, steps=2 * STEPS).result()
+
+
+def reads(net, x):
+    return net.last(torch.tanh(net.first(x)) * net.scale)
+
+
+@program
+def compiled_function():
+    return reads_by(torch.compile(reads, backend="eager", fullgraph=True))
+
+
+@program
+def decorated_function():
+    @torch.compile(backend="eager", fullgraph=True)
+    def read(net, x):
+        return reads(net, x)
+
+    return reads_by(read)
+
+
+class Compiled(Net):
+    @torch.compile(backend="eager", fullgraph=True)
+    def forward(self, x):
+        return super().forward(x)
+
+
+@program
+def decorated_method():
+    return Job(model=Compiled()).train(steps=2 * STEPS).result()
 
 
 @program
