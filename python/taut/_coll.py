@@ -350,7 +350,7 @@ class Sync(_Handle):
 
     def __init__(self, comm, limits, compress="none"):
         super().__init__(comm.lib, "the sums of the job", "taut_sync_destroy")
-        self.ordered = limits.ordered
+        self.ordered, self.given = limits.ordered, _lib.Given()
         self.running = set()  # threads in run()
         self.left = []  # memory of runs that were broken off
         options, made = sync_options(limits, compress), ctypes.byref(self.handle)
@@ -379,11 +379,10 @@ class Sync(_Handle):
 
     def next(self, seconds):
         """A task that is done; None: none in time."""
-        task, passes = _u32(), (_lib.EAGAIN,)
-        timeout_ns = int(seconds * 1e9)
-        if self._call("taut_sync_next", timeout_ns, ctypes.byref(task), passes=passes):
-            return None
-        return task.value
+        timeout_ns, passes = int(seconds * 1e9), (_lib.EAGAIN,)
+        return self.given.take(
+            lambda place: self._call("taut_sync_next", timeout_ns, place, passes=passes)
+        )
 
     def run(self, verb, kind, address, memory, count, reduction="sum", root=0):
         """In place. memory, what is at address is its own: kept by a run that is broken

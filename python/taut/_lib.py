@@ -6,6 +6,7 @@ library's line."""
 
 import ctypes
 import os
+import threading
 
 OK, ENOMEM, EIO, EFORMAT, EINVAL, EMATCH, EAGAIN = 0, -1, -2, -3, -4, -5, -6
 NONE = 0xFFFFFFFF  # TAUT_NONE
@@ -61,6 +62,22 @@ def declare(table):
         function.restype = result
         function.argtypes = arguments
     return lib
+
+
+class Given(threading.local):
+    """What a call gave this thread and nobody has taken: a signal's handler may raise
+    right behind the call, before Python sees its result."""
+
+    def __init__(self):
+        self.number = u32(NONE)
+
+    def take(self, call):
+        """call: makes the call, with the place of a number, which it leaves as it is where
+        there is none. The number; None: there is none."""
+        if self.number.value == NONE:
+            call(ctypes.byref(self.number))
+        number, self.number.value = self.number.value, NONE
+        return None if number == NONE else number
 
 
 def check(status, error):

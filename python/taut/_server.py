@@ -99,7 +99,7 @@ class Worker:
     def __init__(self, rank, n_workers, servers, secret=None, **limits):
         """limits: part_bytes, credit_bytes, meet_within_ns, lost_after_ns; mode: what
         the servers must be; listening: they are there, or gone."""
-        self.worker = None
+        self.worker, self.given = None, _lib.Given()
         self.lib = library()
         options = Options(
             worker=rank,
@@ -112,10 +112,8 @@ class Worker:
         self._call("join", ctypes.byref(options), ctypes.byref(worker))
         self.worker = worker
 
-    def _call(self, name, *arguments):
-        error = _lib.Error()
-        function = getattr(self.lib, "taut_server_" + name)
-        _lib.check(function(*arguments, ctypes.byref(error)), error)
+    def _call(self, name, *arguments, passes=()):
+        return _lib.call(getattr(self.lib, "taut_server_" + name), *arguments, passes=passes)
 
     def declare(self, name, kind, count, priority=0, factor=0):
         key, number = Key(name.encode(), kind, count), _u32()
@@ -143,14 +141,10 @@ class Worker:
 
     def next(self, seconds):
         """A key that is done; None: not in time."""
-        key, error = _u32(), _lib.Error()
-        status = self.lib.taut_server_next(
-            self.worker, int(seconds * 1e9), ctypes.byref(key), ctypes.byref(error)
+        timeout_ns, passes = int(seconds * 1e9), (_lib.EAGAIN,)
+        return self.given.take(
+            lambda place: self._call("next", self.worker, timeout_ns, place, passes=passes)
         )
-        if status == _lib.EAGAIN:
-            return None
-        _lib.check(status, error)
-        return key.value
 
     def contributors(self, key):
         return self.lib.taut_server_contributors(self.worker, key)

@@ -85,7 +85,7 @@ class Exchange:
             "create", engine.comm, ctypes.byref(options), ctypes.byref(self.sync)
         )
         self.carry(limits.way)
-        self.ordered = limits.ordered
+        self.ordered, self.given = limits.ordered, _lib.Given()
         self.tensors = []  # of each task, kept while they are summed
         self.lent = {}  # by run: its memory, kept until it is over
 
@@ -116,14 +116,13 @@ class Exchange:
         self._call("ready_part", self.sync, task, tensor.data_ptr(), tensor.numel())
 
     def next(self, seconds):
-        task = _u32()  # of this call: several threads may be in here
-        timeout_ns = int(seconds * 1e9)
-        if self._call(
-            "next", self.sync, timeout_ns, ctypes.byref(task), passes=(_lib.EAGAIN,)
-        ):
-            return None
-        self.tensors[task.value] = None
-        return task.value
+        timeout_ns, passes = int(seconds * 1e9), (_lib.EAGAIN,)
+        task = self.given.take(
+            lambda place: self._call("next", self.sync, timeout_ns, place, passes=passes)
+        )
+        if task is not None:
+            self.tensors[task] = None
+        return task
 
     def broadcast(self, tensor):
         """Rank 0's bytes, to all ranks: a Run."""

@@ -3,7 +3,8 @@
 
 from ranks import LATE, Case, main, programs
 
-OTHERS = ["forked_wrapper", "interrupted"]  # of which PyTorch's class has no equal
+# Of which PyTorch's class has no equal.
+OTHERS = ["forked_wrapper", "interrupted", "interrupted_behind_a_call"]
 
 
 class Habits(Case):
@@ -21,8 +22,10 @@ class Habits(Case):
             self.assertIn("summed in another process, by fork", error)
             one, two = seen["interrupted"]["seen"]
             self.assertEqual(one, two)
+            self.assertEqual(seen["interrupted_behind_a_call"]["raised"], [True, "caught"])
         self.assertEqual([s["interrupted"]["caught"] for s in both], [1, 0])
-        self.assertEqual(both[0]["interrupted"]["seen"], both[1]["interrupted"]["seen"])
+        for name in "interrupted", "interrupted_behind_a_call":
+            self.assertEqual(both[0][name]["seen"], both[1][name]["seen"])
 
 
 if __name__ == "__main__":

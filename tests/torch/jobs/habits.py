@@ -431,6 +431,34 @@ def interrupted():
     return {"seen": seen, "caught": caught, "late": job.most_late}
 
 
+@program
+def interrupted_behind_a_call():
+    """A signal's handler raises when the call that waits for sums has just given one."""
+    job, raised = Job(ddp={"broadcast_buffers": False}), []
+    job.train(steps=3)
+    job.optimizer.zero_grad()
+    job.backward(3)
+    library = sys.modules["_taut._lib"].library()
+    own = library.taut_sync_next
+
+    def call(*arguments):
+        status = own(*arguments)
+        if status == 0 and not raised:
+            raised.append(True)
+            signal.raise_signal(signal.SIGINT)
+        return status
+
+    library.taut_sync_next = call
+    try:
+        job.net.scale.sum()
+    except KeyboardInterrupt:
+        raised.append("caught")
+    library.taut_sync_next = own
+    job.step()
+    job.train(steps=2)
+    return {"seen": digest(job.model.parameters()), "raised": raised, "late": job.most_late}
+
+
 def interrupt(call):
     threading.Timer(0.5, os.kill, (os.getpid(), signal.SIGINT)).start()
     try:
