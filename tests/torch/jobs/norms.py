@@ -81,6 +81,24 @@ def evaluates():
     return job.train(after=after, steps=PASSES).result()
 
 
+@program
+def evaluates_what_was_written_past_it():
+    """As evaluates(), by ways that tell nobody of a change."""
+    job = Job()
+
+    def after():
+        norm = job.net.norm
+        norm.running_mean.data += 0.25 * (1 + dist.get_rank())
+        norm.running_var.numpy()[:2] *= 1.5 + dist.get_rank()
+        job.model.eval()
+        with torch.no_grad():
+            job.seen.append(loss_of(job.model, 50 + len(job.seen)).item())
+        job.saw_all()
+        job.model.train()
+
+    return job.train(after=after, steps=PASSES).result()
+
+
 def evaluates_on(rank, changes):
     """One alone, now and then; with what all have changed since the last pass, or not."""
     job, steps = Job(), []
