@@ -105,12 +105,16 @@ def _as_in_step():
 # --- step() --------------------------------------------------------------------------
 
 
+def _has_closure(args, kwargs):
+    """Or whatever else a step() is given."""
+    return any(each is not None for each in (*args, *kwargs.values()))
+
+
 def _may_be_late(optimizer, args, kwargs):
     return (
         type(optimizer) in SEPARABLE
         and type(optimizer) in _raw_steps
-        and not args
-        and not kwargs
+        and not _has_closure(args, kwargs)
         and not optimizer.defaults.get("differentiable")
         and not _has_hooks(optimizer)
     )
@@ -204,7 +208,7 @@ def _timed(step, optimizer, args, kwargs):
     """A step() that finds all gradients summed. With a closure there are passes in it."""
     begin_ns = time.monotonic_ns()
     result = step(optimizer, *args, **kwargs)
-    if not args and not kwargs:
+    if not _has_closure(args, kwargs):
         for gate in list(gates):
             gate.updated(optimizer, time.monotonic_ns() - begin_ns)
     return result

@@ -56,6 +56,26 @@ def closure():
     return job.train(steps=2).result()
 
 
+def _with_no_closure(*args, **kwargs):
+    job = Job()
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        job.backward(i)
+        job.optimizer.step(*args, **kwargs)
+        job.most_late = max(job.most_late, late(job.model))
+    return job.result()
+
+
+@program
+def closure_none():
+    return _with_no_closure(None)
+
+
+@program
+def closure_none_by_name():
+    return _with_no_closure(closure=None)
+
+
 @program
 def own_optimizer():
     """A class that nobody knows: its step() reads gradients of all parameters."""
