@@ -17,7 +17,6 @@ forward pass begins with it.
 What has lookups alone goes as a whole, on all ranks alike, in an iteration in which some
 rank has kept a gradient from before, or in which most rows are looked up."""
 
-import functools
 import threading
 import weakref
 
@@ -457,32 +456,21 @@ class Rows:
         return bound.crossed >= LEAST_GAIN * then.crossed_ns
 
 
-def _watch_grad():
+def check_asked(inputs):
     """What asks for the gradients of some tensors goes past lookups."""
-    own = torch.autograd.grad
-
-    @functools.wraps(own)
-    def grad(outputs, inputs, *args, **kwargs):
-        for each in inputs if isinstance(inputs, (list, tuple)) else [inputs]:
-            entry = _entries.get(id(each))
-            if entry and entry.rows.are_taken:
-                raise RuntimeError(
-                    "torch.autograd.grad() of %s would miss its lookups: TAUT_RUN_ROWS=off "
-                    "allows it" % entry.record.name
-                )
-        return own(outputs, inputs, *args, **kwargs)
-
-    torch.autograd.grad = grad
-    register = getattr(torch.jit._builtins, "_register_builtin", None)
-    if register:
-        register(grad, "aten::grad")  # as what TorchScript knows PyTorch's own
+    for each in inputs if isinstance(inputs, (list, tuple)) else [inputs]:
+        entry = _entries.get(id(each))
+        if entry and entry.rows.are_taken:
+            raise RuntimeError(
+                "torch.autograd.grad() of %s would miss its lookups: TAUT_RUN_ROWS=off "
+                "allows it" % entry.record.name
+            )
 
 
 def install():
     """Before the first forward pass with rows."""
     if nn.Embedding.forward is not lookup:
         nn.Embedding.forward = lookup
-        _watch_grad()
 
 
 def plainly(call):

@@ -23,6 +23,30 @@ recording = None  # _sums_watch.Watch, while a recording has its window open
 MOST_HELD_BYTES = 64 << 10  # of gradients that wait for the next one
 
 
+_asking = threading.local()  # .grad: this thread is in torch.autograd.grad()
+
+
+def watch_grad():
+    """What asks for the gradients of some tensors gives parameters none."""
+    own = torch.autograd.grad
+
+    @functools.wraps(own)
+    def grad(outputs, inputs, *args, **kwargs):
+        if torch.compiler.is_compiling():
+            return own(outputs, inputs, *args, **kwargs)
+        _rows.check_asked(inputs)
+        before, _asking.grad = getattr(_asking, "grad", False), True
+        try:
+            return own(outputs, inputs, *args, **kwargs)
+        finally:
+            _asking.grad = before
+
+    torch.autograd.grad = grad
+    register = getattr(torch.jit._builtins, "_register_builtin", None)
+    if register:
+        register(grad, "aten::grad")  # as what TorchScript knows PyTorch's own
+
+
 class Sums:
     """engine: _group.Engine or _sync.Engine. named: pairs of name and parameter, in
     the order of the module. careful: some parameters may get no gradient, or
@@ -363,6 +387,8 @@ class Sums:
 
     def backward_begins(self):
         """careful: something of the module's output gets a gradient."""
+        if getattr(_asking, "grad", False):
+            return
         if self.armed and not self.has_callback:
             self.call_back(self.backward_ended)
 

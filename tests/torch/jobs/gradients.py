@@ -272,6 +272,36 @@ def one_rank_asks_what_matters():
     return job.train(steps=1).result()
 
 
+def _penalty(**ddp):
+    """Of the gradient of the input, for which the model is asked before backward()."""
+    job = Job(ddp=ddp)
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        x, y = batch(i)
+        out = job.model(x.requires_grad_())
+        (slope,) = torch.autograd.grad(out.sum(), x, create_graph=True)
+        loss = nn.functional.cross_entropy(out, y) + slope.square().sum()
+        loss.backward()
+        job.seen.append(loss.item())
+        job.step()
+    return job.result()
+
+
+@program
+def penalty():
+    return _penalty()
+
+
+@program
+def penalty_unused():
+    return _penalty(find_unused_parameters=True)
+
+
+@program
+def penalty_static():
+    return _penalty(static_graph=True)
+
+
 @program
 def one_rank_validates():
     """With gradients enabled, and no backward(), while the others wait."""
