@@ -531,6 +531,7 @@ def install():
     """What looks at gradients or parameters past PyTorch's own dispatch."""
     _cross.install()
     _sums.watch_grad()
+    _pending.watch_transforms()
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
     )

@@ -12,10 +12,13 @@ What does not come this way is another tensor over the same memory; a parameter
 that has one when its update could begin to be late is not updated late
 (is_shared)."""
 
+import contextlib
+import functools
 import sys
 import threading
 
 import torch
+from torch._functorch import eager_transforms, pyfunctorch, vmap
 from torch.nn import Parameter
 
 _without = torch._C._disabled_torch_function_impl
@@ -146,15 +149,46 @@ def _search(things, found, depth):
             _search(thing, found, depth + 1)
 
 
+_in_transform = torch._C._functorch.peek_interpreter_stack
+_outside = getattr(pyfunctorch, "temporarily_clear_interpreter_stack", contextlib.nullcontext)
+
+
+def outside():
+    """Of grad(), vmap() and the like of torch.func: what is done here is no part of what
+    they transform."""
+    return _outside() if _in_transform() else contextlib.nullcontext()
+
+
 def finish(some):
     """Their gradients are summed, and their updates made, when this returns."""
-    with lock:
+    with lock, outside():
         for record in some:
             if record.state != IDLE:
                 record.sums.wait_for(record)
         steps = {id(r.step): r.step for r in some if r.state == STEPPED}
         for step in steps.values():
             step.make([r for r in some if r.state == STEPPED and r.step is step])
+
+
+def watch_transforms():
+    """What makes another tensor of one that torch.func is given takes it past dispatch."""
+    for module, name in (
+        (eager_transforms, "_wrap_for_grad"),
+        (eager_transforms, "_wrap_functional_tensor"),
+        (vmap, "_add_batch_dim"),
+    ):
+        if hasattr(module, name):
+            setattr(module, name, _touches_first(getattr(module, name)))
+
+
+def _touches_first(own):
+    @functools.wraps(own)
+    def call(tensor, *args):
+        if not torch.compiler.is_compiling():
+            touch((tensor,))
+        return own(tensor, *args)
+
+    return call
 
 
 def is_alone():

@@ -526,7 +526,7 @@ class Sums:
     def finish_some(self, wanted):
         """These, and all others whose sums came by then: few calls of step() for
         many parameters."""
-        with _pending.lock:
+        with _pending.lock, _pending.outside():
             self.collect()
             if not all(r.is_there for r in wanted):
                 _pending.finish(self.arrived())

@@ -12,7 +12,7 @@ import threading
 import torch
 import torch.distributed as dist
 from base import Job, late, main, program, programs
-from torch import nn
+from torch import func, nn
 from torch.optim import Adam
 
 def _after(name, read, **options):
@@ -32,6 +32,27 @@ _after("vector", lambda job: job.saw(nn.utils.parameters_to_vector(job.model.par
 _after("foreach", lambda job: job.saw(*torch._foreach_mul(list(job.model.parameters()), 2.0)))
 _after("to_half", lambda job: job.saw(*[p.half() for p in job.model.parameters()]))
 _after("as_array", lambda job: job.saw(torch.tensor(job.net.scale.detach().numpy())))
+
+
+# What torch.func transforms has parameters as its input, or inside.
+def _transforms(name, transform):
+    def read(job):
+        net, x = job.net, torch.arange(32.0).reshape(2, 16) / 32
+        job.saw(*transform(net.twice, dict(net.twice.named_parameters()), x))
+
+    _after("transforms_" + name, read)
+
+
+def _call(part):
+    return lambda parameters, x: func.functional_call(part, parameters, (x,)).square().sum()
+
+
+_transforms("grad", lambda part, own, x: func.grad(_call(part))(own, x).values())
+_transforms("grad_of_input", lambda part, own, x: [func.grad(lambda x: part(x).sum())(x)])
+_transforms("jvp", lambda part, own, x: func.jvp(part, (x,), (x,)))
+_transforms("vmap", lambda part, own, x: [func.vmap(part)(x)])
+_transforms("vmap_of_rows", lambda part, own, x: [func.vmap(torch.sum)(own["weight"])])
+_transforms("functionalize", lambda part, own, x: [func.functionalize(part)(x)])
 
 
 @program
