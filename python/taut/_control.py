@@ -12,12 +12,15 @@ import weakref
 
 import torch
 import torch.distributed as dist
+from torch import nn
 
 from . import _agree, _cross, _decisions, _gate, _group, _norms, _options, _pending, _plan_rows
 from . import _rows, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
+# In evaluation these take one operator for many parameters, if those are plain tensors.
+JOINED = (nn.MultiheadAttention, nn.TransformerEncoderLayer, nn.TransformerEncoder)
 
 _live = []  # controls whose engines are not closed
 
@@ -376,6 +379,8 @@ class _Watched:
         there by now."""
         if torch.compiler.is_compiling():
             return  # it is within one that is run as a whole
+        if isinstance(module, JOINED) and not module.training and not torch.is_grad_enabled():
+            _pending.touch(module.parameters())
         found = self.waiters.get(id(module))
         if found is None:
             return

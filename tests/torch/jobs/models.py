@@ -86,6 +86,61 @@ def attention():
     ).train().result()
 
 
+class Encoded(nn.Module):
+    """Parts that in evaluation go by one operator for many parameters, if those are plain
+    tensors."""
+
+    def __init__(self):
+        super().__init__()
+        layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.encoder = nn.TransformerEncoder(layer, 2)
+        self.layer = nn.TransformerEncoderLayer(8, 2, 16, dropout=0.0, batch_first=True)
+        self.attention = nn.MultiheadAttention(8, 2, batch_first=True)
+        self.head = nn.Linear(8, 4)
+
+    def encoded(self, x, hidden):
+        return self.encoder(x, src_key_padding_mask=hidden)
+
+    def forward(self, x):
+        x = self.layer(self.encoded(*words(x)))
+        return self.head(self.attention(x, x, x)[0].mean(1))
+
+
+def words(x):
+    """With some that are none, whose output tells how it was made."""
+    x = x[:, None] * torch.tensor([[1.0], [0.5], [0.25]])
+    hidden = torch.zeros(x.shape[:2], dtype=torch.bool)
+    hidden[1:, 2] = True
+    return x, hidden
+
+
+def _evaluates_part(call):
+    job = Job(model=Encoded())
+
+    def after():
+        job.model.eval()
+        with torch.no_grad():
+            job.saw(call(job.net, *words(batch(7)[0])))
+        job.model.train()
+
+    return job.train(after=after).result()
+
+
+@program
+def evaluates_encoder():
+    return _evaluates_part(Encoded.encoded)
+
+
+@program
+def evaluates_encoder_layer():
+    return _evaluates_part(lambda net, x, hidden: net.layer(x, src_key_padding_mask=hidden))
+
+
+@program
+def evaluates_attention():
+    return _evaluates_part(lambda net, x, hidden: net.attention(x, x, x, hidden)[0])
+
+
 @program
 def channels_last():
     model = nn.Sequential(
