@@ -33,6 +33,7 @@ from ._load_kinds import Audio, Custom, Tensor, Text
 __all__ = ["Audio", "Custom", "Image", "Loader", "Set", "Tensor", "Text"]
 
 _WAIT_NS = 500_000_000  # then Python may handle a signal
+_NOTHING = 1e-300  # of an area: what 0 means, for C takes a 0 for what is not said
 
 
 class Set:
@@ -141,8 +142,8 @@ class Image:
             width=width,
             crop=_load.index_of(crop, _load.CROPS, "crop"),
             filter=_load.index_of(filter, _load.FILTERS, "filter"),
-            least_area=scale[0],
-            most_area=scale[1],
+            least_area=scale[0] or _NOTHING,
+            most_area=scale[1] or _NOTHING,
             least_ratio=ratio[0],
             most_ratio=ratio[1],
             short_side=short_side,

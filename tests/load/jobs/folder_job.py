@@ -182,7 +182,12 @@ def changes():
 def random_crops():
     """Of the same distribution: means and spreads of 400 draws of one image each."""
     images = pictures.make(tempfile.mkdtemp(), 3, size=(60, 40))
-    transform = v1.Compose([v1.RandomResizedCrop((16, 24)), v1.RandomHorizontalFlip(),
+    for scale in (0.08, 1.0), (0.0, 0.1):
+        crops_of(images, scale)
+
+
+def crops_of(images, scale):
+    transform = v1.Compose([v1.RandomResizedCrop((16, 24), scale), v1.RandomHorizontalFlip(),
                             v1.ToTensor()])  # fmt: skip
     made = loader(transform, images, sampler=data.WeightedRandomSampler([1.0, 0, 0], 400),
                   batch_size=100)  # fmt: skip
