@@ -151,7 +151,10 @@ class _Chain:
         self.type = type
 
     def _ToTensor(self, t):
-        self._tensor("ToTensor", "float32")
+        dtype = str(sys.modules["torch"].get_default_dtype())
+        if dtype not in _TYPES:
+            raise Unlike("ToTensor gives %s" % dtype)
+        self._tensor("ToTensor", _TYPES[dtype])
 
     def _PILToTensor(self, t):
         self._tensor("PILToTensor", "uint8")

@@ -12,7 +12,7 @@ import load_world
 
 PYTHON = load_world.find_python("torch")
 JOB = load_world.JOBS / "folder_job.py"
-HELD = "fixed batches samplers ranks ways changes random_crops jitter broken stays".split()
+HELD = "fixed types batches samplers ranks ways changes random_crops jitter broken stays".split()
 
 
 class Runs(unittest.TestCase):
@@ -39,6 +39,7 @@ class Runs(unittest.TestCase):
             "its batch_sampler is not PyTorch's own",
             "it makes no batches",
             "it has a worker_init_fn",
+            "ToTensor gives torch.float64",
             "its data set TensorDataset is no ImageFolder",
             "Taut decodes no .bmp",
         ):

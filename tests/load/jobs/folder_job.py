@@ -89,6 +89,22 @@ def fixed():
     expect_same(loader(v1.ToTensor(), same_size), 1e-6)
 
 
+def types():
+    """ToTensor gives PyTorch's default type."""
+    chain = v1.Compose([v1.Resize(48), v1.CenterCrop(40), v1.ToTensor()])
+    made = loader(chain)
+    try:
+        for dtype, apart in (torch.float16, 1e-3), (torch.bfloat16, 4e-3):
+            torch.set_default_dtype(dtype)
+            got = expect_same(made, apart)
+            assert got[0][0][0].dtype == dtype
+        torch.set_default_dtype(torch.float64)
+        assert next(iter(made))[0].dtype == torch.float64
+    finally:
+        torch.set_default_dtype(torch.float32)
+    expect_same(made)
+
+
 def batches():
     """Their number, the last one, and what a batch is."""
     for options in (

@@ -148,7 +148,7 @@ class PILToTensor:
 
 class ToTensor(PILToTensor):
     def __call__(self, image):
-        return super().__call__(image).to(torch.float32).div(255)
+        return super().__call__(image).to(torch.get_default_dtype()).div(255)
 
 
 class ConvertImageDtype:
