@@ -227,13 +227,38 @@ static void test_png_pixels(void **state)
 	(void)state;
 	for (int interlaced = 0; interlaced < 2; interlaced++) {
 		check_png_pixel(0, 8, interlaced, 1, (unsigned[]){ 0, 0, 0 });
-		check_png_pixel(0, 16, interlaced, 2, (unsigned[]){ 0, 0, 0 });
 		check_png_pixel(2, 8, interlaced, 3, (unsigned[]){ 0, 1, 2 });
 		check_png_pixel(2, 16, interlaced, 6, (unsigned[]){ 0, 2, 4 });
 		check_png_pixel(4, 8, interlaced, 2, (unsigned[]){ 0, 0, 0 });
 		check_png_pixel(6, 8, interlaced, 4, (unsigned[]){ 0, 1, 2 });
 		check_png_pixel(6, 16, interlaced, 8, (unsigned[]){ 0, 2, 4 });
 	}
+}
+
+/* As Pillow's I;16 becomes RGB: what is above 255 is white. */
+static void test_png_grey_16(void **state)
+{
+	static const unsigned char rows[] = { 0, 0, 0, 1, 0, 255, 1, 0, 1, 44,
+		255, 255 };
+	static const unsigned char wanted[] = { 0, 1, 255, 255, 255, 255 };
+	void *decoder = tauti_decoder_png.create(&limits);
+
+	(void)state;
+	for (int how = 0; how < 4; how++) {
+		struct made made = made_png_of(&(struct made_how){ .height = 1,
+			.width = 6, .depth = 16, .interlaced = how % 2,
+			.transparent = how / 2 }, rows, sizeof rows);
+		struct tauti_region all = { 0 };
+		unsigned char *got = region_of(
+			&tauti_decoder_png, decoder, &made, 1, &all, NULL);
+
+		assert_non_null(got);
+		for (int i = 0; i < 18; i++)
+			assert_int_equal(got[i], wanted[i / 3]);
+		free(got);
+		free(made.bytes);
+	}
+	tauti_decoder_png.destroy(decoder);
 }
 
 static void test_raw(void **state)
@@ -435,6 +460,7 @@ int main(void)
 		cmocka_unit_test(test_jpeg_whole),
 		cmocka_unit_test(test_png_regions),
 		cmocka_unit_test(test_png_pixels),
+		cmocka_unit_test(test_png_grey_16),
 		cmocka_unit_test(test_raw),
 		cmocka_unit_test(test_cuts),
 		cmocka_unit_test(test_damage),

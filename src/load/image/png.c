@@ -1,7 +1,8 @@
 /* png.c - PNG by libpng: any that it reads, as RGB in u8, without what is not a pixel.
  *
  * As Pillow's convert("RGB"): palettes are looked up, grey is spread, of 16 bits the upper
- * 8 are taken, alpha and transparent colours are dropped, gamma and profiles left alone.
+ * 8 are taken, but of grey without alpha the value, 255 at most; alpha and transparent
+ * colours are dropped, gamma and profiles left alone.
  *
  * libpng leaves a fault by longjmp. There is one setjmp, in guarded(); what runs below it
  * keeps everything that must not leak in struct png. */
@@ -137,13 +138,25 @@ static void ignore_chunks(struct png *p)
 		sizeof names / 5);
 }
 
+/* In place: RGB of 16 bits (big-endian) to RGB of 8. */
+static void clip_16(png_structp png, png_row_infop info, png_bytep row)
+{
+	(void)png;
+	for (size_t i = 0; i < (size_t)info->width * 3; i++)
+		row[i] = row[2 * i] ? 255 : row[2 * i + 1];
+}
+
 static void choose_transforms(struct png *p)
 {
 	png_byte colours = png_get_color_type(p->png, p->info);
 	png_byte depth = png_get_bit_depth(p->png, p->info);
 
-	if (depth == 16)
+	if (depth == 16 && colours == PNG_COLOR_TYPE_GRAY) {
+		png_set_read_user_transform_fn(p->png, clip_16);
+		png_set_user_transform_info(p->png, NULL, 8, 3);
+	} else if (depth == 16) {
 		png_set_strip_16(p->png);
+	}
 	if (colours == PNG_COLOR_TYPE_PALETTE)
 		png_set_palette_to_rgb(p->png);
 	if (colours == PNG_COLOR_TYPE_GRAY && depth < 8)
