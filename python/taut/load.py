@@ -17,7 +17,7 @@ depends on data, transform, seed, epoch, batch and ranks alone; an item is in on
 an epoch, also when the job stops and goes on with other ranks.
 
 A batch is memory of the loader, lent without a copy: it is used again when the last
-tensor over it is gone. Who keeps many gets copies.
+tensor over it is gone. Who keeps many gets copies. With pin_memory it is the job's own.
 """
 
 import array
@@ -210,8 +210,8 @@ class Loader:
     equal batches for all ranks, as DistributedSampler). max_skipped: broken items that are
     left out before one is an error; None: all. timeout: seconds for a batch; 0: none. items:
     batches have one more part, the numbers of their items. arrays: "torch", "numpy",
-    "tensorflow" or "mxnet". pin_memory: the slots are registered with CUDA, where PyTorch
-    has a device. sampler: an iterable of items' numbers, gone through anew in each epoch; all
+    "tensorflow" or "mxnet". pin_memory: PyTorch's tensors are pinned, where it has a device.
+    sampler: an iterable of items' numbers, gone through anew in each epoch; all
     of them are this rank's. persistent_workers: they always are.
 
     stage: a function that finishes what transform has made, on the workers' threads:
@@ -274,7 +274,9 @@ class Loader:
         self.set = data if isinstance(data, Set) else Set(data, self._transform.extensions)
         self.batch_size, self._items, self._timeout = batch_size, items, timeout
         self._arrays = _load_arrays.find(arrays)
-        self._cuda, self._pinned = _load_pinned.find(pin_memory), None
+        self._empty, self._pinned = _load_pinned.find(pin_memory), None
+        if self._empty and not isinstance(self._arrays, _load_arrays.Torch):
+            raise ValueError("pin_memory: of PyTorch's arrays alone")
         self._sampler, self._sampler_epoch, self._drop_last = sampler, 0, drop_last
         ranks, this = _job() if num_replicas is None else (num_replicas, rank or 0)
         place = (this if rank is None else rank), ranks
@@ -293,8 +295,8 @@ class Loader:
             tail=_load.index_of(tail, _load.TAILS, "tail"),
             max_skipped=_load.NONE if max_skipped is None else max_skipped,
             n_workers=num_workers,
-            # One that the job has, and one to come; one that a device may be reading.
-            depth=(1 if prefetch_factor is None else prefetch_factor) + 2 + bool(self._cuda),
+            # One that the job has, and one to come.
+            depth=(1 if prefetch_factor is None else prefetch_factor) + 2,
             n_reads=num_reads,
             read_bytes=read_bytes,
             cache_bytes=cache_bytes,
@@ -308,10 +310,10 @@ class Loader:
             share_patience_ns=max(1, int(1e9 * share_patience)),
             wait=sampler is not None,
         )
-        # As a loop holds them: the last one and the new one, and what a device may be
-        # reading. Who keeps more leaves the loader two slots to work with.
+        # As a loop holds them: the last one and the new one. Who keeps more leaves the
+        # loader two slots to work with.
         depth = self._options.depth
-        self._lend = min(max(2 + bool(self._cuda), depth - 2), depth - 1)
+        self._lend = min(max(2, depth - 2), depth - 1)
         self._is_resumed = False
         self._stage = None
         if stage is not None:
@@ -341,8 +343,8 @@ class Loader:
         _load.library().taut_load_shape(load, ctypes.byref(self._shape))
         if self._stage:
             self._stage.know(self._shape)
-        if self._cuda:
-            self._pinned = _load_pinned.Pinned(load, self._cuda)
+        if self._empty:
+            self._pinned = _load_pinned.Pinned(self._empty, self._options.batch or 32)
 
     @property
     def dataset(self):
@@ -357,12 +359,10 @@ class Loader:
             peers.close()
 
     def _end(self):
-        pinned, self._pinned = getattr(self, "_pinned", None), None
-        if pinned:
-            pinned.end()
         load, self._load = getattr(self, "_load", None), None
         if load:
             _load.library().taut_load_destroy(load)
+        self._pinned = None  # nothing is filled any more
 
     __del__ = close
 
@@ -390,27 +390,19 @@ class Loader:
         return self._epoch(self._begin())
 
     def _epoch(self, has_batches):
-        try:
-            while has_batches:
-                parts = self._take()
-                if parts is None:
-                    return
-                yield parts
-                del parts  # a batch that nobody keeps is given back before the next
-        finally:
-            if self._pinned:
-                self._pinned.end()
+        while has_batches:
+            parts = self._take()
+            if parts is None:
+                return
+            yield parts
+            del parts  # a batch that nobody keeps is given back before the next
 
     def _take(self):
         """The parts of the next batch; None: the epoch is over."""
-        if self._pinned:
-            self._pinned.pass_on()
         batch = self._next()
         if not batch:
             return None
         try:
-            if self._pinned:
-                self._pinned.keep(batch)
             return self._parts(batch)
         finally:
             _load.library().taut_batch_release(batch)
@@ -456,6 +448,8 @@ class Loader:
         parts = [self._array(batch, part) for part in (_load.DATA, _load.LABELS)]
         if self._shape.varies:
             parts.append(self._array(batch, _load.LENGTHS))
+        if self._pinned:
+            parts = self._pinned.own(batch, parts)
         if self._items:
             is_ = batch.contents
             parts.append(is_.items[: is_.count])
