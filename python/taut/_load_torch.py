@@ -251,7 +251,6 @@ class _Batches:
     def _end(self):
         batches, self._batches = self._batches, None
         if batches is not None:
-            batches.close()
             self._swap.free.append(self._own)
 
     def __del__(self):

@@ -194,9 +194,31 @@ def _refuse(others):
             raise ValueError("Loader has no %s: %s" % (name, _REFUSED[name]))
 
 
+class _Epoch:
+    """The batches of an epoch, while it is the one that its loader goes through."""
+
+    def __init__(self, loader, running):
+        self._loader, self._running = loader, running
+
+    def __iter__(self):
+        return self
+
+    def __next__(self):
+        if self._loader is None:
+            raise StopIteration
+        if self._loader._running is not self._running:
+            raise RuntimeError("the loader was sent to another epoch: this one has no more batches")
+        parts = self._loader._take()
+        if parts is None:
+            self._loader = None
+            raise StopIteration
+        return parts
+
+
 class Loader:
     """An iterable over the batches of an epoch; the next `for` gives the next epoch, also
-    after one that was left in its middle.
+    after one that was left in its middle, which is over then: who wants two at once makes
+    two loaders.
 
     data: a path, paths, or a Set. transform: Image, Tensor, Text, Audio or Custom; of Text
     and Audio, and of Tensor and Custom that vary, batches are data, labels, lengths.
@@ -266,7 +288,7 @@ class Loader:
         peers=None,
         **others,
     ):
-        self._load = self._peers = None
+        self._load = self._peers = self._running = None
         _refuse(others)
         if sampler is not None and (shuffle or num_replicas is not None or rank is not None):
             raise ValueError("sampler: it says the order and the ranks' parts alone")
@@ -387,15 +409,8 @@ class Loader:
     # --- batches --------------------------------------------------------------------
 
     def __iter__(self):
-        return self._epoch(self._begin())
-
-    def _epoch(self, has_batches):
-        while has_batches:
-            parts = self._take()
-            if parts is None:
-                return
-            yield parts
-            del parts  # a batch that nobody keeps is given back before the next
+        has_batches, self._running = self._begin(), object()
+        return _Epoch(self, self._running) if has_batches else iter(())
 
     def _take(self):
         """The parts of the next batch; None: the epoch is over."""
@@ -467,7 +482,7 @@ class Loader:
             self._sampler_epoch = epoch
             getattr(self._sampler, "set_epoch", lambda _: None)(epoch)
             return
-        self._is_resumed = False
+        self._is_resumed, self._running = False, None
         _load.call("taut_load_seek", self._opened(), epoch)
 
     def _state(self):
@@ -494,7 +509,7 @@ class Loader:
         _load.call(
             "taut_load_resume", self._opened(), ctypes.byref(_load.State(**state))
         )
-        self._is_resumed = True
+        self._is_resumed, self._running = True, None
 
     # --- how it goes ----------------------------------------------------------------
 

@@ -118,6 +118,29 @@ class Loads(unittest.TestCase):
                     break
             self.assertEqual(len(self.items(loader)), 2)
 
+    def test_two_at_once(self):
+        """An iterator gets no batch of another's epoch."""
+        loader = self.loader(batch_size=8)
+        for send, left in (
+            (lambda: iter(loader), 7),
+            (lambda: loader.set_epoch(5), 7),
+            (lambda: loader.load_state_dict(loader.state_dict()), 6),
+        ):
+            first = iter(loader)
+            self.check(next(first))
+            sent = send()
+            for _ in range(2):
+                with self.assertRaisesRegex(RuntimeError, "another epoch"):
+                    next(first)
+            del first
+            self.assertEqual(len(list(sent or loader)), left)
+        short = self.loader(sampler=[1, 2, 3], num_replicas=None, batch_size=2)
+        with self.assertRaisesRegex(RuntimeError, "another epoch"):
+            list(zip(short, short))
+        again = iter(short)
+        self.assertEqual([self.check(batch) for batch in again], [[1, 2], [3]])
+        self.assertEqual(list(again), [])
+
     def test_ranks(self):
         for tail, sizes in ("keep", (25, 25)), ("drop", (24, 24)), ("pad", (25, 25)):
             taken = [
