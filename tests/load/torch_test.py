@@ -12,7 +12,10 @@ import load_world
 
 PYTHON = load_world.find_python("torch")
 JOB = load_world.JOBS / "folder_job.py"
-HELD = "fixed types batches samplers ranks ways changes random_crops jitter broken stays".split()
+HELD = (
+    "fixed types batches samplers ranks ways changes random_crops jitter broken strangers faults "
+    "indices sizes drawn used anew stays"
+).split()
 
 
 class Runs(unittest.TestCase):
@@ -40,6 +43,8 @@ class Runs(unittest.TestCase):
             "it makes no batches",
             "it has a worker_init_fn",
             "ToTensor gives torch.float64",
+            "Taut does not make enough of its images",
+            "its transform leaves images of unlike sizes",
             "its data set TensorDataset is no ImageFolder",
             "Taut decodes no .bmp",
         ):
@@ -47,8 +52,8 @@ class Runs(unittest.TestCase):
 
     def test_cache_and_rank(self):
         """With a cache too; a rank other than 0 says nothing."""
-        options = ["--load", "auto", "--load-cache", "1M"]
-        said = self.run_job(options, ["samplers"], RANK="1")
+        options = ["--load", "auto", "--load-cache", "10M"]
+        said = self.run_job(options, ["samplers", "anew"], RANK="1")
         self.assertNotIn("taut: DataLoader", said)
 
     def test_off(self):

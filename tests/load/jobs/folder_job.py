@@ -9,9 +9,12 @@ import pathlib
 import pickle
 import sys
 import tempfile
+import weakref
 
+import numpy
 import pictures
 import torch
+from PIL import Image
 from torch.utils import data
 
 try:
@@ -71,6 +74,31 @@ def expect_same(made, most_apart=1e-6):
             assert s.dtype == t.dtype and s.equal(t)
             assert (x.float() - y.float()).abs().max() <= most_apart
     return got
+
+
+def outcomes(made, begin):
+    """Its batches and errors, each to the end of the epoch."""
+    torch.manual_seed(3)
+    batches, told = begin(made), []
+    while True:
+        try:
+            told.append([part.clone() for part in next(batches)])
+        except StopIteration:
+            return told
+        except Exception as why:
+            told.append((type(why), str(why).splitlines()[0]))
+
+
+def expect_outcomes(made, n_faults):
+    expected, got = outcomes(made, theirs), outcomes(made, ours)
+    assert len(expected) == len(got), (expected, got)
+    for one, other in zip(expected, got):
+        if isinstance(one, tuple):
+            assert one == other, (one, other)
+            continue
+        assert one[1].equal(other[1]), (one, other)
+        assert (one[0] - other[0]).abs().max() <= 1e-6
+    assert sum(isinstance(one, tuple) for one in got) == n_faults
 
 
 # --- what is as it was ------------------------------------------------------------------
@@ -255,6 +283,155 @@ def broken():
         assert "002.png" in str(why), why
     else:
         raise AssertionError("there was a batch")
+
+
+def strangers():
+    """Images that Taut does not decode, or decodes with a warning, are Pillow's."""
+    folder = pictures.make(tempfile.mkdtemp(), 30, "jpg")
+    for n, format in enumerate(("GIF", "BMP", "TIFF", "PPM")):
+        path = os.path.join(folder, "bee", "%03d.jpg" % (12 + n))
+        pictures.picture((70, 50 + n), n).save(path, format)
+    for n, mode in enumerate(("CMYK", "L")):
+        path = os.path.join(folder, "ant", "%03d.jpg" % n)
+        pictures.picture((70, 50), n).convert(mode).save(path, progressive=True)
+    deep = Image.fromarray(numpy.arange(60 * 50, dtype="u2").reshape(60, 50))
+    deep.save(os.path.join(folder, "cat", "deep.png"))
+    for workers in 0, 2:
+        expect_same(loader(folder=folder, shuffle=True, batch_size=4, num_workers=workers))
+    crops = v1.Compose([v1.RandomResizedCrop(30), v1.ToTensor()])
+    made = loader(crops, folder, batch_size=40)
+    torch.manual_seed(1)
+    first, state = next(iter(made))[0].clone(), torch.get_rng_state()
+    torch.manual_seed(1)
+    assert first.equal(next(iter(made))[0]) and state.equal(torch.get_rng_state())
+    most = pictures.make(tempfile.mkdtemp(), 20, "jpg")
+    for path, _ in datasets.ImageFolder(most).samples:
+        pictures.picture((40, 40), 1).save(path, "BMP")
+    made = loader(folder=most)
+    assert len(list(ours(made))) == len(made)
+    assert not is_ours(iter(made)) and len(list(made)) == len(made)
+
+
+def faults():
+    """An error comes in the place of its batch, and the others come as they would."""
+    folder = pictures.make(tempfile.mkdtemp(), 12, "jpg")
+    whole = pathlib.Path(folder, "bee", "005.jpg").read_bytes()
+    pathlib.Path(folder, "ant", "002.jpg").write_bytes(b"no image")
+    pathlib.Path(folder, "bee", "005.jpg").write_bytes(whole[:-300])
+    images = datasets.ImageFolder(folder, plain())
+    ours(data.DataLoader(images))  # they are listed
+    pathlib.Path(folder, "cat", "010.jpg").unlink()
+    for workers in 0, 2:
+        expect_outcomes(data.DataLoader(images, batch_size=2, num_workers=workers), 3)
+
+
+def indices():
+    """Those that Python allows; others are PyTorch's error, in their place."""
+    images = loader().dataset
+    expect_same(loader(sampler=data.SubsetRandomSampler([-1, 3, -N]), batch_size=2))
+    expect_same(data.DataLoader(data.Subset(images, [-1, 0, -5]), batch_size=2))
+    numbers = torch.tensor([1, 5])
+    expect_same(data.DataLoader(data.Subset(images, numbers), batch_size=2))
+    for workers in 0, 2:
+        strange = data.SubsetRandomSampler([0, N, 1, 2, 3, -N - 1])
+        expect_outcomes(loader(sampler=strange, batch_size=1, num_workers=workers), 2)
+
+
+def sizes():
+    """Of images whose sizes nothing changes."""
+    folder = pictures.make(tempfile.mkdtemp(), 12, size=(31, 20))
+    images = datasets.ImageFolder(folder, v1.ToTensor())
+    pictures.picture((25, 30), 0).save(images.samples[3][0])
+    for workers in 0, 2:
+        expect_same(data.DataLoader(images, batch_size=1, num_workers=workers))
+        expect_outcomes(data.DataLoader(images, batch_size=2, num_workers=workers), 1)
+    pictures.picture((25, 30), 0).save(images.samples[0][0])
+    expect_same(data.DataLoader(data.Subset(images, [1, 2, 4]), batch_size=2))
+    made = data.DataLoader(images, batch_size=1)
+    assert not is_ours(iter(made)) and len(list(made)) == 12
+
+
+def drawn():
+    """The job's generators are where they would be after each batch, and when it leaves."""
+    images = loader().dataset
+
+    def states(begin, make, workers, n):
+        torch.manual_seed(7)
+        own = torch.Generator().manual_seed(8)
+        made = data.DataLoader(images, batch_size=5, num_workers=workers, **make(own))
+        seen = []
+        for _ in range(2):
+            batches = begin(made)
+            seen += torch.get_rng_state(), own.get_state()
+            for _ in range(n):
+                torch.rand(1)
+                seen.append(next(batches)[1].clone())
+                seen += torch.get_rng_state(), own.get_state()
+            if n == 8:
+                assert next(batches, None) is None
+            del batches
+            seen += torch.get_rng_state(), own.get_state()
+        return seen
+
+    for make in (
+        lambda own: dict(shuffle=True),
+        lambda own: dict(shuffle=True, generator=own),
+        lambda own: dict(sampler=data.RandomSampler(images, True, 40, own)),
+        lambda own: dict(sampler=data.RandomSampler(images, False, 40, own), generator=own),
+        lambda own: dict(sampler=data.WeightedRandomSampler([1.0] * N, 40, generator=own)),
+        lambda own: dict(sampler=data.SubsetRandomSampler([*range(N), 0, 1, 2, 3], own)),
+    ):
+        for workers, n in (0, 0), (0, 3), (2, 3), (0, 8), (2, 8):
+            if n == 8 and len(make(None)) == 1 and "shuffle" in make(None):
+                n = 7
+            one, other = (states(begin, make, workers, n) for begin in (theirs, ours))
+            assert len(one) == len(other)
+            for a, b in zip(one, other):
+                assert a.equal(b), (workers, n)
+
+
+def used():
+    """Who draws from a sampler's generator meanwhile gets other items then, as he would."""
+    images = loader().dataset
+
+    def labels(begin):
+        own = torch.Generator().manual_seed(8)
+        sampler = data.RandomSampler(images, True, 40, own)
+        told = []
+        for x, t in begin(data.DataLoader(images, batch_size=5, sampler=sampler)):
+            told.append((x.clone(), t.clone()))
+            torch.rand(3, generator=own)
+        return told
+
+    for (x, s), (y, t) in zip(labels(theirs), labels(ours)):
+        assert s.equal(t) and (x - y).abs().max() <= 1e-6
+
+
+def anew():
+    """A DataLoader for each epoch: the files are listed once, and read once with a cache."""
+    module = sys.modules[type(ours(loader())).__module__]
+    listed, set_of = [], module.set_of
+    module.set_of = lambda samples: listed.append(1) or set_of(samples)
+    images = loader().dataset
+    reads = []
+    for n in range(3):
+        made = data.DataLoader(images, batch_size=7, shuffle=True)
+        batches = ours(made)
+        assert len(list(batches)) == len(made)
+        del made, batches
+        gc.collect()
+        (swap,) = module.swaps.files[images].swaps
+        reads.append(sum(own.counts()["reads"] for own, _ in swap.free))
+    other = data.DataLoader(images, batch_size=5)
+    expect_same(other)
+    assert len(listed) == 1 and len(module.swaps.files[images].swaps) == 2
+    if "TAUT_RUN_LOAD_CACHE" in os.environ:
+        assert reads == [N, N, N], reads
+    gone = weakref.ref(images)
+    del images, other
+    gc.collect()
+    assert gone() is None
+    module.set_of = set_of
 
 
 # --- what stays -------------------------------------------------------------------------
