@@ -14,7 +14,7 @@ PYTHON = load_world.find_python("torch")
 JOB = load_world.JOBS / "folder_job.py"
 HELD = (
     "fixed types batches samplers ranks ways changes random_crops jitter broken strangers faults "
-    "indices sizes drawn used anew stays"
+    "indices sizes drawn used anew pinned stays"
 ).split()
 
 

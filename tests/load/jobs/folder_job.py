@@ -3,6 +3,7 @@
 compared with what PyTorch's own iterator gives; says `ok NAME` for what held.
 usage: folder_job.py PROGRAM..."""
 
+import ctypes
 import gc
 import os
 import pathlib
@@ -432,6 +433,33 @@ def anew():
     gc.collect()
     assert gone() is None
     module.set_of = set_of
+
+
+def pinned():
+    """A made-up allocator of PyTorch's, under which each tensor is still being copied to a
+    device when the job drops it, to the end of the epoch."""
+    taut = sys.modules[type(ours(loader())).__module__]._load_pinned
+    find, given = taut.find, []
+
+    def empty(shape, dtype):
+        given.append(torch.empty(shape, dtype=dtype))
+        return given[-1]
+
+    taut.find = lambda asked: asked and empty
+    try:
+        taken = []  # (where the device reads, shape)
+        for x, t in ours(loader(pin_memory=True)):
+            assert {x.data_ptr(), t.data_ptr()} <= {one.data_ptr() for one in given}
+            taken.append((x.data_ptr(), x.shape))
+            del x, t
+    finally:
+        taut.find = find
+    expected = list(theirs(loader()))
+    assert len(expected) == len(taken)
+    for (at, shape), (x, _) in zip(taken, expected):
+        assert shape == x.shape
+        read = torch.frombuffer(bytearray(ctypes.string_at(at, 4 * x.numel())), dtype=torch.float32)
+        assert (read.reshape(shape) - x).abs().max() <= 1e-6
 
 
 # --- what stays -------------------------------------------------------------------------
