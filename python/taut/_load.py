@@ -253,7 +253,6 @@ _TABLE = (
     ("taut_load_store", c_char_p, [c_void_p, POINTER(c_char_p)]),
     ("taut_load_shape", None, [c_void_p, POINTER(Shape)]),
     ("taut_load_memory", c_void_p, [c_void_p, POINTER(c_size_t)]),
-    ("taut_load_memory_end", None, [c_void_p, c_void_p]),
     ("taut_batch_dlpack", c_int, [_batch, c_int, POINTER(c_void_p), _lib.error]),
     ("taut_dlpack_delete", None, [c_void_p]),
 )

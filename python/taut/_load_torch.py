@@ -380,12 +380,12 @@ class _Batches:
         self._swap.n_made += len(wanted)
         if items == wanted:
             return [data, labels]
-        rows = {item: row for row, item in enumerate(items)}
+        there = dict(zip(items, zip(data, labels.tolist()))) if items else {}
         try:
             with _unseen() as generator:
                 generator.manual_seed((self._seed + self._number) % 2**63)
                 batch = self._collate([
-                    (data[rows[item]], int(labels[rows[item]])) if item in rows else self._dataset[index]
+                    there[item] if item in there else self._dataset[index]
                     for index, item in zip(indices, wanted)
                 ])  # fmt: skip
         except Exception:
@@ -393,7 +393,7 @@ class _Batches:
                 raise
             fault = self._fault()
         else:
-            self._tell([item for item in wanted if item not in rows])
+            self._tell([item for item in wanted if item not in there])
             return [part.pin_memory() for part in batch] if self._pins else batch
         fault.reraise()
 
