@@ -58,7 +58,7 @@ class _Given:
 
     def take(self):
         if watch.take(self.loader, lambda: _Source(self.loader, self.iterate)):
-            self.batches.close()
+            self.batches = iter(())
 
 
 def _lend(loader):
