@@ -117,7 +117,9 @@ struct taut_load_options { /* zero is every field's default */
 /* One batch. The job may write to data and labels. */
 struct taut_batch {
 	void *data;      /* count samples of sample_bytes each, one after the other;
-	                    aligned to 64 bytes */
+	                    aligned to 64 bytes. Who holds the batch may put other memory
+	                    here, as aligned and with room for a whole batch: later ones are
+	                    filled there, until destroy or the next such change */
 	int64_t *labels; /* of each sample; -1: the set has none */
 	uint64_t *items; /* the item of each: number in the set */
 	uint32_t count;  /* samples; less than the batch where some were skipped or
@@ -221,11 +223,6 @@ TAUT_API void taut_load_shape(
 /* All slots, for who wants to register them with a device; they stay where they are until
  * the last batch is released. */
 TAUT_API void *taut_load_memory(const struct taut_load *load, size_t *ret_bytes);
-
-/* Calls unregister(memory) right before that memory is given back, by whichever thread does
- * that, perhaps long after destroy. NULL: nobody is called. */
-TAUT_API void taut_load_memory_end(
-	struct taut_load *load, int (*unregister)(void *memory));
 
 enum taut_batch_part { TAUT_BATCH_DATA, TAUT_BATCH_LABELS, TAUT_BATCH_LENGTHS };
 /* A DLManagedTensor (DLPack, without a version) of a part of the batch, that holds the batch

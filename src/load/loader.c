@@ -306,8 +306,6 @@ void tauti_load_let_go(struct taut_load *load)
 {
 	if (atomic_fetch_sub_explicit(&load->holders, 1, memory_order_acq_rel) != 1)
 		return;
-	if (load->memory && load->unregister)
-		load->unregister(load->memory);
 	if (load->memory)
 		munmap(load->memory, load->memory_bytes);
 	free(load->slots);

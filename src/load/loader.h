@@ -138,7 +138,6 @@ struct taut_load {
 	void *memory; /* mapped; also labels and items, after all data */
 	size_t memory_bytes;
 	struct tauti_load_slot *slots; /* depth */
-	int (*unregister)(void *memory); /* may be NULL */
 
 	/* What works. */
 	struct tauti_store store;

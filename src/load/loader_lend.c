@@ -122,11 +122,6 @@ void taut_load_shape(const struct taut_load *load, struct taut_prepare_shape *re
 	*ret_shape = load->shape;
 }
 
-void taut_load_memory_end(struct taut_load *load, int (*unregister)(void *memory))
-{
-	load->unregister = unregister;
-}
-
 void *taut_load_memory(const struct taut_load *load, size_t *ret_bytes)
 {
 	*ret_bytes = load->memory_bytes;

@@ -764,37 +764,6 @@ static void test_refused(void **state)
 	world_fini(&w);
 }
 
-static void *ended;
-
-static int note_end(void *memory)
-{
-	ended = memory;
-	return 0;
-}
-
-/* Whose memory is registered somewhere is told before it goes, and that is with the last
- * batch. */
-static void test_memory_end(void **state)
-{
-	struct taut_load *load;
-	struct taut_batch *batch;
-	struct world w;
-	size_t bytes;
-	void *memory;
-
-	(void)state;
-	world_init(&w, 10, NULL);
-	load = make_loader(&w, (struct taut_load_options){ .batch = 4 });
-	memory = taut_load_memory(load, &bytes);
-	taut_load_memory_end(load, note_end);
-	batch = next_batch(load);
-	taut_load_destroy(load);
-	assert_null(ended);
-	taut_batch_release(batch);
-	assert_ptr_equal(ended, memory);
-	world_fini(&w);
-}
-
 static void test_memory(void **state)
 {
 	struct taut_load_options o = {
@@ -867,7 +836,6 @@ int main(void)
 		cmocka_unit_test(test_dlpack),
 		cmocka_unit_test(test_counts),
 		cmocka_unit_test(test_refused),
-		cmocka_unit_test(test_memory_end),
 		cmocka_unit_test(test_memory),
 		cmocka_unit_test(test_memory_later),
 	};
