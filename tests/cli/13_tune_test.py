@@ -1,0 +1,75 @@
+# SPDX-License-Identifier: Apache-2.0
+"""taut tune: which decisions of a plan stay, by what the runs of a job took that has the
+times of its steps from the test. tests/torch has jobs that compute."""
+
+import json
+import os
+import re
+import sys
+
+import command
+from command import ROOT
+
+JOB = ROOT / "tests" / "cli" / "tune_job.py"
+# Neither stands for another, nor goes with it.
+WORDS = ["--budget", "2s", "--allow", "lossy", "--without", "schedule"]
+
+
+class Tune(command.Case):
+    def setUp(self):
+        super().setUp()
+        if "TAUT_RECORD_LIB" not in os.environ:
+            self.skipTest("no program loads a library with a sanitizer")
+        self.out = self.folder / "tuned"
+
+    def words(self, what, *more):
+        return ["tune", *WORDS, "-o", self.out, "--json", *more, "--", sys.executable, JOB, what]
+
+    def tune(self, what, *more, status=0):
+        """What it printed; the job's runs take what the expression says."""
+        ended = command.taut(*self.words(what, *more))
+        self.assertEqual(ended.returncode, status, ended.stderr)
+        self.said = ended.stderr
+        return json.loads(ended.stdout) if ended.stdout else None
+
+    def read(self, name):
+        return json.loads((self.out / name).read_text())
+
+    def planned(self):
+        return [decision["change"] for decision in self.read("plan.json")["decisions"]]
+
+    def kept(self):
+        return [decision["change"] for decision in self.read("tuned.json")["decisions"]]
+
+    def runs(self, told):
+        return [run["run"] for run in told["runs"]]
+
+
+class Keeps(Tune):
+    def test_all(self):
+        """Each decision is worth 5 %: none is left out."""
+        told = self.tune("dict(ms=500 - 25 * len(made))")
+        self.assertGreater(len(self.planned()), 1)
+        self.assertEqual(self.kept(), self.planned())
+        self.assertEqual(told["before_ms"], 500)
+        tuned = self.read("tuned.json")
+        self.assertEqual(tuned["measured"], {k: told[k] for k in ("before_ms", "after_ms")})
+
+    def test_nothing(self):
+        """The plan is no faster."""
+        self.tune("dict(ms=500)")
+        self.assertEqual(self.kept(), [])
+
+    def test_one(self):
+        """What the others do not give goes."""
+        self.tune("dict(ms=500 - 25 * ('optimizer' in made))")
+        self.assertEqual(self.kept(), ["optimizer=fused"])
+
+    def test_whole(self):
+        told = self.tune("dict(ms=500 - 25 * ('optimizer' in made))", "--whole")
+        self.assertEqual(self.kept(), self.planned())
+        self.assertEqual(self.runs(told)[:2], ["the job as it is", "with the plan"])
+
+
+if __name__ == "__main__":
+    command.main()
