@@ -65,6 +65,12 @@ class Keeps(Tune):
         self.tune("dict(ms=500 - 25 * ('optimizer' in made))")
         self.assertEqual(self.kept(), ["optimizer=fused"])
 
+    def test_small_losses_add_up(self):
+        """Each decision is worth 0.25 %, which is no loss by itself: one goes, not all."""
+        self.tune("dict(ms=500 - 1.25 * len(made) - 25 * bool(made), apart=0)")
+        self.assertGreater(len(self.planned()), 2)
+        self.assertEqual(len(self.kept()), len(self.planned()) - 1)
+
     def test_whole(self):
         told = self.tune("dict(ms=500 - 25 * ('optimizer' in made))", "--whole")
         self.assertEqual(self.kept(), self.planned())
