@@ -114,6 +114,11 @@ static taut_status run_verb(const struct tuner *t, const char *const *words,
 	status = record_run_job(all, n, t->arena, &job, t->err);
 	if (status)
 		return status;
+	if (job.asked_to_end) {
+		term_complain("tune: ended by signal %d; what there is lies in "
+			"%s", job.asked_to_end, t->folder);
+		job.signal = job.asked_to_end;
+	}
 	if (job.signal)
 		exit(record_job_status(&job));
 	*ret_status = job.fault ? EXIT_FAULT : job.exit_status;

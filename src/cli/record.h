@@ -56,6 +56,8 @@ struct record_job {
 	pid_t pid;
 	int exit_status; /* -1: it was killed */
 	int signal;      /* 0: it was not */
+	int asked_to_end; /* SIGINT, SIGTERM, SIGHUP or SIGQUIT that this process got
+	                     meanwhile; 0: none. The job may have ended well */
 	int fault;       /* errno when it could not be started, else 0 */
 };
 

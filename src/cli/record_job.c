@@ -45,13 +45,26 @@ static void hold_signals(struct signals *signals)
 	sigprocmask(SIG_BLOCK, &signals->waited, &signals->before);
 }
 
-/* A signal that came too late for the job is not for us either. */
-static void drop_pending(const struct signals *signals)
+/* What nohup, or a shell behind &, has us ignore asks nobody to end. */
+static void note_end(struct record_job *job, int number)
+{
+	struct sigaction ours;
+
+	if (job->asked_to_end || (number != SIGINT && number != SIGTERM &&
+		number != SIGHUP && number != SIGQUIT))
+		return;
+	if (!sigaction(number, NULL, &ours) && ours.sa_handler != SIG_IGN)
+		job->asked_to_end = number;
+}
+
+/* A signal that came too late for the job does not end us by itself either. */
+static void drop_pending(const struct signals *signals, struct record_job *job)
 {
 	const struct timespec at_once = { 0, 0 };
+	int number;
 
-	while (sigtimedwait(&signals->waited, NULL, &at_once) > 0)
-		;
+	while ((number = sigtimedwait(&signals->waited, NULL, &at_once)) > 0)
+		note_end(job, number);
 }
 
 /* As the caller had them. */
@@ -135,8 +148,10 @@ static void wait_for_end(const struct signals *signals, struct record_job *job)
 		siginfo_t info;
 		int number = sigwaitinfo(&signals->waited, &info);
 
-		if (number > 0 && number != SIGCHLD &&
-			is_for_us_alone(number, &info))
+		if (number <= 0 || number == SIGCHLD)
+			continue;
+		note_end(job, number);
+		if (is_for_us_alone(number, &info))
 			kill(job->pid, number);
 	}
 	job->ended_ns = now_ns();
@@ -158,7 +173,7 @@ taut_status record_run_job(const char *const *command, size_t n_command,
 	status = start(words, &signals, &job, err);
 	if (!status)
 		wait_for_end(&signals, &job);
-	drop_pending(&signals);
+	drop_pending(&signals, &job);
 	release_signals(&signals);
 	if (!status)
 		*ret_job = job;

@@ -4,7 +4,8 @@ times of its steps from the test. tests/torch has jobs that compute."""
 
 import json
 import os
-import re
+import signal
+import subprocess
 import sys
 
 import command
@@ -75,6 +76,58 @@ class Keeps(Tune):
         told = self.tune("dict(ms=500 - 25 * ('optimizer' in made))", "--whole")
         self.assertEqual(self.kept(), self.planned())
         self.assertEqual(self.runs(told)[:2], ["the job as it is", "with the plan"])
+
+
+class Ends(Tune):
+    """Told to end, though the job ends well: by that signal, and without another run."""
+
+    JOB = """
+import signal
+def end(number, frame):
+    signal.signal(number, signal.SIG_IGN)
+    measure(folder, 500)
+signal.signal(signal.{name}, end)
+print('job: computes', file=sys.stderr, flush=True)
+time.sleep(60)
+"""
+
+    def ended(self, name, send):
+        what = f"dict(ms=500, before={self.JOB.format(name=name)!r})"
+        started = subprocess.Popen(
+            [os.environ["TAUT"], *map(str, self.words(what))],
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
+        )  # fmt: skip
+        for line in started.stderr:
+            if line == "job: computes\n":
+                break
+        send(started.pid)
+        out, err = started.communicate(timeout=60)
+        self.assertEqual(out, "")
+        return started.returncode, err
+
+    def test_the_group(self):
+        status, err = self.ended("SIGINT", lambda pid: os.killpg(pid, signal.SIGINT))
+        self.assertEqual(status, -signal.SIGINT, err)
+        self.assertIn(f"taut: tune: ended by signal 2; what there is lies in {self.out}\n", err)
+        self.assertNotIn("run 2", err)
+        self.assertFalse((self.out / "tuned.json").exists())
+        self.assertTrue((self.out / "measured-0" / "rank-0.json").exists())
+
+    def test_the_command_alone(self):
+        status, err = self.ended("SIGTERM", lambda pid: os.kill(pid, signal.SIGTERM))
+        self.assertEqual(status, -signal.SIGTERM, err)
+        self.assertNotIn("run 2", err)
+
+    def test_what_it_ignores(self):
+        """As nohup has it: the runs go on."""
+        what = "dict(ms=500, before='import signal; os.killpg(0, signal.SIGHUP)')"
+        ended = command.taut(
+            *self.words(what, "--whole"),
+            start_new_session=True,
+            preexec_fn=lambda: signal.signal(signal.SIGHUP, signal.SIG_IGN),
+        )
+        self.assertEqual(ended.returncode, 0, ended.stderr)
+        self.assertEqual(len(json.loads(ended.stdout)["runs"]), 2)
 
 
 if __name__ == "__main__":

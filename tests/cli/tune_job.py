@@ -24,7 +24,7 @@ def record(folder):
 def measure(folder, ms, steps=40, apart=0.1, status=0, before="", **told):
     """Steps of ms, of which the longest takes `apart` ms more than the shortest. before:
     statements, of what the job does in place of its steps."""
-    exec(before)
+    exec(before, {**globals(), "folder": folder})
     middle = steps // 2
     times = [int(1e6 * (ms + apart * (i - middle) / steps)) for i in range(steps)]
     told = {"rank": 0, "world": 1, "step_ns": times, **told}
