@@ -229,6 +229,20 @@ static taut_status predict(const struct tuner *t, struct state *s)
 	return status;
 }
 
+static taut_status leave_out(const struct tuner *t, const struct state *from,
+	uint32_t which, struct state *ret)
+{
+	struct taut_decision *left = TAUT_ARENA_ARRAY(t->arena,
+		struct taut_decision, from->plan.n_decisions + 1);
+
+	if (!left)
+		return no_memory(t);
+	*ret = (struct state){ .plan = from->plan };
+	ret->plan.decisions = left;
+	ret->plan.n_decisions = taut_plan_without(&from->plan, which, left);
+	return predict(t, ret);
+}
+
 /* --- one plan, measured -------------------------------------------------------------------- */
 
 static taut_status write_plan(
@@ -254,7 +268,46 @@ static taut_status note_run(struct tuner *t, const char *what,
 	return TAUT_OK;
 }
 
-/* Runs the job with the state's plan, and fills in what it took. */
+/* Of "workers=4" and "workers=4: no DataLoader was made". */
+static bool is_same_change(const char *change, const char *missed)
+{
+	size_t n = strcspn(change, "=,");
+
+	return strcspn(missed, "=,:") == n && !strncmp(change, missed, n);
+}
+
+static bool is_missed(const struct state *s, const char *change)
+{
+	for (uint32_t i = 0; i < s->took.n_missed; i++)
+		if (is_same_change(change, s->took.missed[i]))
+			return true;
+	return false;
+}
+
+/* Leaves out what a rank says it was not given: the run was one without it. */
+static taut_status drop_missed(const struct tuner *t, struct state *s)
+{
+	taut_status status = TAUT_OK;
+	uint32_t i = 0;
+
+	while (!status && i < s->plan.n_decisions) {
+		struct state made;
+
+		if (!is_missed(s, s->plan.decisions[i].change)) {
+			i++;
+			continue;
+		}
+		status = leave_out(t, s, i, &made);
+		made.took = s->took;
+		if (!status)
+			*s = made;
+		i = 0;
+	}
+	return status;
+}
+
+/* Runs the job with the state's plan, and fills in what it took; what was not made of
+ * the plan is no longer in it. */
 static taut_status measure(
 	struct tuner *t, const char *what, struct state *s)
 {
@@ -280,24 +333,12 @@ static taut_status measure(
 		status = taut_error_set(t->err, TAUT_EIO, -1, "tune: no step "
 			"was measured: the job makes too few, or no rank of it "
 			"is on this host");
+	if (!status)
+		status = drop_missed(t, s);
 	return status ? status : note_run(t, what, s);
 }
 
 /* --- which decisions stay -------------------------------------------------------------------- */
-
-static taut_status leave_out(const struct tuner *t, const struct state *from,
-	uint32_t which, struct state *ret)
-{
-	struct taut_decision *left = TAUT_ARENA_ARRAY(t->arena,
-		struct taut_decision, from->plan.n_decisions + 1);
-
-	if (!left)
-		return no_memory(t);
-	*ret = (struct state){ .plan = from->plan };
-	ret->plan.decisions = left;
-	ret->plan.n_decisions = taut_plan_without(&from->plan, which, left);
-	return predict(t, ret);
-}
 
 /* The decision with the least predicted gain that was not tried yet, and can be
  * left out by itself; n_decisions: there is none. */
@@ -400,7 +441,7 @@ static taut_status tune_plan(
 	if (status)
 		return status;
 	*ret_base = base;
-	*ret_kept = plan->n_decisions && measured_is_better(
+	*ret_kept = best.plan.n_decisions && measured_is_better(
 		&best.took, &base.took, least_gain) ? best : base;
 	ret_kept->plan.measured_before_ns = base.took.step_ns;
 	ret_kept->plan.measured_after_ns = ret_kept->took.step_ns;

@@ -72,6 +72,21 @@ class Keeps(Tune):
         self.assertGreater(len(self.planned()), 2)
         self.assertEqual(len(self.kept()), len(self.planned()) - 1)
 
+    def test_what_is_not_made_is_not_kept(self):
+        """The run was one of the others, and what stays says so."""
+        missed = "not_applied={'optimizer=fused': 'no optimizer was made'} if made else {}"
+        told = self.tune(f"dict(ms=500 - 25 * len(made - {{'optimizer'}}), {missed})")
+        self.assertIn("optimizer=fused", self.planned())
+        self.assertNotIn("optimizer=fused", self.kept())
+        self.assertEqual(len(self.kept()), len(self.planned()) - 1)
+        self.assertEqual(told["runs"][1]["changes"], self.kept())
+
+    def test_nothing_was_made(self):
+        """The same job, which happened to be faster."""
+        missed = "{name: 'no model was made' for name in made}"
+        self.tune(f"dict(ms=500 - 25 * bool(made), not_applied={missed})")
+        self.assertEqual(self.kept(), [])
+
     def test_whole(self):
         told = self.tune("dict(ms=500 - 25 * ('optimizer' in made))", "--whole")
         self.assertEqual(self.kept(), self.planned())
