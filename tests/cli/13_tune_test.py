@@ -53,13 +53,28 @@ class Keeps(Tune):
         self.assertGreater(len(self.planned()), 1)
         self.assertEqual(self.kept(), self.planned())
         self.assertEqual(told["before_ms"], 500)
+        self.assertEqual(self.runs(told)[-1], "the job as it is, again")
         tuned = self.read("tuned.json")
         self.assertEqual(tuned["measured"], {k: told[k] for k in ("before_ms", "after_ms")})
 
     def test_nothing(self):
-        """The plan is no faster."""
-        self.tune("dict(ms=500)")
+        """The plan is no faster, and there is nothing to be proven."""
+        told = self.tune("dict(ms=500)")
         self.assertEqual(self.kept(), [])
+        self.assertNotIn("the job as it is, again", self.runs(told))
+
+    def test_runs_that_differ(self):
+        """By 2 %, as the plan does from the first of them."""
+        told = self.tune("dict(ms=500 - 10 * (n > 0))", "--whole")
+        self.assertEqual(self.kept(), [])
+        self.assertEqual([run["measured_ms"] for run in told["runs"]], [500, 490, 490])
+        self.assertEqual((told["before_ms"], told["after_ms"]), (495, 495))
+
+    def test_runs_that_differ_by_less(self):
+        """0.4 %, and the plan is 2.2 % faster than their mean."""
+        told = self.tune("dict(ms=500 - 2 * (n > 1) - 12 * bool(made))", "--whole")
+        self.assertEqual(self.kept(), self.planned())
+        self.assertEqual((told["before_ms"], told["after_ms"]), (499, 488))
 
     def test_one(self):
         """What the others do not give goes."""

@@ -51,7 +51,9 @@ class Loop(unittest.TestCase):
 
     def check_told(self, told):
         runs = told["runs"]
-        self.assertEqual([r["run"] for r in runs], ["the job as it is", "with the plan"])
+        names = ["the job as it is", "with the plan", "the job as it is, again"]
+        self.assertEqual([r["run"] for r in runs], names[: len(runs)])
+        self.assertGreaterEqual(len(runs), 2)
         self.assertEqual(runs[0]["changes"], [])
         self.assertGreater(len(runs[1]["changes"]), 0)
         for r in runs:
@@ -59,7 +61,9 @@ class Loop(unittest.TestCase):
             self.assertGreater(r["predicted_ms"], 0)
         kept = [d["change"] for d in told["decisions"]]
         self.assertIn(kept, ([], runs[1]["changes"]))
-        self.assertEqual(told["before_ms"], runs[0]["measured_ms"])
+        as_it_is = [r["measured_ms"] for r in runs if not r["changes"]]
+        self.assertAlmostEqual(told["before_ms"], sum(as_it_is) / len(as_it_is), places=5)
+        self.assertLessEqual(2 if kept else 1, len(as_it_is))
 
     def refuse(self, plan, command, why):
         """Before the first step, with one line that says what is other."""
