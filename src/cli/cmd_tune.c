@@ -21,6 +21,8 @@
 #define STEPS "10:26"
 /* A gain below this share is none: another run of the same job differs by more. */
 static const double least_gain = 0.01, least_part = 0.003;
+/* Of a rank; the error of fewer is no more than a guess. */
+enum { LEAST_STEPS = 10 };
 
 struct values {
 	struct plan_words words;
@@ -330,10 +332,13 @@ static taut_status measure(
 		status = must_end_well(t, what, exit_status);
 	if (!status)
 		status = measured_read(folder, t->arena, &s->took, t->err);
-	if (!status && !s->took.n_steps)
-		status = taut_error_set(t->err, TAUT_EIO, -1, "tune: no step "
-			"was measured: the job makes too few, or no rank of it "
-			"is on this host");
+	if (!status && (!s->took.n_ranks ||
+		s->took.n_steps / s->took.n_ranks < LEAST_STEPS))
+		status = taut_error_set(t->err, TAUT_EIO, -1, "tune: %s: %u "
+			"steps of %u ranks were measured, expected %d of each: "
+			"the job makes too few behind those that are left out, "
+			"or no rank of it is on this host", what,
+			s->took.n_steps, s->took.n_ranks, LEAST_STEPS);
 	if (!status)
 		status = drop_missed(t, s);
 	return status ? status : note_run(t, what, s);

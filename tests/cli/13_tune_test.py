@@ -108,6 +108,18 @@ class Keeps(Tune):
         self.assertEqual(self.runs(told)[:2], ["the job as it is", "with the plan"])
 
 
+class Fails(Tune):
+    def test_too_few_steps(self):
+        """Nine of them have no error that a gain could be compared with."""
+        self.tune("dict(ms=500 - 25 * bool(made), steps=9)", status=1)
+        self.assertIn(
+            "tune: the job as it is: 9 steps of 1 ranks were measured, expected 10 of each: the "
+            "job makes too few",
+            self.said,
+        )
+        self.assertFalse((self.out / "tuned.json").exists())
+
+
 class Ends(Tune):
     """Told to end, though the job ends well: by that signal, and without another run."""
 
