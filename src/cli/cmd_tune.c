@@ -72,8 +72,9 @@ struct tuner {
 	struct taut_run *run; /* the recording, which predicts what is left */
 	struct taut_graph *graph;
 	struct taut_predictor *predictor;
-	uint32_t n_runs;
-	struct tauti_tuned_run runs[MOST_RUNS];
+	uint32_t n_started, n_runs;
+	struct tauti_tuned_run runs[MOST_RUNS]; /* that were measured */
+	bool is_unproven; /* a run failed that what stays depends on */
 	struct taut_error *err;
 };
 
@@ -121,10 +122,10 @@ static taut_status run_verb(const struct tuner *t, const char *const *words,
 		term_complain("tune: ended by signal %d; what there is lies in "
 			"%s", job.asked_to_end, t->folder);
 		job.signal = job.asked_to_end;
-	}
-	if (job.signal)
 		exit(record_job_status(&job));
-	*ret_status = job.fault ? EXIT_FAULT : job.exit_status;
+	}
+	*ret_status = job.fault ? EXIT_FAULT : job.signal ? 128 + job.signal :
+		job.exit_status;
 	return TAUT_OK;
 }
 
@@ -309,38 +310,48 @@ static taut_status drop_missed(const struct tuner *t, struct state *s)
 	return status;
 }
 
+/* Whether a run tells of the plan, and why not in t->err. */
+static bool is_usable(const struct tuner *t, const char *what, int exit_status,
+	const struct measured *took)
+{
+	if (must_end_well(t, what, exit_status))
+		return false;
+	if (took->n_ranks && took->n_steps / took->n_ranks >= LEAST_STEPS)
+		return true;
+	taut_error_set(t->err, TAUT_EIO, -1, "tune: %s: %u steps of %u ranks "
+		"were measured, expected %d of each: the job makes too few "
+		"behind those that are left out, or no rank of it is on this "
+		"host", what, took->n_steps, took->n_ranks, LEAST_STEPS);
+	return false;
+}
+
 /* Runs the job with the state's plan, and fills in what it took; what was not made of
- * the plan is no longer in it. */
-static taut_status measure(
-	struct tuner *t, const char *what, struct state *s)
+ * the plan is no longer in it. *ret_usable false: t->err says why the run tells
+ * nothing. */
+static taut_status measure(struct tuner *t, const char *what, struct state *s,
+	bool *ret_usable)
 {
 	const char *path = in_folder(t, taut_arena_printf(
-		t->arena, "run-%u.json", t->n_runs));
+		t->arena, "run-%u.json", t->n_started));
 	const char *folder = in_folder(t, taut_arena_printf(
-		t->arena, "measured-%u", t->n_runs));
+		t->arena, "measured-%u", t->n_started));
 	const char *const words[] = { "run", "--plan", path, "--measure",
 		folder, NULL };
-	int exit_status;
-	taut_status status = t->n_runs < MOST_RUNS ? out_write(path, NULL,
+	int exit_status = 0;
+	taut_status status = t->n_started < MOST_RUNS ? out_write(path, NULL,
 		write_plan, &s->plan, t->err) : no_memory(t);
 
+	*ret_usable = false;
 	if (status)
 		return status;
-	term_complain("tune: run %u: %s", t->n_runs + 1, what);
+	term_complain("tune: run %u: %s", ++t->n_started, what);
 	status = run_verb(t, words, true, &exit_status);
-	if (!status)
-		status = must_end_well(t, what, exit_status);
-	if (!status)
+	if (!status && !exit_status)
 		status = measured_read(folder, t->arena, &s->took, t->err);
-	if (!status && (!s->took.n_ranks ||
-		s->took.n_steps / s->took.n_ranks < LEAST_STEPS))
-		status = taut_error_set(t->err, TAUT_EIO, -1, "tune: %s: %u "
-			"steps of %u ranks were measured, expected %d of each: "
-			"the job makes too few behind those that are left out, "
-			"or no rank of it is on this host", what,
-			s->took.n_steps, s->took.n_ranks, LEAST_STEPS);
-	if (!status)
-		status = drop_missed(t, s);
+	*ret_usable = !status && is_usable(t, what, exit_status, &s->took);
+	if (!*ret_usable)
+		return status;
+	status = drop_missed(t, s);
 	return status ? status : note_run(t, what, s);
 }
 
@@ -390,6 +401,7 @@ static taut_status try_parts(struct tuner *t, struct state *s)
 		count_parts(&s->plan) > 1) {
 		struct state shorter;
 		const char *change;
+		bool usable;
 
 		which = next_part(s, tried, n_tried);
 		if (which == s->plan.n_decisions)
@@ -399,9 +411,14 @@ static taut_status try_parts(struct tuner *t, struct state *s)
 		status = leave_out(t, s, which, &shorter);
 		if (!status)
 			status = measure(t, taut_arena_printf(t->arena,
-				"without %s", change), &shorter);
+				"without %s", change), &shorter, &usable);
 		if (status)
 			break;
+		if (!usable) {
+			term_complain("%s", t->err->message);
+			term_complain("tune: %s stays", change);
+			continue;
+		}
 		if (!measured_is_better(&fastest, &shorter.took, least_part))
 			*s = shorter;
 		if (shorter.took.step_ns < fastest.step_ns)
@@ -441,20 +458,34 @@ static struct measured join(const struct measured *a, const struct measured *b)
 	return both;
 }
 
+/* What stays cannot be known, and is nothing. */
+static void give_up(struct tuner *t)
+{
+	term_complain("%s", t->err->message);
+	term_complain("tune: the job stays as it is");
+	t->is_unproven = true;
+}
+
 /* Whether the plan beats the job as it is, which is measured again where it seems so. */
 static taut_status prove(struct tuner *t, const struct state *best,
 	struct state *base, bool *ret_proven)
 {
 	struct state again = *base;
+	bool usable;
 	taut_status status;
 
 	*ret_proven = best->plan.n_decisions &&
 		measured_is_better(&best->took, &base->took, least_gain);
 	if (!*ret_proven)
 		return TAUT_OK;
-	status = measure(t, "the job as it is, again", &again);
+	status = measure(t, "the job as it is, again", &again, &usable);
+	*ret_proven = false;
 	if (status)
 		return status;
+	if (!usable) {
+		give_up(t);
+		return TAUT_OK;
+	}
 	base->took = join(&base->took, &again.took);
 	*ret_proven = measured_is_better(&best->took, &base->took, least_gain);
 	return TAUT_OK;
@@ -465,19 +496,24 @@ static taut_status tune_plan(
 	struct state *ret_base)
 {
 	struct state base = { .plan = *plan }, best = { .plan = *plan };
-	bool proven = false;
+	bool usable, proven = false;
 	taut_status status;
 
 	base.plan.n_decisions = 0;
 	base.plan.after_ns = base.plan.low_ns = base.plan.high_ns =
 		plan->before_ns;
-	status = measure(t, "the job as it is", &base);
-	if (!status && plan->n_decisions)
-		status = measure(t, "with the plan", &best);
-	if (!status && plan->n_decisions && !t->v->whole)
-		status = try_parts(t, &best);
-	if (!status)
-		status = prove(t, &best, &base, &proven);
+	status = measure(t, "the job as it is", &base, &usable);
+	if (!status && !usable)
+		status = t->err->code;
+	if (!status && plan->n_decisions) {
+		status = measure(t, "with the plan", &best, &usable);
+		if (!status && !usable)
+			give_up(t);
+		if (!status && usable && !t->v->whole)
+			status = try_parts(t, &best);
+		if (!status && usable)
+			status = prove(t, &best, &base, &proven);
+	}
 	if (status)
 		return status;
 	*ret_base = base;
@@ -568,7 +604,7 @@ static int run(const struct verb_call *call)
 		status = tune(&t, &plan, out_fd);
 	taut_plan_destroy(plan);
 	close_recording(&t);
-	return job_status(status, &err);
+	return t.is_unproven && !status ? EXIT_FAULT : job_status(status, &err);
 }
 
 const struct verb verb_tune = {

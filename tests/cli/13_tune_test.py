@@ -119,6 +119,37 @@ class Fails(Tune):
         )
         self.assertFalse((self.out / "tuned.json").exists())
 
+    def test_as_it_is(self):
+        self.assertIsNone(self.tune("dict(ms=500, status=3)", status=1))
+        self.assertIn("tune: the job as it is ended with exit status 3; what there is", self.said)
+        self.assertFalse((self.out / "tuned.json").exists())
+
+    def test_without_a_decision(self):
+        """It stays, and the others are tried."""
+        for name, how in (("3", "status=3 * ({})"), ("137", "before='os.kill(os.getpid(), 9)' * ({})")):
+            with self.subTest(how=how):
+                self.out = self.folder / name
+                needs = how.format("bool(made) and 'optimizer' not in made")
+                told = self.tune(f"dict(ms=500 - 25 * bool(made), {needs})")
+                self.assertEqual(self.kept(), ["optimizer=fused"])
+                said = f"tune: without optimizer=fused ended with exit status {name}; "
+                self.assertIn(said, self.said)
+                self.assertIn("taut: tune: optimizer=fused stays\n", self.said)
+                self.assertNotIn("without optimizer=fused", self.runs(told))
+
+    def test_with_the_plan(self):
+        told = self.tune("dict(ms=500, status=3 * bool(made))", status=1)
+        self.assertEqual(self.runs(told), ["the job as it is"])
+        self.assertEqual(self.kept(), [])
+        self.assertEqual((told["before_ms"], told["after_ms"]), (500, 500))
+        self.assertIn("tune: with the plan ended with exit status 3; what there is", self.said)
+        self.assertIn("taut: tune: the job stays as it is\n", self.said)
+
+    def test_as_it_is_again(self):
+        told = self.tune("dict(ms=500 - 25 * bool(made), status=n and not made)", "--whole", status=1)
+        self.assertEqual(self.runs(told), ["the job as it is", "with the plan"])
+        self.assertEqual((self.kept(), told["after_ms"]), ([], 500))
+
 
 class Ends(Tune):
     """Told to end, though the job ends well: by that signal, and without another run."""
