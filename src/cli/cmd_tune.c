@@ -11,6 +11,7 @@
 #include "cli/job.h"
 #include "cli/measured.h"
 #include "cli/out.h"
+#include "cli/plan_rest.h"
 #include "cli/plan_words.h"
 #include "cli/record.h"
 #include "cli/term.h"
@@ -72,6 +73,7 @@ struct tuner {
 	struct taut_run *run; /* the recording, which predicts what is left */
 	struct taut_graph *graph;
 	struct taut_predictor *predictor;
+	int64_t memory_most; /* of a rank; 0: no limit */
 	uint32_t n_started, n_runs;
 	struct tauti_tuned_run runs[MOST_RUNS]; /* that were measured */
 	bool is_unproven; /* a run failed that what stays depends on */
@@ -213,38 +215,12 @@ static void close_recording(struct tuner *t)
 	taut_run_close(t->run);
 }
 
-/* What is predicted of the decisions that a state has. */
-static taut_status predict(const struct tuner *t, struct state *s)
-{
-	const char **changes = taut_arena_calloc(
-		t->arena, s->plan.n_decisions + 1, sizeof *changes);
-	struct taut_predicted told;
-	taut_status status;
-
-	if (!changes)
-		return no_memory(t);
-	for (uint32_t i = 0; i < s->plan.n_decisions; i++)
-		changes[i] = s->plan.decisions[i].change;
-	status = taut_predictor_predict(t->predictor, changes,
-		s->plan.n_decisions, &told, t->err);
-	if (!status)
-		s->plan.after_ns = s->plan.low_ns = s->plan.high_ns =
-			told.step_ns;
-	return status;
-}
-
 static taut_status leave_out(const struct tuner *t, const struct state *from,
 	uint32_t which, struct state *ret)
 {
-	struct taut_decision *left = TAUT_ARENA_ARRAY(t->arena,
-		struct taut_decision, from->plan.n_decisions + 1);
-
-	if (!left)
-		return no_memory(t);
-	*ret = (struct state){ .plan = from->plan };
-	ret->plan.decisions = left;
-	ret->plan.n_decisions = taut_plan_without(&from->plan, which, left);
-	return predict(t, ret);
+	*ret = (struct state){ .took = from->took };
+	return plan_rest(t->predictor, &from->plan, which, t->memory_most,
+		t->arena, &ret->plan, t->err);
 }
 
 /* --- one plan, measured -------------------------------------------------------------------- */
@@ -302,7 +278,6 @@ static taut_status drop_missed(const struct tuner *t, struct state *s)
 			continue;
 		}
 		status = leave_out(t, s, i, &made);
-		made.took = s->took;
 		if (!status)
 			*s = made;
 		i = 0;
@@ -502,6 +477,8 @@ static taut_status tune_plan(
 	base.plan.n_decisions = 0;
 	base.plan.after_ns = base.plan.low_ns = base.plan.high_ns =
 		plan->before_ns;
+	base.plan.memory_after = plan->memory_before;
+	base.plan.network_after = plan->network_before;
 	status = measure(t, "the job as it is", &base, &usable);
 	if (!status && !usable)
 		status = t->err->code;
@@ -594,6 +571,7 @@ static int run(const struct verb_call *call)
 
 	if (!plan_words_take("tune", &v->words, &how))
 		return EXIT_USAGE;
+	t.memory_most = how.memory_most;
 	t.self = of ? taut_arena_printf(call->arena, "%staut", of) : NULL;
 	status = t.self ? make_folder(&t) : no_memory(&t);
 	if (!status && v->json) {

@@ -62,6 +62,8 @@ class Keeps(Tune):
         told = self.tune("dict(ms=500)")
         self.assertEqual(self.kept(), [])
         self.assertNotIn("the job as it is, again", self.runs(told))
+        told = self.read("tuned.json")["predicted"]
+        self.assertEqual(told["network_after_bytes"], told["network_before_bytes"])
 
     def test_runs_that_differ(self):
         """By 2 %, as the plan does from the first of them."""
@@ -170,6 +172,7 @@ time.sleep(60)
             [os.environ["TAUT"], *map(str, self.words(what))],
             stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True,
         )  # fmt: skip
+        self.addCleanup(started.kill)
         for line in started.stderr:
             if line == "job: computes\n":
                 break
