@@ -40,6 +40,9 @@ static taut_status check_values(
 			(d->scale == TAUT_TUNE_LOG && d->values[i] <= 0))
 			return wrong(d, "values that rise, of a logarithmic "
 				"scale above 0", err);
+	if (!isfinite(d->values[d->n_values - 1] - d->values[0]))
+		return wrong(d, "values that are no further apart than a "
+			"number can say", err);
 	return TAUT_OK;
 }
 

@@ -76,6 +76,7 @@ static void refuse(const struct taut_tune_dimension *d, uint32_t n,
 static void test_refused(void **state)
 {
 	const double falls[] = { 2, 1 }, none[] = { 0, 1 }, nan[] = { NAN };
+	const double wide[] = { -1e308, 0, 1e308 };
 	struct taut_tune_dimension d = { "d", TAUT_TUNE_LINEAR, 2, falls };
 	struct taut_tune_dimension many[2] = {
 		{ "a", TAUT_TUNE_CHOICE, 2000, NULL },
@@ -83,7 +84,11 @@ static void test_refused(void **state)
 
 	(void)state;
 	refuse(&d, 1, "rise");
+	d.values = wide;
+	d.n_values = 3;
+	refuse(&d, 1, "further apart");
 	d.values = none;
+	d.n_values = 2;
 	d.scale = TAUT_TUNE_LOG;
 	refuse(&d, 1, "rise");
 	d.values = nan;
