@@ -51,30 +51,6 @@ static taut_status no_memory(struct taut_error *err)
 
 /* --- options ------------------------------------------------------------------------*/
 
-static bool take_step(const char **at, uint32_t *ret_step)
-{
-	uint32_t step = 0;
-	const char *from = *at;
-
-	for (; **at >= '0' && **at <= '9' && *at - from < 9; ++*at)
-		step = step * 10 + (uint32_t)(**at - '0');
-	*ret_step = step;
-	return *at > from;
-}
-
-static bool take_steps(const char *text, struct record_plan *plan)
-{
-	const char *at = text ? text : "10:14";
-
-	if (take_step(&at, &plan->first) && *at == ':' &&
-		(at++, take_step(&at, &plan->end)) && !*at &&
-		plan->first < plan->end)
-		return true;
-	term_complain("record: --steps: expected A:B with A below B, like "
-		"10:14, found '%s'", text);
-	return false;
-}
-
 static taut_status name_run(struct record_plan *plan, const char *out,
 	struct taut_arena *arena, struct taut_error *err)
 {
@@ -262,7 +238,8 @@ static int run(const struct verb_call *call)
 	struct made made = { NULL, false };
 	taut_status status;
 
-	if (!take_steps(values->steps, &plan))
+	if (!record_take_steps("record", values->steps ? values->steps :
+		"10:14", &plan.first, &plan.end))
 		return EXIT_USAGE;
 	if (values->join && !values->out) {
 		term_complain("record: --join: expected --out as well, the "

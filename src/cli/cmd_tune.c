@@ -14,6 +14,7 @@
 #include "cli/plan_rest.h"
 #include "cli/plan_words.h"
 #include "cli/record.h"
+#include "cli/record_text.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 #include "report/tuned_out.h"
@@ -566,10 +567,12 @@ static int run(const struct verb_call *call)
 	const char *of = env_folder_of_command(call->arena);
 	struct taut_plan_options how = { 0 };
 	struct taut_plan *plan = NULL;
+	uint32_t first, end;
 	int out_fd = -1;
 	taut_status status;
 
-	if (!plan_words_take("tune", &v->words, &how))
+	if (!plan_words_take("tune", &v->words, &how) || (v->steps &&
+		!record_take_steps("tune", v->steps, &first, &end)))
 		return EXIT_USAGE;
 	t.memory_most = how.memory_most;
 	t.self = of ? taut_arena_printf(call->arena, "%staut", of) : NULL;

@@ -180,6 +180,8 @@ class Wrong(command.Case):
             (["--allow", "all"], "tune: --allow: expected exact, reordered or lossy, found 'all'"),
             (["--memory", "lots"], "tune: --memory: expected bytes, like 16G, found 'lots'"),
             (["--without", "link"], "tune: --without: 'link' is not decided on"),
+            (["--steps", "x"], "tune: --steps: expected A:B with A below B, like 10:14, found 'x'"),
+            (["--steps", "9:9"], "tune: --steps: expected A:B with A below B"),
         ):
             with self.subTest(words=words):
                 out = self.folder / "tuned"
