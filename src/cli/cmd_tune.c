@@ -244,7 +244,8 @@ static taut_status note_run(struct tuner *t, const char *what,
 	for (uint32_t i = 0; i < s->plan.n_decisions; i++)
 		changes[i] = s->plan.decisions[i].change;
 	*run = (struct tauti_tuned_run){ what, changes, s->plan.n_decisions,
-		s->plan.after_ns, s->took.step_ns, s->took.error_ns };
+		s->plan.after_ns, s->took.mean_ns, s->took.error_ns,
+		s->took.median_ns };
 	t->n_runs++;
 	return TAUT_OK;
 }
@@ -397,7 +398,7 @@ static taut_status try_parts(struct tuner *t, struct state *s)
 		}
 		if (!measured_is_better(&fastest, &shorter.took, least_part))
 			*s = shorter;
-		if (shorter.took.step_ns < fastest.step_ns)
+		if (shorter.took.mean_ns < fastest.mean_ns)
 			fastest = shorter.took;
 	}
 	return status;
@@ -428,9 +429,9 @@ static struct measured join(const struct measured *a, const struct measured *b)
 {
 	struct measured both = *a;
 
-	both.step_ns = a->step_ns + (b->step_ns - a->step_ns) / 2;
+	both.mean_ns = a->mean_ns + (b->mean_ns - a->mean_ns) / 2;
 	both.error_ns = (a->error_ns > b->error_ns ? a->error_ns :
-		b->error_ns) + (int64_t)llabs(b->step_ns - a->step_ns);
+		b->error_ns) + (int64_t)llabs(b->mean_ns - a->mean_ns);
 	return both;
 }
 
@@ -496,8 +497,8 @@ static taut_status tune_plan(
 		return status;
 	*ret_base = base;
 	*ret_kept = proven ? best : base;
-	ret_kept->plan.measured_before_ns = base.took.step_ns;
-	ret_kept->plan.measured_after_ns = ret_kept->took.step_ns;
+	ret_kept->plan.measured_before_ns = base.took.mean_ns;
+	ret_kept->plan.measured_after_ns = ret_kept->took.mean_ns;
 	return TAUT_OK;
 }
 
@@ -526,7 +527,7 @@ static taut_status tune(struct tuner *t, struct taut_plan **ret_plan,
 	}
 	if (!status) {
 		const struct result r = { t->v, { &kept.plan, tuned, t->runs,
-			t->n_runs, base.took.step_ns, kept.took.step_ns },
+			t->n_runs, base.took.mean_ns, kept.took.mean_ns },
 			term_width() };
 
 		status = out_write(NULL, NULL, write_result, &r, t->err);

@@ -13,6 +13,9 @@
 #include "trace/tree.h"
 
 enum { MOST_BYTES = 16 << 20, WINDOW_BYTES = 1 << 16, MOST_STEPS = 1 << 20 };
+static const int64_t longest_ns = INT64_C(1) << 56; /* two years */
+/* A tenth of the steps makes a block, if that is no more than these. */
+enum { LEAST_BLOCKS = 10, LONGEST_BLOCK = 32 };
 
 typedef TAUT_VEC(int64_t) times;
 
@@ -20,6 +23,9 @@ struct gatherer {
 	struct taut_arena *arena;
 	struct measured sum;
 	times steps;
+	uint32_t n_means; /* ranks that have steps */
+	double means;     /* their sum, ns */
+	double error;     /* the largest of theirs, ns */
 	TAUT_VEC(const char *) missed;
 	struct taut_error *err;
 };
@@ -48,7 +54,8 @@ static taut_status take_steps(struct gatherer *g, const char *name,
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct tauti_value *v = list->items[i];
 
-		if (v->kind != TAUTI_VALUE_INT || v->integer < 0)
+		if (v->kind != TAUTI_VALUE_INT || v->integer < 0 ||
+			v->integer > longest_ns)
 			return wrong(g, name, "nanoseconds in step_ns");
 		if (!taut_vec_push(&g->steps, v->integer))
 			return no_memory(g->err);
@@ -80,16 +87,79 @@ static taut_status take_missed(struct gatherer *g, const char *name,
 	return TAUT_OK;
 }
 
+static int by_mean(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+static double mean_of(const double *values, size_t n)
+{
+	double sum = 0;
+
+	for (size_t i = 0; i < n; i++)
+		sum += values[i];
+	return sum / (double)n;
+}
+
+/* The error of a trimmed mean: that of what is left where each block that was cut is as
+ * the nearest that is left (Tukey and McLaughlin). */
+static double error_of(double *blocks, size_t n, size_t cut)
+{
+	double mean, sum = 0;
+
+	for (size_t i = 0; i < cut; i++) {
+		blocks[i] = blocks[cut];
+		blocks[n - 1 - i] = blocks[n - 1 - cut];
+	}
+	mean = mean_of(blocks, n);
+	for (size_t i = 0; i < n; i++)
+		sum += (blocks[i] - mean) * (blocks[i] - mean);
+	return n < 2 ? 0 : sqrt(sum / (double)(n - 1) / (double)n) /
+		(1 - 2.0 * (double)cut / (double)n);
+}
+
+/* n steps of one rank, in their order. */
+static taut_status take_blocks(
+	struct gatherer *g, const int64_t *steps, size_t n)
+{
+	size_t length = n / LEAST_BLOCKS > LONGEST_BLOCK ? LONGEST_BLOCK :
+		n < LEAST_BLOCKS ? 1 : n / LEAST_BLOCKS;
+	size_t n_blocks = n / length, cut = n_blocks / 10;
+	double *blocks = taut_arena_calloc(g->arena, n_blocks + 1, sizeof *blocks);
+	double error;
+
+	if (!blocks)
+		return no_memory(g->err);
+	for (size_t i = 0; i < n_blocks; i++) {
+		size_t from = i * n / n_blocks, end = (i + 1) * n / n_blocks;
+
+		for (size_t k = from; k < end; k++)
+			blocks[i] += (double)steps[k] / (double)(end - from);
+	}
+	qsort(blocks, n_blocks, sizeof *blocks, by_mean);
+	g->means += mean_of(blocks + cut, n_blocks - 2 * cut);
+	g->n_means++;
+	error = error_of(blocks, n_blocks, cut);
+	g->error = error > g->error ? error : g->error;
+	return TAUT_OK;
+}
+
 static taut_status take_rank(struct gatherer *g, const char *name,
 	const struct tauti_value *rank)
 {
 	int64_t memory = tauti_tree_int(
 		tauti_tree_get(rank, "peak_memory_bytes"), -1);
+	size_t before = g->steps.count;
 	taut_status status;
 
 	if (!rank || rank->kind != TAUTI_VALUE_DICT)
 		return wrong(g, name, "a JSON object");
 	status = take_steps(g, name, tauti_tree_get(rank, "step_ns"));
+	if (!status && g->steps.count > before)
+		status = take_blocks(
+			g, g->steps.data + before, g->steps.count - before);
 	if (!status)
 		status = take_missed(
 			g, name, tauti_tree_get(rank, "not_applied"));
@@ -136,26 +206,14 @@ static int64_t median(times *of)
 	return of->data[of->count / 2];
 }
 
-/* 1.2533 s / sqrt(n) is the standard error of the median of n normal numbers, s
- * 1.4826 times the median distance from it. Steps of ranks that wait for each
- * other are one and the same: n is that of one rank. */
+/* Steps of ranks that wait for each other are one and the same: several have no smaller
+ * error than one. */
 static taut_status summarise(struct gatherer *g)
 {
-	times far = { 0 };
-	double n = g->sum.n_ranks ?
-		(double)g->steps.count / g->sum.n_ranks : 0;
-
 	g->sum.n_steps = (uint32_t)g->steps.count;
-	g->sum.step_ns = median(&g->steps);
-	for (size_t i = 0; i < g->steps.count; i++)
-		if (!taut_vec_push(&far, (int64_t)llabs(
-			g->steps.data[i] - g->sum.step_ns))) {
-			taut_vec_free(&far);
-			return no_memory(g->err);
-		}
-	g->sum.error_ns = n >= 1 ? (int64_t)(1.2533 * 1.4826 *
-		(double)median(&far) / sqrt(n)) : 0;
-	taut_vec_free(&far);
+	g->sum.median_ns = median(&g->steps);
+	g->sum.mean_ns = g->n_means ? llround(g->means / g->n_means) : 0;
+	g->sum.error_ns = llround(g->error);
 	g->sum.n_missed = (uint32_t)g->missed.count;
 	g->sum.missed = taut_arena_calloc(
 		g->arena, g->missed.count + 1, sizeof *g->sum.missed);
@@ -253,8 +311,8 @@ bool measured_is_better(const struct measured *a, const struct measured *b,
 {
 	double errors = sqrt((double)a->error_ns * (double)a->error_ns +
 		(double)b->error_ns * (double)b->error_ns);
-	double gain = (double)(b->step_ns - a->step_ns);
+	double gain = (double)(b->mean_ns - a->mean_ns);
 
 	return a->n_steps && b->n_steps && gain > 2 * errors &&
-		gain >= share * (double)b->step_ns;
+		gain >= share * (double)b->mean_ns;
 }

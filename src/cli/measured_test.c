@@ -1,4 +1,4 @@
-/* measured_test.c - what ranks wrote of their steps: the median and its error, and
+/* measured_test.c - what ranks wrote of their steps: the median, the mean and its error, and
  * files that are not what a rank writes. */
 #include <math.h>
 #include <stdio.h>
@@ -57,27 +57,83 @@ static void test_median(void **state)
 	(void)state;
 	assert_int_equal(m.n_ranks, 1);
 	assert_int_equal(m.n_steps, 5);
-	assert_int_equal(m.step_ns, 30);
+	assert_int_equal(m.median_ns, 30);
+	assert_int_equal(m.mean_ns, 30);
 	assert_int_equal(m.memory_bytes, -1);
 	assert_int_equal(m.n_missed, 0);
 	m = parse("{\"rank\":3,\"step_ns\":[],\"peak_memory_bytes\":12345}");
 	assert_int_equal(m.n_steps, 0);
-	assert_int_equal(m.step_ns, 0);
+	assert_int_equal(m.median_ns, 0);
+	assert_int_equal(m.mean_ns, 0);
 	assert_int_equal(m.error_ns, 0);
 	assert_int_equal(m.memory_bytes, 12345);
 }
 
-/* 1.2533 * 1.4826 * (median distance from the median) / sqrt(n). */
-static void test_error(void **state)
+/* A rank of n steps of these, again and again. */
+static struct measured repeat(const int *steps, int n_steps, int n)
 {
-	struct measured m = parse("{\"step_ns\":[1000,1100,900,1200,800,1300,"
-		"700,1400,600]}");
+	char *text;
+	size_t bytes;
+	FILE *out = open_memstream(&text, &bytes);
+	struct measured m;
+
+	assert_non_null(out);
+	fputs("{\"step_ns\":[", out);
+	for (int i = 0; i < n; i++)
+		fprintf(out, "%s%d", i ? "," : "", steps[i % n_steps]);
+	fputs("]}", out);
+	fclose(out);
+	m = parse(text);
+	free(text);
+	return m;
+}
+
+/* Ten blocks of two steps, of 1 to 10 thousand: eight count. Those, and 2 and 9 once
+ * more: a sum of squares of 66.5 around 5.5, which is sqrt(66.5 / 9 / 10) of 10, and
+ * 1.25 of that of 8. */
+static void test_blocks(void **state)
+{
+	const int steps[] = { 5100, 4900, 900, 1100, 10050, 9950, 2000, 2000, 3000,
+		3000, 9000, 9000, 8000, 8000, 6000, 6000, 4000, 4000, 7000,
+		7000 };
+	struct measured m = repeat(steps, 20, 20);
 
 	(void)state;
-	assert_int_equal(m.step_ns, 1000);
+	assert_int_equal(m.mean_ns, 5500);
 	assert_true(fabs((double)m.error_ns -
-		1.2533 * 1.4826 * 200 / sqrt(9)) <= 1);
+		1000 * 1.25 * sqrt(66.5 / 9 / 10)) <= 1);
 	m = parse("{\"step_ns\":[500,500,500,500]}");
+	assert_int_equal(m.error_ns, 0);
+	m = parse("{\"step_ns\":[500]}");
+	assert_int_equal(m.mean_ns, 500);
+	assert_int_equal(m.error_ns, 0);
+}
+
+/* Four loader workers that do not keep up: three steps of four find a batch. */
+static void test_bursts(void **state)
+{
+	const int steps[] = { 50, 50, 50, 250 };
+
+	(void)state;
+	for (int n = 80; n < 4096; n = n * 5 / 4) {
+		struct measured m = repeat(steps, 4, n);
+
+		assert_int_equal(m.median_ns, 50);
+		assert_true(m.mean_ns >= 98 && m.mean_ns <= 102);
+	}
+}
+
+/* One in 100 steps: a pause that another run may not have. */
+static void test_a_pause(void **state)
+{
+	int steps[100];
+	struct measured m;
+
+	(void)state;
+	for (int i = 0; i < 100; i++)
+		steps[i] = i == 50 ? 2000 : 50;
+	m = repeat(steps, 100, 100);
+	assert_int_equal(m.mean_ns, 50);
 	assert_int_equal(m.error_ns, 0);
 }
 
@@ -115,6 +171,7 @@ static void test_refused(void **state)
 	refuse("{\"step_ns\":[1,\"2\"]}", times);
 	refuse("{\"step_ns\":[1,-2]}", times);
 	refuse("{\"step_ns\":[1.5]}", times);
+	refuse("{\"step_ns\":[72057594037927937]}", times);
 	refuse("{\"step_ns\":[1],\"not_applied\":[]}", missed);
 }
 
@@ -135,7 +192,7 @@ static void test_cut(void **state)
 			TAUT_EFORMAT);
 		free(text);
 	}
-	assert_int_equal(parse(whole).step_ns, 2);
+	assert_int_equal(parse(whole).median_ns, 2);
 }
 
 /* --- a folder --------------------------------------------------------------------------- */
@@ -183,7 +240,8 @@ static void test_folder(void **state)
 	assert_int_equal(measured_read(folder, arena, &m, &err), TAUT_OK);
 	assert_int_equal(m.n_ranks, 3);
 	assert_int_equal(m.n_steps, 5);
-	assert_int_equal(m.step_ns, 30);
+	assert_int_equal(m.median_ns, 30);
+	assert_int_equal(m.mean_ns, (20 + 20 + 45) / 3);
 	assert_int_equal(m.memory_bytes, 9);
 	assert_int_equal(m.n_missed, 1);
 	put_file(folder, names[1], "[");
@@ -200,19 +258,19 @@ static void test_folder(void **state)
 
 static void test_better(void **state)
 {
-	const struct measured slow = { .n_steps = 9, .step_ns = 1000,
+	const struct measured slow = { .n_steps = 9, .mean_ns = 1000,
 		.error_ns = 3 };
-	struct measured fast = { .n_steps = 9, .step_ns = 989, .error_ns = 4 };
+	struct measured fast = { .n_steps = 9, .mean_ns = 989, .error_ns = 4 };
 
 	(void)state;
 	assert_true(measured_is_better(&fast, &slow, 0.01));
 	assert_false(measured_is_better(&fast, &slow, 0.012));
 	assert_false(measured_is_better(&slow, &fast, 0));
-	fast.step_ns = 991; /* 9 is no more than twice 5 */
+	fast.mean_ns = 991; /* 9 is no more than twice 5 */
 	assert_false(measured_is_better(&fast, &slow, 0));
-	fast.step_ns = 990; /* exactly twice */
+	fast.mean_ns = 990; /* exactly twice */
 	assert_false(measured_is_better(&fast, &slow, 0));
-	fast.step_ns = 989;
+	fast.mean_ns = 989;
 	fast.n_steps = 0;
 	assert_false(measured_is_better(&fast, &slow, 0));
 	assert_false(measured_is_better(&slow, &slow, 0));
@@ -247,7 +305,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_median),
-		cmocka_unit_test(test_error),
+		cmocka_unit_test(test_blocks),
+		cmocka_unit_test(test_bursts),
+		cmocka_unit_test(test_a_pause),
 		cmocka_unit_test(test_missed),
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_cut),

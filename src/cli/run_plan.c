@@ -128,11 +128,22 @@ static const char *interval_of(const struct taut_plan *plan,
 	return text ? text : "";
 }
 
+/* ", the mean 100.2"; "" where that is what the median says. */
+static const char *mean_of(const struct measured *m, struct taut_arena *arena)
+{
+	const char *text = "";
+
+	if (llabs(m->mean_ns - m->median_ns) * 20 >= m->median_ns)
+		text = taut_arena_printf(
+			arena, ", the mean %.1f", (double)m->mean_ns / 1e6);
+	return text ? text : "";
+}
+
 static void tell_measured(const struct run_planned *planned,
 	const struct measured *m, struct taut_arena *arena)
 {
 	const struct taut_plan *plan = planned->plan;
-	double measured = (double)m->step_ns / 1e6, predicted;
+	double measured = (double)m->median_ns / 1e6, predicted;
 
 	if (!m->n_steps) {
 		term_complain("no step was measured: the job made none behind "
@@ -142,15 +153,16 @@ static void tell_measured(const struct run_planned *planned,
 	}
 	if (!plan || plan->after_ns <= 0) {
 		term_complain("measured: %.1f ms a step, the median of %u of "
-			"%u ranks", measured, m->n_steps, m->n_ranks);
+			"%u ranks%s", measured, m->n_steps, m->n_ranks,
+			mean_of(m, arena));
 		return;
 	}
 	predicted = (double)plan->after_ns / 1e6;
 	term_complain("predicted: %.1f ms a step%s, before %.1f; measured: "
-		"%.1f ms, the median of %u of %u ranks: %+.1f %%",
+		"%.1f ms, the median of %u of %u ranks%s: %+.1f %%",
 		predicted, interval_of(plan, arena),
 		(double)plan->before_ns / 1e6, measured, m->n_steps,
-		m->n_ranks, 100 * (measured / predicted - 1));
+		m->n_ranks, mean_of(m, arena), 100 * (measured / predicted - 1));
 }
 
 static void remove_folder(const char *path, struct taut_arena *arena)

@@ -22,7 +22,7 @@ static void put_runs(
 	};
 	struct tauti_table table;
 
-	tauti_sheet_heading(sheet, "Runs of the job", "ms a step, the median");
+	tauti_sheet_heading(sheet, "Runs of the job", "ms a step");
 	tauti_table_begin(
 		&table, sheet, columns, sizeof columns / sizeof *columns);
 	for (uint32_t i = 0; i < v->n_runs; i++) {
@@ -106,6 +106,7 @@ taut_status tauti_tuned_json(const struct tauti_tuned_view *view, FILE *out,
 		tauti_field_ms(&put, "predicted_ms", r->predicted_ns);
 		tauti_field_ms(&put, "measured_ms", r->measured_ns);
 		tauti_field_ms(&put, "error_ms", r->error_ns);
+		tauti_field_ms(&put, "median_ms", r->median_ns);
 		tauti_put_char(&put, '}');
 	}
 	tauti_put_text(&put, "]}\n");

@@ -15,7 +15,8 @@ struct tauti_tuned_run {
 	const char *const *changes;
 	uint32_t n_changes;
 	int64_t predicted_ns; /* 0: not known */
-	int64_t measured_ns, error_ns; /* median step; its standard error */
+	int64_t measured_ns, error_ns; /* mean step; its standard error */
+	int64_t median_ns;
 };
 
 struct tauti_tuned_view {

@@ -85,7 +85,7 @@ class Keeps(Tune):
 
     def test_small_losses_add_up(self):
         """Each decision is worth 0.25 %, which is no loss by itself: one goes, not all."""
-        self.tune("dict(ms=500 - 1.25 * len(made) - 25 * bool(made), apart=0)")
+        self.tune("dict(ms=500 - 1.25 * len(made) - 25 * bool(made))")
         self.assertGreater(len(self.planned()), 2)
         self.assertEqual(len(self.kept()), len(self.planned()) - 1)
 
@@ -97,6 +97,15 @@ class Keeps(Tune):
         self.assertNotIn("optimizer=fused", self.kept())
         self.assertEqual(len(self.kept()), len(self.planned()) - 1)
         self.assertEqual(told["runs"][1]["changes"], self.kept())
+
+    def test_what_bursts_cost(self):
+        """Three steps of four are shorter than with the plan, and the fourth pays for it."""
+        told = self.tune("dict(ms=[60] if made else [50, 50, 50, 250], steps=80)", "--whole")
+        self.assertEqual(self.kept(), self.planned())
+        self.assertEqual((told["before_ms"], told["after_ms"]), (100, 60))
+        self.assertEqual([run["median_ms"] for run in told["runs"]], [50, 60, 50])
+        self.assertRegex(self.said, r"measured: 50\.0 ms, the median of 80 of 1 ranks, the mean 100\.0: ")
+        self.assertRegex(self.said, r"measured: 60\.0 ms, the median of 80 of 1 ranks: ")
 
     def test_nothing_was_made(self):
         """The same job, which happened to be faster."""

@@ -21,12 +21,12 @@ def record(folder):
         shutil.copy(trace, rank)
 
 
-def measure(folder, ms, steps=40, apart=0.1, status=0, before="", **told):
-    """Steps of ms, of which the longest takes `apart` ms more than the shortest. before:
-    statements, of what the job does in place of its steps."""
+def measure(folder, ms, steps=40, status=0, before="", **told):
+    """Steps of ms, or of each in a list, again and again, a little longer and shorter by
+    turns. before: statements, of what the job does in place of its steps."""
     exec(before, {**globals(), "folder": folder})
-    middle = steps // 2
-    times = [int(1e6 * (ms + apart * (i - middle) / steps)) for i in range(steps)]
+    each = ms if isinstance(ms, list) else [ms - 0.05, ms + 0.05]
+    times = [round(1e6 * each[i % len(each)]) for i in range(steps)]
     told = {"rank": 0, "world": 1, "step_ns": times, **told}
     (folder / "rank-0.json").write_text(json.dumps(told))
     sys.exit(status)
