@@ -210,9 +210,13 @@ class _Epoch:
             raise RuntimeError("the loader was sent to another epoch: this one has no more batches")
         parts = self._loader._take()
         if parts is None:
-            self._loader = None
+            self.close()
             raise StopIteration
         return parts
+
+    def close(self):
+        """There is no more of it."""
+        self._loader = None
 
 
 class Loader:
@@ -410,7 +414,7 @@ class Loader:
 
     def __iter__(self):
         has_batches, self._running = self._begin(), object()
-        return _Epoch(self, self._running) if has_batches else iter(())
+        return _Epoch(self if has_batches else None, self._running)
 
     def _take(self):
         """The parts of the next batch; None: the epoch is over."""
