@@ -681,7 +681,7 @@ static void test_tiny_budget(void **state)
 static void test_many_given(void **state)
 {
 	const char *given[70];
-	struct taut_plan_options options = { .budget_s = 1, .given = given,
+	struct taut_plan_options options = { .budget_s = 1e-3, .given = given,
 		.n_given = 70, .allow = TAUT_NUMERICS_LOSSY };
 	struct taut_planned *planned;
 	struct told t = tell(&usual);
@@ -710,7 +710,7 @@ static void test_many_given(void **state)
 static void test_recorded(void **state)
 {
 	static const char *const paths[] = { "examples/ddp-gloo-2host" };
-	const struct taut_plan_options options = { .budget_s = 5,
+	const struct taut_plan_options options = { .budget_s = 2,
 		.allow = TAUT_NUMERICS_LOSSY };
 	struct taut_planned *planned;
 	struct taut_graph *graph;
