@@ -16,8 +16,8 @@ static void broken(const char *what)
 
 static void check(const struct measured *m)
 {
-	if (m->n_ranks != 1 || m->step_ns < 0 || m->error_ns < 0 ||
-		m->memory_bytes < -1 || (!m->n_steps && m->step_ns))
+	if (m->n_ranks != 1 || m->mean_ns < 0 || m->median_ns < 0 || m->error_ns < 0 ||
+		m->memory_bytes < -1 || (!m->n_steps && m->mean_ns))
 		broken("no numbers of one rank");
 	for (uint32_t i = 0; i < m->n_missed; i++)
 		if (!strstr(m->missed[i], ": "))
