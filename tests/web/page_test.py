@@ -21,6 +21,7 @@ SKIPPED = 77
 SYNTHETIC = os.environ.get("TAUT_SYNTHETIC", "")
 FRAME_MS = 50  # the longest that a frame may take
 LOAD_MS = 3000
+WORK_MS = 220  # of FIXED_WORK on two idle virtual cores of an AMD EPYC (Zen 3)
 IDLE = "new Promise(done => requestAnimationFrame(() => requestAnimationFrame(done)))"
 
 
@@ -364,20 +365,21 @@ class LargePageTest(unittest.TestCase):
 
     def test_large_run_is_quick(self):
         """Once of three times: other work on the machine makes it slower, and nothing
-        makes it quicker."""
+        makes it quicker. Where fixed work in the same browser is slower, too, limits are
+        longer by as much."""
         with tempfile.TemporaryDirectory() as folder:
             path = make_page(folder, 64, 20000)
             for _ in range(3):
-                loaded, frames = self.measure(path)
+                loaded, frames, slower = self.measure(path)
                 print(
                     f"{os.path.basename(path)}: loaded in {loaded:.0f} ms, 95th percentile "
-                    f"of frames (ms): {frames}"
+                    f"of frames (ms): {frames}; limits x {slower:.2f}"
                 )
                 worst = max(frames.values())
-                if loaded < LOAD_MS and worst < FRAME_MS:
+                if loaded < LOAD_MS * slower and worst < FRAME_MS * slower:
                     break
-        self.assertLess(loaded, LOAD_MS)
-        self.assertLess(worst, FRAME_MS)
+        self.assertLess(loaded, LOAD_MS * slower)
+        self.assertLess(worst, FRAME_MS * slower)
 
     def measure(self, path):
         page = browser.Browser(browser.find())
@@ -387,10 +389,23 @@ class LargePageTest(unittest.TestCase):
             self.assertGreater(n_events, 1_280_000)
             loaded = page.js("performance.now()")
             frames = page.js(MEASURE_FRAMES)
+            worked = sorted(page.js(FIXED_WORK) for _ in range(5))[2]
             self.assertEqual(page.errors, [])
         finally:
             page.close()
-        return loaded, frames
+        return loaded, frames, max(1, worked / WORK_MS)
+
+
+# Milliseconds for what any browser does: sorting numbers, and reading them as text.
+FIXED_WORK = """(() => {
+    const numbers = new Float64Array(1 << 20);
+    for (let i = 0, x = 1; i < numbers.length; i++)
+        numbers[i] = x = (x * 1103515245 + 12345) % 2147483648;
+    const began = performance.now();
+    numbers.sort();
+    JSON.parse("[" + numbers.join() + "]");
+    return performance.now() - began;
+})()"""
 
 
 # Each frame is forced onto the screen's memory by reading a pixel back.
