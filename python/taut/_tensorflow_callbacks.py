@@ -22,6 +22,8 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
         optimizer = getattr(self.model, "optimizer", None)
         known = {id(v) for v in variables}
         if optimizer is not None:
+            if not optimizer.built:  # that of a rank which read a checkpoint is
+                optimizer.build(self.model.trainable_variables)
             variables += [v for v in optimizer.variables if id(v) not in known]
         tensorflow.broadcast_variables(variables, root_rank=self.root_rank)
         self.is_done = True

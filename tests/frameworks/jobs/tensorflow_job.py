@@ -262,6 +262,31 @@ def unbuilt():
     on_all_ranks([np.asarray(v) for v in net.variables + net.optimizer.variables])
 
 
+def restored():
+    """Rank 0 alone has read what an optimizer knew after some steps: all ranks have it
+    before their first step."""
+    x, y = (a.reshape(-1, a.shape[-1]) for a in batches(hvd.rank()))
+    scaled = keras.optimizers.LossScaleOptimizer
+    for wrap in (lambda optimizer: optimizer, scaled):
+        net = model(seed=hvd.rank())
+        optimizer = wrap(keras.optimizers.Adam(0.01))
+        net.compile(hvd.DistributedOptimizer(optimizer), loss="mse")
+        if hvd.rank() == 0:
+            optimizer.build(net.trainable_variables)
+            for i, v in enumerate(optimizer.variables):
+                if v.path.endswith(("momentum", "velocity", "iteration")):
+                    v.assign(np.full(v.shape, 1 + i))
+        seen = []
+        after = keras.callbacks.LambdaCallback(
+            on_train_begin=lambda logs: seen.extend(np.asarray(v) for v in optimizer.variables)
+        )
+        callbacks = [hvd.callbacks.BroadcastGlobalVariablesCallback(0), after]
+        net.fit(x, y, batch_size=BATCH, shuffle=False, verbose=0, callbacks=callbacks)
+        assert any(a.size > 1 and a.min() > 1 for a in seen), seen
+        on_all_ranks(seen)
+        on_all_ranks([np.asarray(v) for v in net.variables + optimizer.variables])
+
+
 def exact():
     """Small whole numbers in 64 bits: no rounding anywhere, so the ranks' training is that
     of one process with all batches in one, to the last bit."""
