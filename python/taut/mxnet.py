@@ -180,9 +180,19 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
         return self._optimizer.learning_rate
 
 
+def _in_order(params):
+    """The parameters, one after another alike on all ranks."""
+    if isinstance(params, mx.gluon.ParameterDict):
+        return list(params.values())  # as they were made
+    if isinstance(params, dict):
+        return [params[name] for name in sorted(params)]
+    return params
+
+
 class DistributedTrainer(mx.gluon.Trainer):
     """A gluon.Trainer whose step() sums gradients over all ranks. Parameters of rank 0
-    are everybody's from the first step on."""
+    are everybody's from the first step on. They are numbered as they were made: gluon's
+    names count the layers of a process, and may differ between ranks."""
 
     def __init__(
         self,
@@ -199,7 +209,7 @@ class DistributedTrainer(mx.gluon.Trainer):
         if isinstance(optimizer, DistributedOptimizer):
             raise ValueError("expected a plain optimizer: the trainer sums the gradients")
         self._taut = _Gradients(compression, gradient_predivide_factor)
-        super().__init__(params, optimizer, optimizer_params, kvstore=None)
+        super().__init__(_in_order(params), optimizer, optimizer_params, kvstore=None)
 
     def _check_contexts(self):
         contexts = super()._check_contexts()
@@ -317,8 +327,7 @@ def _broadcast_when_made(param, root_rank):
 def broadcast_parameters(params, root_rank=0, prefix=None):
     """params: of net.collect_params() or of module.get_params(). Each gets the value that
     it has on root_rank, at once or when it has one."""
-    for name in sorted(params.keys()):
-        param = params[name]
+    for param in _in_order(params):
         if not isinstance(param, mx.gluon.Parameter):
             broadcast_(param, root_rank)
         elif param._deferred_init:

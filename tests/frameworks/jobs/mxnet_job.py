@@ -130,6 +130,33 @@ def begin():
     on_all_ranks([p.data().asnumpy() for p in parameters(later)])
 
 
+def order():
+    """Rank 0 made some layers before, so its names count on, and dense99 comes after
+    dense100 there. Each layer's are its own on all ranks."""
+    while hvd.rank() == 0 and gluon.nn.Dense(1).name not in ("dense98", "dense998"):
+        pass
+    made = gluon.nn.HybridSequential()
+    for _ in range(4):
+        made.add(gluon.nn.Dense(3, in_units=3, use_bias=False))
+    made.initialize()
+
+    def fill(arrays):
+        for i, array in enumerate(arrays):
+            array[:] = 10**i * (1 + hvd.rank())
+
+    def first(arrays):
+        return [array[0, 0].asscalar() for array in arrays]
+
+    fill([p.data() for p in parameters(made)])
+    hvd.broadcast_parameters(made.collect_params())
+    assert first([p.data() for p in parameters(made)]) == [1, 10, 100, 1000]
+    distributed = hvd.DistributedTrainer(made.collect_params(), "sgd", dict(SGD))
+    fill([p.grad() for p in parameters(made)])
+    distributed.allreduce_grads()
+    mean = (hvd.size() + 1) / 2
+    assert first([p.grad() for p in parameters(made)]) == [mean * 10**i for i in range(4)]
+
+
 def trainer():
     for name, options, hybrid in (("sgd", SGD, True), ("adam", ADAM, False)):
         ours, theirs = net(hybrid=hybrid), net(hybrid=hybrid)
