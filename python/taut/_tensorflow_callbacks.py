@@ -18,7 +18,7 @@ class BroadcastGlobalVariablesCallback(keras.callbacks.Callback):
     def broadcast(self):
         from . import tensorflow
 
-        variables = list(self.model.variables)
+        variables = list(self.model.weights)  # seeds of dropout stay each rank's own
         optimizer = getattr(self.model, "optimizer", None)
         known = {id(v) for v in variables}
         if optimizer is not None:

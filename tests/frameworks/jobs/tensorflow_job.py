@@ -287,6 +287,17 @@ def restored():
         on_all_ranks([np.asarray(v) for v in net.variables + optimizer.variables])
 
 
+def seeds():
+    """What is dropped is each rank's own, whoever's weights they begin with."""
+    keras.utils.set_random_seed(1 + hvd.rank())
+    net = keras.Sequential([keras.layers.Input((64,)), keras.layers.Dropout(0.5)])
+    callback = hvd.callbacks.BroadcastGlobalVariablesCallback(0)
+    callback.set_model(net)
+    callback.on_train_begin()
+    masks = hvd.allgather_object(np.asarray(net(np.ones((1, 64)), training=True)).tobytes())
+    assert len(set(masks)) == hvd.size()
+
+
 def exact():
     """Small whole numbers in 64 bits: no rounding anywhere, so the ranks' training is that
     of one process with all batches in one, to the last bit."""
