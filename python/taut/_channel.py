@@ -45,7 +45,8 @@ class Channel:
         self.lock = threading.RLock()
         self.alive = collections.deque()  # works whose memory may be in use
         self.inside = set()  # threads that are in the library
-        self.watcher = self.sync = self.comm = None
+        self.watchers = []  # the first for the job's threads, each other for the one before
+        self.sync = self.comm = None
         self.failed = []
         self.is_leaving = self.is_closing = False
         said = _Said(store, rank, size)
@@ -142,11 +143,16 @@ class Channel:
             self.inside.discard(me)
 
     def watch(self, work):
-        """work.complete() is called when it is over."""
+        """work.complete() is called when it is over. What a then() asks for has another
+        thread than the one that is in that then(), which may wait for it there."""
         with self.lock:
-            if self.watcher is None:
-                self.watcher = _Watcher()
-        self.watcher.works.put(work)
+            threads = [watcher.thread for watcher in self.watchers]
+            me = threading.current_thread()
+            place = threads.index(me) + 1 if me in threads else 0
+            if place == len(threads):
+                self.watchers.append(_Watcher())
+            watcher = self.watchers[place]
+        watcher.works.put(work)
 
     # --- the end ----------------------------------------------------------------------
 
@@ -164,8 +170,8 @@ class Channel:
             _open.remove(self)
         self._drain(time.monotonic() + seconds)
         self.is_closing = True
-        if self.watcher:
-            self.watcher.end()
+        for watcher in self.watchers:
+            watcher.end()
         while self.inside - {threading.get_ident()}:
             time.sleep(0.001)
         self.lib.taut_sync_destroy(self.sync)

@@ -73,9 +73,10 @@ class Verbs(unittest.TestCase):
     def test_own(self):
         """What is Taut's alone: sums in the order of the ranks, elements with others
         between them, and words of refusal, after which all goes on."""
-        names = ["ordered", "with_gaps", "freed", "refused"]
+        names = ["ordered", "with_gaps", "chained", "freed", "refused"]
         for rows in lines(end(begin("taut", 3, names, TAUT_RUN_ORDERED="on"))):
             refused = rows["refused"]
+            self.assertTrue(rows["chained"]["right"])
             self.assertEqual(rows["freed"]["alive"], [False] * 4)
             self.assertEqual(refused.pop("after"), 3)
             self.assertEqual({key: seen.replace("refused: taut: ", "") for key, seen in

@@ -6,7 +6,7 @@ import unittest
 from backend_test import begin
 from ranks import end, lines, main
 
-ALL = "ddp ddp_views ddp_unused ddp_static ddp_hook fsdp2 checkpoint zero tensors".split()
+ALL = "ddp ddp_views ddp_unused ddp_static ddp_hook ddp_power fsdp2 checkpoint zero tensors".split()
 
 
 class Training(unittest.TestCase):

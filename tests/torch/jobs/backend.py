@@ -363,6 +363,24 @@ def coalesced():
 
 
 @program
+def chained():
+    """A then() that waits for a future of its own, and in whose then() is another."""
+    parts = [value(rank, (5,), torch.float32) for rank in range(n_ranks())]
+
+    def summed(future):
+        again = dist.all_reduce(future.value()[0].clone(), async_op=True).get_future()
+        return again.wait()[0]
+
+    def twice(future):
+        again = dist.all_reduce(summed(future), async_op=True).get_future()
+        return again.then(summed).wait()
+
+    future = dist.all_reduce(parts[me()].clone(), async_op=True).get_future()
+    seen = future.then(twice).wait()
+    return {"right": torch.equal(seen, sum(parts) * n_ranks() ** 3)}
+
+
+@program
 def groups():
     """Of some ranks, each with an order of its own."""
     seen, n = {}, n_ranks()

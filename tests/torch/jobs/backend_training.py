@@ -115,6 +115,19 @@ def ddp_hook():
 
 
 @program
+def ddp_power():
+    """Its hook's futures wait for others of its own."""
+    from torch.distributed.algorithms.ddp_comm_hooks import powerSGD_hook
+
+    torch.manual_seed(1)
+    model = DDP(Net())
+    state = powerSGD_hook.PowerSGDState(None, start_powerSGD_iter=2)
+    model.register_comm_hook(state, powerSGD_hook.powerSGD_hook)
+    losses = train(model, torch.optim.SGD(model.parameters(), lr=0.1))
+    return {"losses": losses, "seen": digest(*model.parameters())}
+
+
+@program
 def ddp_ordered():
     """DDP's parameters, and those of one process that has all batches, and adds what
     ranks give in their order. With TAUT_RUN_ORDERED=on; any number of ranks."""
