@@ -21,10 +21,11 @@ class Work(dist.Work):
         super().__init__()
         self.channel, self.tensors = channel, tensors
         self.seconds = channel.seconds if seconds is None else seconds
+        self.began = time.monotonic()
         self.runs, self.kept, self.after = [], [], []
         self.is_begun = self.is_over = False  # begun: with all of its runs
         self.error = None
-        self.first = self.future = None
+        self.first = self.future = self.late = None  # late: words of the future alone
         channel.keep(self)
 
     def __enter__(self):
@@ -102,13 +103,13 @@ class Work(dist.Work):
     def wait(self, timeout=None):
         if not self.is_over:
             seconds = timeout.total_seconds() if timeout else 0
-            self._wait(seconds if seconds > 0 else self.seconds)
+            self._wait(time.monotonic(), seconds if seconds > 0 else self.seconds)
         if self.error is not None:
             raise dist.DistBackendError("taut: " + self.error)
         return True
 
-    def _wait(self, seconds):
-        end = time.monotonic() + seconds
+    def _wait(self, began, seconds):
+        end = began + seconds
         while not self.settle(min(_channel.WAIT_SECONDS, seconds)):
             seconds_left = end - time.monotonic()
             if seconds_left <= 0:
@@ -150,12 +151,16 @@ class Work(dist.Work):
         return self.future
 
     def _outcome(self, _):
+        if self.late:
+            raise dist.DistBackendError(self.late)
         self.wait()
         return self.tensors
 
     def complete(self):
         """On the thread that does nothing else."""
-        while not self.settle(_channel.WAIT_SECONDS):
-            pass
+        try:
+            self._wait(self.began, self.seconds)
+        except dist.DistBackendError as why:
+            self.late = str(why)
         self.first.set_result(None)
         self.first = None

@@ -32,6 +32,7 @@ class Life(unittest.TestCase):
     def check_late(self, first, second):
         words = "taut: rank 0: a collective is not over within %s s"
         self.assertEqual((first["short"], first["own"]), (words % 0.1, words % 0.3))
+        self.assertIn(words % 0.3, first["future"])
         self.assertEqual((first["sum"], second["sum"]), (2, 2))
 
     def check_groups(self, said, n):

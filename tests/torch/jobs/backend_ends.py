@@ -134,10 +134,12 @@ def late():
     work = dist.all_reduce(t, group=group, async_op=True)
     short = error_of(lambda: work.wait(timedelta(seconds=0.1)))
     own = error_of(work.wait)
+    future = error_of(work.get_future().wait)
     dist.barrier()
     work.wait(timedelta(seconds=30))
     dist.destroy_process_group()
-    return {"short": short["error"], "own": own["error"], "sum": t[0].item()}
+    errors = [found["error"] for found in (short, own, future)]
+    return dict(zip(("short", "own", "future"), errors), sum=t[0].item())
 
 
 @program
