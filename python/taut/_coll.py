@@ -12,6 +12,7 @@ from . import _lib, _options, _sched
 
 WAIT_NS = 200_000_000  # after which Python looks for signals
 ALLREDUCE, ALLGATHER, BROADCAST = 0, 2, 3  # enum taut_coll_verb
+VERBS = {ALLREDUCE: "an allreduce", ALLGATHER: "an allgather", BROADCAST: "a broadcast"}
 REDUCTIONS = {"sum": 0, "product": 1, "min": 2, "max": 3}
 TYPES = {  # enum taut_type, by what NumPy calls them
     "float32": 0,
@@ -277,6 +278,22 @@ def takes_rows(n_looked_up, n_rows):
     return library().taut_sync_takes_rows(n_looked_up, n_rows)
 
 
+class Patience:
+    """Says what a rank has waited for so many seconds, once in a job. 0: never."""
+
+    def __init__(self, rank, seconds):
+        self.rank, self.seconds = rank, seconds
+
+    def waits(self, what, since):
+        """since: of time.monotonic()."""
+        if self.seconds and time.monotonic() - since >= self.seconds:
+            _options.say(
+                "rank %d has waited %d s for %s: do all ranks make as many steps, and the same "
+                "calls?" % (self.rank, self.seconds, what)
+            )
+            self.seconds = 0
+
+
 class _Handle:
     """What the library made, and frees when no thread uses it. Threads: any."""
 
@@ -306,12 +323,12 @@ class _Handle:
         with self._used() as handle:
             return _lib.call(getattr(self.lib, name), handle, *arguments, passes=passes)
 
-    def _call_until(self, name, *arguments):
+    def _call_until(self, patience, what, name, *arguments):
         """What takes a time at its end, however long it takes: whoever is in there sees
-        signals, and that another thread closes this."""
-        passes = (_lib.EAGAIN,)
+        signals, and that another thread closes this. patience: hears of what."""
+        passes, since = (_lib.EAGAIN,), time.monotonic()
         while self._call(name, *arguments, WAIT_NS, passes=passes) == _lib.EAGAIN:
-            pass
+            patience.waits(what, since)
 
     def close(self):
         """Waits for other threads that are inside; none stays there long but in
@@ -348,9 +365,10 @@ class Comm(_Handle):
 class Sync(_Handle):
     """Sums of gradients, over a Comm. limits: _options.Limits. compress: a word of WIRES."""
 
-    def __init__(self, comm, limits, compress="none"):
+    def __init__(self, comm, limits, compress="none", patience=Patience(0, 0)):
         super().__init__(comm.lib, "the sums of the job", "taut_sync_destroy")
         self.ordered, self.given = limits.ordered, _lib.Given()
+        self.patience = patience
         self.running = set()  # threads in run()
         self.left = []  # memory of runs that were broken off
         options, made = sync_options(limits, compress), ctypes.byref(self.handle)
@@ -375,7 +393,7 @@ class Sync(_Handle):
         self._call("taut_sync_ready", task, address)
 
     def wait(self, task):
-        self._call_until("taut_sync_wait", task)
+        self._call_until(self.patience, "gradient %d" % task, "taut_sync_wait", task)
 
     def next(self, seconds):
         """A task that is done; None: none in time."""
@@ -401,7 +419,8 @@ class Sync(_Handle):
         call, run = Call(verb=verb, type=TYPES[kind], output=address, count=count), _u64()
         call.reduction, call.root, call.ordered = REDUCTIONS[reduction], root, self.ordered
         self._call("taut_sync_start", ctypes.byref(call), ctypes.byref(run))
-        self._call_until("taut_sync_finish", run)
+        what = "%s of %d %s" % (VERBS[verb], count, kind)
+        self._call_until(self.patience, what, "taut_sync_finish", run)
 
     def close(self):
         super().close()

@@ -30,6 +30,7 @@ class Job:
         _job_server.check(options)
         self.options = options
         self.limits = options.limits(options.order)
+        self.patience = _coll.Patience(place.rank, options.say_after)
         self.rank, self.size, self.pid = place.rank, place.size, os.getpid()
         self.lock = threading.RLock()
         self.rows = []  # of each task: kind, count, priority, factor
@@ -104,7 +105,7 @@ class Job:
             return list(range(first, len(self.rows)))
 
     def _new_sync(self):
-        return _coll.Sync(self.comm, self.limits, self.options.compress)
+        return _coll.Sync(self.comm, self.limits, self.options.compress, self.patience)
 
     def check_whole(self, tasks):
         """That no task of these has to wait for another of its group, which the program

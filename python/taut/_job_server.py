@@ -48,6 +48,7 @@ class Sums(_coll._Handle):
 
     def __init__(self, job, options, places, secret, listening):
         super().__init__(_server.library(), "the sums of the job", "taut_server_leave")
+        self.patience = job.patience
         how = _server.Options(
             worker=job.rank,
             n_workers=job.size,
@@ -77,7 +78,7 @@ class Sums(_coll._Handle):
         self._call("taut_server_start", task, _server.PUSH_PULL, address)
 
     def wait(self, task):
-        self._call_until("taut_server_wait", task)
+        self._call_until(self.patience, "gradient %d" % task, "taut_server_wait", task)
 
     def next(self, seconds):
         """A task that is done; None: none in time."""

@@ -23,6 +23,7 @@ Written against MXNet 1.9.1; of another series nothing is promised, and nothing 
 import ctypes
 import sys
 import threading
+import time
 
 import mxnet as mx
 from mxnet.base import _LIB, MXNetError, check_call
@@ -216,14 +217,25 @@ class Engine:
     # --- our thread -------------------------------------------------------------------------------
 
     def _complete_all(self):
+        since = time.monotonic()
         while self._await_work():
             try:
                 task = self.job.next(SECONDS)
                 if task is not None:
                     self.job.done(task)
                     self._complete(task)
+                since = self._still_waits(task, since)
             except Exception as why:
                 self._fail(why)
+
+    def _still_waits(self, task, since):
+        """Since when no sum is done, while some are under way."""
+        with self.changed:
+            waits = None if task is not None else min(self.begun, default=None)
+        if waits is None:
+            return time.monotonic()
+        self.job.patience.waits("gradient %d" % waits, since)
+        return since
 
     def _await_work(self):
         """Sleeps while nothing is pushed. False: it is the end."""

@@ -30,7 +30,8 @@ BYTES = {"PIECE": 1 << 20, "CREDIT": 4 << 20, "FUSE": 1 << 20, "LOAD_CACHE": 0}
 # Of servers: their parts are cut before a link is measured, and what is long holds up the
 # part behind it on its way there, its sum, and its way back.
 SERVED = {"piece": 256 << 10, "credit": 1 << 20}
-NUMBERS = {"SERVERS": 0, "STALENESS": None}  # and their defaults
+# And their defaults. SAY_AFTER: seconds, after which a rank says what it waits for.
+NUMBERS = {"SERVERS": 0, "STALENESS": None, "SAY_AFTER": 60}
 
 
 class Options:

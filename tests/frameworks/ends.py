@@ -28,6 +28,16 @@ class Ends:
         self.assertEqual(ended[1][0], -9)
         self.raised_on_others(ended, "rank 1")
 
+    def test_rank_is_late(self):
+        """The other says once what it waits for, and goes on."""
+        ended = self.ranks("late", TAUT_RUN_SAY_AFTER="1")
+        for status, out, err in ended:
+            self.assertEqual(status, 0, err[-2000:])
+            self.assertIn("ok end", out)
+        said = [line for line in ended[0][2].splitlines() if "has waited" in line]
+        self.assertEqual(len(said), 1, ended[0][2])
+        self.assertRegex(said[0], r"taut: rank 0 has waited 1 s for gradient \d: do all ranks make")
+
     def test_rank_raises(self):
         ended = self.ranks("raises")
         self.assertEqual(ended[1][0], 1)

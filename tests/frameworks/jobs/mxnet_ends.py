@@ -5,6 +5,7 @@ waits for the engine but the losses that are read."""
 import os
 import signal
 import sys
+import time
 
 import mxnet as mx
 from mxnet import autograd, gluon
@@ -41,6 +42,8 @@ def main():
                 raise ValueError("of this rank's own")
             if what == "leaves":
                 return
+            if what == "late":
+                time.sleep(4)
         try:
             with autograd.record():
                 loss = net(mx.nd.ones((2, 4))).mean()

@@ -4,6 +4,7 @@
 import os
 import signal
 import sys
+import time
 
 import keras
 import tensorflow as tf
@@ -48,6 +49,8 @@ def main():
                 raise ValueError("of this rank's own")
             if what == "leaves":
                 return
+            if what == "late":
+                time.sleep(4)
         try:
             train(tf.ones((2, 4)))
         except Exception as why:
