@@ -186,6 +186,7 @@ class Job:
         return array
 
     def broadcast(self, array, root):
+        _check_bytes(array, "broadcast")
         self._check_root(root)
         if array.nbytes:
             self._mine().run(
@@ -197,6 +198,7 @@ class Job:
         """All ranks' arrays, one after another; they differ in their first dimension
         at most."""
         array = np.ascontiguousarray(array)
+        _check_bytes(array, "allgather")
         if array.ndim == 0:
             raise ValueError("expected at least one dimension")
         told = np.zeros((2, self.size), np.int64)
@@ -265,6 +267,13 @@ class Job:
             if sync:
                 sync.close()
             self.comm.close()
+
+
+def _check_bytes(array, verb):
+    """That an element is its bytes, on every rank as many: addresses of Python's are of
+    one process, and texts of NumPy's are as long as the longest."""
+    if array.dtype.hasobject or array.dtype.kind in "SU":
+        raise TypeError("there is no %s of strings: %s_object() has it" % (verb, verb))
 
 
 def start(lost_after, framework):

@@ -113,6 +113,10 @@ def collectives():
     assert hvd.allreduce(tf.constant([1.0, 2.0]), average=False).numpy()[1] == 2.0 * n
     raises(TypeError, "int32", hvd.allreduce, tf.constant([1, 2]))
     raises(ValueError, "no rank 9", hvd.broadcast, tf.constant(1.0), 9)
+    for texts in (tf.constant("text"), tf.constant(["a", "long text"])):
+        raises(TypeError, "broadcast_object", hvd.broadcast, texts, 0)
+    raises(TypeError, "allgather_object", hvd.allgather, texts)
+    raises(TypeError, "broadcast_object", hvd.broadcast_variables, [tf.Variable(texts)], 0)
 
     def gathered(tensor):
         return hvd.allgather(tensor), hvd.broadcast(tensor[:1], n - 1), hvd.allreduce(tensor[0])
