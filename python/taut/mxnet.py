@@ -139,11 +139,10 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
         else:
             setattr(self._optimizer, name, value)
 
-    def __getstate__(self):
-        return self._optimizer
-
-    def __setstate__(self, optimizer):
-        raise TypeError("a saved optimizer is the one inside: %r" % optimizer)
+    def __reduce__(self):
+        """As a trainer's saved states have it: what is loaded sums, too."""
+        how = self._gradients
+        return DistributedOptimizer, (self._optimizer, how.predivide, 0, how.compression)
 
     def _sum(self, index, grad):
         if isinstance(index, (list, tuple)):

@@ -15,7 +15,7 @@ import world
 PYTHON = world.find_python("mxnet")
 JOB = world.JOBS / "mxnet_job.py"
 PROGRAMS = (
-    "collectives begin order trainer clipped module fit two half convolution behind crosses "
+    "collectives begin order trainer clipped module fit two states half convolution behind crosses "
     "forks refused again"
 ).split()
 

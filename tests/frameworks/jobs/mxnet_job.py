@@ -6,6 +6,7 @@ ranks and adds them in the order of the ranks."""
 import ctypes
 import os
 import sys
+import tempfile
 import threading
 
 import mxnet as mx
@@ -279,6 +280,26 @@ def two():
         alone = gluon.Trainer(theirs.collect_params(), name, dict(options), kvstore=None)
         plain(theirs, alone)
         same(m, theirs)
+
+
+def states():
+    """What trainers save on the way and load again: they go on as those that did not."""
+    for distributed in (True, False):
+        made = [net(), net()]
+        for saves, ours in enumerate(made):
+            if distributed:
+                trainer = hvd.DistributedTrainer(ours.collect_params(), "adam", dict(ADAM))
+            else:
+                adam = hvd.DistributedOptimizer(mx.optimizer.create("adam", **ADAM))
+                trainer = gluon.Trainer(ours.collect_params(), adam, kvstore=None)
+            for step, (x, y) in enumerate(zip(*batches(hvd.rank()))):
+                if saves and step == 2:
+                    with tempfile.TemporaryDirectory() as folder:
+                        trainer.save_states(folder + "/states")
+                        trainer.load_states(folder + "/states")
+                backward(ours, x, y)
+                trainer.step(BATCH)
+        same(*made)
 
 
 def half():
