@@ -19,6 +19,7 @@ Ready operations have no state, in TensorFlow's words: those with state would ru
 one after another. They read the variable `still`, so that none is computed
 beforehand, and the waits read what they give, so that none is left out."""
 
+import functools
 import sys
 
 import numpy as np
@@ -133,9 +134,19 @@ def _tensor(buffer):
 class Sums:
     def __init__(self, job):
         self.job, self.tasks, self.buffers = job, {}, _Buffers()
+
+    # Made when they are needed: behind the first variable of a process TensorFlow refuses
+    # settings of devices and threads, which jobs make after init().
+
+    @functools.cached_property
+    def still(self):
         with tf.init_scope(), tf.device("CPU:0"):
-            self.still = tf.Variable(0, trainable=False, name="taut_still")
-            self.turn = tf.Variable(0, trainable=False, dtype=tf.int64, name="taut_turn")
+            return tf.Variable(0, trainable=False, name="taut_still")
+
+    @functools.cached_property
+    def turn(self):
+        with tf.init_scope(), tf.device("CPU:0"):
+            return tf.Variable(0, trainable=False, dtype=tf.int64, name="taut_turn")
 
     def sum(self, parts, factor, after):
         """Tensors of the sums of the parts. factor, after: _reductions.factors()."""

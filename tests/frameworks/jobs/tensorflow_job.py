@@ -12,11 +12,7 @@ import keras
 import numpy as np
 import tensorflow as tf
 
-if os.environ.get("TAUT_TEST_THREADS"):
-    tf.config.threading.set_inter_op_parallelism_threads(int(os.environ["TAUT_TEST_THREADS"]))
-tf.config.threading.set_intra_op_parallelism_threads(1)
-
-import taut.tensorflow as hvd  # noqa: E402
+import taut.tensorflow as hvd
 
 STEPS = 4
 BATCH = 8
@@ -585,7 +581,10 @@ def refused():
 
 
 def main():
-    hvd.init()
+    hvd.init()  # settings can be made behind it
+    if os.environ.get("TAUT_TEST_THREADS"):
+        tf.config.threading.set_inter_op_parallelism_threads(int(os.environ["TAUT_TEST_THREADS"]))
+    tf.config.threading.set_intra_op_parallelism_threads(1)
     for name in sys.argv[1:]:
         globals()[name]()
         print("ok", name, flush=True)
