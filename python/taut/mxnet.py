@@ -86,6 +86,7 @@ class _Gradients:
         if engine.job.size == 1:
             return
         factor, after = _reductions.factors(self.op, self.predivide, engine.job.size)
+        arrays = [array.as_nd_ndarray() for array in arrays]  # of mx.np: the same memory
         sent = [self.compressed(index, array) for index, array in zip(indices, arrays)]
         keys = [(self.group, index) for index in indices]
         tasks = engine.find_tasks([(k, a, factor) for k, a in zip(keys, sent)])
@@ -242,14 +243,20 @@ def _settled(array):
     return engine.job
 
 
+def _like(tensor, values):
+    """An array of the tensor's own kind: of mx.nd or, in jobs of npx.set_np(), of mx.np."""
+    make = mx.np.array if isinstance(tensor, mx.np.ndarray) else mx.nd.array
+    return make(values, dtype=tensor.dtype, ctx=tensor.context)
+
+
 def _put(array, values):
-    array[:] = mx.nd.array(values, dtype=array.dtype, ctx=array.context)
+    array[slice(None) if array.ndim else ()] = _like(array, values)
     array.wait_to_read()
 
 
 def _reduced(tensor, op, before, after):
     job = _settled(tensor)
-    array = np.ascontiguousarray(tensor.asnumpy())
+    array = tensor.asnumpy()
     scales = op is Average or before != 1.0 or after != 1.0
     if scales and not np.issubdtype(array.dtype, np.floating):
         raise TypeError("there is no %r and no factor of %s" % (op, array.dtype.name))
@@ -269,7 +276,7 @@ def allreduce(
 ):
     """The mean of all ranks' tensors, or what op says, in a new array. Waits."""
     values = _reduced(tensor, _reductions.of(op, average), prescale_factor, postscale_factor)
-    return mx.nd.array(values, dtype=tensor.dtype, ctx=tensor.context)
+    return _like(tensor, values)
 
 
 def allreduce_(
@@ -284,16 +291,16 @@ def allreduce_(
 def allgather(tensor, name=None, priority=0):
     """All ranks' arrays, one after another; they may differ in their first size."""
     values = _settled(tensor).allgather(tensor.asnumpy())
-    return mx.nd.array(values, dtype=tensor.dtype, ctx=tensor.context)
+    return _like(tensor, values)
 
 
 def broadcast(tensor, root_rank, name=None, priority=0):
-    values = _settled(tensor).broadcast(np.ascontiguousarray(tensor.asnumpy()), root_rank)
-    return mx.nd.array(values, dtype=tensor.dtype, ctx=tensor.context)
+    values = _settled(tensor).broadcast(tensor.asnumpy(), root_rank)
+    return _like(tensor, values)
 
 
 def broadcast_(tensor, root_rank, name=None, priority=0):
-    values = _settled(tensor).broadcast(np.ascontiguousarray(tensor.asnumpy()), root_rank)
+    values = _settled(tensor).broadcast(tensor.asnumpy(), root_rank)
     _put(tensor, values)
     return tensor
 

@@ -15,8 +15,8 @@ import world
 PYTHON = world.find_python("mxnet")
 JOB = world.JOBS / "mxnet_job.py"
 PROGRAMS = (
-    "collectives begin order trainer clipped module fit two states half convolution behind crosses "
-    "forks refused again"
+    "collectives begin order trainer clipped module fit two states half numpy_arrays "
+    "convolution behind crosses forks refused again"
 ).split()
 
 

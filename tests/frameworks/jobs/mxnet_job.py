@@ -302,6 +302,46 @@ def states():
         same(*made)
 
 
+def numpy_arrays():
+    """A job of npx.set_np(), whose arrays are of mx.np."""
+    n, rank = hvd.size(), hvd.rank()
+
+    def trained(compression, given):
+        made = gluon.nn.Dense(2, in_units=3)
+        made.initialize(mx.init.One())
+        for p in parameters(made):
+            p.set_data(p.data() + rank)
+        hvd.broadcast_parameters(made.collect_params())
+        options = {"compression": compression, "gradient_predivide_factor": 2.0}
+        trainer = hvd.DistributedTrainer(made.collect_params(), "sgd", dict(SGD), **options)
+        for x, _ in zip(*batches(rank)):
+            with autograd.record():
+                loss = made(given(x[:, :3])).sum()
+            loss.backward()
+            trainer.step(BATCH)
+        return [p.data().asnumpy() for p in parameters(made)]
+
+    for compression in (hvd.Compression.none, hvd.Compression.fp16):
+        plainly = trained(compression, mx.nd.array)
+        mx.npx.set_np()
+        try:
+            found = trained(compression, mx.np.array)
+            for value in (mx.np.array([1.0 + rank]), mx.np.array(1.0 + rank)):
+                total = hvd.allreduce(value, op=hvd.Sum)
+                assert type(total) is mx.np.ndarray and total.shape == value.shape
+                assert total.item() == n * (n + 1) / 2
+                assert hvd.broadcast(value, n - 1).item() == n
+                assert hvd.broadcast_(value, n - 1).item() == n
+            everything = hvd.allgather(mx.np.ones((1 + rank, 2)))
+            assert type(everything) is mx.np.ndarray
+            assert everything.shape == (n * (n + 1) // 2, 2)
+        finally:
+            mx.npx.reset_np()
+        for a, b in zip(plainly, found):
+            assert np.array_equal(a, b), "%r\n%r" % (a, b)
+        on_all_ranks(found)
+
+
 def half():
     ours, theirs = net(), net()
     distributed = hvd.DistributedTrainer(
