@@ -258,6 +258,7 @@ class Job:
             return
         for call in getattr(self, "before_close", ()):
             call()
+        self.plan.ends()
         if self.sums and self.sums is not self.sync:
             self.sums.close()
         if self.sync:

@@ -4,6 +4,7 @@ variables of `taut run` say; here is what is refused of a plan, by name, and whe
 is the job that it is for. The C library's memory and measuring begin when the framework is
 imported (_run.py)."""
 
+import collections
 import os
 
 from . import _coll, _options, _plan_job
@@ -22,6 +23,9 @@ _NOT_MADE = {
     "BUCKET": "bucket",
 }
 _NOTHING = "", "none", "off"
+# Sums of a gradient after which those that never came are missing: optimizers may step at
+# other rates, a critic's a hundred times for one of what it judges.
+ALL_HAVE_COME = 128
 
 
 def begin(framework, place):
@@ -44,6 +48,7 @@ class Plan:
         except ValueError as why:
             self.refuse("TAUT_RUN_JOB: %s" % why)
         self.seen = {}  # bytes of tasks that were ready, until all of the job is known
+        self.times = collections.Counter()  # how often they were
 
     def other(self):
         if not self.planned:
@@ -52,8 +57,7 @@ class Plan:
         return named or self.planned.other_ranks(self.size)
 
     def declared(self, rows):
-        """A program may declare more later: what is there must be the plan's, and before
-        the second step all of it must have been summed."""
+        """A program may declare more later: what is there must be the plan's."""
         if self.planned:
             self.planned.there += map(_bytes, rows)
             self.planned.there.sort(reverse=True)
@@ -61,13 +65,35 @@ class Plan:
 
     def begins(self, task, row):
         """The task is ready: why the job cannot go on, or None."""
-        if not self.planned:
+        planned = self.planned
+        if not planned:
             return None
-        if task not in self.seen:
-            self.seen[task] = _bytes(row)
+        self.seen[task] = _bytes(row)
+        self.times[task] += 1
+        if self.times[task] == 1:
             return None
-        planned, self.planned = self.planned, None
-        planned.there = sorted(self.seen.values(), reverse=True)
+        if self.times[task] < ALL_HAVE_COME and self._lacks(planned):
+            return None
+        return self._judged(planned)
+
+    def ends(self):
+        """The job does: what never came is said."""
+        planned = self.planned
+        if planned and max(self.times.values(), default=0) > 1:
+            self._judged(planned)
+
+    def _have(self, planned):
+        """How many gradients have so many bytes: those that came, or were declared."""
+        came = collections.Counter(list(self.seen.values()))
+        return came | collections.Counter(planned.there)
+
+    def _lacks(self, planned):
+        return bool(collections.Counter(planned.planned) - self._have(planned))
+
+    def _judged(self, planned):
+        """Once: why this is not the plan's job, or None."""
+        self.planned = None
+        planned.there = sorted(self._have(planned).elements(), reverse=True)
         why = planned.difference()
         if why and self.rank == 0:
             _options.say(why)

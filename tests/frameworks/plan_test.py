@@ -175,10 +175,15 @@ class Plans(unittest.TestCase):
             self.planned(plan(changes), size=("32", "3")),
             "the plan's largest gradient is 16384 bytes, this job's 4096",
         )
+        # Others may yet come, until one has come 128 times.
+        missing = {"size": ("64", "2"), "steps": "150"}
         self.refused(
-            self.planned(plan(changes), size=("64", "2")),
+            self.planned(plan(changes), **missing),
             "the plan's 3rd largest gradient is 16384 bytes, this job's 2560",
         )
+        ended = self.planned(plan(changes), size=("64", "2"))
+        self.losses(ended)
+        self.assertIn("taut: the plan's 3rd largest gradient is 16384 bytes", ended[0][2])
         others = self.planned(plan(changes, ranks=3))
         self.refused(others, "the plan is for 3 ranks, this job has 2")
         self.refused(

@@ -32,6 +32,10 @@ class Results(unittest.TestCase):
     def test_two_ranks_with_one_thread(self):
         self.holds(2, ON_TWO, TAUT_TEST_THREADS="1")
 
+    def test_optimizers_of_other_rates(self):
+        """In a plan's job: one is not missing while the other goes on."""
+        self.holds(2, ["rates"], TAUT_RUN_JOB="framework=tensorflow ranks=2 gradients=8,4")
+
     def test_two_ranks_by_servers(self):
         """Gradients that come later have servers of their own."""
         servers = {"TAUT_RUN_SERVERS": "2", "TAUT_RUN_COMMAND": os.environ.get("TAUT", "")}

@@ -348,6 +348,26 @@ def two_optimizers():
             same(net, theirs)
 
 
+def rates():
+    """A critic that steps five times for one step of what it judges."""
+    steps, variables = [], [tf.Variable([1.0, 2.0]), tf.Variable([3.0])]
+    for v in variables:
+        optimizer = hvd.DistributedOptimizer(keras.optimizers.SGD(0.5))
+        optimizer.build([v])
+
+        @tf.function
+        def step(v=v, optimizer=optimizer):
+            with tf.GradientTape() as tape:
+                loss = tf.reduce_sum(v)
+            optimizer.apply_gradients([(tape.gradient(loss, v), v)])
+
+        steps.append(step)
+    for _ in range(3):
+        for step in [steps[0]] * 5 + [steps[1]]:
+            step()
+    assert [v.numpy().tolist() for v in variables] == [[-6.5, -5.5], [1.5]]
+
+
 def other_order():
     """Gradients of two optimizers that arrive in another order on each rank: what is
     waited for first must not keep the thread that the others need."""
