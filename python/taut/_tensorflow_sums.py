@@ -19,6 +19,7 @@ Ready operations have no state, in TensorFlow's words: those with state would ru
 one after another. They read the variable `still`, so that none is computed
 beforehand, and the waits read what they give, so that none is left out."""
 
+import collections
 import functools
 import sys
 
@@ -102,17 +103,16 @@ def _function(graph):
     return graph
 
 
-def occurrence(key):
-    """How often gradients of this variable were asked for in the function that is
-    traced: each has a task of its own. Calls that are made eagerly end before the
-    next begins."""
+def _uses():
+    """By variable, how often its gradient was asked for in the function that is traced:
+    each time has a task of its own. Eagerly, in one call, which ends before the next
+    begins."""
     if tf.executing_eagerly():
-        return 0
+        return collections.Counter()
     function = _function(tf.compat.v1.get_default_graph())
-    uses = getattr(function, "_taut_uses", {})
+    uses = getattr(function, "_taut_uses", collections.Counter())
     function._taut_uses = uses
-    uses[key] = uses.get(key, -1) + 1
-    return uses[key]
+    return uses
 
 
 def _array(tensor):
@@ -158,9 +158,10 @@ class Sums:
         return results[::-1]
 
     def _find_tasks(self, parts, factor):
-        new = []
+        new, uses = [], _uses()
         for part in parts:
-            part.key = (part.key, occurrence(part.key), part.dtype.name, part.count, factor)
+            use, uses[part.key] = uses[part.key], uses[part.key] + 1
+            part.key = (part.key, use, part.dtype.name, part.count, factor)
             if part.key not in self.tasks:
                 new.append(part)
         new.reverse()

@@ -14,7 +14,8 @@ JOB = world.JOBS / "tensorflow_job.py"
 # The first of each counts what was summed before.
 ON_TWO = (
     "none_and_constant collectives begin eager function tape_in_function fit unbuilt restored seeds "
-    "exact two_optimizers other_order sparse half loss_scale shapes saved kinds refused again broken_off"
+    "exact two_optimizers other_order sparse half loss_scale shapes saved kinds "
+    "twice refused again broken_off"
 ).split()
 ON_THREE = "overlap eager function two_optimizers loss_scale".split()
 

@@ -559,6 +559,20 @@ def kinds():
             assert tf.cast(found, "float64").numpy().tolist() == [n * (n + 1.0)] * 3, kind
 
 
+def twice():
+    """A variable that is asked for twice at once."""
+    v = tf.Variable([1.0, 2.0])
+
+    def found():
+        with tf.GradientTape() as tape:
+            loss = tf.reduce_sum(v * v) * (1 + hvd.rank())
+        return hvd.DistributedGradientTape(tape, op=hvd.Sum).gradient(loss, [v, v])
+
+    n = hvd.size()
+    for call in (found, found, tf.function(found)):
+        assert [g.numpy().tolist() for g in call()] == 2 * [[n * (n + 1), 2 * n * (n + 1)]]
+
+
 def again():
     """Another job after the end of one."""
     hvd.shutdown()
