@@ -97,6 +97,8 @@ taut_status taut_sync_finish(struct taut_sync *sync, uint64_t run,
 			"sync: there is no run %" PRIu64, run);
 	else
 		status = outcome(sync, run, reterr);
+	if (status == TAUT_EAGAIN) /* others may begin it behind the tasks */
+		tauti_sync_tell_kept(sync);
 	while (status == TAUT_EAGAIN && in_time) {
 		in_time = tauti_sync_sleep_until(
 			sync, &sync->request_over, &limit);

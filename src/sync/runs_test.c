@@ -75,6 +75,64 @@ static void test_several(void **state)
 	}
 }
 
+/* --- behind a task that was kept -------------------------------------------------------*/
+
+/* Until its thread sleeps, and what others said to it is over. */
+static void become_still(struct rank *rank)
+{
+	struct taut_sync_counts before, now = { .sleeps = 0 };
+
+	do {
+		before = now;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		taut_sync_counts(rank->sync, &now);
+	} while (now.sleeps != before.sleeps || !now.sleeps);
+}
+
+/* Rank 0 hands over its part of the task without waking its thread, and waits for a run
+ * that rank 1 begins when the task is summed. */
+static void wait_behind(struct rank *rank)
+{
+	float value = 1, sum = 1;
+	uint64_t run;
+	uint32_t task;
+
+	RANK_OK(rank, taut_sync_declare(
+		rank->sync, TAUT_FLOAT32, 1, 0, 0, &task, why));
+	RANK_OK(rank, taut_sync_ready(rank->sync, task, &value, why));
+	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
+	if (!rank->id) {
+		run = start(rank, &sum, 1);
+		become_still(rank);
+		RANK_OK(rank, taut_sync_ready_more(
+			rank->sync, task, NULL, why));
+		RANK_OK(rank, taut_sync_finish(
+			rank->sync, run, 10000000000, why));
+	} else {
+		RANK_OK(rank, taut_sync_ready(rank->sync, task, NULL, why));
+		(void)!taut_sync_wait(rank->sync, task, -1, NULL);
+		if (!taut_sync_start(rank->sync, &(struct taut_coll_call){
+			.type = TAUT_FLOAT32, .output = &sum, .count = 1 },
+			&run, NULL))
+			RANK_OK(rank, taut_sync_finish(
+				rank->sync, run, -1, why));
+	}
+	RANK_CHECK(rank, value == 4 && sum == 2);
+	if (atomic_load(&rank->all->faults))
+		taut_sync_fail(rank->sync, TAUT_EIO, "a fault");
+}
+
+static void test_wait_behind(void **state)
+{
+	struct taut_sync_options options = { .order = TAUT_SCHED_DECLARED };
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &options);
+	ranks_each(&ranks, wait_behind);
+	ranks_destroy(&ranks);
+}
+
 /* --- by any number of threads ----------------------------------------------------------*/
 
 struct waiter {
@@ -284,6 +342,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_several),
+		cmocka_unit_test(test_wait_behind),
 		cmocka_unit_test(test_many_wait),
 		cmocka_unit_test(test_wrong),
 		cmocka_unit_test(test_leave),

@@ -217,6 +217,9 @@ taut_status tauti_sync_lock_live(
 /* With the lock; gives it back. */
 void tauti_sync_hand_over(
 	struct taut_sync *sync, struct tauti_request *request);
+/* Who waits waits also for what was handed over without waking the thread. With the
+ * lock. */
+void tauti_sync_tell_kept(struct taut_sync *sync);
 /* A moment after which it is too late, of the clock of the conditions. */
 struct tauti_limit {
 	bool endless;

@@ -40,8 +40,7 @@ static void unlock_with_news(struct taut_sync *sync)
 		taut_comm_wake(sync->comm);
 }
 
-/* Who waits waits also for what was handed over without waking the thread. */
-static void tell_what_is_kept(struct taut_sync *sync)
+void tauti_sync_tell_kept(struct taut_sync *sync)
 {
 	if (sync->keeps && !sync->news && note_news(sync))
 		taut_comm_wake(sync->comm);
@@ -227,7 +226,7 @@ static bool await_task(
 		? &sync->n_all_waiters : &sync->tasks.data[task].n_waiters;
 	bool in_time = true;
 
-	tell_what_is_kept(sync);
+	tauti_sync_tell_kept(sync);
 	++*n_waiters;
 	while (in_time && !sync->failed && is_under_way(sync, task))
 		in_time = tauti_sync_sleep_until(sync, &sync->task_done, &limit);
@@ -289,7 +288,7 @@ taut_status taut_sync_next(struct taut_sync *sync, int64_t timeout_ns,
 	if (status)
 		return status;
 	pthread_mutex_lock(&sync->lock);
-	tell_what_is_kept(sync);
+	tauti_sync_tell_kept(sync);
 	sync->n_next_waiters++;
 	while (in_time && !sync->failed && sync->first_done == TAUT_NONE)
 		in_time = tauti_sync_sleep_until(sync, &sync->any_done, &limit);
