@@ -19,6 +19,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <taut/sync.h>
 
@@ -118,6 +119,32 @@ static inline void ranks_try_ready(
 	taut_status status = taut_sync_ready(rank->sync, task, data, NULL);
 
 	RANK_CHECK(rank, status != TAUT_EINVAL);
+}
+
+/* Until its thread sleeps, and what others said to it is over. */
+static inline void ranks_become_still(struct rank *rank)
+{
+	struct taut_sync_counts before, now = { .sleeps = 0 };
+
+	do {
+		before = now;
+		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
+		taut_sync_counts(rank->sync, &now);
+	} while (now.sleeps != before.sleeps || !now.sleeps);
+}
+
+/* All that is under way ends so, with a line that has this part. */
+static inline void ranks_expect_line(
+	struct rank *rank, taut_status status, const char *part)
+{
+	struct taut_error err = { .message = "" };
+	taut_status got = taut_sync_wait(rank->sync, TAUT_NONE, -1, &err);
+
+	if (got != status || !strstr(err.message, part)) {
+		fprintf(stderr, "rank %u: %d: %s\n", rank->id, (int)got,
+			err.message);
+		RANK_CHECK(rank, !"that line");
+	}
 }
 
 /* --- numbers -------------------------------------------------------------------------

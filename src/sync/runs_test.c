@@ -77,18 +77,6 @@ static void test_several(void **state)
 
 /* --- behind a task that was kept -------------------------------------------------------*/
 
-/* Until its thread sleeps, and what others said to it is over. */
-static void become_still(struct rank *rank)
-{
-	struct taut_sync_counts before, now = { .sleeps = 0 };
-
-	do {
-		before = now;
-		nanosleep(&(struct timespec){ .tv_nsec = 20000000 }, NULL);
-		taut_sync_counts(rank->sync, &now);
-	} while (now.sleeps != before.sleeps || !now.sleeps);
-}
-
 /* Rank 0 hands over its part of the task without waking its thread, and waits for a run
  * that rank 1 begins when the task is summed. */
 static void wait_behind(struct rank *rank)
@@ -103,7 +91,7 @@ static void wait_behind(struct rank *rank)
 	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
 	if (!rank->id) {
 		run = start(rank, &sum, 1);
-		become_still(rank);
+		ranks_become_still(rank);
 		RANK_OK(rank, taut_sync_ready_more(
 			rank->sync, task, NULL, why));
 		RANK_OK(rank, taut_sync_finish(

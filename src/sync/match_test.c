@@ -1,0 +1,215 @@
+/* Ranks that declare, are tuned or carry otherwise are told so. */
+#include "sync/ranks.h"
+
+#include <sched.h>
+
+static const struct taut_sync_options PLAIN = { .ordered = true };
+
+enum { LONG = 10000 };
+
+static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
+	int64_t priority, double factor)
+{
+	uint32_t task = TAUT_NONE;
+
+	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
+		factor, &task, why));
+	return task;
+}
+
+static void ready(struct rank *rank, uint32_t task, void *data)
+{
+	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
+}
+
+static void await(struct rank *rank, uint32_t task)
+{
+	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
+}
+
+static void join(struct rank *rank)
+{
+	RANK_OK(rank, taut_sync_join(rank->sync, why));
+}
+
+static void declare_other_type(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	declare(rank, TAUT_INT64, 2, 0, 0);
+	declare(rank, rank->id ? TAUT_FLOAT32 : TAUT_INT32, 2, 0, 0);
+	ready(rank, 0, room);
+	ranks_expect_line(rank, TAUT_EMATCH, "task 1 has 2 elements of ");
+}
+
+static void declare_other_group(struct rank *rank)
+{
+	float room[4] = { 0 };
+
+	declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	if (rank->id)
+		join(rank);
+	ready(rank, 0, room);
+	ready(rank, 1, room + 2);
+	ranks_expect_line(rank, TAUT_EMATCH, rank->id ?
+		"and goes with the one before it here" :
+		"and goes without the one before it here");
+}
+
+static void declare_more(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	for (uint32_t i = 0; i <= rank->id; i++)
+		declare(rank, TAUT_INT64, 2, 0, 0);
+	ready(rank, 0, room);
+	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: tasks: ");
+}
+
+static void test_match(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 3, &PLAIN);
+	ranks_each(&ranks, declare_other_type);
+	ranks_destroy(&ranks);
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, declare_other_group);
+	ranks_destroy(&ranks);
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks_each(&ranks, declare_more);
+	ranks_destroy(&ranks);
+}
+
+static void ready_one(struct rank *rank)
+{
+	int64_t room[4] = { 0 };
+
+	ready(rank, declare(rank, TAUT_INT64, 2, 0, 0), room);
+	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: piece_bytes: ");
+}
+
+static void test_match_options(void **state)
+{
+	struct taut_sync_options other = PLAIN;
+	struct ranks ranks;
+
+	(void)state;
+	other.piece_bytes = 4096;
+	ranks_create(&ranks, 2, &PLAIN);
+	taut_sync_destroy(ranks.rank[1].sync);
+	taut_sync_destroy(ranks.rank[0].sync);
+	for (uint32_t i = 0; i < 2; i++)
+		assert_int_equal(taut_sync_create(ranks.rank[i].comm,
+			i ? &other : &PLAIN, &ranks.rank[i].sync, NULL),
+			TAUT_OK);
+	ranks_each(&ranks, ready_one);
+	ranks_destroy(&ranks);
+}
+
+/* Limits that change later: two iterations, then rank 1 has others. */
+static void tune_otherwise(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+
+	for (uint64_t k = 0; k < 2; k++) {
+		RANK_OK(rank, taut_sync_tune(
+			rank->sync, 8192 << k, 1 << 16, 0, why));
+		ready(rank, task, values);
+		await(rank, task);
+	}
+	RANK_OK(rank, taut_sync_tune(rank->sync, rank->id == 1 ? 4096 : 8192,
+		1 << 16, 0, why));
+	ranks_try_ready(rank, task, values);
+	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: ");
+	free(values);
+}
+
+/* One does not change them at all: it says so, and the others, whatever they are at,
+ * name it or find out with it. */
+static void tune_not(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	for (uint64_t k = 0; k < 3 && !status; k++) {
+		if (k == 2 && rank->id != 2)
+			status = taut_sync_tune(
+				rank->sync, 4096, 8192, 0, &err);
+		if (!status)
+			status = taut_sync_ready(
+				rank->sync, task, values, &err);
+		if (!status)
+			status = taut_sync_wait(rank->sync, task, -1, &err);
+	}
+	RANK_CHECK(rank, status == TAUT_EMATCH || (status == TAUT_EIO &&
+		rank->id != 2 && strstr(err.message, "rank 2 has failed")));
+	free(values);
+}
+
+/* Each rank in its own time, with iterations between and without. */
+static void tune_often(struct rank *rank)
+{
+	uint64_t random = rank->id + 1;
+	float values[3][600];
+	uint32_t tasks[3];
+
+	for (int i = 0; i < 3; i++)
+		tasks[i] = declare(rank, TAUT_FLOAT32, 200 * (unsigned)(i + 1),
+			0, 0.5);
+	for (uint64_t k = 0; k < 60; k++) {
+		if (k % 4 != 3)
+			RANK_OK(rank, taut_sync_tune(rank->sync, 64 << k % 5,
+				512 << k % 3, k % 2 * 900, why));
+		if (k % 7 == 6)
+			continue;
+		for (int i = 0; i < 3; i++) {
+			for (int j = 0; j < 600; j++)
+				values[i][j] = (float)(k + (unsigned)j);
+			for (uint64_t n = ranks_below(&random, 3); n; n--)
+				sched_yield();
+			ready(rank, tasks[i], values[i]);
+		}
+		await(rank, TAUT_NONE);
+		for (int i = 0; i < 3; i++)
+			RANK_CHECK(rank, values[i][200 * i] == (float)(k +
+				200 * (unsigned)i) * (float)rank->all->n / 2);
+	}
+}
+
+static void test_match_tuned(void **state)
+{
+	struct taut_sync_options options = PLAIN;
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		options.order = i % 2 ? TAUT_SCHED_AGREED : TAUT_SCHED_DECLARED;
+		options.halves = i / 2;
+		ranks_create(&ranks, 3, &options);
+		ranks_each(&ranks, tune_otherwise);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 3, &options);
+		ranks_each(&ranks, tune_not);
+		ranks_destroy(&ranks);
+		ranks_create(&ranks, 2 + (unsigned)i % 3, &options);
+		ranks_each(&ranks, tune_often);
+		ranks_destroy(&ranks);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_match),
+		cmocka_unit_test(test_match_options),
+		cmocka_unit_test(test_match_tuned),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
