@@ -128,8 +128,13 @@ static void tune_otherwise(struct rank *rank)
 	free(values);
 }
 
-/* One does not change them at all: it says so, and the others, whatever they are at,
- * name it or find out with it. */
+static void doze(void)
+{
+	nanosleep(&(struct timespec){ .tv_nsec = 100000000 }, NULL);
+}
+
+/* One does not change them at all, and comes when the others have asked for it: it says
+ * so, and the others, whatever they are at, name it or find out with it. */
 static void tune_not(struct rank *rank)
 {
 	float *values = calloc(LONG, sizeof *values);
@@ -141,6 +146,8 @@ static void tune_not(struct rank *rank)
 		if (k == 2 && rank->id != 2)
 			status = taut_sync_tune(
 				rank->sync, 4096, 8192, 0, &err);
+		else if (k == 2)
+			doze();
 		if (!status)
 			status = taut_sync_ready(
 				rank->sync, task, values, &err);
@@ -149,6 +156,35 @@ static void tune_not(struct rank *rank)
 	}
 	RANK_CHECK(rank, status == TAUT_EMATCH || (status == TAUT_EIO &&
 		rank->id != 2 && strstr(err.message, "rank 2 has failed")));
+	free(values);
+}
+
+/* Rank 0 changes them once more than the others, one of which (or none) comes late. */
+static void tune_twice(struct rank *rank)
+{
+	const uint32_t *late = rank->all->context;
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	for (int k = 0; k < 2 && !status; k++) {
+		for (int n = 0; k && n < (rank->id ? 1 : 2) && !status; n++)
+			status = taut_sync_tune(rank->sync,
+				UINT64_C(4096) << n, 8192, 0, &err);
+		if (!status)
+			status = taut_sync_ready(
+				rank->sync, task, values, &err);
+		if (!status)
+			status = taut_sync_wait(
+				rank->sync, task, 10000000000, &err);
+		if (rank->id == *late)
+			doze();
+	}
+	RANK_CHECK(rank, status == TAUT_EMATCH || (status == TAUT_EIO &&
+		strstr(err.message, "has failed: ")));
+	if (status == TAUT_EAGAIN)
+		taut_sync_fail(rank->sync, TAUT_EIO, "it took too long");
 	free(values);
 }
 
@@ -197,6 +233,12 @@ static void test_match_tuned(void **state)
 		ranks_create(&ranks, 3, &options);
 		ranks_each(&ranks, tune_not);
 		ranks_destroy(&ranks);
+		for (uint32_t late = 0; late < 4; late++) {
+			ranks_create(&ranks, 3, &options);
+			ranks.context = &late;
+			ranks_each(&ranks, tune_twice);
+			ranks_destroy(&ranks);
+		}
 		ranks_create(&ranks, 2 + (unsigned)i % 3, &options);
 		ranks_each(&ranks, tune_often);
 		ranks_destroy(&ranks);

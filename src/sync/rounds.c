@@ -12,7 +12,8 @@
  * which each says how many tunes it has behind it, how many messages it had begun,
  * and its limits; the others answer at once. Who is behind goes on with what the
  * others have ended, and asks in turn when it has tuned. One that begins a message
- * beyond that has not tuned where the others did. */
+ * beyond that, or holds tasks back for a tune that is not the others' last, has not
+ * tuned where they did. */
 #include "sync/sync.h"
 
 #include <inttypes.h>
@@ -273,6 +274,33 @@ static taut_status compare_limits(
 	return TAUT_OK;
 }
 
+static bool holds_tasks(struct taut_sync *sync)
+{
+	bool holds;
+
+	pthread_mutex_lock(&sync->lock);
+	holds = sync->first_ready != TAUT_NONE;
+	pthread_mutex_unlock(&sync->lock);
+	return holds;
+}
+
+/* Others have tuned more often than this rank. One that holds tasks back cannot tune
+ * again before they are done; one that does not asks when it has some. */
+static taut_status fall_behind(
+	struct taut_sync *sync, uint64_t others_at, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+
+	round->behind = true;
+	round->others_at = others_at;
+	if (sync->n_messages > others_at)
+		return not_tuned(others_at, err);
+	if (round->match == TAUTI_MATCHED)
+		return TAUT_OK;
+	round->match = TAUTI_MATCH_TUNED;
+	return holds_tasks(sync) ? not_tuned(others_at, err) : TAUT_OK;
+}
+
 static taut_status take_limits(struct taut_sync *sync, struct taut_error *err)
 {
 	const uint64_t at_mask = (UINT64_C(1) << AT_BITS) - 1;
@@ -289,16 +317,10 @@ static taut_status take_limits(struct taut_sync *sync, struct taut_error *err)
 	if (status || round->n_tuned != mine) /* else it has tuned since */
 		return status;
 	round->wants_limits = false;
-	if (least >> AT_BITS == most >> AT_BITS) {
-		round->match = TAUTI_MATCHED;
-	} else if (mine == most >> AT_BITS) {
-		round->match = TAUTI_MATCH_AHEAD;
-	} else {
-		round->behind = true;
-		round->others_at = most & at_mask;
-		if (sync->n_messages > round->others_at)
-			return not_tuned(round->others_at, err);
-	}
+	if (mine < most >> AT_BITS)
+		return fall_behind(sync, most & at_mask, err);
+	round->match = least >> AT_BITS == most >> AT_BITS ?
+		TAUTI_MATCHED : TAUTI_MATCH_AHEAD;
 	return TAUT_OK;
 }
 
