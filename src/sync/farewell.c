@@ -7,7 +7,8 @@
  * Who leaves in peace has nothing under way: all that it ever began has ended
  * there, and will on the other ranks. What they begin beyond that cannot end: a
  * collective of pieces or a round or a run with a number that the one who left did
- * not reach. */
+ * not reach. So who leaves next, in peace too, needs to say so only if it has not
+ * reached those numbers itself. */
 #include "sync/sync.h"
 
 #include <inttypes.h>
@@ -175,6 +176,17 @@ static bool is_peace(const struct tauti_farewell *farewell)
 		farewell->words[0] >> 40 == IN_PEACE;
 }
 
+/* Had this rank part in all that the one who left in peace has begun? Else there may be
+ * ranks that need it for what does not need that one any more. */
+static bool has_reached_left(const struct taut_sync *sync)
+{
+	const uint64_t *reached = &sync->farewell.words[1];
+
+	return sync->n_messages >= reached[0] &&
+		sync->round.n_started >= reached[1] &&
+		sync->n_runs >= reached[2];
+}
+
 /* In peace also the round that this rank was asked for last is waited for: a twin
  * that is destroyed with something under way ends the communicator. */
 static bool is_settled(const struct taut_sync *sync, enum kind kind)
@@ -226,10 +238,13 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	if (!why)
 		kind = has_open(sync) || has_open_runs(sync)
 			? UNDER_WAY : IN_PEACE;
-	if (!first)
+	if (!first) {
 		await(sync, kind);
-	if (!first && (kind == IN_PEACE || !is_peace(farewell)))
-		return; /* they know, or never will */
+		if (!is_peace(farewell) ||
+			(kind == IN_PEACE && has_reached_left(sync)))
+			return; /* they know, or never will */
+		kind = kind == IN_PEACE ? UNDER_WAY : kind;
+	}
 	fill(sync, kind, why ? why->code : TAUT_OK);
 	if (!insist(sync) && first) /* who left in peace cannot answer */
 		await(sync, kind);

@@ -1,6 +1,8 @@
 /* Ranks that end, in peace or not, and what the others make of it. */
 #include "sync/ranks.h"
 
+#include <sched.h>
+
 static const struct taut_sync_options PLAIN = { .ordered = true };
 
 static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
@@ -102,10 +104,68 @@ static void test_ends(void **state)
 	}
 }
 
+/* --- one after another --------------------------------------------------------------*/
+
+struct leaving {
+	atomic_bool first_has_left;
+	bool fails; /* the second one */
+};
+
+/* What rank 0 spreads goes through rank 1 to the others. When rank 0 has it behind it,
+ * it leaves in peace; rank 1 has no part in it, and leaves too, or fails. */
+static void leave_second(struct rank *rank)
+{
+	static float values[SYNC_ROOM][1000];
+	struct leaving *leaving = rank->all->context;
+	struct taut_coll_call call = { .verb = TAUT_BROADCAST,
+		.type = TAUT_FLOAT32, .way = TAUT_WAY_TREE,
+		.output = values[rank->id], .count = 1000 };
+	struct taut_error err = { .message = "" };
+	uint64_t run;
+
+	if (rank->id == 1) {
+		while (!atomic_load(&leaving->first_has_left))
+			sched_yield();
+		if (leaving->fails) {
+			taut_sync_fail(rank->sync, TAUT_EFORMAT, "a fault");
+			return;
+		}
+	} else {
+		RANK_OK(rank, taut_sync_start(rank->sync, &call, &run, why));
+	}
+	if (rank->id == 0)
+		RANK_OK(rank, taut_sync_finish(rank->sync, run, -1, why));
+	if (rank->id > 1) {
+		RANK_CHECK(rank, taut_sync_finish(rank->sync, run, 10000000000,
+			&err) == TAUT_EIO);
+		RANK_CHECK(rank, strstr(err.message, "rank "));
+		return;
+	}
+	taut_sync_destroy(rank->sync);
+	rank->sync = NULL;
+	atomic_store(&leaving->first_has_left, true);
+}
+
+static void test_second(void **state)
+{
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 10; i++) {
+		struct leaving leaving = { .fails = i % 2 };
+
+		ranks_create(&ranks, SYNC_ROOM, &PLAIN);
+		ranks.context = &leaving;
+		ranks_each(&ranks, leave_second);
+		ranks_destroy(&ranks);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_second),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -23,7 +23,7 @@
 
 #include <taut/sync.h>
 
-enum { SYNC_RANKS = 4 };
+enum { SYNC_RANKS = 4, SYNC_ROOM = 5 }; /* of most tests; of all */
 
 struct ranks;
 
@@ -37,7 +37,7 @@ struct rank {
 
 struct ranks {
 	uint32_t n;
-	struct rank rank[SYNC_RANKS];
+	struct rank rank[SYNC_ROOM];
 	void *context; /* the test's */
 	atomic_uint faults;
 };
@@ -65,7 +65,7 @@ struct ranks {
 static inline void ranks_create(struct ranks *ranks, uint32_t n,
 	const struct taut_sync_options *options)
 {
-	struct taut_comm *comms[SYNC_RANKS];
+	struct taut_comm *comms[SYNC_ROOM];
 
 	memset(ranks, 0, sizeof *ranks);
 	ranks->n = n;
@@ -94,7 +94,7 @@ static inline void *ranks_run_body(void *context)
 static inline void ranks_each(
 	struct ranks *ranks, void (*body)(struct rank *rank))
 {
-	struct ranks_one ones[SYNC_RANKS];
+	struct ranks_one ones[SYNC_ROOM];
 
 	for (uint32_t i = 0; i < ranks->n; i++)
 		ranks->rank[i].body = body;
