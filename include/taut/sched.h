@@ -151,8 +151,10 @@ TAUT_API TAUT_NODISCARD taut_status taut_sched_join(
 TAUT_API TAUT_NODISCARD taut_status taut_sched_ready(
 	struct taut_sched *sched, uint32_t task, struct taut_error *reterr);
 /* The same; this iteration of the task is its first `bytes` alone, as on all ranks:
- * some rows of a gradient that is zero but for those. TAUT_EINVAL: also when it has
- * fewer, or bytes is 0, or of a task that others come after. */
+ * some rows of a gradient that is zero but for those. With AGREED the round after the
+ * one that agrees on it compares them, and what does not match ends with TAUT_EMATCH,
+ * maybe behind pieces that were started; with DECLARED nothing does. TAUT_EINVAL: also
+ * when it has fewer, or bytes is 0, or of a task that others come after. */
 TAUT_API TAUT_NODISCARD taut_status taut_sched_ready_part(
 	struct taut_sched *sched, uint32_t task, uint64_t bytes,
 	struct taut_error *reterr);

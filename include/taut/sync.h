@@ -84,7 +84,9 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_ready(struct taut_sync *sync,
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_more(struct taut_sync *sync,
 	uint32_t task, void *data, struct taut_error *reterr);
 /* The same as ready; this time the first `count` elements are the task, as on all
- * ranks. TAUT_EINVAL: also when it has fewer, or count is 0, or tasks go in halves. */
+ * ranks. Where ranks have other counts sums are wrong until the next round tells, which
+ * ends with TAUT_EMATCH; in DECLARED order, which has none, nothing may tell.
+ * TAUT_EINVAL: also when it has fewer, or count is 0, or tasks go in halves. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_ready_part(struct taut_sync *sync,
 	uint32_t task, void *data, uint64_t count, struct taut_error *reterr);
 /* Until what was made ready of the task (TAUT_NONE: of all tasks) is done; at

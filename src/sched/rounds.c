@@ -4,9 +4,14 @@
  *   COMPARE  how many tasks, a hash of them, and the limits, each as a pair of the
  *            number and its complement: of as many words whatever was declared
  *   FIND     a pair for each task
- *   RUN      a pair for the limits; the bits of `ready`; those of what is in flight
+ *   RUN      a pair of hashes; the bits of `ready`; those of what is in flight
  * The and of a pair is what this rank sent if and only if all sent the same, for
  * a bit that differs is lost from the number or from its complement.
+ *
+ * The pair of RUN has a hash of the limits in its upper half and one of the bytes of
+ * all iterations that were agreed so far in its lower one. Those of what a round agrees
+ * on are in the words of the next, which each rank enters with the same agreed: the
+ * round itself says of a task no more than one bit.
  *
  * Why all ranks commit the same: what a round answers is the same on all, and
  * committing depends on the answers, on what was declared, and on the limits. Of
@@ -34,6 +39,9 @@
 #include "base/hash.h"
 
 enum { LIMITS = 4, COMPARED = 2 + LIMITS };
+
+/* Of the pair of RUN, and of its complement. */
+static const uint64_t OF_LIMITS = UINT64_MAX << 32, OF_BYTES = UINT32_MAX;
 
 static uint64_t hash_task(const struct tauti_task *task)
 {
@@ -155,7 +163,8 @@ static void fill_words(const struct taut_sched *sched, uint64_t *words)
 				words, hash_task(&sched->tasks.data[i]));
 		break;
 	default:
-		words = put_pair(words, hash_limits(sched));
+		words = put_pair(words, (hash_limits(sched) & OF_LIMITS) |
+			(sched->rounds.agreed_bytes & OF_BYTES));
 		for (size_t i = 0; i < n_ready; i++)
 			*words++ = sched->rounds.ready[i];
 		tauti_flight_copy(&sched->flight, words);
@@ -183,6 +192,14 @@ static bool pair_differs(
 {
 	return words[2 * i] != rounds->words[2 * i] ||
 		words[2 * i + 1] != rounds->words[2 * i + 1];
+}
+
+/* Of the pair of RUN, in these bits. */
+static bool hashes_differ(const struct tauti_rounds *rounds,
+	const uint64_t *words, uint64_t bits)
+{
+	return ((words[0] ^ rounds->words[0]) & bits) != 0 ||
+		((words[1] ^ rounds->words[1]) & bits) != 0;
 }
 
 static void compare(struct taut_sched *sched, const uint64_t *words)
@@ -238,6 +255,16 @@ static void fail_limits(struct taut_sched *sched)
 	tauti_sched_fail(sched, &err);
 }
 
+static void fail_bytes(struct taut_sched *sched)
+{
+	struct taut_error err;
+
+	taut_error_set(&err, TAUT_EMATCH, -1, "scheduler: ranks do not match: a "
+		"task was ready with as many bytes as here, and not on every "
+		"rank, in one of the last iterations");
+	tauti_sched_fail(sched, &err);
+}
+
 /* --- what was agreed ---------------------------------------------------------------*/
 
 static void release_finished(struct taut_sched *sched, const uint64_t *words)
@@ -266,11 +293,15 @@ static void open_ready(struct taut_sched *sched, const uint64_t *words)
 
 		rounds->ready[i] &= ~new;
 		for (; new; new &= new - 1) {
-			size_t position =
-				i * 64 + (unsigned)__builtin_ctzll(new);
+			uint32_t task = sched->by_position[i * 64 +
+				(unsigned)__builtin_ctzll(new)];
 
 			rounds->n_ready--;
-			tauti_sched_open(sched, sched->by_position[position]);
+			rounds->agreed_bytes = tauti_hash_mix(
+				rounds->agreed_bytes ^ TAUTI_HASH_B,
+				sched->tasks.data[task].part_bytes ^
+				TAUTI_HASH_C);
+			tauti_sched_open(sched, task);
 		}
 	}
 }
@@ -282,9 +313,13 @@ static void run(struct taut_sched *sched, const uint64_t *words)
 	size_t n = tauti_bits_words(sched->tasks.count), i = 0;
 	const uint64_t *ready = words + 2;
 
+	if (hashes_differ(&sched->rounds, words, OF_BYTES)) {
+		fail_bytes(sched);
+		return;
+	}
 	while (i < n && !ready[i])
 		i++;
-	if (i < n && pair_differs(&sched->rounds, words, 0)) {
+	if (i < n && hashes_differ(&sched->rounds, words, OF_LIMITS)) {
 		fail_limits(sched);
 		return;
 	}

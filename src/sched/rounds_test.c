@@ -436,6 +436,39 @@ static void test_tune_differs(void **state)
 		"rank, or not since the same iteration");
 }
 
+static void ready_part(struct hand *hand, uint32_t task, uint64_t bytes)
+{
+	assert_int_equal(taut_sched_ready_part(hand->sched, task, bytes, NULL),
+		TAUT_OK);
+}
+
+/* Parts of a task that are not as large on all ranks: the next round tells, also one that
+ * agrees on nothing. */
+static void test_part_differs(void **state)
+{
+	static const char line[] = "scheduler: ranks do not match: a task was "
+		"ready with as many bytes as here, and not on every rank, in "
+		"one of the last iterations";
+
+	(void)state;
+	make(&(struct taut_sched_options){ .piece_bytes = 64 });
+	tasks(2, 200);
+	ready_part(&a, 0, 64);
+	ready_part(&b, 0, 128);
+	hand_answer(&a, &b, 0);
+	hand_answer(&a, &b, 1);
+	hand_expect(&a, "?0 ?1 +0:0-64 ");
+	hand_expect(&b, "?0 ?1 +0:0-64 +0:64-128 ");
+	hand_finished(&a, 0);
+	hand_finished(&b, 0);
+	hand_ready(&a, 1);
+	asked(&b, 2);
+	hand_answer(&a, &b, 2);
+	hand_expect(&a, "=0.1 ?2 =1.1(-5) ");
+	hand_expect(&b, "?2 =0.1(-5) ");
+	expect_mismatch(line, line);
+}
+
 /* --- ranks that do not match -------------------------------------------------------*/
 
 static void agree_that_not(uint64_t rounds)
@@ -564,6 +597,7 @@ int main(void)
 		cmocka_unit_test(test_refuses),
 		cmocka_unit_test(test_tune),
 		cmocka_unit_test(test_tune_differs),
+		cmocka_unit_test(test_part_differs),
 		cmocka_unit_test(test_other_count),
 		cmocka_unit_test(test_other_limits),
 		cmocka_unit_test(test_other_task),

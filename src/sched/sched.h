@@ -56,6 +56,7 @@ struct tauti_rounds {
 	bool news_ready, news_finished; /* since words was filled last */
 	uint64_t *ready; /* bits by position: ready, and not agreed yet */
 	uint32_t n_ready;
+	uint64_t agreed_bytes; /* a hash of part_bytes of all that was agreed */
 	uint64_t *words;
 	size_t n_words, capacity;
 };

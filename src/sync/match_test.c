@@ -245,12 +245,45 @@ static void test_match_tuned(void **state)
 	}
 }
 
+/* --- parts that differ --------------------------------------------------------------*/
+
+/* Rank 1 has more of a task ready than rank 0, in whose next round both hear of it. */
+static void part_otherwise(struct rank *rank)
+{
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+
+	RANK_OK(rank, taut_sync_ready_part(rank->sync, task, values,
+		rank->id ? 2048 : 1024, why));
+	if (!rank->id) {
+		await(rank, task);
+		ranks_try_ready(rank, task, NULL);
+	}
+	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: a task was "
+		"ready with as many bytes as here");
+	taut_sync_destroy(rank->sync);
+	rank->sync = NULL;
+	free(values);
+}
+
+static void test_match_parts(void **state)
+{
+	struct taut_sync_options options = { .piece_bytes = 4096 };
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &options);
+	ranks_each(&ranks, part_otherwise);
+	ranks_destroy(&ranks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_match_options),
 		cmocka_unit_test(test_match_tuned),
+		cmocka_unit_test(test_match_parts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
