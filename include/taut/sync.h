@@ -107,9 +107,10 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_tune(struct taut_sync *sync,
 	struct taut_error *reterr);
 /* How messages of pieces are carried from now on, as in taut_coll_call: AUTO and 0:
  * by the communicator's table, which also holds for what has no such way (a half).
- * At the same place of the program on every rank, with the same values. TAUT_EINVAL:
- * something is not done; there is no such way; of `ordered` sums, one that is not in
- * the order of the ranks. */
+ * At the same place of the program on every rank, with the same values: what does not
+ * match ends with TAUT_EMATCH before anything is summed. TAUT_EINVAL: something is not
+ * done; there is no such way; of `ordered` sums, one that is not in the order of the
+ * ranks. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_carry(struct taut_sync *sync,
 	enum taut_coll_way way, uint64_t pass_bytes, uint32_t passes_at_once,
 	struct taut_error *reterr);

@@ -22,6 +22,9 @@ static struct inbox look(struct taut_sync *sync, bool *ret_match)
 	struct inbox inbox = { .ready = TAUT_NONE };
 
 	pthread_mutex_lock(&sync->lock);
+	tauti_round_tuned(
+		sync, sync->new_carry.n_changes - sync->carry.n_changes);
+	sync->carry = sync->new_carry;
 	sync->news = sync->keeps = false;
 	sync->quitting = sync->quit;
 	inbox.requests = sync->first_request;
@@ -103,7 +106,7 @@ static void tune(struct taut_sync *sync, struct tauti_request *request)
 		sync->options.piece_bytes = request->piece_bytes;
 		sync->options.credit_bytes = request->credit_bytes;
 		sync->options.fuse_bytes = request->fuse_bytes;
-		tauti_round_tuned(sync);
+		tauti_round_tuned(sync, 1);
 	}
 	tauti_sync_answer(sync, request, status, &why);
 }

@@ -245,6 +245,76 @@ static void test_match_tuned(void **state)
 	}
 }
 
+/* --- pieces that are carried otherwise ----------------------------------------------*/
+
+struct carried {
+	int since; /* iteration from which rank 2 carries otherwise */
+	bool not;  /* or as before */
+	uint32_t late;
+};
+
+static void carry_otherwise(struct rank *rank)
+{
+	const struct carried *how = rank->all->context;
+	float *values = calloc(LONG, sizeof *values);
+	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	struct taut_error err = { .message = "" };
+	taut_status status = TAUT_OK;
+
+	for (int k = 0; k < 3 && !status; k++) {
+		bool other = rank->id == 2 && k == how->since;
+
+		if (k == how->since && rank->id == how->late)
+			doze();
+		if (!other || !how->not)
+			status = taut_sync_carry(rank->sync,
+				k % 2 ? TAUT_WAY_DIRECT : TAUT_WAY_FLAT,
+				1024, other ? 1 : 2, &err);
+		for (int i = 0; i < LONG; i++)
+			values[i] = (float)(i % 512);
+		if (!status)
+			status = taut_sync_ready(
+				rank->sync, task, values, &err);
+		if (!status)
+			status = taut_sync_wait(
+				rank->sync, task, 10000000000, &err);
+		for (int i = 0; !status && i < LONG; i++)
+			RANK_CHECK(rank, values[i] == 3 * (float)(i % 512));
+		RANK_CHECK(rank, status || k < how->since);
+	}
+	RANK_CHECK(rank, (status == TAUT_EMATCH && strstr(err.message,
+		"ranks do not match: ")) || (status == TAUT_EIO &&
+		strstr(err.message, "has failed: ")));
+	if (status == TAUT_EAGAIN)
+		taut_sync_fail(rank->sync, TAUT_EIO, "it took too long");
+	taut_sync_destroy(rank->sync);
+	rank->sync = NULL;
+	free(values);
+}
+
+/* Rank 2 otherwise than the others, or not when they do; from the first iteration on, or
+ * later; each comes late in turn, and none. */
+static void test_match_carried(void **state)
+{
+	struct taut_sync_options options = PLAIN;
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 4; i++) {
+		options.order = i % 2 ? TAUT_SCHED_AGREED : TAUT_SCHED_DECLARED;
+		options.halves = i / 2;
+		for (uint32_t k = 0; k < 16; k++) {
+			struct carried how = { .since = k % 2 ? 2 : 0,
+				.not = k / 8, .late = k / 2 % 4 };
+
+			ranks_create(&ranks, 3, &options);
+			ranks.context = &how;
+			ranks_each(&ranks, carry_otherwise);
+			ranks_destroy(&ranks);
+		}
+	}
+}
+
 /* --- parts that differ --------------------------------------------------------------*/
 
 /* Rank 1 has more of a task ready than rank 0, in whose next round both hear of it. */
@@ -283,6 +353,7 @@ int main(void)
 		cmocka_unit_test(test_match),
 		cmocka_unit_test(test_match_options),
 		cmocka_unit_test(test_match_tuned),
+		cmocka_unit_test(test_match_carried),
 		cmocka_unit_test(test_match_parts),
 	};
 

@@ -251,16 +251,17 @@ static void scale_in_place(const struct tauti_message *message)
 static taut_status send(struct tauti_message *message, struct taut_error *err)
 {
 	struct taut_sync *sync = message->sync;
+	const struct tauti_carry *carry = &sync->carry;
 	struct taut_coll_call call = { .verb = message->verb,
 		.type = message->wire, .reduction = TAUT_SUM,
 		.ordered = sync->options.ordered };
 
 	message->start_ns = tauti_now_ns();
-	if (sync->way == TAUT_WAY_AUTO ||
-		taut_coll_has(message->verb, sync->way)) {
-		call.way = sync->way;
-		call.pass_bytes = sync->pass_bytes;
-		call.passes_at_once = sync->passes_at_once;
+	if (carry->way == TAUT_WAY_AUTO ||
+		taut_coll_has(message->verb, carry->way)) {
+		call.way = carry->way;
+		call.pass_bytes = carry->pass_bytes;
+		call.passes_at_once = carry->passes_at_once;
 	}
 	if (message->staging) {
 		tauti_staging_gather(message);

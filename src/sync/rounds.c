@@ -7,7 +7,8 @@
  * differs, as the scheduler does with its tasks. It knows of no types and factors,
  * and compares nothing without rounds (DECLARED).
  *
- * Limits that change later it compares in its rounds. Without those a rank that has
+ * Limits that change later it compares in its rounds, in whose words this adds how
+ * pieces are carried. Without those a rank that has
  * new ones (it is one tune ahead) holds its next tasks back and asks by a round, in
  * which each says how many tunes it has behind it, how many messages it had begun,
  * and its limits; the others answer at once. Who is behind goes on with what the
@@ -22,7 +23,7 @@
 
 #include "base/hash.h"
 
-enum { COMPARED = 7 };
+enum { COMPARED = 10 };
 
 static taut_status reserve(
 	struct tauti_round *round, size_t n, struct taut_error *err)
@@ -66,29 +67,53 @@ static taut_status begin(struct taut_sync *sync, struct taut_error *err)
 	return taut_comm_start(sync->round_comm, &call, over, sync, err);
 }
 
-taut_status tauti_round_agree(void *context, uint64_t number,
-	const uint64_t *words, size_t n, struct taut_error *err)
-{
-	struct taut_sync *sync = context;
-	taut_status status = reserve(&sync->round, n, err);
-
-	if (status)
-		return status;
-	memcpy(sync->round.words, words, n * sizeof *words);
-	sync->round.number = number;
-	sync->round.n_agree = number + 1;
-	return begin(sync, err);
-}
-
-/* --- whether ranks declared the same -------------------------------------------------
- * Pairs of a number and its complement: their and is what this rank sent if and
+/* Pairs of a number and its complement: their and is what this rank sent if and
  * only if all sent the same. */
-
 static void put_pair(uint64_t *words, size_t i, uint64_t number)
 {
 	words[2 * i] = number;
 	words[2 * i + 1] = ~number;
 }
+
+static uint64_t hash_carry(const struct tauti_carry *carry)
+{
+	uint64_t fields[3] = { (uint64_t)carry->way, carry->pass_bytes,
+		carry->passes_at_once };
+
+	return tauti_hash((const char *)fields, sizeof fields);
+}
+
+taut_status tauti_round_agree(void *context, uint64_t number,
+	const uint64_t *words, size_t n, struct taut_error *err)
+{
+	struct taut_sync *sync = context;
+	struct tauti_round *round = &sync->round;
+	taut_status status = reserve(round, n + 2, err);
+
+	if (status)
+		return status;
+	memcpy(round->words, words, n * sizeof *words);
+	round->carry_hash = hash_carry(&sync->carry);
+	put_pair(round->words + n, 0, round->carry_hash);
+	round->number = number;
+	round->n_agree = number + 1;
+	return begin(sync, err);
+}
+
+/* Behind the scheduler's words. Ranks may send others as long as that leads to no
+ * message: one has changed it, and another not yet. */
+static taut_status take_agreed(struct taut_sync *sync, struct taut_error *err)
+{
+	struct tauti_round *round = &sync->round;
+	size_t n = round->n_words - 2;
+
+	round->carry_differs = round->words[n] != round->carry_hash ||
+		round->words[n + 1] != ~round->carry_hash;
+	return taut_sched_agreed(
+		sync->sched, round->number, round->words, n, err);
+}
+
+/* --- whether ranks declared the same -------------------------------------------------*/
 
 static bool pair_differs(const struct tauti_round *round, size_t i)
 {
@@ -113,6 +138,14 @@ static uint64_t hash_tasks(const struct taut_sync *sync)
 		hash = tauti_hash_mix(hash ^ TAUTI_HASH_B,
 			hash_task(&sync->tasks.data[i]) ^ TAUTI_HASH_C);
 	return hash;
+}
+
+static void put_carry(
+	uint64_t *words, size_t i, const struct tauti_carry *carry)
+{
+	put_pair(words, i, (uint64_t)carry->way);
+	put_pair(words, i + 1, carry->pass_bytes);
+	put_pair(words, i + 2, carry->passes_at_once);
 }
 
 /* What is sent is kept, to be compared with the answer. */
@@ -155,6 +188,7 @@ taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err)
 	put_pair(round->words, 4, options->credit_bytes);
 	put_pair(round->words, 5, options->fuse_bytes);
 	put_pair(round->words, 6, (uint64_t)options->wire);
+	put_carry(round->words, 7, &sync->carry);
 	return begin_match(sync, err);
 }
 
@@ -176,7 +210,8 @@ static taut_status compare(struct taut_sync *sync, struct taut_error *err)
 	static const char *const names[COMPARED] = { "tasks", NULL,
 		"order (times 4), halves (2) and ordered (1)", "piece_bytes",
 		"credit_bytes", "fuse_bytes",
-		"type on the wire (float32 0, float16 2, bfloat16 3, mxint8 9)" };
+		"type on the wire (float32 0, float16 2, bfloat16 3, mxint8 9)",
+		"way", "pass_bytes", "passes_at_once" };
 	const struct tauti_round *round = &sync->round;
 
 	for (size_t i = 0; i < COMPARED; i++)
@@ -210,16 +245,16 @@ static taut_status find(const struct taut_sync *sync, struct taut_error *err)
 /* --- whether they have the same limits since ------------------------------------------
  * To the least: of a number and its complement the least and the most of all. */
 
-enum { LIMIT_PAIRS = 4, AT_BITS = 40 };
+enum { LIMIT_PAIRS = 7, AT_BITS = 40 };
 
-void tauti_round_tuned(struct taut_sync *sync)
+void tauti_round_tuned(struct taut_sync *sync, uint64_t n_times)
 {
 	struct tauti_round *round = &sync->round;
 
-	if (sync->n_ranks == 1 || round->match == TAUTI_MATCH_NOT_ASKED ||
+	if (!n_times || sync->n_ranks == 1 || round->match == TAUTI_MATCH_NOT_ASKED ||
 		sync->options.order != TAUT_SCHED_DECLARED)
 		return;
-	round->n_tuned++;
+	round->n_tuned += n_times;
 	round->behind = false;
 	round->match = TAUTI_MATCH_TUNED;
 }
@@ -236,6 +271,7 @@ static taut_status begin_limits(struct taut_sync *sync, struct taut_error *err)
 	put_pair(round->words, 1, options->piece_bytes);
 	put_pair(round->words, 2, options->credit_bytes);
 	put_pair(round->words, 3, options->fuse_bytes);
+	put_carry(round->words, 4, &sync->carry);
 	round->of_limits = true;
 	return begin_match(sync, err);
 }
@@ -252,6 +288,12 @@ taut_status tauti_round_may_begin(
 {
 	const struct tauti_round *round = &sync->round;
 
+	if (round->carry_differs)
+		return taut_error_set(err, TAUT_EMATCH, -1, "sync: ranks do not "
+			"match: way, pass_bytes, passes_at_once: %d, %" PRIu64
+			", %" PRIu32 " here, and not on every rank, or not "
+			"since the same iteration", (int)sync->carry.way,
+			sync->carry.pass_bytes, sync->carry.passes_at_once);
 	return round->behind && sync->n_messages >= round->others_at ?
 		not_tuned(round->others_at, err) : TAUT_OK;
 }
@@ -261,7 +303,8 @@ static taut_status compare_limits(
 {
 	const uint64_t at_mask = (UINT64_C(1) << AT_BITS) - 1;
 	static const char *const names[LIMIT_PAIRS] = { "messages before",
-		"piece_bytes", "credit_bytes", "fuse_bytes" };
+		"piece_bytes", "credit_bytes", "fuse_bytes", "way",
+		"pass_bytes", "passes_at_once" };
 	const struct tauti_round *round = &sync->round;
 
 	for (size_t i = 0; i < LIMIT_PAIRS; i++)
@@ -367,8 +410,7 @@ static taut_status take_answer(struct taut_sync *sync, struct taut_error *err)
 	case TAUTI_MATCH_FIND:
 		return find(sync, err);
 	default:
-		return taut_sched_agreed(sync->sched, round->number,
-			round->words, round->n_words, err);
+		return take_agreed(sync, err);
 	}
 }
 

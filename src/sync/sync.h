@@ -106,6 +106,13 @@ enum tauti_match { /* do all ranks have the same tasks? */
 	TAUTI_MATCH_AHEAD, /* and not yet on every rank */
 };
 
+struct tauti_carry { /* taut_sync_carry() */
+	enum taut_coll_way way;
+	uint64_t pass_bytes;
+	uint32_t passes_at_once;
+	uint64_t n_changes;
+};
+
 struct tauti_round { /* the thread's */
 	bool under_way, over;
 	taut_status status;
@@ -119,7 +126,11 @@ struct tauti_round { /* the thread's */
 	uint64_t *compared; /* what this rank sent to be compared */
 	bool wants_limits;  /* has a task that waits for its limits */
 	bool of_limits;     /* the one under way */
-	uint64_t n_tuned;   /* since tasks were compared */
+	uint64_t n_tuned;   /* or carried otherwise, since tasks were compared */
+	/* With rounds of the scheduler: a hash of how pieces are carried, which the one
+	 * under way has; and whether ranks sent others in the last one. */
+	uint64_t carry_hash;
+	bool carry_differs;
 	bool behind;        /* others have other limits since message others_at */
 	uint64_t others_at;
 };
@@ -173,14 +184,11 @@ struct taut_sync {
 	int64_t busy_since_ns; /* while n_busy */
 	uint32_t n_busy;       /* messages under way */
 	struct tauti_watch watch;
-	/* taut_sync_carry(). Written while no task is open, so that the thread,
-	 * which reads them while one is, needs no lock. */
-	enum taut_coll_way way;
-	uint64_t pass_bytes;
-	uint32_t passes_at_once;
+	struct tauti_carry new_carry; /* of tasks that are made ready from now on */
 
 	/* The thread's. */
 	bool quitting;
+	struct tauti_carry carry; /* as it was when the thread looked */
 	struct tauti_message *free, *oldest, *newest_message;
 	struct tauti_staging *staging; /* that no message has */
 	struct tauti_message *first_ended, *last_ended;
@@ -276,9 +284,10 @@ taut_status tauti_round_agree(void *sync, uint64_t round,
 taut_status tauti_round_match(struct taut_sync *sync, struct taut_error *err);
 taut_status tauti_round_move(
 	struct taut_sync *sync, bool *moved, struct taut_error *err);
-/* There are new limits. */
-void tauti_round_tuned(struct taut_sync *sync);
-/* Whether one more message may begin: not under limits that others have changed. */
+/* There are new limits, or ways, so many times. */
+void tauti_round_tuned(struct taut_sync *sync, uint64_t n_times);
+/* Whether one more message may begin: not under limits or ways that others have
+ * changed. */
 taut_status tauti_round_may_begin(
 	const struct taut_sync *sync, struct taut_error *err);
 /* Enters a round for no reason; where there are rounds, and nothing is under way. */

@@ -410,11 +410,9 @@ taut_status taut_sync_carry(struct taut_sync *sync, enum taut_coll_way way,
 	if (!status && ((unsigned)way >= TAUT_WAYS || !may_carry(sync, way)))
 		status = taut_error_set(reterr, TAUT_EINVAL, -1, "sync: these "
 			"sums have no way %d", (int)way);
-	if (!status) {
-		sync->way = way;
-		sync->pass_bytes = pass_bytes;
-		sync->passes_at_once = passes_at_once;
-	}
+	if (!status)
+		sync->new_carry = (struct tauti_carry){ way, pass_bytes,
+			passes_at_once, sync->new_carry.n_changes + 1 };
 	pthread_mutex_unlock(&sync->lock);
 	return status;
 }
