@@ -48,6 +48,8 @@ struct taut_sync_options { /* zero is every field's default */
 
 /* Of a communicator that owns its engine (not of taut_comm_create_over(), where
  * nobody here knows when that lets memory go). Waits for no other rank.
+ * One after another: who is in the next one already, and leaves it, ends what others
+ * still have under way in this one; a barrier before that keeps them apart.
  * TAUT_EINVAL: there is no such order, no such type on the wire; or what
  * taut_comm_twin() gives, of which four are made. */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_create(struct taut_comm *comm,

@@ -87,14 +87,15 @@ static bool has_open(struct taut_sync *sync)
 	return open;
 }
 
-static bool has_open_runs(struct taut_sync *sync)
+/* Tasks or runs. */
+static bool is_under_way(struct taut_sync *sync)
 {
-	bool open;
+	bool under_way;
 
 	pthread_mutex_lock(&sync->lock);
-	open = sync->n_open_runs > 0;
+	under_way = sync->n_open || sync->n_open_runs;
 	pthread_mutex_unlock(&sync->lock);
-	return open;
+	return under_way;
 }
 
 /* Whether something was begun that the one who left has no part in, or waits for a
@@ -118,6 +119,9 @@ static taut_status check_left(struct taut_sync *sync, struct taut_error *err)
 		"left, and what is under way needs it", who(&sync->farewell));
 }
 
+/* A second one that begins is of a rank that fails, or of the one that has left, which
+ * leaves the next sync already. While nothing is under way here it does not matter
+ * which; else what is may need the one that fails. */
 taut_status tauti_farewell_move(
 	struct taut_sync *sync, bool *moved, struct taut_error *err)
 {
@@ -126,21 +130,22 @@ taut_status tauti_farewell_move(
 
 	if (sync->n_ranks == 1)
 		return TAUT_OK;
+	if (farewell->left)
+		status = check_left(sync, err);
+	if (status)
+		return status;
 	if (farewell->over && !farewell->heard) {
 		*moved = true;
 		status = hear(sync, err);
-	} else if ((!farewell->begun || farewell->heard) &&
-		taut_comm_asked(sync->farewell_comm)) {
+	} else if (!farewell->begun && taut_comm_asked(sync->farewell_comm)) {
 		*moved = true;
-		if (farewell->heard) {
-			farewell->told = true;
-			return taut_error_set(err, TAUT_EIO, -1,
-				"sync: another rank has failed");
-		}
 		status = answer(sync, err);
+	} else if (farewell->heard && is_under_way(sync) &&
+		taut_comm_asked(sync->farewell_comm)) {
+		farewell->told = true;
+		return taut_error_set(err, TAUT_EIO, -1,
+			"sync: another rank has failed");
 	}
-	if (!status && farewell->left)
-		status = check_left(sync, err);
 	return status;
 }
 
@@ -236,8 +241,7 @@ void tauti_farewell_say(struct taut_sync *sync, const struct taut_error *why)
 	if (sync->n_ranks == 1 || farewell->told)
 		return;
 	if (!why)
-		kind = has_open(sync) || has_open_runs(sync)
-			? UNDER_WAY : IN_PEACE;
+		kind = is_under_way(sync) ? UNDER_WAY : IN_PEACE;
 	if (!first) {
 		await(sync, kind);
 		if (!is_peace(farewell) ||

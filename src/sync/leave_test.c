@@ -161,11 +161,51 @@ static void test_second(void **state)
 	}
 }
 
+/* --- on the same communicator ---------------------------------------------------------*/
+
+/* Rank 0 leaves when its task is done, and the next sync at once; rank 1 asks for its own
+ * task when it has heard of both. */
+static void leave_next(struct rank *rank)
+{
+	atomic_bool *is_made = rank->all->context;
+	int32_t value = 1;
+	uint32_t task = declare(rank, TAUT_INT32, 1, 0, 0), next;
+
+	ready(rank, task, &value);
+	if (rank->id) {
+		RANK_OK(rank, taut_sync_next(rank->sync, -1, &next, why));
+		while (!atomic_load(is_made))
+			sched_yield();
+		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
+	}
+	await(rank, task);
+	taut_sync_destroy(rank->sync);
+	RANK_OK(rank, taut_sync_create(
+		rank->comm, &PLAIN, &rank->sync, why));
+	atomic_store(is_made, true);
+	taut_sync_destroy(rank->sync);
+	rank->sync = NULL;
+	RANK_OK(rank, taut_comm_barrier(rank->comm, why));
+}
+
+static void test_next(void **state)
+{
+	atomic_bool is_made = false;
+	struct ranks ranks;
+
+	(void)state;
+	ranks_create(&ranks, 2, &PLAIN);
+	ranks.context = &is_made;
+	ranks_each(&ranks, leave_next);
+	ranks_destroy(&ranks);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
 		cmocka_unit_test(test_second),
+		cmocka_unit_test(test_next),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

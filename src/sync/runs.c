@@ -49,7 +49,6 @@ taut_status taut_sync_start(struct taut_sync *sync,
 		return status;
 	}
 	request->ticket = *ret_run = sync->n_tickets++;
-	sync->n_open_runs++;
 	tauti_sync_hand_over(sync, request);
 	return TAUT_OK;
 }

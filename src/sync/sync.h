@@ -171,7 +171,7 @@ struct taut_sync {
 	struct tauti_request *first_request, *last_request; /* as well */
 	struct tauti_request *newest; /* of all */
 	uint64_t n_tickets;   /* of runs that are left */
-	uint32_t n_open_runs; /* of them: not over */
+	uint32_t n_open_runs; /* of all: not over */
 	uint32_t first_done, last_done; /* queued */
 	bool news;     /* since the thread looked */
 	bool keeps;    /* since then, a task that it was not woken for */

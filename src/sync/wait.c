@@ -327,6 +327,7 @@ static void unlist_request(
 void tauti_sync_hand_over(
 	struct taut_sync *sync, struct tauti_request *request)
 {
+	sync->n_open_runs += request->is_run;
 	list_request(sync, request);
 	unlock_with_news(sync);
 }
@@ -433,7 +434,7 @@ void tauti_sync_answer(struct taut_sync *sync, struct tauti_request *request,
 		request->err = *why;
 	request->err.code = status;
 	request->over = true;
-	sync->n_open_runs -= request->is_left;
+	sync->n_open_runs -= request->is_run;
 	if (request->is_left && !status) {
 		unlist_request(sync, request);
 		free(request);
