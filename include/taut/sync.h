@@ -132,8 +132,9 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_start(struct taut_sync *sync,
  * no such collective, which ends nothing else. TAUT_EIO in the child of a fork(). */
 TAUT_API TAUT_NODISCARD taut_status taut_sync_finish(struct taut_sync *sync,
 	uint64_t run, int64_t timeout_ns, struct taut_error *reterr);
-/* This rank cannot go on: ends all, here and on the other ranks. status is not
- * TAUT_OK; the first failure counts. Returns at once. */
+/* This rank cannot go on: ends all, here and on the other ranks. The first failure
+ * counts. status: what is none (TAUT_OK, TAUT_EAGAIN, no taut_status) is TAUT_EIO.
+ * Returns at once. */
 TAUT_API void taut_sync_fail(
 	struct taut_sync *sync, taut_status status, const char *why);
 

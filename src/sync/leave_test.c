@@ -104,6 +104,43 @@ static void test_ends(void **state)
 	}
 }
 
+/* --- with any status ----------------------------------------------------------------*/
+
+/* What is no failure is one of input and output, here and on the other rank. */
+static void fail_with(struct rank *rank)
+{
+	const int *status = rank->all->context;
+	struct taut_error err = { .message = "" };
+	int32_t value = 1;
+	uint64_t run;
+
+	if (!rank->id) {
+		RANK_OK(rank, taut_sync_start(rank->sync, NULL, &run, why));
+		taut_sync_fail(rank->sync, (taut_status)*status, "no room");
+		RANK_CHECK(rank, taut_sync_finish(rank->sync, run, 10000000000,
+			&err) == TAUT_EIO && !strcmp(err.message, "no room"));
+		return;
+	}
+	ranks_try_ready(rank, 0, &value);
+	ranks_expect_line(rank, TAUT_EIO,
+		"rank 0 has failed: input/output error");
+}
+
+static void test_status(void **state)
+{
+	int statuses[] = { TAUT_OK, TAUT_EAGAIN, TAUT_EAGAIN - 1, 28, -300 };
+	struct ranks ranks;
+
+	(void)state;
+	for (int i = 0; i < 5; i++) {
+		ranks_create(&ranks, 2, &PLAIN);
+		ranks.context = &statuses[i];
+		ranks_each(&ranks, declare_two);
+		ranks_each(&ranks, fail_with);
+		ranks_destroy(&ranks);
+	}
+}
+
 /* --- one after another --------------------------------------------------------------*/
 
 struct leaving {
@@ -204,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ends),
+		cmocka_unit_test(test_status),
 		cmocka_unit_test(test_second),
 		cmocka_unit_test(test_next),
 	};

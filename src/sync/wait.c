@@ -463,6 +463,12 @@ void tauti_sync_end(struct taut_sync *sync, const struct taut_error *why)
 	pthread_mutex_unlock(&sync->lock);
 }
 
+/* One that ends all: TAUT_EAGAIN does not, and others do not know what else there is. */
+static bool is_failure(taut_status status)
+{
+	return status <= TAUT_ENOMEM && status >= TAUT_EMATCH;
+}
+
 /* Callers have it at once; the thread tells the other ranks. */
 void taut_sync_fail(
 	struct taut_sync *sync, taut_status status, const char *why)
@@ -471,7 +477,8 @@ void taut_sync_fail(
 
 	if (tauti_sync_check_origin(sync, NULL))
 		return;
-	taut_error_set(&err, status ? status : TAUT_EIO, -1, "%s", why);
+	taut_error_set(
+		&err, is_failure(status) ? status : TAUT_EIO, -1, "%s", why);
 	pthread_mutex_lock(&sync->lock);
 	end(sync, &err);
 	sync->give_up = true;
