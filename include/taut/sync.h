@@ -56,7 +56,8 @@ TAUT_API TAUT_NODISCARD taut_status taut_sync_create(struct taut_comm *comm,
 	const struct taut_sync_options *options, struct taut_sync **ret_sync,
 	struct taut_error *reterr);
 /* At any moment, also with tasks under way: those end, here and on all ranks.
- * Waits for the others to have heard of it, some seconds at most. NULL is fine. */
+ * Waits for the others to have heard of it, five seconds at most: where one has not
+ * made its own by then, the communicator ends on all ranks. NULL is fine. */
 TAUT_API void taut_sync_destroy(struct taut_sync *sync);
 
 /* --- tasks ------------------------------------------------------------------------
