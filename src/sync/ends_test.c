@@ -170,7 +170,7 @@ static void test_cable(void **state)
  * instead; but who fails says so. */
 struct shortage {
 	struct taut_sync_options options;
-	atomic_uint n_failed;
+	atomic_uint n_failed, n_iterated;
 };
 
 static void run_short(struct rank *rank)
@@ -182,6 +182,9 @@ static void run_short(struct rank *rank)
 
 	if (!status) {
 		status = iterate(rank->sync, 2, &err);
+		/* A farewell that lacks memory tries for seconds to begin. */
+		if (atomic_fetch_add(&of->n_iterated, 1) + 1 == rank->all->n)
+			alloc_fail_never();
 		if (!status)
 			taut_sync_destroy(rank->sync);
 	}
@@ -204,6 +207,7 @@ static void run_out_of_memory(const struct taut_sync_options *options)
 	do {
 		memset(&ranks, 0, sizeof ranks);
 		atomic_init(&of.n_failed, 0);
+		atomic_init(&of.n_iterated, 0);
 		ranks.n = 2;
 		ranks.context = &of;
 		assert_int_equal(
