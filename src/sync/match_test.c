@@ -7,6 +7,9 @@ static const struct taut_sync_options PLAIN = { .ordered = true };
 
 enum { LONG = 10000 };
 
+/* Of each rank; what failed may still write there until destroy. */
+static _Alignas(8) float room[SYNC_ROOM][LONG];
+
 static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
 	int64_t priority, double factor)
 {
@@ -34,24 +37,22 @@ static void join(struct rank *rank)
 
 static void declare_other_type(struct rank *rank)
 {
-	int64_t room[4] = { 0 };
-
 	declare(rank, TAUT_INT64, 2, 0, 0);
 	declare(rank, rank->id ? TAUT_FLOAT32 : TAUT_INT32, 2, 0, 0);
-	ready(rank, 0, room);
+	ready(rank, 0, room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "task 1 has 2 elements of ");
 }
 
 static void declare_other_group(struct rank *rank)
 {
-	float room[4] = { 0 };
+	float *values = room[rank->id];
 
 	declare(rank, TAUT_FLOAT32, 2, 0, 0);
 	declare(rank, TAUT_FLOAT32, 2, 0, 0);
 	if (rank->id)
 		join(rank);
-	ready(rank, 0, room);
-	ready(rank, 1, room + 2);
+	ready(rank, 0, values);
+	ready(rank, 1, values + 2);
 	ranks_expect_line(rank, TAUT_EMATCH, rank->id ?
 		"and goes with the one before it here" :
 		"and goes without the one before it here");
@@ -59,11 +60,9 @@ static void declare_other_group(struct rank *rank)
 
 static void declare_more(struct rank *rank)
 {
-	int64_t room[4] = { 0 };
-
 	for (uint32_t i = 0; i <= rank->id; i++)
 		declare(rank, TAUT_INT64, 2, 0, 0);
-	ready(rank, 0, room);
+	ready(rank, 0, room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: tasks: ");
 }
 
@@ -85,9 +84,7 @@ static void test_match(void **state)
 
 static void ready_one(struct rank *rank)
 {
-	int64_t room[4] = { 0 };
-
-	ready(rank, declare(rank, TAUT_INT64, 2, 0, 0), room);
+	ready(rank, declare(rank, TAUT_INT64, 2, 0, 0), room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: piece_bytes: ");
 }
 
@@ -112,7 +109,7 @@ static void test_match_options(void **state)
 /* Limits that change later: two iterations, then rank 1 has others. */
 static void tune_otherwise(struct rank *rank)
 {
-	float *values = calloc(LONG, sizeof *values);
+	float *values = room[rank->id];
 	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 
 	for (uint64_t k = 0; k < 2; k++) {
@@ -125,7 +122,6 @@ static void tune_otherwise(struct rank *rank)
 		1 << 16, 0, why));
 	ranks_try_ready(rank, task, values);
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: ");
-	free(values);
 }
 
 static void doze(void)
@@ -137,7 +133,7 @@ static void doze(void)
  * so, and the others, whatever they are at, name it or find out with it. */
 static void tune_not(struct rank *rank)
 {
-	float *values = calloc(LONG, sizeof *values);
+	float *values = room[rank->id];
 	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
@@ -156,14 +152,13 @@ static void tune_not(struct rank *rank)
 	}
 	RANK_CHECK(rank, status == TAUT_EMATCH || (status == TAUT_EIO &&
 		rank->id != 2 && strstr(err.message, "rank 2 has failed")));
-	free(values);
 }
 
 /* Rank 0 changes them once more than the others, one of which (or none) comes late. */
 static void tune_twice(struct rank *rank)
 {
 	const uint32_t *late = rank->all->context;
-	float *values = calloc(LONG, sizeof *values);
+	float *values = room[rank->id];
 	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
@@ -185,7 +180,6 @@ static void tune_twice(struct rank *rank)
 		strstr(err.message, "has failed: ")));
 	if (status == TAUT_EAGAIN)
 		taut_sync_fail(rank->sync, TAUT_EIO, "it took too long");
-	free(values);
 }
 
 /* Each rank in its own time, with iterations between and without. */
@@ -256,7 +250,7 @@ struct carried {
 static void carry_otherwise(struct rank *rank)
 {
 	const struct carried *how = rank->all->context;
-	float *values = calloc(LONG, sizeof *values);
+	float *values = room[rank->id];
 	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
@@ -287,9 +281,6 @@ static void carry_otherwise(struct rank *rank)
 		strstr(err.message, "has failed: ")));
 	if (status == TAUT_EAGAIN)
 		taut_sync_fail(rank->sync, TAUT_EIO, "it took too long");
-	taut_sync_destroy(rank->sync);
-	rank->sync = NULL;
-	free(values);
 }
 
 /* Rank 2 otherwise than the others, or not when they do; from the first iteration on, or
@@ -320,7 +311,7 @@ static void test_match_carried(void **state)
 /* Rank 1 has more of a task ready than rank 0, in whose next round both hear of it. */
 static void part_otherwise(struct rank *rank)
 {
-	float *values = calloc(LONG, sizeof *values);
+	float *values = room[rank->id];
 	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 
 	RANK_OK(rank, taut_sync_ready_part(rank->sync, task, values,
@@ -331,9 +322,6 @@ static void part_otherwise(struct rank *rank)
 	}
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: a task was "
 		"ready with as many bytes as here");
-	taut_sync_destroy(rank->sync);
-	rank->sync = NULL;
-	free(values);
 }
 
 static void test_match_parts(void **state)
