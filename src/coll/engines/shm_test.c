@@ -3,6 +3,8 @@
  * nonsense in the memory, sleep. */
 #include "coll/engines/shm_ranks.h"
 
+#include <unistd.h>
+
 #include "tests/support/alloc_fail.h"
 
 static void fill(unsigned char *data, size_t bytes, uint32_t seed)
@@ -470,6 +472,39 @@ static void test_token(void **state)
 	run_token(sleeps_fenced, 3);
 }
 
+/* Rank 0 sends more than the FIFO holds, and sleeps until rank 1, which sends
+ * nothing, has read some of it. */
+static void fill_asleep(struct rank *rank)
+{
+	enum { N = 2 * TAUTI_SHM_FIFO_LINES };
+	static struct event events[2][N];
+	struct event *mine = events[rank->rank];
+	struct tauti_shm *it = rank->engine.context;
+	unsigned char data[8] = { 0 };
+
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	if (rank->rank == 1)
+		usleep(30000);
+	for (uint32_t i = 0; i < N; i++)
+		if (rank->rank == 0 ? send_one(rank, 1, i, data, 8, &mine[i]) :
+			recv_one(rank, 0, i, data, 8, &mine[i]))
+			abort();
+	for (uint32_t i = 0; i < N; i++)
+		until(rank, &mine[i]);
+}
+
+static void test_full_asleep(void **state)
+{
+	struct job job;
+
+	(void)state;
+	begin(&job, 2, NULL, fill_asleep);
+	run_threads(&job);
+	assert_null(engine_of(&job, 0)->queue);
+	end(&job);
+}
+
 /* Rank 1 sleeps until the last message comes, and holds all slots of rank 0, which
  * sleeps until it may send that one. */
 static void hold_asleep(struct rank *rank)
@@ -557,6 +592,7 @@ int main(void)
 		cmocka_unit_test(test_lengths),
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_token),
+		cmocka_unit_test(test_full_asleep),
 		cmocka_unit_test(test_holds_asleep),
 		cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_no_memory_under_way),
