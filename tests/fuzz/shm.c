@@ -6,7 +6,8 @@
  *        other writes a word of its FIFO's reader, of its bell, of a slot's
  *        readers
  *     1  tag   2  off the right sequence   3  not used
- *     4  bytes, 8  slot, little-endian: of 'm'; the word's value, of 't' 'u' 'w' */
+ *     4  bytes, 8  slot, little-endian: of 'm'; the word's value, of 't' 'u' 'w',
+ *     and how many slots were read, of 't' */
 #include <stdint.h>
 #include <stdlib.h>
 #include <string.h>
@@ -66,11 +67,16 @@ static void write_word(struct tauti_shm *it, const struct record *record)
 {
 	const struct tauti_shm_layout *layout = &it->map.layout;
 
-	if (record->what == 't')
-		tauti_shm_taken(layout, it->map.base, 1, 0)->value = record->bytes;
-	else if (record->what == 'u')
+	if (record->what == 't') {
+		struct tauti_shm_word *taken =
+			tauti_shm_taken(layout, it->map.base, 1, 0);
+
+		taken->value = record->bytes;
+		taken->n_read = record->slot;
+	}
+	if (record->what == 'u')
 		tauti_shm_bell(layout, it->map.base, 1)->full = record->bytes;
-	else
+	if (record->what == 'w')
 		it->readers[record->slot % SLOTS].value = record->bytes;
 }
 

@@ -37,7 +37,7 @@ static bool look_for_flats(struct tauti_shm *it)
 {
 	for (int i = 0; i < LOOKS && it->flats; i++)
 		tauti_shm_advance_flats(it);
-	return it->asked.n == 0 && !it->queue &&
+	return it->asked.n == 0 && !it->n_queued &&
 		++it->n_looks % DRAIN_EVERY != 0;
 }
 
@@ -45,7 +45,7 @@ static taut_status move_on(struct tauti_shm *it, struct taut_error *err)
 {
 	taut_status status = tauti_shm_drain(it, err);
 
-	if (status == TAUT_OK && it->queue)
+	if (status == TAUT_OK && it->n_queued)
 		status = tauti_shm_flush(it);
 	if (status == TAUT_OK && it->flats)
 		tauti_shm_advance_flats(it);
@@ -87,6 +87,7 @@ static void destroy(void *engine)
 	free(it->peers);
 	free(it->number_of);
 	free(it->others);
+	free(it->going);
 	free(it);
 }
 
@@ -121,6 +122,7 @@ static void find_peer(struct tauti_shm *it, uint32_t i, uint32_t rank)
 		.slots = tauti_shm_slots(layout, base, i),
 		.rank = rank,
 	};
+	it->peers[i].end = &it->peers[i].first;
 }
 
 static void find_own(struct tauti_shm *it, const uint32_t *rank_of)
@@ -134,6 +136,13 @@ static void find_own(struct tauti_shm *it, const uint32_t *rank_of)
 	it->readers = tauti_shm_readers(layout, it->map.base, me);
 	it->slots = tauti_shm_slots(layout, it->map.base, me);
 	it->n_free = layout->n_slots;
+	it->most_unread = layout->n_slots;
+	if (it->n_peers > 2) {
+		it->most_unread = (layout->n_slots + 1) / 2;
+		it->n_apart = layout->n_slots / 2;
+		if (it->n_apart > it->n_peers - 2)
+			it->n_apart = it->n_peers - 2;
+	}
 	for (uint32_t i = 0; i < layout->n_slots; i++)
 		it->free[i] = i;
 }
@@ -152,12 +161,12 @@ taut_status tauti_shm_engine_create(const struct tauti_shm_map *map,
 		.n_world = n_world, .rank = rank_of[owned.index],
 		.n_peers = owned.base ? owned.layout.n_ranks : 0,
 		.spin_ns = owned.spins ? SPIN_NS : 0, .n_yields = YIELDS };
-	it->queue_end = &it->queue;
 	it->flats_end = &it->flats;
 	it->peers = calloc(it->n_peers + 1, sizeof it->peers[0]);
 	it->number_of = calloc(n_world, sizeof it->number_of[0]);
 	it->others = calloc(it->n_peers + 1, sizeof it->others[0]);
-	if (!it->peers || !it->number_of || !it->others)
+	it->going = calloc(it->n_peers + 1, sizeof it->going[0]);
+	if (!it->peers || !it->number_of || !it->others || !it->going)
 		goto no_tables;
 	for (uint32_t i = 0; i < n_world; i++)
 		it->number_of[i] = TAUT_NONE;
@@ -172,6 +181,7 @@ no_tables:
 	free(it->peers);
 	free(it->number_of);
 	free(it->others);
+	free(it->going);
 	free(it);
 no_memory:
 	tauti_shm_map_destroy(&owned);

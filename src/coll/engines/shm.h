@@ -17,7 +17,11 @@
  *
  * What has come and nobody asked for is kept: a short one is copied, a long one
  * stays in its slot until its sender runs short of slots, then it is copied too.
- * So a sender never waits for what its receivers will ask for later. */
+ * So a sender never waits for what its receivers will ask for later.
+ *
+ * A receiver that is busy with something else, or has left, reads nothing, and
+ * what was sent to it stays. It holds a part of the slots at most, and what is for
+ * others goes on beside what waits for it. */
 #ifndef TAUT_COLL_ENGINES_SHM_H
 #define TAUT_COLL_ENGINES_SHM_H
 
@@ -77,6 +81,7 @@ struct tauti_shm_in { /* this rank reads */
 	const struct tauti_shm_line *lines;
 	struct tauti_shm_word *taken;
 	uint64_t at, told; /* lines */
+	uint64_t n_read;   /* of the sender's slots */
 };
 
 struct tauti_shm_message {
@@ -123,6 +128,8 @@ struct tauti_shm_peer { /* another rank of the host, by its number there */
 	const unsigned char *slots;
 	uint32_t rank;
 	uint32_t n_held; /* of its slots, by messages that nobody asked for yet */
+	uint64_t n_long, seen_read; /* of this rank's slots: sent to it; read by it */
+	struct tauti_shm_part *first, **end; /* what waits for room, the oldest first */
 };
 
 /* What messages are found by. */
@@ -177,16 +184,20 @@ struct tauti_shm_table {
 	size_t n;
 };
 
-/* A message that waits for room. */
+/* A message that waits for room, and what of it goes to one receiver. */
+struct tauti_shm_part {
+	struct tauti_shm_part *next; /* of that receiver's */
+	struct tauti_shm_queued *message;
+	uint32_t peer; /* its number in the host */
+};
+
 struct tauti_shm_queued {
-	struct tauti_shm_queued *next;
 	struct taut_coll_request *request;
 	const void *data;
 	uint64_t tag;
 	uint32_t bytes;
-	uint32_t slot;      /* TAUT_NONE: none yet */
-	uint32_t n_peers, n_done;
-	uint32_t peers[];   /* numbers in the host */
+	uint32_t n_parts, n_left; /* n_left: that did not go yet */
+	struct tauti_shm_part parts[];
 };
 
 /* Where something was received lately: it may still be in a cache. */
@@ -213,7 +224,12 @@ struct tauti_shm {
 	uint32_t n_free, n_busy, first_free;
 	uint32_t free[TAUTI_SHM_MOST_SLOTS]; /* a ring: from first_free on, n_free */
 	uint32_t busy[TAUTI_SHM_MOST_SLOTS]; /* the oldest first */
-	struct tauti_shm_queued *queue, **queue_end;
+	uint32_t n_apart;     /* free ones that only who holds none may have */
+	uint32_t most_unread; /* that one receiver may hold */
+	uint32_t n_queued;    /* messages that wait for room; */
+	bool has_new;         /* some since they were last tried; */
+	uint64_t seen_room;   /* what the receivers had read then */
+	uint32_t *going;      /* room for the numbers of all receivers */
 
 	struct tauti_shm_table asked, come;
 	struct tauti_shm_key *spare_asked, *spare_come;
@@ -240,7 +256,7 @@ TAUT_NODISCARD taut_status tauti_shm_send_later(struct tauti_shm *it,
 	struct taut_error *err);
 /* Sends of what is queued what there is room for. */
 taut_status tauti_shm_flush(struct tauti_shm *it);
-/* Whether the first of what is queued might go on. */
+/* Whether something of what is queued might go on. */
 bool tauti_shm_flushable(struct tauti_shm *it);
 /* Every queued message ends with this status. */
 void tauti_shm_end_queue(struct tauti_shm *it, taut_status status);

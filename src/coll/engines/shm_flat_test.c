@@ -625,7 +625,7 @@ static void test_destroy(void **state)
 	for (uint32_t i = 0; i < MANY; i++)
 		assert_int_equal(begin_small(&job.ranks[0], &parts[i], values,
 			i), TAUT_OK);
-	assert_non_null(engine_of(&job, 0)->queue);
+	assert_int_not_equal(engine_of(&job, 0)->n_queued, 0);
 	end(&job);
 	for (uint32_t i = 0; i < MANY; i++) {
 		assert_int_equal(parts[i].n_done, 1);
@@ -647,7 +647,7 @@ static void test_no_memory(void **state)
 		TAUT_ENOMEM);
 	alloc_fail_never();
 	assert_false(tauti_shm_any(&engine_of(&job, 1)->peers[0].in));
-	while (!engine_of(&job, 0)->queue) {
+	while (!engine_of(&job, 0)->n_queued) {
 		assert_true(n < MANY);
 		assert_int_equal(begin_small(&job.ranks[0], &parts[n], values,
 			n), TAUT_OK);

@@ -6,7 +6,7 @@
  *
  *     bell      what its owner sleeps on
  *     taken     by sender: lines of the sender's FIFO to the owner that the owner
- *               has read
+ *               has read, and how many of the sender's slots
  *     readers   by slot of the owner: how many ranks still have to read it
  *     fifos     by receiver: what the owner sends
  *     slots     payload that the owner sends
@@ -60,6 +60,7 @@ struct tauti_shm_line {
 
 struct tauti_shm_word {
 	alignas(TAUTI_SHM_APART) _Atomic uint64_t value;
+	_Atomic uint64_t n_read; /* of taken: slots, since the beginning */
 };
 
 /* What wakes its owner. */

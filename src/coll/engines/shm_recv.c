@@ -108,9 +108,12 @@ static void free_slot(struct tauti_shm *it, uint32_t peer, uint32_t slot)
 {
 	struct tauti_shm_peer *from = &it->peers[peer];
 
-	if (atomic_fetch_sub_explicit(&from->readers[slot].value, 1,
-			memory_order_acq_rel) == 1)
-		tauti_shm_ring(it, from->bell, TAUTI_SHM_FULL);
+	/* In this order: who sees that something was read sees what is free. */
+	atomic_fetch_sub_explicit(
+		&from->readers[slot].value, 1, memory_order_acq_rel);
+	atomic_store_explicit(&from->in.taken->n_read, ++from->in.n_read,
+		memory_order_release);
+	tauti_shm_ring(it, from->bell, TAUTI_SHM_FULL);
 }
 
 /* Whether what was there before may be in a cache: something was received there,

@@ -36,14 +36,14 @@ static uint32_t take_free(struct tauti_shm *it, uint32_t bytes)
 }
 
 /* Slots that all have read, from the oldest on; behind one that somebody still
- * needs only when there is no other. */
+ * needs only when there are few others. */
 static void collect(struct tauti_shm *it)
 {
 	uint32_t n_kept = 0;
-	bool all = it->n_free == 0;
+	bool all = it->n_free <= it->n_apart;
 
 	for (uint32_t i = 0; i < it->n_busy; i++) {
-		bool look = n_kept == 0 || (all && it->n_free == 0);
+		bool look = n_kept == 0 || (all && it->n_free <= it->n_apart);
 
 		if (look && is_read(it, it->busy[i]))
 			free_one(it, it->busy[i]);
@@ -53,10 +53,21 @@ static void collect(struct tauti_shm *it)
 	it->n_busy = n_kept;
 }
 
-static bool any_slot(struct tauti_shm *it)
+/* Whether a receiver may have one more. Some are kept apart for those that hold
+ * none, so that a few that read nothing leave a way to the others. */
+static bool may_hold(const struct tauti_shm *it, struct tauti_shm_peer *to)
 {
-	collect(it);
-	return it->n_free > 0;
+	uint64_t most = it->n_free > it->n_apart ? it->most_unread : 1;
+
+	if (it->n_free == 0)
+		return false;
+	if (to->n_long - to->seen_read < most)
+		return true;
+	to->seen_read = atomic_load_explicit(
+		&to->out.taken->n_read, memory_order_acquire);
+	if (to->n_long - to->seen_read > it->map.layout.n_slots)
+		to->out.mad = true;
+	return to->n_long - to->seen_read < most;
 }
 
 /* There must be one. */
@@ -80,6 +91,8 @@ static void put(struct tauti_shm *it, uint32_t peer, uint64_t tag,
 {
 	struct tauti_shm_peer *to = &it->peers[peer];
 
+	if (slot != TAUTI_SHM_INLINE)
+		to->n_long++;
 	tauti_shm_put(&to->out, tag, bytes, slot, data);
 	tauti_shm_ring(it, to->bell, TAUTI_SHM_ASLEEP);
 }
@@ -89,18 +102,26 @@ static bool is_short(uint32_t bytes)
 	return bytes <= TAUTI_SHM_SHORT_BYTES;
 }
 
-/* Whether all of it can go at once. */
-static bool has_way(struct tauti_shm *it, const uint32_t *peers,
+static bool has_way(const struct tauti_shm *it, struct tauti_shm_peer *to,
+	uint32_t bytes)
+{
+	if (is_short(bytes))
+		return tauti_shm_room(&to->out, bytes);
+	return tauti_shm_room(&to->out, 0) && may_hold(it, to);
+}
+
+/* Whether all of it can go at once. Short messages pass what waits. */
+static bool all_have_way(struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, uint32_t bytes)
 {
-	uint32_t in_fifo = is_short(bytes) ? bytes : 0;
+	if (!is_short(bytes))
+		collect(it);
+	for (uint32_t i = 0; i < n_peers; i++) {
+		struct tauti_shm_peer *to = &it->peers[it->number_of[peers[i]]];
 
-	if (!is_short(bytes) && (it->queue || !any_slot(it)))
-		return false;
-	for (uint32_t i = 0; i < n_peers; i++)
-		if (!tauti_shm_room(&it->peers[it->number_of[peers[i]]].out,
-				in_fifo))
+		if (!has_way(it, to, bytes) || (!is_short(bytes) && to->first))
 			return false;
+	}
 	return true;
 }
 
@@ -109,28 +130,13 @@ bool tauti_shm_send_now(struct tauti_shm *it, const uint32_t *peers,
 {
 	uint32_t slot = TAUTI_SHM_INLINE;
 
-	if (!has_way(it, peers, n_peers, bytes))
+	if (!all_have_way(it, peers, n_peers, bytes))
 		return false;
 	if (!is_short(bytes))
 		slot = fill_slot(it, data, bytes, n_peers);
 	for (uint32_t i = 0; i < n_peers; i++)
 		put(it, it->number_of[peers[i]], tag, bytes, slot, data);
 	return true;
-}
-
-static struct tauti_shm_queued *queued(const struct tauti_shm *it,
-	const uint32_t *peers, uint32_t n_peers)
-{
-	struct tauti_shm_queued *message = malloc(
-		sizeof *message + n_peers * sizeof message->peers[0]);
-
-	if (!message)
-		return NULL;
-	*message = (struct tauti_shm_queued){ .n_peers = n_peers,
-		.slot = TAUT_NONE };
-	for (uint32_t i = 0; i < n_peers; i++)
-		message->peers[i] = it->number_of[peers[i]];
-	return message;
 }
 
 static void set_full(struct tauti_shm *it, bool full)
@@ -144,29 +150,35 @@ static void set_full(struct tauti_shm *it, bool full)
 			tauti_shm_ring(it, it->peers[i].bell, TAUTI_SHM_HOLDS);
 }
 
-static void enqueue(struct tauti_shm *it, struct tauti_shm_queued *message)
+static void enqueue(struct tauti_shm *it, struct tauti_shm_part *part)
 {
-	bool first = !it->queue;
+	struct tauti_shm_peer *to = &it->peers[part->peer];
 
-	*it->queue_end = message;
-	it->queue_end = &message->next;
-	if (first)
-		set_full(it, true);
+	part->next = NULL;
+	*to->end = part;
+	to->end = &part->next;
 }
 
 taut_status tauti_shm_send_later(struct tauti_shm *it, const uint32_t *peers,
 	uint32_t n_peers, uint64_t tag, const void *data, uint32_t bytes,
 	struct taut_coll_request *request, struct taut_error *err)
 {
-	struct tauti_shm_queued *message = queued(it, peers, n_peers);
+	struct tauti_shm_queued *message = malloc(
+		sizeof *message + n_peers * sizeof message->parts[0]);
 
 	if (!message)
 		return taut_error_set(err, TAUT_ENOMEM, -1, "out of memory");
-	message->request = request;
-	message->data = data;
-	message->tag = tag;
-	message->bytes = bytes;
-	enqueue(it, message);
+	*message = (struct tauti_shm_queued){ .request = request, .data = data,
+		.tag = tag, .bytes = bytes, .n_parts = n_peers,
+		.n_left = n_peers };
+	for (uint32_t i = 0; i < n_peers; i++) {
+		message->parts[i].message = message;
+		message->parts[i].peer = it->number_of[peers[i]];
+		enqueue(it, &message->parts[i]);
+	}
+	it->has_new = true;
+	if (it->n_queued++ == 0)
+		set_full(it, true);
 	return TAUT_OK;
 }
 
@@ -210,42 +222,90 @@ taut_status tauti_shm_send(void *engine, const uint32_t *peers,
 
 /* --- the queue ---------------------------------------------------------------------*/
 
-/* Whether all of it went. */
-static bool send_more(struct tauti_shm *it, struct tauti_shm_queued *message)
+/* The first that waits for this receiver. It may be the last of its message, which
+ * ends then. */
+static void dequeue(struct tauti_shm *it, struct tauti_shm_peer *to,
+	taut_status status)
 {
-	bool in_fifo = is_short(message->bytes);
-
-	if (!in_fifo && message->slot == TAUT_NONE) {
-		if (!any_slot(it))
-			return false;
-		message->slot = fill_slot(it, message->data, message->bytes,
-			message->n_peers);
-	}
-	for (; message->n_done < message->n_peers; message->n_done++) {
-		uint32_t peer = message->peers[message->n_done];
-
-		if (!tauti_shm_room(&it->peers[peer].out,
-				in_fifo ? message->bytes : 0))
-			return false;
-		put(it, peer, message->tag, message->bytes,
-			in_fifo ? TAUTI_SHM_INLINE : message->slot,
-			message->data);
-	}
-	return true;
-}
-
-static void pop(struct tauti_shm *it, taut_status status)
-{
-	struct tauti_shm_queued *message = it->queue;
+	struct tauti_shm_queued *message = to->first->message;
 	struct taut_coll_request *request = message->request;
 
-	it->queue = message->next;
-	if (!it->queue) {
-		it->queue_end = &it->queue;
+	to->first = to->first->next;
+	if (!to->first)
+		to->end = &to->first;
+	if (--message->n_left > 0)
+		return;
+	if (--it->n_queued == 0)
 		set_full(it, false);
-	}
 	free(message);
 	request->done(request, status);
+}
+
+/* NULL: there is none that can go now. */
+static struct tauti_shm_queued *next_for(
+	struct tauti_shm *it, struct tauti_shm_peer *to)
+{
+	if (!to->first)
+		return NULL;
+	if (!is_short(to->first->message->bytes))
+		collect(it);
+	return has_way(it, to, to->first->message->bytes) ?
+		to->first->message : NULL;
+}
+
+/* To all whose next one it is, and that have a way. Others get it later; if it is
+ * long it is written once more for them. */
+static void send_next(struct tauti_shm *it, struct tauti_shm_queued *message)
+{
+	struct tauti_shm_queued what = *message; /* it ends with its last part */
+	uint32_t slot = TAUTI_SHM_INLINE, n = 0;
+
+	for (uint32_t i = 0; i < what.n_parts; i++) {
+		struct tauti_shm_part *part = &message->parts[i];
+		struct tauti_shm_peer *to = &it->peers[part->peer];
+
+		if (to->first == part && has_way(it, to, what.bytes))
+			it->going[n++] = part->peer;
+	}
+	if (!is_short(what.bytes))
+		slot = fill_slot(it, what.data, what.bytes, n);
+	for (uint32_t i = 0; i < n; i++) {
+		put(it, it->going[i], what.tag, what.bytes, slot, what.data);
+		dequeue(it, &it->peers[it->going[i]], TAUT_OK);
+	}
+}
+
+static bool is_shared(const struct tauti_shm_queued *message)
+{
+	return message->n_left > 1 && !is_short(message->bytes);
+}
+
+/* What is for one receiver alone, or short, as far as there is room. */
+static void send_single(struct tauti_shm *it)
+{
+	struct tauti_shm_queued *message;
+
+	for (uint32_t i = 0; i < it->n_peers; i++)
+		while ((message = next_for(it, &it->peers[i])) &&
+			!is_shared(message))
+			send_next(it, message);
+}
+
+/* One long message to several. When the others have come as far as they can, more of
+ * them have it next. */
+static bool send_shared(struct tauti_shm *it)
+{
+	struct tauti_shm_queued *message;
+
+	send_single(it);
+	for (uint32_t i = 0; i < it->n_peers; i++) {
+		message = next_for(it, &it->peers[i]);
+		if (!message)
+			continue;
+		send_next(it, message);
+		return true;
+	}
+	return false;
 }
 
 static taut_status check_readers(struct tauti_shm *it)
@@ -257,29 +317,39 @@ static taut_status check_readers(struct tauti_shm *it)
 	return TAUT_OK;
 }
 
-taut_status tauti_shm_flush(struct tauti_shm *it)
+/* Whatever gives room, in a FIFO or of slots, makes this another number. */
+static uint64_t room(const struct tauti_shm *it)
 {
-	while (it->queue && send_more(it, it->queue))
-		pop(it, TAUT_OK);
-	return it->queue ? check_readers(it) : it->broken.code;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < it->n_peers; i++)
+		if (i != it->map.index)
+			sum += atomic_load_explicit(&it->peers[i].out.taken->value,
+				memory_order_acquire) + atomic_load_explicit(
+				&it->peers[i].out.taken->n_read,
+				memory_order_acquire);
+	return sum;
 }
 
 bool tauti_shm_flushable(struct tauti_shm *it)
 {
-	struct tauti_shm_queued *message = it->queue;
-	bool in_fifo;
+	return it->n_queued && (it->has_new || room(it) != it->seen_room);
+}
 
-	if (!message)
-		return false;
-	in_fifo = is_short(message->bytes);
-	if (!in_fifo && message->slot == TAUT_NONE)
-		return any_slot(it);
-	return tauti_shm_room(&it->peers[message->peers[message->n_done]].out,
-		in_fifo ? message->bytes : 0);
+taut_status tauti_shm_flush(struct tauti_shm *it)
+{
+	if (!tauti_shm_flushable(it))
+		return it->broken.code;
+	it->has_new = false;
+	it->seen_room = room(it);
+	while (send_shared(it))
+		;
+	return it->n_queued ? check_readers(it) : it->broken.code;
 }
 
 void tauti_shm_end_queue(struct tauti_shm *it, taut_status status)
 {
-	while (it->queue)
-		pop(it, status);
+	for (uint32_t i = 0; i < it->n_peers; i++)
+		while (it->peers[i].first)
+			dequeue(it, &it->peers[i], status);
 }

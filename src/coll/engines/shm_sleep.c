@@ -120,7 +120,7 @@ static void sleep_on(struct tauti_shm *it, int64_t timeout_ns)
 {
 	struct timespec limit = { .tv_sec = timeout_ns / 1000000000,
 		.tv_nsec = timeout_ns % 1000000000 };
-	uint32_t depth = TAUTI_SHM_ASLEEP | (it->queue ? TAUTI_SHM_FULL : 0) |
+	uint32_t depth = TAUTI_SHM_ASLEEP | (it->n_queued ? TAUTI_SHM_FULL : 0) |
 		(it->come.n > 0 ? TAUTI_SHM_HOLDS : 0);
 
 	atomic_store(&it->bell->sleep, depth);

@@ -213,6 +213,113 @@ static void test_multicast(void **state)
 	free(to);
 }
 
+enum { BEHIND = 24 }; /* more than there are slots */
+
+static void send_all(struct rank *from, const uint32_t *peers, uint32_t n_peers,
+	uint64_t tag, const unsigned char *data, size_t bytes, struct event *events,
+	uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++) {
+		events[i] = (struct event){ .request.done = note };
+		assert_int_equal(from->engine.table->send(from->engine.context,
+			peers, n_peers, tag + i, data + i, bytes,
+			&events[i].request, &from->err), TAUT_OK);
+	}
+}
+
+/* to[i] gets what was sent to it by send_all(). */
+static void recv_all(struct job *job, uint32_t rank, uint64_t tag,
+	const unsigned char *data, size_t bytes, uint32_t n)
+{
+	unsigned char *to = malloc(BIG);
+	struct event got;
+
+	assert_non_null(to);
+	for (uint32_t i = 0; i < n; i++) {
+		assert_int_equal(recv_one(&job->ranks[rank], 0, tag + i, to, bytes,
+			&got), TAUT_OK);
+		for (int turn = 0; turn < 40 && !got.n_done; turn++) {
+			assert_int_equal(progress(&job->ranks[0]), TAUT_OK);
+			assert_int_equal(progress(&job->ranks[rank]), TAUT_OK);
+		}
+		expect(&got, 1, TAUT_OK);
+		assert_memory_equal(to, data + i, bytes);
+	}
+	free(to);
+}
+
+static void expect_all(const struct event *events, uint32_t n)
+{
+	for (uint32_t i = 0; i < n; i++)
+		expect(&events[i], 1, TAUT_OK);
+}
+
+/* Ranks 2 and 3 read nothing, until the end. What goes to rank 1 passes what waits
+ * for them: short, long, and sent to all. */
+static void test_idle(void **state)
+{
+	static const uint32_t all[] = { 3, 2, 1 };
+	static struct event shorts[MANY], ahead[4][BEHIND], both[BEHIND], one[BEHIND];
+	unsigned char *data = filled(BIG + MANY, 3);
+	struct rank *root;
+	struct job job;
+
+	(void)state;
+	make(&job, 4);
+	root = &job.ranks[0];
+	send_all(root, all, 3, 0, data, BIG, ahead[0], 2);
+	send_all(root, all + 1, 1, 10000, data, 8, shorts, MANY);
+	expect(&shorts[MANY - 1], 0, TAUT_OK);
+	send_all(root, all, 1, 20000, data, BIG, ahead[1], BEHIND);
+	send_all(root, all + 1, 1, 30000, data, BIG, ahead[2], BEHIND);
+	send_all(root, all, 2, 40000, data, BIG, ahead[3], BEHIND);
+	send_all(root, all, 3, 50000, data, SHORT, both, BEHIND);
+	send_all(root, all + 2, 1, 60000, data, BIG, one, BEHIND);
+	recv_all(&job, 1, 60000, data, BIG, BEHIND);
+	recv_all(&job, 1, 50000, data, SHORT, BEHIND);
+	recv_all(&job, 1, 0, data, BIG, 2);
+	expect_all(one, BEHIND);
+	expect(&both[0], 0, TAUT_OK);
+	/* They come. */
+	for (uint32_t rank = 2; rank < 4; rank++) {
+		recv_all(&job, rank, 50000, data, SHORT, BEHIND);
+		recv_all(&job, rank, rank == 2 ? 30000 : 20000, data, BIG, BEHIND);
+		recv_all(&job, rank, 40000, data, BIG, BEHIND);
+		recv_all(&job, rank, 0, data, BIG, 2);
+	}
+	recv_all(&job, 2, 10000, data, 8, MANY);
+	expect_all(shorts, MANY);
+	expect_all(both, BEHIND);
+	for (int i = 0; i < 4; i++)
+		expect_all(ahead[i], i ? BEHIND : 2);
+	assert_int_equal(engine_of(&job, 0)->n_queued, 0);
+	assert_int_equal(engine_of(&job, 0)->bell->full, 0);
+	end(&job);
+	free(data);
+}
+
+/* One that is sent to all, and that not all have room for, goes to the others. */
+static void test_idle_of_all(void **state)
+{
+	static const uint32_t all[] = { 1, 2 };
+	static struct event sent[BEHIND];
+	unsigned char *data = filled(BIG + BEHIND, 4);
+	struct job job;
+
+	(void)state;
+	make(&job, 3);
+	send_all(&job.ranks[0], all, 2, 0, data, BIG, sent, BEHIND);
+	recv_all(&job, 1, 0, data, BIG, BEHIND);
+	expect(&sent[BEHIND - 1], 0, TAUT_OK);
+	recv_all(&job, 2, 0, data, BIG, BEHIND);
+	assert_int_equal(progress(&job.ranks[0]), TAUT_OK);
+	expect_all(sent, BEHIND);
+	assert_int_equal(engine_of(&job, 0)->n_free +
+		engine_of(&job, 0)->n_busy, TAUTI_SHM_MOST_SLOTS);
+	end(&job);
+	free(data);
+}
+
 /* --- nonsense -----------------------------------------------------------------------*/
 
 static void check_broken(struct rank *rank, taut_status status)
@@ -501,7 +608,47 @@ static void test_full_asleep(void **state)
 	(void)state;
 	begin(&job, 2, NULL, fill_asleep);
 	run_threads(&job);
-	assert_null(engine_of(&job, 0)->queue);
+	assert_int_equal(engine_of(&job, 0)->n_queued, 0);
+	end(&job);
+}
+
+/* Rank 2 reads nothing, so no slot is free of what rank 0 sends to both: it sleeps
+ * until rank 1 has read one. */
+static void share_asleep(struct rank *rank)
+{
+	static const uint32_t both[] = { 1, 2 };
+	struct tauti_shm *it = rank->engine.context;
+	uint64_t n = TAUTI_SHM_MOST_SLOTS / 2;
+	unsigned char *data = calloc(1, BIG);
+	struct event event = { .request.done = note };
+
+	it->spin_ns = 0;
+	it->n_yields = 0;
+	for (uint64_t i = 0; rank->rank == 0 && i < n; i++)
+		if (rank->engine.table->send(it, both, 2, i, data, BIG,
+				&event.request, NULL))
+			abort();
+	if (rank->rank == 0 && send_one(rank, 1, n, data, BIG, &event))
+		abort();
+	if (rank->rank == 1) {
+		usleep(30000);
+		if (recv_one(rank, 0, n, data, BIG, &event))
+			abort();
+	}
+	if (rank->rank < 2)
+		until(rank, &event);
+	free(data);
+}
+
+static void test_share_asleep(void **state)
+{
+	struct job job;
+
+	(void)state;
+	begin(&job, 3, NULL, share_asleep);
+	run_threads(&job);
+	assert_int_equal(engine_of(&job, 0)->n_queued, 0);
+	assert_int_equal(engine_of(&job, 0)->n_free, TAUTI_SHM_MOST_SLOTS / 2 - 1);
 	end(&job);
 }
 
@@ -586,6 +733,8 @@ int main(void)
 		cmocka_unit_test(test_fifo_full),
 		cmocka_unit_test(test_slots_full),
 		cmocka_unit_test(test_multicast),
+		cmocka_unit_test(test_idle),
+		cmocka_unit_test(test_idle_of_all),
 		cmocka_unit_test(test_nonsense),
 		cmocka_unit_test(test_mad_reader),
 		cmocka_unit_test(test_refused),
@@ -593,6 +742,7 @@ int main(void)
 		cmocka_unit_test(test_destroy),
 		cmocka_unit_test(test_token),
 		cmocka_unit_test(test_full_asleep),
+		cmocka_unit_test(test_share_asleep),
 		cmocka_unit_test(test_holds_asleep),
 		cmocka_unit_test(test_wake),
 		cmocka_unit_test(test_no_memory_under_way),
