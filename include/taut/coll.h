@@ -272,8 +272,10 @@ enum { TAUT_COLL_TAG_BITS = 48 }; /* that an engine must carry */
  * be under way.
  * Threads: one at a time in all communicators of one engine, but for
  *          taut_comm_wake(). done() is called from inside these calls, and may
- *          start others, but not progress, wait or destroy. After fork() the
- *          child's copy does nothing: each call is TAUT_EIO, destroy returns.
+ *          start others, but not progress, wait, run or destroy: those are
+ *          TAUT_EINVAL there, and destroy ends all, but frees nothing unless it
+ *          is called again, outside. After fork() the child's copy does nothing:
+ *          each call is TAUT_EIO, destroy returns.
  * Errors:  when a peer is gone, or a message is not what it should be, everything
  *          under way ends with that status and every later call gives it, with the
  *          line that names the rank, within options.lost_after_ns. A rank that

@@ -144,12 +144,15 @@ void taut_comm_destroy(struct taut_comm *comm)
 	if (!comm || tauti_origin_is_copy(&comm->hub->origin))
 		return;
 	hub = comm->hub;
-	if (has_calls(comm)) {
+	if (has_calls(comm) || hub->draining) {
 		taut_error_set(&why, TAUT_EIO, -1, "rank %" PRIu32 ": a "
 			"communicator was destroyed with calls under way",
 			hub->rank);
 		tauti_hub_fail(hub, &why);
 	}
+	/* Inside done(): those who called that are still at work in it. */
+	if (hub->draining)
+		return;
 	hub->channels &= ~(UINT32_C(1) << comm->channel);
 	if (--hub->n_comms == 0)
 		tauti_hub_destroy(hub);
@@ -425,9 +428,10 @@ taut_status taut_comm_run(struct taut_comm *comm,
 	const struct taut_coll_call *call, struct taut_error *reterr)
 {
 	struct waiting waiting = { .over = false };
-	taut_status status =
-		taut_comm_start(comm, call, note_over, &waiting, reterr);
+	taut_status status = tauti_hub_check_outside(comm->hub, reterr);
 
+	if (!status)
+		status = taut_comm_start(comm, call, note_over, &waiting, reterr);
 	return finish(comm, status, &waiting, reterr);
 }
 
@@ -441,8 +445,10 @@ taut_status taut_comm_barrier(struct taut_comm *comm, struct taut_error *reterr)
 		.way = comm->hub->n_ranks <= FLAT_BARRIER_RANKS ?
 			TAUT_WAY_FLAT : TAUT_WAY_AUTO };
 	struct waiting waiting = { .over = false };
-	taut_status status = tauti_hub_check(comm->hub, reterr);
+	taut_status status = tauti_hub_check_outside(comm->hub, reterr);
 
+	if (!status)
+		status = tauti_hub_check(comm->hub, reterr);
 	if (!status) {
 		resolve(comm, &call);
 		status = tauti_run_start(comm->hub, comm->channel, &call,

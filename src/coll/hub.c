@@ -192,6 +192,17 @@ static taut_status status_of(
 	return hub->failure.code;
 }
 
+taut_status tauti_hub_check_outside(
+	const struct tauti_hub *hub, struct taut_error *reterr)
+{
+	if (tauti_origin_is_copy(&hub->origin))
+		return is_copy(hub, reterr);
+	if (!hub->draining || hub->failed)
+		return status_of(hub, reterr);
+	return taut_error_set(reterr, TAUT_EINVAL, -1, "rank %u: what ends a "
+		"call cannot wait for others, or move them on", hub->rank);
+}
+
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr)
 {
 	if (tauti_origin_is_copy(&hub->origin))
@@ -228,12 +239,10 @@ static taut_status settle(struct tauti_hub *hub, struct taut_error *reterr)
 taut_status tauti_hub_progress(struct tauti_hub *hub, struct taut_error *reterr)
 {
 	struct taut_error why;
-	taut_status status;
+	taut_status status = tauti_hub_check_outside(hub, reterr);
 
-	if (tauti_origin_is_copy(&hub->origin))
-		return is_copy(hub, reterr);
-	if (hub->failed)
-		return status_of(hub, reterr);
+	if (status)
+		return status;
 	tauti_error_clear(&why);
 	status = hub->engine.table->progress(hub->engine.context, &why);
 	look_for_lost(hub);
@@ -246,8 +255,10 @@ taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,
 	struct taut_error *reterr)
 {
 	struct taut_error why = { .offset = -1 };
-	taut_status status = tauti_hub_check(hub, reterr);
+	taut_status status = tauti_hub_check_outside(hub, reterr);
 
+	if (!status)
+		status = tauti_hub_check(hub, reterr);
 	if (status)
 		return status;
 	status = hub->engine.table->wait(

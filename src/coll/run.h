@@ -247,6 +247,9 @@ void tauti_hub_wake(struct tauti_hub *hub); /* any thread */
 void tauti_hub_fail(struct tauti_hub *hub, const struct taut_error *why);
 /* TAUT_OK, or what it failed with; TAUT_EIO in a child's copy. */
 taut_status tauti_hub_check(struct tauti_hub *hub, struct taut_error *reterr);
+/* The same, without looking for what is new; TAUT_EINVAL inside the done() of a call. */
+taut_status tauti_hub_check_outside(
+	const struct tauti_hub *hub, struct taut_error *reterr);
 taut_status tauti_hub_progress(
 	struct tauti_hub *hub, struct taut_error *reterr);
 taut_status tauti_hub_wait(struct tauti_hub *hub, int64_t timeout_ns,

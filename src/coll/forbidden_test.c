@@ -1,0 +1,97 @@
+/* What the header forbids: it says so, and harms nothing. */
+#include "tests/support/unit.h"
+
+#include <string.h>
+
+#include <taut/coll.h>
+
+/* --- inside done() ---------------------------------------------------------------------*/
+
+struct inside {
+	struct taut_comm *comm;
+	taut_status (*what)(struct taut_comm *comm, struct taut_error *err);
+	int n_done;
+	taut_status status, got;
+	struct taut_error err;
+};
+
+static float data[4];
+
+static const struct taut_coll_call sum = { .output = data, .count = 4 };
+
+static taut_status run(struct taut_comm *comm, struct taut_error *err)
+{
+	return taut_comm_run(comm, &sum, err);
+}
+
+static taut_status wait_for_ever(struct taut_comm *comm, struct taut_error *err)
+{
+	return taut_comm_wait(comm, -1, err);
+}
+
+static taut_status destroy(struct taut_comm *comm, struct taut_error *err)
+{
+	(void)err;
+	taut_comm_destroy(comm);
+	return TAUT_EINVAL;
+}
+
+static void do_inside(void *context, taut_status status)
+{
+	struct inside *it = context;
+
+	it->n_done++;
+	it->status = status;
+	it->got = it->what(it->comm, &it->err);
+}
+
+static void begin(struct inside *it,
+	taut_status (*what)(struct taut_comm *comm, struct taut_error *err))
+{
+	*it = (struct inside){ .what = what };
+	assert_int_equal(taut_comm_create_inproc(1, &it->comm, NULL), TAUT_OK);
+	assert_int_equal(taut_comm_start(it->comm, &sum, do_inside, it, NULL),
+		TAUT_OK);
+	assert_int_equal(it->n_done, 1);
+	assert_int_equal(it->status, TAUT_OK);
+	assert_int_equal(it->got, TAUT_EINVAL);
+}
+
+/* Each would wait for itself. The communicator is as it was. */
+static void test_refused(void **state)
+{
+	static taut_status (*const refused[])(
+		struct taut_comm *comm, struct taut_error *err) = {
+		run, taut_comm_barrier, taut_comm_progress, wait_for_ever };
+	struct inside it;
+
+	(void)state;
+	for (size_t i = 0; i < sizeof refused / sizeof refused[0]; i++) {
+		begin(&it, refused[i]);
+		assert_non_null(strstr(it.err.message, "rank 0: what ends a call"));
+		assert_int_equal(taut_comm_run(it.comm, &sum, NULL), TAUT_OK);
+		taut_comm_destroy(it.comm);
+	}
+}
+
+/* It ends all, and is there as long as somebody is at work in it. */
+static void test_destroyed(void **state)
+{
+	struct inside it;
+
+	(void)state;
+	begin(&it, destroy);
+	assert_int_equal(taut_comm_progress(it.comm, &it.err), TAUT_EIO);
+	assert_non_null(strstr(it.err.message, "was destroyed"));
+	taut_comm_destroy(it.comm);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_refused),
+		cmocka_unit_test(test_destroyed),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
