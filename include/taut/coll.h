@@ -388,7 +388,7 @@ struct taut_coll_choice {
 	uint64_t pass_bytes;
 	uint32_t passes_at_once;
 };
-/* What a call of so many bytes would get. */
+/* What a call of so many bytes would get. Of a verb that is none: zeros. */
 TAUT_API struct taut_coll_choice taut_comm_choice(const struct taut_comm *comm,
 	enum taut_coll_verb verb, uint64_t bytes);
 

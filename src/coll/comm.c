@@ -179,6 +179,10 @@ const char *taut_comm_engine(const struct taut_comm *comm)
 struct taut_coll_choice taut_comm_choice(const struct taut_comm *comm,
 	enum taut_coll_verb verb, uint64_t bytes)
 {
+	const struct taut_coll_choice none = { .way = TAUT_WAY_AUTO };
+
+	if ((unsigned)verb >= TAUT_VERBS)
+		return none;
 	return *tauti_table_choice(&comm->hub->table, verb, bytes);
 }
 

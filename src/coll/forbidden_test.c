@@ -86,11 +86,33 @@ static void test_destroyed(void **state)
 	taut_comm_destroy(it.comm);
 }
 
+/* --- no such verb ----------------------------------------------------------------------*/
+
+static void test_no_verb(void **state)
+{
+	static const int verbs[] = { TAUT_VERBS, 1000, -1 };
+	struct taut_comm *comm;
+
+	(void)state;
+	assert_int_equal(taut_comm_create_inproc(1, &comm, NULL), TAUT_OK);
+	for (int i = 0; i < 3; i++) {
+		struct taut_coll_choice choice = taut_comm_choice(
+			comm, (enum taut_coll_verb)verbs[i], 5);
+
+		assert_int_equal(choice.way, TAUT_WAY_AUTO);
+		assert_int_equal(choice.passes_at_once, 0);
+	}
+	assert_int_not_equal(
+		taut_comm_choice(comm, TAUT_ALLREDUCE, 5).way, TAUT_WAY_AUTO);
+	taut_comm_destroy(comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_destroyed),
+		cmocka_unit_test(test_no_verb),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
