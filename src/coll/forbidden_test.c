@@ -107,12 +107,30 @@ static void test_no_verb(void **state)
 	taut_comm_destroy(comm);
 }
 
+/* --- no such call ----------------------------------------------------------------------*/
+
+/* It is looked at, though it is like the one before but for that. */
+static void test_ring_in_order(void **state)
+{
+	struct taut_coll_call call = sum;
+	struct taut_comm *comm;
+
+	(void)state;
+	call.way = TAUT_WAY_RING;
+	assert_int_equal(taut_comm_create_inproc(1, &comm, NULL), TAUT_OK);
+	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_OK);
+	call.ordered = true;
+	assert_int_equal(taut_comm_run(comm, &call, NULL), TAUT_EINVAL);
+	taut_comm_destroy(comm);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_refused),
 		cmocka_unit_test(test_destroyed),
 		cmocka_unit_test(test_no_verb),
+		cmocka_unit_test(test_ring_in_order),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
