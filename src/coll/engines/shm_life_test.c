@@ -8,6 +8,7 @@
 #include <stdio.h>
 #include <sys/file.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -318,6 +319,48 @@ static bool is_there(const char *name)
 	return fd >= 0;
 }
 
+static pid_t fork_limited(struct job *job, uint32_t rank)
+{
+	const struct rlimit little = { 1 << 20, 1 << 20 };
+	pid_t child = fork();
+
+	if (child)
+		return child;
+	if (setrlimit(RLIMIT_FSIZE, &little))
+		_exit(2);
+	run_rank(&job->ranks[rank]);
+	_exit(job->ranks[rank].status == TAUT_EIO ? 0 : 1);
+}
+
+/* A rank may write no files of that size (ulimit -f): a line, and no signal. */
+static void test_limited(void **state)
+{
+	struct job job;
+	char name[48], line[64];
+	int status;
+
+	(void)state;
+	for (uint32_t i = 0; i < 2; i++) {
+		pid_t child;
+
+		begin(&job, 2, NULL, NULL);
+		child = fork_limited(&job, i);
+		run_rank(&job.ranks[!i]);
+		assert_int_equal(waitpid(child, &status, 0), child);
+		assert_true(WIFEXITED(status) && WEXITSTATUS(status) == 0);
+		assert_int_equal(job.ranks[!i].status, TAUT_EIO);
+		snprintf(line, sizeof line, "rank %u: /dev/shm: %s", i,
+			strerror(EFBIG));
+		assert_non_null(strstr(job.ranks[!i].err.message, line));
+		if (i == 0) { /* what rank 0 said last: see shm_map.c */
+			memcpy(name, job.gather->said[0] + 8, 40);
+			assert_true(tauti_shm_is_name(name));
+			assert_false(is_there(name));
+		}
+		end(&job);
+	}
+}
+
 /* What a killed rank left goes; what a living one makes just now, or has nothing to
  * do with us, stays. */
 static void test_stale(void **state)
@@ -371,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_no_memory),
 		cmocka_unit_test(test_foreign_hello),
 		cmocka_unit_test(test_no_name_left),
+		cmocka_unit_test(test_limited),
 		cmocka_unit_test(test_stale),
 		cmocka_unit_test(test_host_id),
 	};

@@ -15,6 +15,7 @@
 #include <sys/file.h>
 #include <sys/mman.h>
 #include <sys/random.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/statvfs.h>
 #include <unistd.h>
@@ -97,6 +98,15 @@ static uint32_t slots_for(int fd, uint32_t n_here)
 	return n;
 }
 
+/* Whether a file may not have so many bytes (ulimit -f): who tries is killed. */
+static bool is_limited(uint64_t bytes)
+{
+	struct rlimit most;
+
+	return getrlimit(RLIMIT_FSIZE, &most) == 0 &&
+		most.rlim_cur != RLIM_INFINITY && bytes > most.rlim_cur;
+}
+
 /* The first rank's work; errno. */
 static int make_file(struct making *it, struct hello *mine)
 {
@@ -112,6 +122,8 @@ static int make_file(struct making *it, struct hello *mine)
 	(void)flock(it->fd, LOCK_SH | LOCK_NB); /* see shm_stale.c */
 	mine->n_slots = slots_for(it->fd, it->n_here);
 	layout = tauti_shm_lay(it->n_here, mine->n_slots, TAUTI_SHM_SLOT_BYTES);
+	if (is_limited(layout.total_bytes))
+		return EFBIG;
 	return ftruncate(it->fd, (off_t)layout.total_bytes) ? errno : 0;
 }
 
@@ -134,6 +146,8 @@ static int set_aside(struct making *it)
 	off_t bytes = (off_t)it->map.layout.part_bytes;
 	int error;
 
+	if (is_limited((uint64_t)(it->map.index + 1) * it->map.layout.part_bytes))
+		return EFBIG;
 	do
 		error = posix_fallocate(it->fd, it->map.index * bytes, bytes);
 	while (error == EINTR);
