@@ -652,8 +652,15 @@ static void test_share_asleep(void **state)
 	end(&job);
 }
 
+static void wait_until_it_holds(const struct tauti_shm_bell *bell)
+{
+	do /* it may be awake once more, for the one before */
+		usleep(2000);
+	while (!(atomic_load(&bell->sleep) & TAUTI_SHM_HOLDS));
+}
+
 /* Rank 1 sleeps until the last message comes, and holds all slots of rank 0, which
- * sleeps until it may send that one. */
+ * sends the next one only then, and sleeps until it may. */
 static void hold_asleep(struct rank *rank)
 {
 	enum { N = 2 * TAUTI_SHM_MOST_SLOTS };
@@ -663,9 +670,12 @@ static void hold_asleep(struct rank *rank)
 
 	it->spin_ns = 0;
 	it->n_yields = 0;
-	for (uint32_t i = 0; rank->rank == 0 && i < N; i++)
+	for (uint32_t i = 0; rank->rank == 0 && i < N; i++) {
+		if (i == TAUTI_SHM_MOST_SLOTS)
+			wait_until_it_holds(it->peers[1].bell);
 		if (send_one(rank, 1, i, data, BIG, &events[i]))
 			abort();
+	}
 	for (uint32_t i = 0; rank->rank == 0 && i < N; i++)
 		until(rank, &events[i]);
 	for (uint32_t i = N; rank->rank == 1 && i-- > 0;) {
