@@ -1,6 +1,6 @@
 /* Made-up worlds: ranks that are stepped in any order, over an engine that delivers
  * in any order, keeps copies or not, reduces or not, does all of FLAT in one or not,
- * ends things at once or late. Never a deadlock,
+ * ends things at once or late; numbers of passes that wrap or do not. Never a deadlock,
  * never a wrong sum, never two messages of one tag; every crash an error on every
  * rank. TAUT_WORLDS=N runs other than 10,000, TAUT_WORLD_SEED=N one alone. */
 #include "tests/support/unit.h"
@@ -80,6 +80,7 @@ struct world {
 	enum crash crash;
 	uint32_t crash_rank;
 	uint64_t crash_step;
+	uint32_t passes; /* begun before, on each channel */
 	bool told;
 	struct taut_error why;
 };
@@ -499,6 +500,9 @@ static void draw_world(struct world *world, uint64_t seed)
 		world->crash = (enum crash)pick(world, CRASHES);
 	world->crash_rank = (uint32_t)pick(world, world->n_ranks);
 	world->crash_step = pick(world, 10) ? pick(world, 400) : 0;
+	/* Numbers of passes wrap, within a call or between two. */
+	if (pick(world, 2))
+		world->passes = UINT32_MAX - (uint32_t)pick(world, 20);
 	world->table = (struct taut_coll_engine){ .name = "fake",
 		.max_message_bytes = pick(world, 3) ? 0 : 100,
 		.send = fake_send, .recv = fake_recv,
@@ -544,6 +548,8 @@ static void begin_rank(struct world *world, uint32_t id)
 	for (uint32_t c = 1; c < world->n_channels; c++)
 		assert_int_equal(taut_comm_twin(
 			rank->comms[0], &rank->comms[c], NULL), TAUT_OK);
+	for (uint32_t c = 0; c < world->n_channels; c++)
+		rank->comms[0]->hub->passes[c] = world->passes;
 }
 
 static void end_rank(struct world *world, struct rank *rank)
