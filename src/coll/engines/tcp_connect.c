@@ -71,6 +71,8 @@ struct joining {
 	struct way *ways;
 	struct guest guests[GUESTS];
 	size_t n_guests;
+	int full; /* errno, as long as nobody can be let in for it; 0: they can */
+	int64_t full_until_ns; /* then it is tried again */
 	struct pollfd *polls; /* ways, guests, the listener */
 	int64_t within_ns;
 	struct tauti_fault fault;
@@ -350,6 +352,15 @@ static bool has_room(const struct joining *j, int64_t now_ns)
 		now_ns - j->guests[oldest_of(j)].came_ns >= guest_least_ns;
 }
 
+/* Who is not let in for want of the system's means waits there, and is not looked for
+ * meanwhile: it would end each sleep. */
+static void note_full(struct joining *j, int error, int64_t now_ns)
+{
+	j->full = error == EMFILE || error == ENFILE || error == ENOBUFS ||
+		error == ENOMEM ? error : 0;
+	j->full_until_ns = j->full ? now_ns + look_ns : 0;
+}
+
 /* Who comes now stays, so this ends. */
 static void let_in(struct joining *j)
 {
@@ -358,6 +369,7 @@ static void let_in(struct joining *j)
 	while (has_room(j, now_ns)) {
 		int fd = accept4(j->listener, NULL, NULL, SOCK_CLOEXEC | SOCK_NONBLOCK);
 
+		note_full(j, fd < 0 ? errno : 0, now_ns);
 		if (fd < 0)
 			return;
 		if (j->n_guests == GUESTS)
@@ -390,6 +402,8 @@ static void hear_guest(struct joining *j, size_t i)
 static void sleep_for(struct joining *j, int64_t left_ns)
 {
 	struct pollfd *at = j->polls;
+	int64_t now_ns = tauti_now_ns();
+	bool lets_in = has_room(j, now_ns) && now_ns >= j->full_until_ns;
 
 	for (uint32_t i = 0; i < j->n_ranks; i++, at++)
 		*at = (struct pollfd){ .fd = j->ways[i].state == CALLED ||
@@ -397,8 +411,7 @@ static void sleep_for(struct joining *j, int64_t left_ns)
 			.events = j->ways[i].state == CALLED ? POLLOUT : POLLIN };
 	for (size_t i = 0; i < j->n_guests; i++, at++)
 		*at = (struct pollfd){ .fd = j->guests[i].fd, .events = POLLIN };
-	*at++ = (struct pollfd){ .events = POLLIN,
-		.fd = has_room(j, tauti_now_ns()) ? j->listener : -1 };
+	*at++ = (struct pollfd){ .events = POLLIN, .fd = lets_in ? j->listener : -1 };
 	poll(j->polls, (nfds_t)(at - j->polls),
 		(int)((left_ns < look_ns ? left_ns : look_ns) / 1000000) + 1);
 }
@@ -458,8 +471,10 @@ static void join(struct joining *j)
 		} else if (left_ns <= 0) {
 			give_up(j, TAUTI_LATE, missing);
 			taut_error_set(&j->fault.why, TAUT_EIO, -1,
-				"rank %u does not answer by TCP within %.3g s", missing,
-				(double)j->within_ns / 1e9);
+				"rank %u does not answer by TCP within %.3g s%s%s", missing,
+				(double)j->within_ns / 1e9,
+				j->full ? ", and nobody can be let in: " : "",
+				j->full ? strerror(j->full) : "");
 		} else {
 			move_on(j, left_ns);
 		}

@@ -7,6 +7,8 @@
 #include <limits.h>
 #include <poll.h>
 #include <signal.h>
+#include <sys/resource.h>
+#include <time.h>
 
 #include "coll/engines/tcp.h"
 #include "tests/support/alloc_fail.h"
@@ -601,9 +603,10 @@ static void test_memory(void **state)
 
 /* --- connecting ---------------------------------------------------------------------------
  * Ranks that take part in the meeting as those do that connect. MUTE calls nobody and
- * listens nowhere; ANOTHER is at its place, and does not know what it should. */
+ * listens nowhere; ANOTHER is at its place, and does not know what it should. HOARDER
+ * calls rank 0 when the process may open nothing more. */
 
-enum role { JOINS, MUTE, ANOTHER };
+enum role { JOINS, MUTE, ANOTHER, HOARDER };
 enum { MOST = 100 };
 
 struct job {
@@ -628,6 +631,7 @@ static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
 	int listener = socket(AF_INET, SOCK_STREAM, 0), guest = -1;
 	uint8_t card[40] = { 4, 1 }, all[40 * MOST], nothing[24] = { 0 };
 	uint32_t fine[2] = { 0, TAUT_NONE }, told[2 * MOST];
+	struct rlimit files, few;
 	taut_status status;
 
 	at.sin_addr.s_addr = htonl(INADDR_LOOPBACK);
@@ -649,8 +653,17 @@ static taut_status pretend(struct tauti_meet *meet, const struct ranks_one *one,
 		guest = accept(listener, NULL, NULL);
 		(void)!write(guest, nothing, sizeof nothing);
 	}
+	getrlimit(RLIMIT_NOFILE, &files);
+	few = (struct rlimit){ 4, files.rlim_max }; /* and poll() takes no more */
+	if (!status && job->roles[one->rank] == HOARDER) {
+		guest = socket(AF_INET, SOCK_STREAM, 0);
+		memcpy(&at.sin_port, all + 2, 2);
+		setrlimit(RLIMIT_NOFILE, &few);
+		(void)!connect(guest, (struct sockaddr *)&at, bytes);
+	}
 	if (!status)
 		status = tauti_meet_gather(meet, fine, sizeof fine, told, err);
+	setrlimit(RLIMIT_NOFILE, &files);
 	if (guest >= 0)
 		close(guest);
 	if (job->roles[one->rank] != MUTE)
@@ -810,6 +823,19 @@ static void test_nobody_calls(void **state)
 	expect_line(&job, 0, "rank 1 does not answer by TCP within 0.75 s");
 }
 
+/* Who calls cannot be let in: it says why, and sleeps meanwhile. */
+static void test_nobody_is_let_in(void **state)
+{
+	struct job job = { .roles = { [1] = HOARDER }, .within_ns = second_ns };
+	clock_t began = clock();
+
+	(void)state;
+	run(&job, 2);
+	expect_line(&job, 0, "rank 1 does not answer by TCP within 0.75 s, and nobody can "
+		"be let in: Too many open files");
+	assert_true(clock() - began < CLOCKS_PER_SEC / 5);
+}
+
 /* Who can do without waits no longer than it says, and all hear that they go without. */
 static void test_tries(void **state)
 {
@@ -858,6 +884,7 @@ int main(void)
 		cmocka_unit_test(test_nobody_listens),
 		cmocka_unit_test(test_by_a_link),
 		cmocka_unit_test(test_nobody_calls),
+		cmocka_unit_test(test_nobody_is_let_in),
 		cmocka_unit_test(test_tries),
 		cmocka_unit_test(test_somebody_else_is_there),
 	};
