@@ -216,17 +216,23 @@ static taut_status run_apart(const struct work *w, const struct verb_call *call,
 	return status;
 }
 
+/* Of the job, or that it was to hand on; 0: none. */
+static int signal_of(const struct record_job *job)
+{
+	return job->signal ? job->signal : job->asked_to_end;
+}
+
 static bool ended_well(const struct record_job *job)
 {
-	return !job->fault && !job->signal && !job->exit_status;
+	return !job->fault && !signal_of(job) && !job->exit_status;
 }
 
 static taut_status tell_end(struct work *w, const struct record_job *job,
 	struct taut_error *err)
 {
-	if (job->signal)
+	if (signal_of(job))
 		return note(w, taut_arena_printf(w->arena, "The job was ended by signal %d; "
-			"what it had measured until then counts.", job->signal), err);
+			"what it had measured until then counts.", signal_of(job)), err);
 	if (job->exit_status)
 		return note(w, taut_arena_printf(w->arena, "The job ended with status %d; "
 			"what it had measured until then counts.", job->exit_status), err);
@@ -248,8 +254,9 @@ static taut_status explain_nothing(const struct work *w, struct taut_error *err)
 /* How it ended that it does not count. */
 static const char *loss_of(const struct work *w, const struct record_job *job)
 {
-	if (job->signal)
-		return taut_arena_printf(w->arena, "was ended by signal %d", job->signal);
+	if (signal_of(job))
+		return taut_arena_printf(
+			w->arena, "was ended by signal %d", signal_of(job));
 	if (!ended_well(job))
 		return taut_arena_printf(
 			w->arena, "ended with status %d", record_job_status(job));

@@ -36,6 +36,11 @@ def phase_lines(index, name, slower=1.0):
 
 
 PHASES = "place", "cold", "cached", "part"
+# What the command is asked, it hands on; the job ends well on it.
+ASK_TO_END = (
+    "signal.signal(signal.SIGTERM, lambda *_: sys.exit(0)); "
+    "os.kill(os.getppid(), signal.SIGTERM); signal.pause()"
+)
 
 
 def rank_text(rank=0, ranks=1, rounds=4, phases=PHASES, items=ITEMS, fault_ns=2500):
@@ -331,6 +336,7 @@ class Run(command.Case):
             ("sys.exit(3)", "Run 2 of the job ended with status 3: it does not count, and no"),
             ("os.kill(os.getpid(), signal.SIGKILL)", "Run 2 of the job was ended by signal 9: "),
             (remove, "Run 2 of the job gave its loader no time to be measured: it does not"),
+            (ASK_TO_END, "Run 2 of the job was ended by signal 15: "),
         ):
             number.write_text("")
             out = self.folder / ("kept" + str(len(end)))
@@ -352,6 +358,7 @@ class Run(command.Case):
         for end, says in (
             ("sys.exit(3)", "The job ended with status 3; what it had measured"),
             ("os.kill(os.getpid(), signal.SIGKILL)", "The job was ended by signal 9; "),
+            (ASK_TO_END, "The job was ended by signal 15; "),
         ):
             result = self.run_job("--", *self.job(end))
             self.assertEqual(result.returncode, 0, result.stderr)
