@@ -91,6 +91,12 @@ class _Error:
         self.destroy(_pointer(self.address))
 
 
+def _is_in(code, frame):
+    while frame is not None and frame.f_code is not code:
+        frame = frame.f_back
+    return frame is not None
+
+
 class Engine:
     """Sums of the arrays of one job."""
 
@@ -189,6 +195,14 @@ class Engine:
         for array in list(self.pushed.values()):
             self._await(array)
         self._rest(None)
+
+    def leave(self):
+        """drain(), and until no thread of the engine is in an operation of ours: what it
+        hands over may be summed before it is back. A thread that has no such frame needs
+        Python's lock, which this one has, no more."""
+        self.drain()
+        while any(_is_in(self._begin.__code__, each) for each in sys._current_frames().values()):
+            time.sleep(0.0005)
 
     def _rest(self, seconds):
         with self.changed:

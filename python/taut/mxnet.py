@@ -49,7 +49,7 @@ def _before_fork():
     """MXNet stops its threads before a fork, and whoever forks holds Python's lock, which
     operations of ours need to begin: there must be none."""
     if _engines and _engines[0].job.pid == os.getpid():
-        _engines[0].drain()
+        _engines[0].leave()
 
 
 os.register_at_fork(before=_before_fork)

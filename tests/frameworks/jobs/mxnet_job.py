@@ -8,6 +8,7 @@ import os
 import sys
 import tempfile
 import threading
+import time
 
 import mxnet as mx
 import numpy as np
@@ -463,7 +464,23 @@ def crosses():
 
 def forks():
     """Processes that are made while sums are under way, as those of a DataLoader:
-    MXNet's engine stops its threads for that, and they must not need this one."""
+    MXNet's engine stops its threads for that, and they must not need this one, nor be in
+    the middle of a hand-over whose sum is there."""
+    job = hvd._engines[0].job
+    ready = job.ready
+
+    def slowly(*arguments):
+        ready(*arguments)
+        time.sleep(0.05)
+
+    job.ready = slowly
+    try:
+        make_processes()
+    finally:
+        del job.ready
+
+
+def make_processes():
     ours = net(layers=(256, 256, 2))
     distributed = hvd.DistributedTrainer(ours.collect_params(), "sgd", dict(SGD))
     for x, y in zip(*batches(hvd.rank())):
