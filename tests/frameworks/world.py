@@ -35,6 +35,7 @@ def environment(**more):
     own.update(
         PYTHONPATH=str(ROOT / "python"),
         PYTHONDONTWRITEBYTECODE="1",
+        PYTHONFAULTHANDLER="1",
         OMP_NUM_THREADS="1",
         CUDA_VISIBLE_DEVICES="",
         TF_CPP_MIN_LOG_LEVEL="2",

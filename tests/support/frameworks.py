@@ -3,6 +3,7 @@
 
 import os
 import pathlib
+import signal
 import subprocess
 import sys
 import unittest
@@ -43,12 +44,20 @@ def needs(python, library, framework="torch"):
 
 
 def end(processes, seconds):
-    """Exit status, output and errors of each; none is left behind."""
+    """Exit status, output and errors of each; none is left behind. Who hangs says where,
+    if PYTHONFAULTHANDLER is set there."""
     ended = []
     try:
         for p in processes:
             out, err = p.communicate(timeout=seconds)
             ended.append((p.returncode, out, err))
+    except subprocess.TimeoutExpired:
+        late = processes[len(ended) :]
+        for p in late:
+            p.send_signal(signal.SIGABRT)
+        said = [(out, err) for _, out, err in ended] + [p.communicate() for p in late]
+        lines = ["".join(filter(None, each)) for each in said]
+        raise AssertionError("\n---\n".join(["not over after %d s" % seconds, *lines])) from None
     finally:
         for p in processes:
             p.kill()
