@@ -5,34 +5,14 @@
 
 static const struct taut_sync_options PLAIN = { .ordered = true };
 
-static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
-	int64_t priority, double factor)
-{
-	uint32_t task = TAUT_NONE;
-
-	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
-		factor, &task, why));
-	return task;
-}
-
-static void ready(struct rank *rank, uint32_t task, void *data)
-{
-	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
-}
-
-static void await(struct rank *rank, uint32_t task)
-{
-	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
-}
-
 /* Rank 1 has its part of the iterations before, and leaves. */
 static void sum_one(struct rank *rank)
 {
 	int32_t value = 1;
-	uint32_t task = declare(rank, TAUT_INT32, 1, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_INT32, 1, 0, 0);
 
-	ready(rank, task, &value);
-	await(rank, task);
+	ranks_ready(rank, task, &value);
+	ranks_await(rank, task);
 	RANK_CHECK(rank, value == 3);
 }
 
@@ -51,8 +31,8 @@ static void leave_in_peace(struct rank *rank)
 
 static void declare_two(struct rank *rank)
 {
-	declare(rank, TAUT_INT32, 1, 0, 0);
-	declare(rank, TAUT_INT32, 1, 0, 0);
+	ranks_declare(rank, TAUT_INT32, 1, 0, 0);
+	ranks_declare(rank, TAUT_INT32, 1, 0, 0);
 }
 
 /* Rank 1 has a task under way that the others do not begin. */
@@ -61,7 +41,7 @@ static void leave_under_way(struct rank *rank)
 	int32_t value = 1;
 
 	if (rank->id == 1) {
-		ready(rank, 0, &value);
+		ranks_ready(rank, 0, &value);
 		taut_sync_destroy(rank->sync);
 		rank->sync = NULL;
 		return;
@@ -206,16 +186,16 @@ static void leave_next(struct rank *rank)
 {
 	atomic_bool *is_made = rank->all->context;
 	int32_t value = 1;
-	uint32_t task = declare(rank, TAUT_INT32, 1, 0, 0), next;
+	uint32_t task = ranks_declare(rank, TAUT_INT32, 1, 0, 0), next;
 
-	ready(rank, task, &value);
+	ranks_ready(rank, task, &value);
 	if (rank->id) {
 		RANK_OK(rank, taut_sync_next(rank->sync, -1, &next, why));
 		while (!atomic_load(is_made))
 			sched_yield();
 		nanosleep(&(struct timespec){ .tv_nsec = 200000000 }, NULL);
 	}
-	await(rank, task);
+	ranks_await(rank, task);
 	taut_sync_destroy(rank->sync);
 	RANK_OK(rank, taut_sync_create(
 		rank->comm, &PLAIN, &rank->sync, why));

@@ -10,26 +10,6 @@ enum { LONG = 10000 };
 /* Of each rank; what failed may still write there until destroy. */
 static _Alignas(8) float room[SYNC_ROOM][LONG];
 
-static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
-	int64_t priority, double factor)
-{
-	uint32_t task = TAUT_NONE;
-
-	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
-		factor, &task, why));
-	return task;
-}
-
-static void ready(struct rank *rank, uint32_t task, void *data)
-{
-	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
-}
-
-static void await(struct rank *rank, uint32_t task)
-{
-	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
-}
-
 static void join(struct rank *rank)
 {
 	RANK_OK(rank, taut_sync_join(rank->sync, why));
@@ -37,9 +17,9 @@ static void join(struct rank *rank)
 
 static void declare_other_type(struct rank *rank)
 {
-	declare(rank, TAUT_INT64, 2, 0, 0);
-	declare(rank, rank->id ? TAUT_FLOAT32 : TAUT_INT32, 2, 0, 0);
-	ready(rank, 0, room[rank->id]);
+	ranks_declare(rank, TAUT_INT64, 2, 0, 0);
+	ranks_declare(rank, rank->id ? TAUT_FLOAT32 : TAUT_INT32, 2, 0, 0);
+	ranks_ready(rank, 0, room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "task 1 has 2 elements of ");
 }
 
@@ -47,12 +27,12 @@ static void declare_other_group(struct rank *rank)
 {
 	float *values = room[rank->id];
 
-	declare(rank, TAUT_FLOAT32, 2, 0, 0);
-	declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	ranks_declare(rank, TAUT_FLOAT32, 2, 0, 0);
+	ranks_declare(rank, TAUT_FLOAT32, 2, 0, 0);
 	if (rank->id)
 		join(rank);
-	ready(rank, 0, values);
-	ready(rank, 1, values + 2);
+	ranks_ready(rank, 0, values);
+	ranks_ready(rank, 1, values + 2);
 	ranks_expect_line(rank, TAUT_EMATCH, rank->id ?
 		"and goes with the one before it here" :
 		"and goes without the one before it here");
@@ -61,8 +41,8 @@ static void declare_other_group(struct rank *rank)
 static void declare_more(struct rank *rank)
 {
 	for (uint32_t i = 0; i <= rank->id; i++)
-		declare(rank, TAUT_INT64, 2, 0, 0);
-	ready(rank, 0, room[rank->id]);
+		ranks_declare(rank, TAUT_INT64, 2, 0, 0);
+	ranks_ready(rank, 0, room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: tasks: ");
 }
 
@@ -84,7 +64,7 @@ static void test_match(void **state)
 
 static void ready_one(struct rank *rank)
 {
-	ready(rank, declare(rank, TAUT_INT64, 2, 0, 0), room[rank->id]);
+	ranks_ready(rank, ranks_declare(rank, TAUT_INT64, 2, 0, 0), room[rank->id]);
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: piece_bytes: ");
 }
 
@@ -110,13 +90,13 @@ static void test_match_options(void **state)
 static void tune_otherwise(struct rank *rank)
 {
 	float *values = room[rank->id];
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 
 	for (uint64_t k = 0; k < 2; k++) {
 		RANK_OK(rank, taut_sync_tune(
 			rank->sync, 8192 << k, 1 << 16, 0, why));
-		ready(rank, task, values);
-		await(rank, task);
+		ranks_ready(rank, task, values);
+		ranks_await(rank, task);
 	}
 	RANK_OK(rank, taut_sync_tune(rank->sync, rank->id == 1 ? 4096 : 8192,
 		1 << 16, 0, why));
@@ -134,7 +114,7 @@ static void doze(void)
 static void tune_not(struct rank *rank)
 {
 	float *values = room[rank->id];
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
 
@@ -159,7 +139,7 @@ static void tune_twice(struct rank *rank)
 {
 	const uint32_t *late = rank->all->context;
 	float *values = room[rank->id];
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
 
@@ -190,7 +170,7 @@ static void tune_often(struct rank *rank)
 	uint32_t tasks[3];
 
 	for (int i = 0; i < 3; i++)
-		tasks[i] = declare(rank, TAUT_FLOAT32, 200 * (unsigned)(i + 1),
+		tasks[i] = ranks_declare(rank, TAUT_FLOAT32, 200 * (unsigned)(i + 1),
 			0, 0.5);
 	for (uint64_t k = 0; k < 60; k++) {
 		if (k % 4 != 3)
@@ -203,9 +183,9 @@ static void tune_often(struct rank *rank)
 				values[i][j] = (float)(k + (unsigned)j);
 			for (uint64_t n = ranks_below(&random, 3); n; n--)
 				sched_yield();
-			ready(rank, tasks[i], values[i]);
+			ranks_ready(rank, tasks[i], values[i]);
 		}
-		await(rank, TAUT_NONE);
+		ranks_await(rank, TAUT_NONE);
 		for (int i = 0; i < 3; i++)
 			RANK_CHECK(rank, values[i][200 * i] == (float)(k +
 				200 * (unsigned)i) * (float)rank->all->n / 2);
@@ -251,7 +231,7 @@ static void carry_otherwise(struct rank *rank)
 {
 	const struct carried *how = rank->all->context;
 	float *values = room[rank->id];
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_error err = { .message = "" };
 	taut_status status = TAUT_OK;
 
@@ -312,12 +292,12 @@ static void test_match_carried(void **state)
 static void part_otherwise(struct rank *rank)
 {
 	float *values = room[rank->id];
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 
 	RANK_OK(rank, taut_sync_ready_part(rank->sync, task, values,
 		rank->id ? 2048 : 1024, why));
 	if (!rank->id) {
-		await(rank, task);
+		ranks_await(rank, task);
 		ranks_try_ready(rank, task, NULL);
 	}
 	ranks_expect_line(rank, TAUT_EMATCH, "ranks do not match: a task was "

@@ -121,6 +121,26 @@ static inline void ranks_try_ready(
 	RANK_CHECK(rank, status != TAUT_EINVAL);
 }
 
+static inline uint32_t ranks_declare(struct rank *rank, enum taut_type type,
+	uint64_t count, int64_t priority, double factor)
+{
+	uint32_t task = TAUT_NONE;
+
+	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
+		factor, &task, why));
+	return task;
+}
+
+static inline void ranks_ready(struct rank *rank, uint32_t task, void *data)
+{
+	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
+}
+
+static inline void ranks_await(struct rank *rank, uint32_t task)
+{
+	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
+}
+
 /* Until its thread sleeps, and what others said to it is over. */
 static inline void ranks_become_still(struct rank *rank)
 {

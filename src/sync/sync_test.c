@@ -7,26 +7,6 @@
 
 static const struct taut_sync_options PLAIN = { .ordered = true };
 
-static uint32_t declare(struct rank *rank, enum taut_type type, uint64_t count,
-	int64_t priority, double factor)
-{
-	uint32_t task = TAUT_NONE;
-
-	RANK_OK(rank, taut_sync_declare(rank->sync, type, count, priority,
-		factor, &task, why));
-	return task;
-}
-
-static void ready(struct rank *rank, uint32_t task, void *data)
-{
-	RANK_OK(rank, taut_sync_ready(rank->sync, task, data, why));
-}
-
-static void await(struct rank *rank, uint32_t task)
-{
-	RANK_OK(rank, taut_sync_wait(rank->sync, task, -1, why));
-}
-
 /* --- sums --------------------------------------------------------------------------*/
 
 static void sum_a_few(struct rank *rank)
@@ -34,16 +14,16 @@ static void sum_a_few(struct rank *rank)
 	float a[4] = { 1, 2, 3, (float)rank->id }, b = 8;
 	int64_t c[2] = { -5, (int64_t)rank->id << 40 };
 	uint32_t n = rank->all->n, ranks = n * (n - 1) / 2;
-	uint32_t tasks[3] = { declare(rank, TAUT_FLOAT32, 4, 2, 0),
-		declare(rank, TAUT_FLOAT32, 1, 1, 0.5),
-		declare(rank, TAUT_INT64, 2, 0, 1) };
+	uint32_t tasks[3] = { ranks_declare(rank, TAUT_FLOAT32, 4, 2, 0),
+		ranks_declare(rank, TAUT_FLOAT32, 1, 1, 0.5),
+		ranks_declare(rank, TAUT_INT64, 2, 0, 1) };
 
-	await(rank, tasks[0]); /* nothing was ready */
-	ready(rank, tasks[rank->id % 2], rank->id % 2 ? &b : a);
-	ready(rank, tasks[1 - rank->id % 2], rank->id % 2 ? a : &b);
-	ready(rank, tasks[2], c);
-	await(rank, tasks[0]);
-	await(rank, TAUT_NONE);
+	ranks_await(rank, tasks[0]); /* nothing was ready */
+	ranks_ready(rank, tasks[rank->id % 2], rank->id % 2 ? &b : a);
+	ranks_ready(rank, tasks[1 - rank->id % 2], rank->id % 2 ? a : &b);
+	ranks_ready(rank, tasks[2], c);
+	ranks_await(rank, tasks[0]);
+	ranks_await(rank, TAUT_NONE);
 	RANK_CHECK(rank, a[0] == (float)n && a[1] == (float)(2 * n));
 	RANK_CHECK(rank, a[2] == (float)(3 * n) && a[3] == (float)ranks);
 	RANK_CHECK(rank, b == 4 * (float)n);
@@ -96,7 +76,7 @@ static void sum_kept(struct rank *rank)
 	uint64_t woken;
 
 	for (int i = 0; i < 3; i++)
-		tasks[i] = declare(rank, TAUT_FLOAT32, 1, i, 0);
+		tasks[i] = ranks_declare(rank, TAUT_FLOAT32, 1, i, 0);
 	for (int k = 0; k < 3; k++) {
 		for (int i = 0; i < 3; i++)
 			values[i] = (float)(i + k);
@@ -108,14 +88,14 @@ static void sum_kept(struct rank *rank)
 		nanosleep(&(struct timespec){ .tv_nsec = 30000000 }, NULL);
 		RANK_CHECK(rank, wakes(rank) == woken);
 		if (k == 0)
-			ready(rank, tasks[0], &values[0]);
+			ranks_ready(rank, tasks[0], &values[0]);
 		else if (k == 1)
-			await(rank, tasks[1]);
+			ranks_await(rank, tasks[1]);
 		else
 			RANK_OK(rank, taut_sync_next(rank->sync, -1, &any, why));
 		if (k)
-			ready(rank, tasks[0], &values[0]);
-		await(rank, TAUT_NONE);
+			ranks_ready(rank, tasks[0], &values[0]);
+		ranks_await(rank, TAUT_NONE);
 		while (!taut_sync_next(rank->sync, 0, &any, NULL))
 			;
 		for (int i = 0; i < 3; i++)
@@ -143,15 +123,15 @@ static void sum_small(struct rank *rank)
 	uint32_t tasks[SMALL];
 
 	for (int i = 0; i < SMALL; i++)
-		tasks[i] = declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
+		tasks[i] = ranks_declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
 	for (int k = 0; k < 10; k++) {
 		memset(values, 0, sizeof values);
 		for (int i = 0; i < SMALL; i++) {
 			values[i][0] = (float)(i + k);
 			values[i][6] = -1;
-			ready(rank, tasks[i], values[i]);
+			ranks_ready(rank, tasks[i], values[i]);
 		}
-		await(rank, TAUT_NONE);
+		ranks_await(rank, TAUT_NONE);
 		for (int i = 0; i < SMALL; i++)
 			RANK_CHECK(rank, values[i][0] == 3 * (float)(i + k) &&
 				values[i][6] == -1);
@@ -187,10 +167,10 @@ static void sum_neighbours(struct rank *rank)
 	uint32_t tasks[3];
 
 	for (int i = 0; i < 3; i++)
-		tasks[i] = declare(rank, TAUT_FLOAT64, 1, 0, 0.5);
+		tasks[i] = ranks_declare(rank, TAUT_FLOAT64, 1, 0, 0.5);
 	for (int i = 0; i < 3; i++)
-		ready(rank, tasks[i], &values[i]);
-	await(rank, TAUT_NONE);
+		ranks_ready(rank, tasks[i], &values[i]);
+	ranks_await(rank, TAUT_NONE);
 	for (int i = 0; i < 3; i++)
 		RANK_CHECK(rank, values[i] == i + 1);
 }
@@ -217,10 +197,10 @@ static void test_neighbours(void **state)
 static void sum_tiny(struct rank *rank)
 {
 	float value = 0x1p-140f;
-	uint32_t task = declare(rank, TAUT_FLOAT32, 1, 0, 0.5);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, 1, 0, 0.5);
 
-	ready(rank, task, &value);
-	await(rank, task);
+	ranks_ready(rank, task, &value);
+	ranks_await(rank, task);
 	RANK_CHECK(rank, fpclassify(value) == FP_SUBNORMAL &&
 		value == 0x1p-140f);
 }
@@ -253,19 +233,19 @@ static void take_in_order(struct rank *rank)
 	uint32_t task = 77;
 
 	for (int i = 0; i < 3; i++)
-		declare(rank, TAUT_INT32, 1, 0, 0);
+		ranks_declare(rank, TAUT_INT32, 1, 0, 0);
 	RANK_CHECK(rank, taut_sync_next(rank->sync, 0, &task, &err) ==
 		TAUT_EAGAIN && task == 77);
 	for (uint32_t i = 0; i < 3; i++)
-		ready(rank, i, &values[i]);
+		ranks_ready(rank, i, &values[i]);
 	for (uint32_t i = 0; i < 3; i++) {
 		RANK_OK(rank, taut_sync_next(rank->sync, -1, &task, why));
 		RANK_CHECK(rank, task == i && values[i] == 2 * (int)(i + 1));
 	}
-	ready(rank, 1, NULL); /* twice, and taken once */
-	await(rank, 1);
-	ready(rank, 1, NULL);
-	await(rank, 1);
+	ranks_ready(rank, 1, NULL); /* twice, and taken once */
+	ranks_await(rank, 1);
+	ranks_ready(rank, 1, NULL);
+	ranks_await(rank, 1);
 	RANK_CHECK(rank, values[1] == 16);
 	RANK_OK(rank, taut_sync_next(rank->sync, -1, &task, why));
 	RANK_CHECK(rank, task == 1);
@@ -296,20 +276,20 @@ static void run_others(struct rank *rank)
 		.count = 1 };
 	struct taut_coll_call wrong = { .type = TAUT_FLOAT32, .output = &loss,
 		.count = 1, .reduction = TAUT_BIT_OR };
-	uint32_t task = declare(rank, TAUT_FLOAT32, 1, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, 1, 0, 0);
 	struct taut_error err;
 
 	RANK_OK(rank, taut_sync_run(rank->sync, &broadcast, why));
 	RANK_CHECK(rank, parameters[0] == 2 && parameters[2] == 6);
 	if (rank->id)
-		ready(rank, task, &grad);
+		ranks_ready(rank, task, &grad);
 	RANK_OK(rank, taut_sync_run(rank->sync, &sum, why));
 	RANK_CHECK(rank, loss == 3);
 	if (!rank->id)
-		ready(rank, task, &grad);
+		ranks_ready(rank, task, &grad);
 	RANK_CHECK(rank, taut_sync_run(rank->sync, &wrong, &err) ==
 		TAUT_EINVAL);
-	await(rank, task);
+	ranks_await(rank, task);
 	RANK_CHECK(rank, grad == 6);
 	RANK_OK(rank, taut_sync_run(rank->sync, &sum, why));
 	RANK_CHECK(rank, loss == 9);
@@ -330,7 +310,7 @@ enum { LONG = 10000 };
 static void tune_between(struct rank *rank)
 {
 	float *values = calloc(LONG, sizeof *values);
-	uint32_t task = declare(rank, TAUT_FLOAT32, LONG, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, LONG, 0, 0);
 	struct taut_sync_counts counts;
 	uint64_t pieces = 0;
 
@@ -339,8 +319,8 @@ static void tune_between(struct rank *rank)
 			rank->sync, 4096 * k, 8192, 0, why));
 		for (int i = 0; i < LONG; i++)
 			values[i] = (float)i;
-		ready(rank, task, values);
-		await(rank, task);
+		ranks_ready(rank, task, values);
+		ranks_await(rank, task);
 		for (int i = 0; i < LONG; i++)
 			RANK_CHECK(rank, values[i] == (float)(2 * i));
 		pieces += (4 * LONG + 4096 * k - 1) / (4096 * k);
@@ -367,7 +347,7 @@ static void carry_between(struct rank *rank)
 	enum { COUNT = 3000 };
 	static const uint64_t passes[] = { 0, 1024 };
 	float *values = calloc(COUNT, sizeof *values);
-	uint32_t task = declare(rank, TAUT_FLOAT32, COUNT, 0, 0);
+	uint32_t task = ranks_declare(rank, TAUT_FLOAT32, COUNT, 0, 0);
 	uint32_t n = rank->all->n;
 
 	for (int k = 0; k < 2 * TAUT_WAYS; k++) {
@@ -375,8 +355,8 @@ static void carry_between(struct rank *rank)
 			(enum taut_coll_way)(k / 2), passes[k % 2], 2, why));
 		for (int i = 0; i < COUNT; i++)
 			values[i] = (float)(i % 512 + (int)rank->id);
-		ready(rank, task, values);
-		await(rank, task);
+		ranks_ready(rank, task, values);
+		ranks_await(rank, task);
 		for (int i = 0; i < COUNT; i++)
 			RANK_CHECK(rank, values[i] ==
 				(float)(n * (i % 512) + n * (n - 1) / 2));
@@ -468,7 +448,7 @@ static void sum_groups(struct rank *rank)
 	uint32_t tasks[SMALL];
 
 	for (int i = 0; i < SMALL; i++) {
-		tasks[i] = declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
+		tasks[i] = ranks_declare(rank, TAUT_FLOAT32, 1 + (unsigned)i % 5, i, 0);
 		if (i % 3)
 			join(rank);
 	}
@@ -479,12 +459,12 @@ static void sum_groups(struct rank *rank)
 				struct taut_error err;
 
 				values[i][0] = (float)(i + k);
-				ready(rank, tasks[i], values[i]);
+				ranks_ready(rank, tasks[i], values[i]);
 				RANK_CHECK(rank, turn == 2 || taut_sync_wait(
 					rank->sync, tasks[i], 100000, &err) ==
 					TAUT_EAGAIN);
 			}
-		await(rank, TAUT_NONE);
+		ranks_await(rank, TAUT_NONE);
 		for (int i = 0; i < SMALL; i++)
 			RANK_CHECK(rank, values[i][0] == 3 * (float)(i + k));
 	}
