@@ -1,8 +1,9 @@
 /* bench_tune.c - see bench.h: successive halving over ways, passes and numbers at
  * once, size by size.
  *
- * What was far behind at the size before is not tried again. All ranks see the
- * same times, those of the slowest, and so drop the same candidates. */
+ * What was far behind at the size before, and is not catching up, is left out of
+ * this one. All ranks see the same times, those of the slowest, and so drop the
+ * same candidates. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -14,6 +15,7 @@ enum { MOST_CANDIDATES = TAUT_WAYS * (1 + (PASSES - 1) * AT_ONCE) };
 #define ALL_NS INT64_C(45000000000) /* for all sizes together, about */
 #define HOPELESS 2.0 /* times the best of a round */
 #define BEHIND 1.6   /* times the best of the size before */
+#define CATCHES_UP 0.9 /* of what its ratio was when it was measured before that */
 #define NO_BETTER 1.03 /* what the choice of the size before may take more */
 
 struct candidate {
@@ -21,6 +23,8 @@ struct candidate {
 	uint64_t pass_bytes; /* 0: all at once */
 	uint32_t at_once;
 	double ratio;        /* to the best, where it was measured last; 0: never */
+	double ratio_before; /* where it was measured before that */
+	bool left_out;       /* of the size before */
 	struct bench_row row;
 };
 
@@ -61,12 +65,28 @@ static void add_all(struct tuning *t)
 
 /* --- one size --------------------------------------------------------------------------*/
 
+/* What takes many steps is far behind while messages are small, and may be the best
+ * of what is large: nothing is left out twice. */
+static bool worth_measuring(const struct candidate *c)
+{
+	return c->left_out || c->ratio <= BEHIND ||
+		c->ratio < CATCHES_UP * c->ratio_before;
+}
+
 static void select_candidates(struct tuning *t, uint64_t bytes)
 {
 	t->n_alive = 0;
-	for (size_t i = 0; i < t->n; i++)
-		if (t->all[i].pass_bytes < bytes && t->all[i].ratio <= BEHIND)
-			t->alive[t->n_alive++] = &t->all[i];
+	for (size_t i = 0; i < t->n; i++) {
+		struct candidate *c = &t->all[i];
+
+		if (c->pass_bytes >= bytes)
+			continue;
+		c->left_out = !worth_measuring(c);
+		if (c->left_out)
+			continue;
+		c->ratio_before = c->ratio;
+		t->alive[t->n_alive++] = c;
+	}
 }
 
 static int by_time(const void *a, const void *b)
