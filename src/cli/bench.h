@@ -17,7 +17,11 @@
 
 #include <taut/coll.h>
 
-enum { BENCH_MOST_SIZES = 128, BENCH_MOST_RANKS = 256 };
+enum {
+	BENCH_MOST_SIZES = 128,
+	BENCH_MOST_CHOICES = BENCH_MOST_SIZES + 64, /* one a factor of 2 beyond them */
+	BENCH_MOST_RANKS = 256,
+};
 
 /* What is measured: the same on every rank. */
 struct bench_plan {
@@ -58,7 +62,7 @@ struct bench_result {
 	size_t n_rows;
 	struct bench_row rows[BENCH_MOST_SIZES];
 	size_t n_choices; /* of a tuning: from small to large */
-	struct taut_coll_choice choices[BENCH_MOST_SIZES];
+	struct taut_coll_choice choices[BENCH_MOST_CHOICES];
 };
 
 /* --- bench_words.c -------------------------------------------------------------------

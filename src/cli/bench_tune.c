@@ -13,6 +13,7 @@
 enum { PASSES = 6, AT_ONCE = 3, ROUNDS = 4 };
 enum { MOST_CANDIDATES = TAUT_WAYS * (1 + (PASSES - 1) * AT_ONCE) };
 #define ALL_NS INT64_C(45000000000) /* for all sizes together, about */
+#define MOST_BEYOND (UINT64_C(1) << 44) /* bytes; more than any buffer */
 #define HOPELESS 2.0 /* times the best of a round */
 #define BEHIND 1.6   /* times the best of the size before */
 #define CATCHES_UP 0.9 /* of what its ratio was when it was measured before that */
@@ -186,6 +187,24 @@ static void keep(struct tuning *t, const struct candidate *c,
 		result->choices[result->n_choices++] = *choice;
 }
 
+/* The largest size that was measured says nothing of what is far larger: from twice
+ * of it on, rows for what held before. */
+static void keep_beyond(const struct tuning *t, struct bench_result *result)
+{
+	uint64_t from = 2 * result->rows[result->n_rows - 1].bytes;
+
+	for (uint64_t bytes = from; bytes <= MOST_BEYOND; bytes *= 2) {
+		struct taut_coll_choice choice = taut_comm_choice(
+			t->rank->comm, t->rank->plan->verb, bytes);
+
+		if (choice.from_bytes < from)
+			choice.from_bytes = from;
+		if (!same_choice(&result->choices[result->n_choices - 1],
+				&choice))
+			result->choices[result->n_choices++] = choice;
+	}
+}
+
 taut_status bench_tune(struct bench_rank *rank, struct bench_result *result,
 	struct taut_error *err)
 {
@@ -208,6 +227,8 @@ taut_status bench_tune(struct bench_rank *rank, struct bench_result *result,
 		if (result)
 			keep(t, t->before, result);
 	}
+	if (!status && result)
+		keep_beyond(t, result);
 	free(t);
 	return status;
 }

@@ -1,14 +1,16 @@
 /* What is chosen where times follow from latency and bandwidth: stubs stand for
- * bench_measure.c. */
+ * bench_measure.c, and for a communicator of hosts with one rank each. */
 #include "tests/support/unit.h"
 
 #include <string.h>
 
 #include "cli/bench.h"
+#include "coll/table.h"
 
 #define STEP_NS 30e3 /* latency of a step */
 
 static uint32_t n_ranks;
+static struct tauti_table built_in;
 static unsigned measured[TAUT_WAYS]; /* sizes at which it was, whole */
 static struct bench_result result;
 
@@ -87,6 +89,13 @@ void bench_tell(const struct bench_rank *rank, const char *what,
 	(void)rank, (void)what, (void)done, (void)total;
 }
 
+struct taut_coll_choice taut_comm_choice(const struct taut_comm *comm,
+	enum taut_coll_verb verb, uint64_t bytes)
+{
+	(void)comm;
+	return *tauti_table_choice(&built_in, verb, bytes);
+}
+
 /* --- tests -------------------------------------------------------------------------------*/
 
 static void tune(struct bench_plan *plan, uint32_t n, const char *sizes)
@@ -97,9 +106,18 @@ static void tune(struct bench_plan *plan, uint32_t n, const char *sizes)
 	n_ranks = n;
 	memset(measured, 0, sizeof measured);
 	result = (struct bench_result){ .n_ranks = n, .n_hosts = n };
+	tauti_table_fini(&built_in);
+	assert_int_equal(tauti_table_init(&built_in, n, n, NULL, 0, &err), TAUT_OK);
 	assert_true(bench_read_sizes(sizes, plan, &err));
 	assert_int_equal(bench_tune(&rank, &result, &err), TAUT_OK);
 	assert_int_equal(result.n_rows, plan->n_sizes);
+}
+
+static int drop_table(void **state)
+{
+	(void)state;
+	tauti_table_fini(&built_in);
+	return 0;
 }
 
 /* What needs many steps is far behind first, and the best later. */
@@ -127,10 +145,47 @@ static void test_crossover(void **state)
 	}
 }
 
+/* Beyond the largest size all is as without the rows. */
+static void test_beyond(void **state)
+{
+	static const char *const sizes[] = { "4,1K", "4:64K", "1M:16M" };
+
+	(void)state;
+	for (size_t i = 0; i < 3; i++) {
+		struct bench_plan plan = { .verb = TAUT_ALLREDUCE };
+		struct tauti_table with;
+		struct taut_error err;
+		uint64_t last;
+
+		tune(&plan, 4, sizes[i]);
+		assert_int_equal(tauti_table_init(&with, 4, 4, result.choices,
+			result.n_choices, &err), TAUT_OK);
+		last = plan.sizes[plan.n_sizes - 1];
+		assert_int_equal(tauti_table_choice(&with, plan.verb, last)->way,
+			result.rows[plan.n_sizes - 1].choice.way);
+		for (uint64_t bytes = 2 * last; bytes < UINT64_C(1) << 40;
+			bytes += bytes / 3) {
+			const struct taut_coll_choice *a = tauti_table_choice(
+				&with, plan.verb, bytes);
+			const struct taut_coll_choice *b = tauti_table_choice(
+				&built_in, plan.verb, bytes);
+
+			assert_int_equal(a->way, b->way);
+			assert_int_equal(a->pass_bytes, b->pass_bytes);
+			assert_int_equal(a->passes_at_once, b->passes_at_once);
+		}
+		for (size_t k = 1; k < result.n_choices; k++)
+			assert_true(result.choices[k].from_bytes >
+				result.choices[k - 1].from_bytes);
+		tauti_table_fini(&with);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(test_crossover),
+		cmocka_unit_test_teardown(test_crossover, drop_table),
+		cmocka_unit_test_teardown(test_beyond, drop_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -112,6 +112,16 @@ class Bench(command.Case):
         told = self.done(*args, env=environment(TAUT_COLL_TABLE=str(path)))
         self.assertEqual(json.loads(told)["rows"][0]["way"], rows[0][4])
 
+    def test_a_tuned_table_leaves_what_is_far_larger(self):
+        path = self.folder / "table"
+        self.bench("allreduce", "--sizes", "4,1K", "--tune", "--out", path, "--engine", "inproc")
+        args = ["bench", "allreduce", "--ranks", 2, "--sizes", "64M", "--repeats", 1, "--json"]
+        told = []
+        for more in ({}, {"TAUT_COLL_TABLE": str(path)}):
+            row = json.loads(self.done(*args, env=environment(**more)))["rows"][0]
+            told.append((row["way"], row["pass_bytes"], row["passes_at_once"]))
+        self.assertEqual(told[0], told[1])
+
     def test_a_table_that_is_none(self):
         path = self.folder / "table"
         path.write_text("allreduce 2 1 0 sideways 0 1\n")
