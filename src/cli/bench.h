@@ -113,6 +113,11 @@ taut_status bench_agree(struct bench_rank *rank, int64_t *values, size_t n,
 taut_status bench_time(struct bench_rank *rank,
 	const struct taut_coll_call *call, int64_t budget_ns, uint32_t least,
 	struct bench_row *row, struct taut_error *err);
+/* One call with known inputs: fills wrong of row. Leaves zeros where the next calls
+ * work, which in place they stay. */
+taut_status bench_check(struct bench_rank *rank,
+	const struct taut_coll_call *call, struct bench_row *row,
+	struct taut_error *err);
 void bench_tell(const struct bench_rank *rank, const char *what,
 	uint64_t done, uint64_t total);
 

@@ -175,8 +175,7 @@ taut_status bench_time(struct bench_rank *rank,
 
 /* --- all sizes ---------------------------------------------------------------------------*/
 
-/* One call with known inputs. */
-static taut_status check(struct bench_rank *rank,
+taut_status bench_check(struct bench_rank *rank,
 	const struct taut_coll_call *call, struct bench_row *row,
 	struct taut_error *err)
 {
@@ -194,6 +193,7 @@ static taut_status check(struct bench_rank *rank,
 	wrong = (int64_t)bench_count_wrong(rank, call->count);
 	status = bench_agree(rank, &wrong, 1, TAUT_SUM, err);
 	row->wrong = (uint64_t)wrong;
+	memset(rank->output, 0, bytes);
 	return status;
 }
 
@@ -222,10 +222,9 @@ static taut_status measure_size(struct bench_rank *rank, uint64_t bytes,
 	*row = (struct bench_row){ .count = call.count,
 		.bytes = call.count * taut_type_bytes(call.type),
 		.choice = choice_of(rank, &call) };
-	memset(rank->output, 0, row->bytes); /* in place, zeros stay zeros */
 	status = bench_time(rank, &call, SIZE_NS, LEAST_SAMPLES, row, err);
 	if (!status && rank->plan->check)
-		status = check(rank, &call, row, err);
+		status = bench_check(rank, &call, row, err);
 	return status;
 }
 

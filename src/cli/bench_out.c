@@ -163,6 +163,19 @@ static void put_json_row(struct tauti_put *put, const struct bench_plan *plan,
 		tauti_put_text(put, "null");
 }
 
+static void put_json_choice(
+	struct tauti_put *put, const struct taut_coll_choice *choice)
+{
+	put_name(put, "verb", taut_coll_verb_name(choice->verb));
+	put_number(put, "ranks", choice->n_ranks);
+	put_number(put, "hosts", choice->n_hosts);
+	put_number(put, "from_bytes", choice->from_bytes);
+	put_name(put, "way", taut_coll_way_name(choice->way));
+	put_number(put, "pass_bytes", choice->pass_bytes);
+	tauti_put_key(put, "passes_at_once");
+	tauti_put_int(put, choice->passes_at_once);
+}
+
 taut_status bench_json(const struct bench_plan *plan,
 	const struct bench_result *result, FILE *out, struct taut_error *err)
 {
@@ -183,6 +196,12 @@ taut_status bench_json(const struct bench_plan *plan,
 	for (size_t i = 0; i < result->n_rows; i++) {
 		tauti_put_text(&put, i ? ",\n{" : "\n{");
 		put_json_row(&put, plan, result, &result->rows[i]);
+		tauti_put_char(&put, '}');
+	}
+	tauti_put_text(&put, "],\n\"choices\":[");
+	for (size_t i = 0; i < result->n_choices; i++) {
+		tauti_put_text(&put, i ? ",\n{" : "\n{");
+		put_json_choice(&put, &result->choices[i]);
 		tauti_put_char(&put, '}');
 	}
 	tauti_put_text(&put, "]}\n");

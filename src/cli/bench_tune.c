@@ -35,7 +35,7 @@ struct tuning {
 	size_t n;
 	struct candidate *alive[MOST_CANDIDATES]; /* the best first */
 	size_t n_alive;
-	const struct candidate *before; /* chosen for the size before */
+	struct candidate *before; /* chosen for the size before */
 };
 
 static void add(struct tuning *t, enum taut_coll_way way, uint64_t pass_bytes,
@@ -52,15 +52,18 @@ static void add_all(struct tuning *t)
 		512 << 10, 2 << 20, 8 << 20 };
 	static const uint32_t at_once[AT_ONCE] = { 1, 2, 4 };
 	const struct bench_plan *plan = t->rank->plan;
+	const uint64_t *pass = plan->pass_bytes ? &plan->pass_bytes : passes;
+	const uint32_t *n = plan->at_once ? &plan->at_once : at_once;
+	int n_passes = plan->pass_bytes ? 1 : PASSES;
+	int n_numbers = plan->at_once ? 1 : AT_ONCE;
 
 	for (int way = TAUT_WAY_AUTO + 1; way < TAUT_WAYS; way++) {
 		if (!taut_coll_has(plan->verb, (enum taut_coll_way)way) ||
 			(plan->way && plan->way != (enum taut_coll_way)way))
 			continue;
-		for (int p = 0; p < PASSES; p++)
-			for (int i = 0; i < (p ? AT_ONCE : 1); i++)
-				add(t, (enum taut_coll_way)way, passes[p],
-					at_once[i]);
+		for (int p = 0; p < n_passes; p++)
+			for (int i = 0; i < (pass[p] ? n_numbers : 1); i++)
+				add(t, (enum taut_coll_way)way, pass[p], n[i]);
 	}
 }
 
@@ -80,7 +83,7 @@ static void select_candidates(struct tuning *t, uint64_t bytes)
 	for (size_t i = 0; i < t->n; i++) {
 		struct candidate *c = &t->all[i];
 
-		if (c->pass_bytes >= bytes)
+		if (c->pass_bytes >= bytes && !t->rank->plan->pass_bytes)
 			continue;
 		c->left_out = !worth_measuring(c);
 		if (c->left_out)
@@ -100,14 +103,22 @@ static int by_time(const void *a, const void *b)
 	return x < y ? -1 : x > y;
 }
 
-static taut_status measure(struct tuning *t, struct candidate *c,
-	uint64_t bytes, int64_t budget_ns, struct taut_error *err)
+static struct taut_coll_call call_by(const struct tuning *t,
+	const struct candidate *c, uint64_t bytes)
 {
 	struct taut_coll_call call = bench_call(t->rank, bytes);
 
 	call.way = c->way;
 	call.pass_bytes = c->pass_bytes ? c->pass_bytes : bytes;
 	call.passes_at_once = c->at_once;
+	return call;
+}
+
+static taut_status measure(struct tuning *t, struct candidate *c,
+	uint64_t bytes, int64_t budget_ns, struct taut_error *err)
+{
+	struct taut_coll_call call = call_by(t, c, bytes);
+
 	c->row = (struct bench_row){ .count = call.count,
 		.bytes = call.count * taut_type_bytes(call.type) };
 	return bench_time(t->rank, &call, budget_ns, 1, &c->row, err);
@@ -155,6 +166,23 @@ static struct candidate *choose(struct tuning *t)
 			t->alive[i]->ratio <= NO_BETTER)
 			return t->alive[i];
 	return t->alive[0];
+}
+
+static taut_status tune_size(struct tuning *t, uint64_t bytes,
+	int64_t budget_ns, struct taut_error *err)
+{
+	struct taut_coll_call call;
+	taut_status status;
+
+	select_candidates(t, bytes);
+	status = halve(t, bytes, budget_ns, err);
+	if (status)
+		return status;
+	t->before = choose(t);
+	if (!t->rank->plan->check)
+		return TAUT_OK;
+	call = call_by(t, t->before, bytes);
+	return bench_check(t->rank, &call, &t->before->row, err);
 }
 
 /* --- rows of the table --------------------------------------------------------------------*/
@@ -218,13 +246,9 @@ taut_status bench_tune(struct bench_rank *rank, struct bench_result *result,
 	add_all(t);
 	for (size_t i = 0; !status && i < plan->n_sizes; i++) {
 		bench_tell(rank, "tuning", i, plan->n_sizes);
-		select_candidates(t, plan->sizes[i]);
-		status = halve(t, plan->sizes[i],
+		status = tune_size(t, plan->sizes[i],
 			ALL_NS / (int64_t)plan->n_sizes, err);
-		if (status)
-			break;
-		t->before = choose(t);
-		if (result)
+		if (!status && result)
 			keep(t, t->before, result);
 	}
 	if (!status && result)

@@ -12,6 +12,8 @@
 static uint32_t n_ranks;
 static struct tauti_table built_in;
 static unsigned measured[TAUT_WAYS]; /* sizes at which it was, whole */
+static unsigned n_checked;
+static const struct bench_plan *given; /* may be NULL */
 static struct bench_result result;
 
 /* --- the model ---------------------------------------------------------------------------*/
@@ -74,12 +76,26 @@ taut_status bench_time(struct bench_rank *rank,
 	static uint64_t count[TAUT_WAYS];
 
 	(void)rank, (void)budget_ns, (void)least, (void)err;
+	if (given && given->pass_bytes)
+		assert_int_equal(call->pass_bytes, given->pass_bytes);
+	if (given && given->at_once)
+		assert_int_equal(call->passes_at_once, given->at_once);
 	if (call->pass_bytes == call->count * 4 && count[call->way] != call->count) {
 		count[call->way] = call->count;
 		measured[call->way]++;
 	}
 	row->median_ns = row->least_ns = row->p90_ns = model_ns(call);
 	row->samples = row->batch = 1;
+	return TAUT_OK;
+}
+
+taut_status bench_check(struct bench_rank *rank,
+	const struct taut_coll_call *call, struct bench_row *row,
+	struct taut_error *err)
+{
+	(void)rank, (void)err;
+	n_checked++;
+	row->wrong = (uint64_t)call->way * 1000 + call->passes_at_once;
 	return TAUT_OK;
 }
 
@@ -104,6 +120,8 @@ static void tune(struct bench_plan *plan, uint32_t n, const char *sizes)
 	struct taut_error err;
 
 	n_ranks = n;
+	given = plan;
+	n_checked = 0;
 	memset(measured, 0, sizeof measured);
 	result = (struct bench_result){ .n_ranks = n, .n_hosts = n };
 	tauti_table_fini(&built_in);
@@ -181,11 +199,49 @@ static void test_beyond(void **state)
 	}
 }
 
+/* What is given is not varied. */
+static void test_given(void **state)
+{
+	struct bench_plan plan = { .verb = TAUT_ALLREDUCE, .pass_bytes = 64 << 10 };
+
+	(void)state;
+	tune(&plan, 4, "4:16M");
+	for (size_t i = 0; i < result.n_rows; i++)
+		assert_int_equal(result.rows[i].choice.pass_bytes, 64 << 10);
+	plan.at_once = 3;
+	tune(&plan, 4, "4:16M");
+	for (size_t i = 0; i < result.n_rows; i++)
+		assert_int_equal(result.rows[i].choice.passes_at_once, 3);
+	plan.pass_bytes = 0;
+	tune(&plan, 4, "4:16M");
+	for (size_t i = 0; i < result.n_rows; i++)
+		assert_int_equal(result.rows[i].choice.passes_at_once, 3);
+}
+
+/* Each choice, once. */
+static void test_checked(void **state)
+{
+	struct bench_plan plan = { .verb = TAUT_ALLREDUCE, .check = true };
+
+	(void)state;
+	tune(&plan, 4, "4:16M");
+	assert_int_equal(n_checked, plan.n_sizes);
+	for (size_t i = 0; i < result.n_rows; i++)
+		assert_int_equal(result.rows[i].wrong,
+			result.rows[i].choice.way * 1000 +
+				result.rows[i].choice.passes_at_once);
+	plan.check = false;
+	tune(&plan, 4, "4:16M");
+	assert_int_equal(n_checked, 0);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(test_crossover, drop_table),
 		cmocka_unit_test_teardown(test_beyond, drop_table),
+		cmocka_unit_test_teardown(test_given, drop_table),
+		cmocka_unit_test_teardown(test_checked, drop_table),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

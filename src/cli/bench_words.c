@@ -191,9 +191,16 @@ bool bench_find_place(unsigned ranks, const char *meet,
 	unsigned cores = taut_cores();
 
 	*place = (struct bench_place){ .n_ranks = ranks };
+	launcher = ranks ? NULL : find_launcher(place);
+	if (!launcher && meet) {
+		taut_error_set(err, TAUT_EINVAL, -1, ranks ?
+			"--meet: ranks that --ranks makes meet by themselves" :
+			"--meet: nothing says which rank this is: expected "
+			"$TAUT_RANK and $TAUT_RANKS, or a launcher's");
+		return false;
+	}
 	if (ranks)
 		return true;
-	launcher = find_launcher(place);
 	if (!launcher) {
 		*place = (struct bench_place){ .n_ranks = cores < 2 ? 2 :
 			cores > BENCH_MOST_RANKS ? BENCH_MOST_RANKS : cores };

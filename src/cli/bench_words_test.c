@@ -171,6 +171,11 @@ static void test_no_place(void **state)
 	assert_false(place_in("TAUT_RANK=2 TAUT_RANKS=2 TAUT_MEET=a:5", 0,
 		NULL, &place, &err));
 	assert_non_null(strstr(err.message, "is no rank of"));
+	/* Ranks that are made here meet by themselves. */
+	assert_false(place_in("", 0, "h:1", &place, &err));
+	assert_non_null(strstr(err.message, "--meet: "));
+	assert_false(place_in("PMI_RANK=1 PMI_SIZE=2", 2, "h:1", &place, &err));
+	assert_non_null(strstr(err.message, "--ranks"));
 	/* What is no number is no launcher. */
 	assert_true(place_in("RANK=one WORLD_SIZE=2", 0, NULL, &place, &err));
 	assert_false(place.launched);

@@ -122,6 +122,20 @@ class Bench(command.Case):
             told.append((row["way"], row["pass_bytes"], row["passes_at_once"]))
         self.assertEqual(told[0], told[1])
 
+    def test_tuning_as_json(self):
+        args = ["--tune", "--pass", "64K", "--at-once", 3, "--in-place", "--way", "ring"]
+        told = self.rows("allreduce", "--sizes", "4,1M", *args, "--engine", "inproc")
+        for row in told["rows"]:
+            got = [row[k] for k in ("way", "pass_bytes", "passes_at_once")]
+            self.assertEqual(got, ["ring", 65536, 3])
+        first = {"ranks": 2, "hosts": 1, "from_bytes": 0}
+        self.assertEqual(
+            told["choices"][0],
+            {"verb": "allreduce", **first, "way": "ring", "pass_bytes": 65536, "passes_at_once": 3},
+        )
+        told = self.rows("allreduce", "--sizes", "4", "--engine", "inproc")
+        self.assertEqual(told["choices"], [])
+
     def test_a_table_that_is_none(self):
         path = self.folder / "table"
         path.write_text("allreduce 2 1 0 sideways 0 1\n")
@@ -192,6 +206,8 @@ class Refused(command.Case):
     def test_places(self):
         mpi = {"PMI_RANK": "0", "PMI_SIZE": "2"}
         self.wrong("allreduce", says="--meet HOST:PORT", **mpi)
+        self.wrong("allreduce", "--meet", "localhost:1", says="--meet: ")
+        self.wrong("allreduce", "--meet", "localhost:1", "--ranks", "2", says="--meet: ", **mpi)
         taut = {"TAUT_RANK": "0", "TAUT_RANKS": "2", "TAUT_MEET": "localhost:1"}
         self.wrong("allreduce", "--engine", "inproc", says="inproc: its ranks", **taut)
 
