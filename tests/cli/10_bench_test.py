@@ -177,6 +177,8 @@ class Launched(command.Case):
                 else:
                     env.update(OMPI_COMM_WORLD_RANK=str(rank), OMPI_COMM_WORLD_SIZE="2")
                     args += ["--meet", meet]
+                if rank:  # which writes nothing
+                    args += ["--out", "/no/such/x"]
                 ranks.append(self.start(*args, **env))
             told = self.finish(ranks)
             with self.subTest(kind=kind):
