@@ -70,8 +70,8 @@ static int64_t within(int64_t least, int64_t value, int64_t most)
 	return value < least ? least : value > most ? most : value;
 }
 
-/* Until nothing is done for the first time any more. Returns what all ranks know
- * one call to take. */
+/* As many calls as were asked for, or until nothing is done for the first time any
+ * more. Returns what all ranks know one call to take. */
 static taut_status warm_up(struct bench_rank *rank,
 	const struct taut_coll_call *call, int64_t *ret_one_ns,
 	struct taut_error *err)
@@ -79,7 +79,7 @@ static taut_status warm_up(struct bench_rank *rank,
 	unsigned warmup = rank->plan->warmup;
 	int64_t ns[1];
 	taut_status status = TAUT_OK;
-	uint32_t n = 1;
+	uint32_t n = warmup ? warmup : 1;
 
 	for (int turn = 0; !status && turn < 3; turn++) {
 		status = time_calls(rank, call, n, ns, err);
@@ -88,10 +88,9 @@ static taut_status warm_up(struct bench_rank *rank,
 		if (status)
 			return status;
 		*ret_one_ns = within(1, ns[0] / n, INT64_MAX);
-		if (!warmup && *ret_one_ns > WARM_NS)
+		if (warmup || *ret_one_ns > WARM_NS)
 			break;
-		n = warmup ? warmup : (uint32_t)within(
-			1, WARM_NS / 2 / *ret_one_ns, MOST_WARM);
+		n = (uint32_t)within(1, WARM_NS / 2 / *ret_one_ns, MOST_WARM);
 	}
 	return status;
 }
