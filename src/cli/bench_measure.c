@@ -111,7 +111,7 @@ static void fill_times(struct bench_row *row, int64_t *ns)
 	row->least_ns = (double)ns[0] / batch;
 	row->median_ns = ((double)ns[(n - 1) / 2] + (double)ns[n / 2]) / 2 /
 		batch;
-	row->p90_ns = (double)ns[(uint64_t)(n - 1) * 9 / 10] / batch;
+	row->p90_ns = (double)ns[(9 * n + 9) / 10 - 1] / batch;
 }
 
 /* Samples from row->samples up to n. */

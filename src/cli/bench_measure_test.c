@@ -75,10 +75,29 @@ static void test_warmup(void **state)
 	}
 }
 
+/* The least of the samples that nine in ten do not exceed. */
+static void test_p90(void **state)
+{
+	static const struct {
+		unsigned samples, p90;
+	} cases[] = { { 1, 1 }, { 2, 2 }, { 5, 5 }, { 9, 9 }, { 10, 9 },
+		{ 11, 10 }, { 20, 18 }, { 21, 19 }, { 1000, 900 } };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof cases / sizeof *cases; i++) {
+		struct bench_row row = time_of(0, cases[i].samples);
+
+		assert_int_equal(row.samples, cases[i].samples);
+		assert_int_equal((int)(row.p90_ns * row.batch + 0.5),
+			cases[i].p90);
+	}
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_warmup),
+		cmocka_unit_test(test_p90),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
