@@ -84,6 +84,11 @@ bool bench_find_place(unsigned ranks, const char *meet,
 
 /* --- bench_launch.c --------------------------------------------------------------------*/
 
+/* Do the buffers of the ranks that are made here fit in so many bytes? 0: nobody
+ * knows, so they do. TAUT_ENOMEM: they do not. */
+taut_status bench_find_room(const struct bench_plan *plan,
+	const struct bench_place *place, uint64_t left_bytes,
+	struct taut_error *err);
 /* Runs this process's part of the plan, or all of it. On rank 0 result is filled. */
 taut_status bench_launch(const struct bench_plan *plan,
 	const struct bench_place *place, struct bench_result *result,

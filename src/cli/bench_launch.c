@@ -19,6 +19,7 @@
 
 #include "cli/bench.h"
 #include "cli/term.h"
+#include "report/number.h"
 
 #define MEET_NS INT64_C(20000000000) /* that ranks made here take at most */
 
@@ -310,6 +311,23 @@ static taut_status run_processes(const struct bench_plan *plan, uint32_t n,
 	status = run_family(&family, plan, result, err);
 	munmap(family.errors, bytes);
 	return status;
+}
+
+taut_status bench_find_room(const struct bench_plan *plan,
+	const struct bench_place *place, uint64_t left_bytes,
+	struct taut_error *err)
+{
+	/* input and output; and where ways are tried, what comes, beside them */
+	uint64_t buffers = (plan->in_place ? 1 : 2) + (plan->tune ? 1 : 0);
+	uint64_t bytes = place->n_ranks * buffers * plan->sizes[plan->n_sizes - 1];
+	char needed[TAUTI_NUMBER_BYTES], left[TAUTI_NUMBER_BYTES];
+
+	if (place->launched || !left_bytes || bytes <= left_bytes)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_ENOMEM, -1, "bench: needs %s for the "
+		"buffers of %u ranks, and %s are left: give --sizes or --ranks",
+		tauti_number_bytes(bytes, needed), place->n_ranks,
+		tauti_number_bytes(left_bytes, left));
 }
 
 taut_status bench_launch(const struct bench_plan *plan,

@@ -4,6 +4,7 @@
 
 #include "cli/bench.h"
 #include "cli/job.h"
+#include "cli/memory.h"
 #include "cli/out.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
@@ -209,6 +210,9 @@ static int run_plan(const struct values *values,
 
 	if (!place->rank) /* which writes */
 		status = job_status(out_check(values->out, &err), &err);
+	if (!status)
+		status = job_status(bench_find_room(
+			plan, place, memory_left(""), &err), &err);
 	if (!status)
 		status = job_status(
 			bench_launch(plan, place, result, &err), &err);

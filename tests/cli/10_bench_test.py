@@ -213,6 +213,11 @@ class Refused(command.Case):
         taut = {"TAUT_RANK": "0", "TAUT_RANKS": "2", "TAUT_MEET": "localhost:1"}
         self.wrong("allreduce", "--engine", "inproc", says="inproc: its ranks", **taut)
 
+    def test_more_memory_than_there_is(self):
+        args = ["bench", "allreduce", "--ranks", 256, "--sizes", "4,1000G"]
+        says = "needs 549.8 TB for the buffers of 256 ranks"
+        self.refused(1, *args, says=says, env=environment())
+
     def test_output_that_cannot_be(self):
         args = ["bench", "allreduce", "--ranks", 2, "--sizes", 4]
         nowhere = self.folder / "no" / "file"
