@@ -111,20 +111,76 @@ taut_status env_prepend_path(const struct env_setting *s, const char *name,
 
 /* --- Open MPI -------------------------------------------------------------------------*/
 
+/* mpirun.openmpi, too, as distributions call it beside another MPI's. */
 static bool is_mpirun(const char *word)
 {
+	static const char *const names[] = { "mpirun", "mpiexec", "orterun",
+		"prterun" };
 	const char *slash = strrchr(word, '/');
 	const char *name = slash ? slash + 1 : word;
+	size_t len = strcspn(name, ".");
 
-	return !strcmp(name, "mpirun") || !strcmp(name, "mpiexec") ||
-		!strcmp(name, "orterun");
+	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+		if (len == strlen(names[i]) && !strncmp(name, names[i], len))
+			return true;
+	return false;
 }
 
-static bool has_word(const struct env_setting *s, const char *word)
+/* Options of mpirun that take no word, and those that take two, behind one dash or two.
+ * Any other takes one, unless that is an option: where it takes none, the program's name
+ * passes for it, and what follows for the program. */
+static const char *const alone[] = { "allow-run-as-root", "bind-to-core",
+	"bind-to-none", "bind-to-socket", "bycore", "bynode", "byslot", "bysocket",
+	"debug-daemons", "display-allocation", "display-map", "display-topo",
+	"enable-recovery", "leave-session-attached", "merge-stderr-to-stdout",
+	"no-oversubscribe", "nolocal", "nooversubscribe", "oversubscribe",
+	"pernode", "q", "quiet", "report-bindings", "show-progress", "tag-output",
+	"timestamp-output", "use-hwthread-cpus", "v", "verbose", "xml" };
+static const char *const pairs[] = { "gmca", "mca", "omca", "pmixmca", "prtemca" };
+enum { N_ALONE = sizeof alone / sizeof alone[0],
+	N_PAIRS = sizeof pairs / sizeof pairs[0] };
+
+static bool is_one_of(const char *name, const char *const *names, size_t n)
 {
-	for (size_t i = 0; i < s->n_command; i++)
-		if (!strcmp(s->command[i], word))
+	for (size_t i = 0; i < n; i++)
+		if (!strcmp(name, names[i]))
 			return true;
+	return false;
+}
+
+/* Where the option at this word ends. */
+static size_t skip_option(const struct env_setting *s, size_t at)
+{
+	const char *name = s->command[at] + 1;
+
+	name += *name == '-';
+	if (is_one_of(name, pairs, N_PAIRS))
+		return at + 3;
+	at++;
+	if (is_one_of(name, alone, N_ALONE) || strchr(name, '=') ||
+		at == s->n_command || s->command[at][0] == '-')
+		return at;
+	return at + 1;
+}
+
+/* Whether mpirun itself has -x: words of a program, up to a ':', are not its own. */
+static bool has_x(const struct env_setting *s)
+{
+	size_t at = 1;
+
+	while (at < s->n_command) {
+		const char *word = s->command[at];
+
+		if (!strcmp(word, "-x") || !strcmp(word, "--x"))
+			return true;
+		if (word[0] == '-') {
+			at = skip_option(s, at);
+			continue;
+		}
+		while (at < s->n_command && strcmp(s->command[at], ":") != 0)
+			at++;
+		at++;
+	}
 	return false;
 }
 
@@ -168,7 +224,7 @@ taut_status env_set_open_mpi_all(
 		if (!names[at++])
 			return no_memory(s);
 	}
-	if (is_mpirun(s->command[0]) && has_word(s, "-x") &&
+	if (is_mpirun(s->command[0]) && has_x(s) &&
 		!getenv("OMPI_MCA_mca_base_env_list"))
 		return env_tell(s, "mpirun with -x: ranks on other hosts have "
 			"TAUT_RUN, TAUT_LIB, PYTHONPATH and other variables of "
@@ -182,7 +238,7 @@ taut_status env_set_open_mpi(
 	const char *list = getenv("OMPI_MCA_mca_base_env_list");
 
 	if (!list || !*list) {
-		if (!is_mpirun(s->command[0]) || has_word(s, "-x"))
+		if (!is_mpirun(s->command[0]) || has_x(s))
 			return TAUT_OK;
 		list = "";
 	}

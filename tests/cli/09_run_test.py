@@ -11,6 +11,10 @@ import tempfile
 import command
 
 
+# What the job does here: it shows its environment.
+JOB = "env\n"
+
+
 def run(*words, **more):
     own = {k: v for k, v in os.environ.items() if not k.startswith(("TAUT_", "PYTHONPATH"))}
     own.update(more)
@@ -128,19 +132,50 @@ class Run(command.Case):
         self.assertEqual(names[:2], ["MINE", "TAUT_RUN"])
         self.assertEqual(sorted(names[2:]), sorted([*ours, "PYTHONPATH", "UCX_TLS"]))
 
+    def mpirun(self, *words, name="mpirun"):
+        """What a launcher of this name is given: whether a list, and the lines."""
+        with tempfile.TemporaryDirectory() as folder:
+            path = os.path.join(folder, name)
+            with open(path, "w") as f:
+                f.write("#!/bin/sh\n" + JOB)
+            os.chmod(path, 0o755)
+            result = run(path, *words)
+        self.assertEqual(result.returncode, 0)
+        return "OMPI_MCA_mca_base_env_list=" in result.stdout, result.stderr
+
     def test_mpirun_with_x(self):
         """It takes no list then: a line says what other hosts lack."""
-        with tempfile.TemporaryDirectory() as folder:
-            mpirun = os.path.join(folder, "mpirun")
-            with open(mpirun, "w") as f:
-                f.write("#!/bin/sh\nenv\n")
-            os.chmod(mpirun, 0o755)
-            bare, with_x = run(mpirun), run(mpirun, "-x", "MINE")
-        self.assertEqual(bare.stderr, "")
-        self.assertIn("OMPI_MCA_mca_base_env_list=", bare.stdout)
-        self.assertNotIn("OMPI_MCA_mca_base_env_list", with_x.stdout)
-        self.assertRegex(with_x.stderr, "mpirun with -x: ranks on other hosts have TAUT_RUN, ")
-        self.assertEqual(len(with_x.stderr.splitlines()), 1)
+        self.assertEqual(self.mpirun(), (True, ""))
+        for words in (
+            ["-x", "MINE"],
+            ["--x", "MINE"],
+            ["-n", "2", "-H", "a:2,b:2", "-x", "MINE", "train"],
+            ["--mca", "btl", "tcp", "--oversubscribe", "-x", "MINE", "train"],
+            ["-mca", "a", "-1", "-x", "MINE", "train"],
+            ["--report-bindings", "--timeout", "10", "-x", "MINE", "train"],
+            ["-n", "1", "train", "-y", ":", "-n", "1", "-x", "MINE", "train"],
+        ):
+            has_list, said = self.mpirun(*words)
+            self.assertFalse(has_list, words)
+            self.assertRegex(said, "mpirun with -x: ranks on other hosts have TAUT_RUN, ")
+            self.assertEqual(len(said.splitlines()), 1)
+
+    def test_mpirun_of_a_program_with_x(self):
+        """The program's words are not mpirun's."""
+        for words in (
+            ["train", "-x", "3"],
+            ["-n", "4", "-H", "a:2,b:2", "python", "train.py", "-x", "3"],
+            ["--mca", "btl", "tcp", "-oversubscribe", "train", "-x", "3"],
+            ["--map-by=core", "train", "-x", "3"],
+            ["-n", "1", "train", "-x", "3", ":", "-n", "1", "train", "-x", "3"],
+        ):
+            self.assertEqual(self.mpirun(*words), (True, ""), words)
+
+    def test_names_of_mpirun(self):
+        for name in ("mpirun.openmpi", "mpiexec.openmpi", "mpiexec", "orterun", "prterun"):
+            self.assertEqual(self.mpirun("train", name=name), (True, ""), name)
+        for name in ("mpirunner", "mpi", "srun", "my.mpirun"):
+            self.assertEqual(self.mpirun("train", name=name), (False, ""), name)
 
     def test_exit_status_and_output(self):
         result = run("sh", "-c", "echo out; echo err >&2; exit 7")
