@@ -15,6 +15,7 @@
 #include <taut/trace.h>
 
 #include "cli/job.h"
+#include "cli/record.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 
@@ -207,12 +208,13 @@ static bool read_words(const struct verb_call *call,
 /* --- the event log ------------------------------------------------------------------------- */
 
 struct recorder {
-	struct taut_log *log;
+	const char *path;     /* NULL: nothing is recorded */
+	struct taut_log *log; /* NULL: not open */
 	int64_t offset_ns; /* of the wall clock from the monotonic one */
 	uint32_t names[4];
 };
 
-static taut_status open_log(struct recorder *recorder, const char *path,
+static taut_status open_log(struct recorder *recorder,
 	const struct taut_server_options *server, struct taut_error *err)
 {
 	static const char *const names[] = { "push", "sum", "update", "pull" };
@@ -221,7 +223,8 @@ static taut_status open_log(struct recorder *recorder, const char *path,
 		.world_size = (int32_t)(server->n_workers + server->n_servers),
 		.local_rank = -1 };
 	struct taut_clock clock = taut_clock_monotonic();
-	taut_status status = taut_log_open(path, &log, &recorder->log, err);
+	taut_status status = taut_log_open(
+		recorder->path, &log, &recorder->log, err);
 
 	if (status)
 		return status;
@@ -257,6 +260,21 @@ static void write_event(void *context, const struct taut_server_event *event)
 	else
 		taut_log_span(recorder->log, name, TAUT_KIND_OP, 0, start_ns, end_ns,
 			event->part + 1);
+}
+
+/* What had no room is missing without a trace in what reads the log. */
+static void close_log(struct recorder *recorder, struct taut_arena *arena)
+{
+	struct record_log log;
+	struct taut_error err;
+
+	if (!recorder->log)
+		return;
+	taut_log_close(recorder->log);
+	if (!record_log_read(*recorder->path == '/' ? "" : ".", recorder->path,
+		arena, &log, &err) && log.lost)
+		term_complain("%s: was full: %llu of its records are lost",
+			recorder->path, (unsigned long long)log.lost);
 }
 
 /* --- signals --------------------------------------------------------------------------------- */
@@ -375,17 +393,32 @@ static taut_status check_files(
 		(unsigned long long)files.rlim_cur);
 }
 
+/* The log is made when nothing else can keep the server from starting. */
+static taut_status start(const struct taut_server_options *its,
+	struct recorder *recorder, struct taut_server **ret_server,
+	struct taut_error *err)
+{
+	taut_status status = check_files(its, err);
+
+	if (!status)
+		status = taut_server_create(its, ret_server, err);
+	if (status || !recorder->path)
+		return status;
+	status = open_log(recorder, its, err);
+	if (status)
+		taut_server_destroy(*ret_server);
+	return status;
+}
+
 static int serve(const struct values *values,
-	const struct taut_server_options *its)
+	const struct taut_server_options *its, struct recorder *recorder,
+	struct taut_arena *arena)
 {
 	struct taut_error err = { .message = "" }, unshared;
 	struct watch watch = { .server = NULL };
 	struct taut_server_counts counts;
 	struct taut_server *server;
-	taut_status status = check_files(its, &err);
-
-	if (!status)
-		status = taut_server_create(its, &server, &err);
+	taut_status status = start(its, recorder, &server, &err);
 
 	if (status)
 		return job_status(status, &err);
@@ -398,6 +431,7 @@ static int serve(const struct values *values,
 	if (taut_server_unshared(server, &unshared))
 		term_complain("server %u: %s", its->index, unshared.message);
 	taut_server_destroy(server);
+	close_log(recorder, arena);
 	say_totals(&counts, values->json);
 	return job_status(status, &err);
 }
@@ -406,11 +440,9 @@ static int run(const struct verb_call *call)
 {
 	const struct values *values = call->values;
 	struct taut_error err = { .message = "" };
-	struct recorder recorder = { .log = NULL };
+	struct recorder recorder = { .path = values->record };
 	struct taut_server_options server;
 	char secret[SECRET_MOST];
-	taut_status status = TAUT_OK;
-	int exit_status;
 
 	if (!read_words(call, &server, &err)) {
 		term_complain("server: %s", err.message);
@@ -423,15 +455,10 @@ static int run(const struct verb_call *call)
 	if (values->secret_file)
 		server.secret = secret;
 	if (values->record) {
-		status = open_log(&recorder, values->record, &server, &err);
 		server.event = write_event;
 		server.context = &recorder;
 	}
-	if (status)
-		return job_status(status, &err);
-	exit_status = serve(values, &server);
-	taut_log_close(recorder.log);
-	return exit_status;
+	return serve(values, &server, &recorder, call->arena);
 }
 
 const struct verb verb_server = {

@@ -211,6 +211,40 @@ class Server(command.Case):
             for name in ("push", "sum", "pull"):
                 self.assertEqual(names.count(name), 2 * 2 * parts, name)
 
+    def test_record_is_full(self):
+        """One line says how many are missing, and nothing before that does."""
+        with tempfile.TemporaryDirectory() as folder:
+            log = pathlib.Path(folder) / "server.log"
+            with Job(1, 1, "--record", log) as job:
+                job.env["PART_BYTES"] = "64"
+                worker, server = job.work(0, 15), job.its[0]
+                self.assertEqual(job.end(worker)[0], 0)
+                status, lines = job.end(server)
+            self.assertEqual(status, 0)
+            parts = sum(-(-4 * n // 64) for n in COUNTS.values())
+            names = 4 * 2 + 2 * 3  # a text takes two, and a lane one
+            lost = 15 * 3 * parts + names - 131072
+            said = f"taut: {log}: was full: {lost} of its records are lost"
+            self.assertEqual(lines[0], said)
+            self.assertRegex(lines[1], "^1 workers came, ")
+
+    def test_record_of_no_server(self):
+        """A server that does not start leaves no log, and none that was there is lost."""
+        with tempfile.TemporaryDirectory() as folder, socket.create_server(("127.0.0.1", 0)) as own:
+            log = pathlib.Path(folder) / "server.log"
+            taken = "127.0.0.1:%d" % own.getsockname()[1]
+            words = ["--workers", 1, "--record", log, "--listen"]
+            env = {**os.environ, "TAUT_SECRET": "s"}
+            done = command.taut("server", *words, taken, env=env)
+            self.assertEqual(done.returncode, 1)
+            self.assertFalse(log.exists(), done.stderr)
+            log.write_text("mine")
+            free = "127.0.0.1:%d" % free_ports(1)[0]
+            done = command.taut("server", *words, free, env=env)
+            self.assertEqual((done.returncode, done.stdout), (1, ""))
+            self.assertIn("File exists", done.stderr)
+            self.assertEqual(log.read_text(), "mine")
+
     def test_stopped(self):
         """SIGUSR2 of somebody else changes nothing: SIGTERM ends it after that."""
         with Job(1, 2) as job:

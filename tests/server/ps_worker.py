@@ -59,8 +59,9 @@ def main():
     server = load()
     try:
         worker = server.Worker(
-            rank, n_workers, servers, part_bytes=65536, credit_bytes=1 << 18,
-            meet_within_ns=int(20e9), lost_after_ns=int(float(os.environ["LOST_AFTER"]) * 1e9),
+            rank, n_workers, servers, part_bytes=int(os.environ.get("PART_BYTES", 65536)),
+            credit_bytes=1 << 18, meet_within_ns=int(20e9),
+            lost_after_ns=int(float(os.environ["LOST_AFTER"]) * 1e9),
         )
         rounds(server, worker, rank, n_workers, int(last), stop)
         counts = worker.counts()
