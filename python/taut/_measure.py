@@ -31,6 +31,8 @@ _HANDLER_SECONDS = 1  # for the main thread to see a signal
 class Measure:
     def __init__(self, folder):
         self.folder = os.path.abspath(folder)
+        # Made by `taut run` for itself: no other host has it, and nobody would remove it there.
+        self.is_of_run = folder == os.environ.get("TAUT_RUN_MEASURE_HERE")
         self.begin()
 
     def begin(self):
@@ -118,10 +120,13 @@ class Measure:
         """Once. Launchers, and what a rank starts, have no steps and write nothing."""
         if self.is_written or not (self.n or self.is_rank()):
             return
+        if self.is_of_run and not os.path.isdir(self.folder):
+            return
         self.is_written = True
         try:
             told = self.told()
-            os.makedirs(self.folder, exist_ok=True)
+            if not self.is_of_run:
+                os.makedirs(self.folder, exist_ok=True)
             path = os.path.join(self.folder, "rank-%d.json" % told["rank"])
             part = "%s.%d.part" % (path, os.getpid())
             with open(part, "w", encoding="ascii") as file:

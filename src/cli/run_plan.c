@@ -106,6 +106,8 @@ taut_status run_plan_set(const struct run_plan *values,
 		status = set_folder(values, s, &planned);
 	if (!status && planned.folder)
 		status = env_set(s, "TAUT_RUN_MEASURE", planned.folder);
+	if (!status && planned.is_ours)
+		status = env_set(s, "TAUT_RUN_MEASURE_HERE", planned.folder);
 	if (status)
 		taut_plan_destroy(planned.plan);
 	else

@@ -264,6 +264,7 @@ class Run(command.Case):
         ):
             self.assertEqual(found["TAUT_RUN_" + name], value)
         self.assertTrue(found["TAUT_RUN_MEASURE"].startswith(str(self.folder)))
+        self.assertEqual(found["TAUT_RUN_MEASURE_HERE"], found["TAUT_RUN_MEASURE"])
         self.assertIn("no step was measured", result.stderr)
         self.assertEqual(self.files(), ["plan.json"])
 

@@ -342,6 +342,17 @@ class Measure(unittest.TestCase):
                     self.assertEqual("rank-%d.json" % files[name]["rank"], name)
                     self.check(files[name], len(hows), how)
 
+    def test_on_another_host(self):
+        """The folder that `taut run` made for itself is not there, and is not made."""
+        with tempfile.TemporaryDirectory() as folder:
+            new = folder + "/new"
+            more = {"TAUT_RUN_MEASURE": new, "TAUT_RUN_MEASURE_HERE": new}
+            [ended] = end(start([*MEASURED, "end"], 1, environment(True, **more)))
+            self.assertEqual(list(pathlib.Path(folder).iterdir()), [])
+        [seen] = lines([ended])
+        self.assertEqual(seen["ends"]["ends"], {"end": 0})
+        self.assertEqual([line for line in ended[2].splitlines() if line.startswith("taut: ")], [])
+
     def check(self, told, n_ranks, how):
         self.assertEqual(list(told), KEYS)
         steps = {"long": 4980, "short": 0}.get(how, 10)
