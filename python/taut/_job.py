@@ -25,6 +25,7 @@ class Job:
     def __init__(self, place, lost_after, framework):
         if not _lib.has(*_coll.NEEDS):
             raise RuntimeError("there is no libtaut: TAUT_LIB names it")
+        _options.was_seen()
         self.plan = _job_plan.begin(framework, place)
         options = _options.Options()
         _job_server.check(options)

@@ -145,3 +145,14 @@ def size_text(n_bytes):
 def say(text):
     """One line on the log of the job."""
     print("taut: " + text, file=sys.stderr, flush=True)
+
+
+def was_seen():
+    """What `taut run` looks for behind the job (src/cli/run_unseen.h), from a program that
+    imports Taut itself, perhaps in a Python that loads no sitecustomize."""
+    folder = os.environ.get("TAUT_RUN_UNSEEN")
+    try:
+        if folder:
+            os.rmdir(folder)
+    except OSError:
+        pass  # another process was the first, or this is another host

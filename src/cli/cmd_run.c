@@ -10,6 +10,7 @@
 #include "cli/run_decide.h"
 #include "cli/run_server.h"
 #include "cli/run_tune.h"
+#include "cli/run_unseen.h"
 #include "cli/term.h"
 #include "cli/verbs.h"
 
@@ -219,7 +220,8 @@ static taut_status set_texts(
 	return status;
 }
 
-static taut_status set_environment(const struct env_setting *s)
+static taut_status set_environment(
+	const struct env_setting *s, struct run_unseen *unseen)
 {
 	const char *folder = env_folder_of_command(s->arena);
 	const char *inject = folder ? env_find_inject(s->arena, folder) : NULL;
@@ -238,6 +240,8 @@ static taut_status set_environment(const struct env_setting *s)
 		status = set_flag(s, !getenv("TAUT_LIB"), "TAUT_LIB", lib);
 	if (!status)
 		status = env_prepend_path(s, "PYTHONPATH", inject, ":");
+	if (!status)
+		status = run_unseen_set(s, unseen);
 	if (!status)
 		status = env_set_open_mpi_all(s, handed_on,
 			sizeof handed_on / sizeof handed_on[0]);
@@ -276,15 +280,35 @@ static taut_status set_environment_mpi(const struct env_setting *s)
 
 /* --- the job ----------------------------------------------------------------------------*/
 
-static int run_job(
-	const struct env_setting *s, struct run_planned *planned)
+/* Where nobody imported a framework, a job that ended well did not do what was asked for:
+ * that is no success, but where those who did may be on other hosts. */
+static void tell_unseen(const struct env_setting *s,
+	const struct run_planned *planned, struct record_job *job)
+{
+	const char *asked = job->exit_status || env_may_be_elsewhere(s) ?
+		NULL : run_decide_asked();
+
+	if (asked)
+		job->exit_status = EXIT_FAULT;
+	if (planned->folder)
+		return; /* it is told why nothing was measured */
+	if (asked)
+		term_complain("--%s was not done: %s", asked, RUN_UNSEEN_LINE);
+	else
+		term_complain("%s", RUN_UNSEEN_LINE);
+}
+
+static int run_job(const struct env_setting *s, struct run_planned *planned,
+	struct run_unseen *unseen)
 {
 	struct record_job job;
 	taut_status status = record_run_job(
 		s->command, s->n_command, s->arena, &job, s->err);
+	bool is_unseen = run_unseen_end(unseen);
 
-	if (!status && !job.fault)
-		run_plan_tell(planned, s->arena);
+	if (!status && !job.fault && !run_plan_tell(planned,
+		is_unseen ? RUN_UNSEEN_LINE : "", s->arena) && is_unseen)
+		tell_unseen(s, planned, &job);
 	run_plan_end(planned, s->arena);
 	if (status)
 		return job_status(status, s->err);
@@ -302,6 +326,7 @@ static int run(const struct verb_call *call)
 	const struct env_setting s = { call->operands, call->n_operands,
 		call->arena, &lines, &err };
 	struct run_planned planned = { 0 };
+	struct run_unseen unseen = { 0 };
 	bool is_wrong = false;
 	taut_status status;
 
@@ -329,12 +354,13 @@ static int run(const struct verb_call *call)
 		status = set_texts(values, &s);
 	if (!status)
 		status = values->mpi ? set_environment_mpi(&s) :
-			set_environment(&s);
+			set_environment(&s, &unseen);
 	for (size_t i = 0; i < lines.count; i++)
 		term_complain("%s", lines.data[i]);
 	taut_vec_free(&lines);
 	if (!status)
-		return run_job(&s, &planned);
+		return run_job(&s, &planned, &unseen);
+	run_unseen_end(&unseen);
 	run_plan_end(&planned, call->arena);
 	return job_status(status, &err);
 }

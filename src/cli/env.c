@@ -111,19 +111,25 @@ taut_status env_prepend_path(const struct env_setting *s, const char *name,
 
 /* --- Open MPI -------------------------------------------------------------------------*/
 
+static const char *const of_mpi[] = { "mpirun", "mpiexec", "orterun", "prterun" };
+enum { N_OF_MPI = sizeof of_mpi / sizeof of_mpi[0] };
+
 /* mpirun.openmpi, too, as distributions call it beside another MPI's. */
-static bool is_mpirun(const char *word)
+static bool is_command(const char *word, const char *const *names, size_t n)
 {
-	static const char *const names[] = { "mpirun", "mpiexec", "orterun",
-		"prterun" };
 	const char *slash = strrchr(word, '/');
 	const char *name = slash ? slash + 1 : word;
 	size_t len = strcspn(name, ".");
 
-	for (size_t i = 0; i < sizeof names / sizeof names[0]; i++)
+	for (size_t i = 0; i < n; i++)
 		if (len == strlen(names[i]) && !strncmp(name, names[i], len))
 			return true;
 	return false;
+}
+
+static bool is_mpirun(const char *word)
+{
+	return is_command(word, of_mpi, N_OF_MPI);
 }
 
 /* Options of mpirun that take no word, and those that take two, behind one dash or two.
@@ -251,4 +257,34 @@ taut_status env_set_open_mpi(
 			return no_memory(s);
 	}
 	return env_set(s, "OMPI_MCA_mca_base_env_list", list);
+}
+
+/* --- hosts ------------------------------------------------------------------------------*/
+
+static const char *const of_others[] = { "srun", "aprun", "jsrun" };
+/* Of a job of a batch system, whose script may start anything. */
+static const char *const batch[] = { "PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE",
+	"FLUX_URI" };
+enum { N_OF_OTHERS = sizeof of_others / sizeof of_others[0],
+	N_BATCH = sizeof batch / sizeof batch[0] };
+
+/* SLURM's variable of a host is set on those of the job alone. */
+static bool is_in_slurm(void)
+{
+	const char *n_hosts = getenv("SLURM_JOB_NUM_NODES");
+
+	return getenv("SLURM_JOB_ID") && !(getenv("SLURMD_NODENAME") &&
+		n_hosts && !strcmp(n_hosts, "1"));
+}
+
+bool env_may_be_elsewhere(const struct env_setting *s)
+{
+	for (size_t i = 0; i < N_BATCH; i++)
+		if (getenv(batch[i]))
+			return true;
+	for (size_t i = 0; i < s->n_command; i++)
+		if (is_mpirun(s->command[i]) ||
+			is_command(s->command[i], of_others, N_OF_OTHERS))
+			return true;
+	return is_in_slurm();
 }

@@ -52,4 +52,8 @@ TAUT_NODISCARD taut_status env_set_open_mpi(
 TAUT_NODISCARD taut_status env_set_open_mpi_all(
 	const struct env_setting *s, const char *const *prefixes, size_t n);
 
+/* Whether all processes of the job may be on other hosts: what starts it, or the batch
+ * system that this is under, hands the environment on to them. */
+bool env_may_be_elsewhere(const struct env_setting *s);
+
 #endif /* TAUT_CLI_ENV_H */

@@ -2,6 +2,7 @@
 #include "cli/run_decide.h"
 
 #include <inttypes.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "cli/opt.h"
@@ -127,4 +128,18 @@ taut_status run_decide_set(const struct run_decide *values,
 			status = env_set(s, rows[i].variable, value);
 	}
 	return status;
+}
+
+const char *run_decide_asked(void)
+{
+	const char *value = getenv("TAUT_RUN_GRAPHS");
+
+	if (value && *value)
+		return "graphs";
+	for (size_t i = 0; i < sizeof rows / sizeof rows[0]; i++) {
+		value = getenv(rows[i].variable);
+		if (value && *value)
+			return rows[i].option;
+	}
+	return NULL;
 }

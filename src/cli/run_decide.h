@@ -60,4 +60,8 @@ struct run_decide { /* NULL: not given */
 taut_status run_decide_set(const struct run_decide *values,
 	const struct env_setting *s, bool *ret_wrong);
 
+/* The option of such a decision that the job finds set, by whatever; NULL: there is none.
+ * A job to which one cannot be done must not end well. */
+const char *run_decide_asked(void);
+
 #endif /* TAUT_CLI_RUN_DECIDE_H */

@@ -141,16 +141,15 @@ static const char *mean_of(const struct measured *m, struct taut_arena *arena)
 	return text ? text : "";
 }
 
-static void tell_measured(const struct run_planned *planned,
+static void tell_measured(const struct run_planned *planned, const char *why,
 	const struct measured *m, struct taut_arena *arena)
 {
 	const struct taut_plan *plan = planned->plan;
 	double measured = (double)m->median_ns / 1e6, predicted;
 
 	if (!m->n_steps) {
-		term_complain("no step was measured: the job made none behind "
-			"those that are left out, or none of its ranks is on "
-			"this host");
+		term_complain("no step was measured: %s", *why ? why : "the job made none behind those that are left "
+			"out, or none of its ranks is on this host");
 		return;
 	}
 	if (!plan || plan->after_ns <= 0) {
@@ -185,19 +184,21 @@ static void remove_folder(const char *path, struct taut_arena *arena)
 	rmdir(path);
 }
 
-void run_plan_tell(const struct run_planned *planned, struct taut_arena *arena)
+unsigned run_plan_tell(const struct run_planned *planned, const char *why,
+	struct taut_arena *arena)
 {
 	struct taut_error err = { .message = "" };
 	struct measured m = { 0 };
 
 	if (!planned->folder)
-		return;
+		return 0;
 	if (measured_read(planned->folder, arena, &m, &err))
 		term_complain("%s", err.message);
 	else
-		tell_measured(planned, &m, arena);
+		tell_measured(planned, why, &m, arena);
 	for (uint32_t i = 0; i < m.n_missed; i++)
 		term_complain("not made: %s", m.missed[i]);
+	return m.n_ranks;
 }
 
 void run_plan_end(struct run_planned *planned, struct taut_arena *arena)

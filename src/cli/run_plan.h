@@ -31,8 +31,10 @@ struct run_planned { /* from before the job until behind it */
 /* Sets the job's environment; options of the command that say more come after it. */
 taut_status run_plan_set(const struct run_plan *values,
 	const struct env_setting *s, struct run_planned *ret_planned);
-/* Behind the job: one line of what was predicted and measured, on standard error. */
-void run_plan_tell(const struct run_planned *planned, struct taut_arena *arena);
+/* Behind the job: one line of what was predicted and measured, on standard error. why: no
+ * step can have been; "": that is not known. The number of ranks that were measured. */
+unsigned run_plan_tell(const struct run_planned *planned, const char *why,
+	struct taut_arena *arena);
 /* Leaves nothing behind that was not asked for; whether or not there was a job. */
 void run_plan_end(struct run_planned *planned, struct taut_arena *arena);
 

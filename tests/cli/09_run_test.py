@@ -11,12 +11,18 @@ import tempfile
 import command
 
 
-# What the job does here: it shows its environment.
-JOB = "env\n"
+# A job that shows its environment, and says as one that imports a framework that it did.
+JOB = 'env; rmdir "$TAUT_RUN_UNSEEN"\n'
+UNSEEN = (
+    "taut: no process on this host imported PyTorch, TensorFlow or MXNet where Taut could see it "
+    "(PYTHONPATH replaced, or a Python with -I, -E or -S)\n"
+)
 
 
 def run(*words, **more):
     own = {k: v for k, v in os.environ.items() if not k.startswith(("TAUT_", "PYTHONPATH"))}
+    for name in ("PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "FLUX_URI", "SLURM_JOB_ID"):
+        own.pop(name, None)
     own.update(more)
     words = [os.environ["TAUT"], "run", *words]
     return subprocess.run(words, env=own, capture_output=True, text=True, timeout=200)
@@ -24,10 +30,12 @@ def run(*words, **more):
 
 def variables(*options, **more):
     """Those of ours that the job finds."""
-    result = run(*options, "--", "env", **more)
+    result = run(*options, "--", "sh", "-c", JOB, **more)
     assert result.returncode == 0 and not result.stderr, result.stderr
     lines = [line.split("=", 1) for line in result.stdout.splitlines() if "=" in line]
-    return {k: v for k, v in lines if k.startswith(("TAUT_", "PYTHONPATH", "OMPI_"))}
+    found = {k: v for k, v in lines if k.startswith(("TAUT_", "PYTHONPATH", "OMPI_"))}
+    assert not os.path.exists(found.pop("TAUT_RUN_UNSEEN"))
+    return found
 
 
 class Run(command.Case):
@@ -71,7 +79,7 @@ class Run(command.Case):
                 told = run("--measure", words, "--", "sh", "-c", "ls -d $TAUT_RUN_MEASURE")
                 self.assertEqual(told.returncode, 0, told.stderr)
                 self.assertTrue(os.path.samefile(told.stdout.strip(), path))
-                self.assertIn("no step was measured", told.stderr)
+                self.assertEqual(told.stderr, "taut: no step was measured: " + UNSEEN[6:])
             os.mkdir(os.path.join(path, "of-before"))
             told = run("--measure", path, "--", "true")
             self.assertEqual(told.returncode, 1)
@@ -128,7 +136,7 @@ class Run(command.Case):
         own = {"UCX_TLS": "tcp", "UCXX": "no", "TAUT_ENGINE": "ucx", "TAUT_RUN_ADDRESS": "::1"}
         found = variables("--gate", "off", OMPI_MCA_mca_base_env_list="MINE;TAUT_RUN", **own)
         names = found["OMPI_MCA_mca_base_env_list"].split(";")
-        ours = ["TAUT_RUN_GATE", "TAUT_RUN_ADDRESS", "TAUT_ENGINE", "TAUT_LIB"]
+        ours = ["TAUT_RUN_GATE", "TAUT_RUN_ADDRESS", "TAUT_ENGINE", "TAUT_LIB", "TAUT_RUN_UNSEEN"]
         self.assertEqual(names[:2], ["MINE", "TAUT_RUN"])
         self.assertEqual(sorted(names[2:]), sorted([*ours, "PYTHONPATH", "UCX_TLS"]))
 
@@ -178,11 +186,59 @@ class Run(command.Case):
             self.assertEqual(self.mpirun("train", name=name), (False, ""), name)
 
     def test_exit_status_and_output(self):
-        result = run("sh", "-c", "echo out; echo err >&2; exit 7")
+        result = run("sh", "-c", "echo out; echo err >&2; rmdir $TAUT_RUN_UNSEEN; exit 7")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (7, "out\n", "err\n"))
         self.assertEqual(run("sh", "-c", "kill -TERM $$").returncode, -signal.SIGTERM)
         self.assertEqual(run("/no/such").returncode, 127)
         self.assertEqual(run("/").returncode, 126)
+
+    def unseen(self, *words, line=UNSEEN, status=0, **more):
+        """Of a job that imports no framework: its lines. Nothing is left behind."""
+        with tempfile.TemporaryDirectory() as folder:
+            result = run(*words, TMPDIR=folder, **more)
+            self.assertEqual(os.listdir(folder), [])
+        self.assertEqual((result.returncode, result.stderr), (status, line), words)
+
+    def test_nobody_imported_a_framework(self):
+        self.unseen("true")
+        self.unseen("--piece", "4K", "true")
+        self.unseen("sh", "-c", "exit 7", status=7)
+        self.unseen("sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
+        self.unseen("--amp", "bf16", "sh", "-c", "exit 7", status=7)
+        self.unseen("--amp", "bf16", "sh", "-c", "kill -TERM $$", status=-signal.SIGTERM)
+        self.unseen("/no/such", line="taut: /no/such: cannot be run: No such file or directory\n",
+                    status=127)
+        result = run("--measure", "/no/such/folder", "true")
+        self.assertNotIn("imported", result.stderr)
+
+    def test_what_was_asked_for_was_not_done(self):
+        for words in (["--amp", "bf16"], ["--graphs"], ["--compress", "fp16"], ["--job", "ranks=2"]):
+            line = "taut: %s was not done: %s" % (words[0], UNSEEN[6:])
+            self.unseen(*words, "true", line=line, status=1)
+        self.unseen("true", line="taut: --amp was not done: " + UNSEEN[6:], status=1,
+                    TAUT_RUN_AMP="bf16")
+
+    def test_ranks_elsewhere(self):
+        """All of them may be: then nobody knows what they did."""
+        self.unseen("--amp", "bf16", "true", PBS_JOBID="1")
+        own = {"SLURM_JOB_ID": "1", "SLURM_JOB_NUM_NODES": "1"}
+        self.unseen("--amp", "bf16", "true", **own)
+        line = "taut: --amp was not done: " + UNSEEN[6:]
+        self.unseen("--amp", "bf16", "true", SLURMD_NODENAME="here", **own, line=line, status=1)
+        self.unseen("--amp", "bf16", "env", "srun=1", "true", line=line, status=1)
+        self.unseen("--amp", "bf16", "sh", "-c", "true", "/usr/bin/srun")
+
+    def test_a_run_within(self):
+        """The outer one is told, too."""
+        within = [os.environ["TAUT"], "run", "--amp", "bf16", "sh", "-c", JOB]
+        result = run("--amp", "bf16", *within)
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
+        line = "taut: --amp was not done: " + UNSEEN[6:]
+        self.unseen("--amp", "bf16", *within[:-3], "true", line=line + UNSEEN, status=1)
+
+    def test_no_place_for_temporary_files(self):
+        result = run("--amp", "bf16", "true", TMPDIR="/no/such")
+        self.assertEqual((result.returncode, result.stderr), (0, ""))
 
     def test_wrong_values(self):
         for words, says in (

@@ -114,6 +114,14 @@ class Plans(unittest.TestCase):
             for a, b in zip(found, plain):
                 self.assertAlmostEqual(a, b, delta=0.02 * b)
 
+    def test_without_sitecustomize(self):
+        """A program that finds Taut by itself does what it was told, and Taut saw it."""
+        path = "PYTHONPATH=%s" % (world.ROOT / "python")
+        ended = self.job(TAUT, "run", "--compress", "fp16", "--", "env", path)
+        self.losses(ended)
+        for _, _, err in ended:
+            self.assertNotIn("no process on this host", err)
+
     def test_measured(self):
         folder = self.at / "measured"
         folder.mkdir()

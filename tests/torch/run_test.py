@@ -49,6 +49,51 @@ class ByHand(unittest.TestCase):
             self.assertFalse(plain["crosses"])
 
 
+@unittest.skipUnless(TAUT, "no TAUT: the command was not built")
+class Seen(unittest.TestCase):
+    """Whether a process of the job imports PyTorch where Taut sees it."""
+
+    LINE = (
+        "no process on this host imported PyTorch, TensorFlow or MXNet where Taut could see it "
+        "(PYTHONPATH replaced, or a Python with -I, -E or -S)\n"
+    )
+
+    def said(self, *words):
+        own = environment(False)
+        for name in ("PBS_JOBID", "LSB_JOBID", "PE_HOSTFILE", "FLUX_URI", "SLURM_JOB_ID"):
+            own.pop(name, None)
+        with tempfile.TemporaryDirectory() as folder:
+            own["TMPDIR"] = folder
+            command = [TAUT, "run", *words]
+            done = subprocess.run(command, env=own, capture_output=True, text=True, timeout=120)
+            self.assertEqual(os.listdir(folder), [])
+        self.assertEqual(done.stdout, "")
+        return done.returncode, done.stderr
+
+    def test_seen(self):
+        for words in (
+            [PYTHON, "-c", "import torch"],
+            ["sh", "-c", PYTHON + " -c 'import torch' & wait; exit 0"],
+            ["--graphs", "--", PYTHON, "-c", "import os, torch; os._exit(0)"],
+        ):
+            self.assertEqual(self.said(*words), (0, ""), words)
+
+    def test_a_framework_that_cannot_be_imported(self):
+        """Taut saw it; the job's own fault is all that is said."""
+        with tempfile.TemporaryDirectory() as folder:
+            pathlib.Path(folder, "torch.py").write_text("raise SystemExit(3)\n")
+            more = "import sys; sys.path.insert(0, %r); import torch" % folder
+            self.assertEqual(self.said(PYTHON, "-B", "-c", more), (3, ""))
+
+    def test_not_seen(self):
+        isolated = [PYTHON, "-I", "-c", "import torch"]
+        self.assertEqual(self.said(*isolated), (0, "taut: " + self.LINE))
+        self.assertEqual(self.said("--mpi", *isolated), (0, ""))
+        replaced = ["sh", "-c", "PYTHONPATH=/x " + PYTHON + " -c 'import torch'"]
+        line = "taut: --amp was not done: " + self.LINE
+        self.assertEqual(self.said("--amp", "bf16", *replaced), (1, line))
+
+
 class Alike(unittest.TestCase):
     def test_a_rank_has_no_engine(self):
         """Then none has, and the job is PyTorch's."""
