@@ -58,6 +58,18 @@ class Manual(command.Case):
                 with self.subTest(verb=verb, name=name):
                     self.assertIn("Fl " + name[1:], synopsis)
 
+    def test_variables_of_run(self):
+        """Each that the command sets is in its page, which has no other but Python's."""
+        name = r"\bTAUT_RUN_[A-Z_]+\b"
+        files = [ROOT / "src/cli/cmd_run.c", *(ROOT / "src/cli").glob("run_*.c")]
+        files.append(ROOT / "src/plan/apply.c")
+        found = {n for file in files for n in re.findall(f'"({name})"', file.read_text())}
+        self.assertGreater(len(found), 30)
+        shown = set(re.findall(name, page("run").split(".Sh ENVIRONMENT")[1]))
+        self.assertEqual(found - shown, set())
+        python = "".join(file.read_text() for file in (ROOT / "python/taut").glob("*.py"))
+        self.assertEqual(shown - found - set(re.findall(name, python)), set())
+
     def test_every_verb_is_in_the_main_page(self):
         text = (PAGES / "taut.1").read_text()
         for verb in ALL_VERBS:
