@@ -148,8 +148,9 @@ static void tell_measured(const struct run_planned *planned, const char *why,
 	double measured = (double)m->median_ns / 1e6, predicted;
 
 	if (!m->n_steps) {
-		term_complain("no step was measured: %s", *why ? why : "the job made none behind those that are left "
-			"out, or none of its ranks is on this host");
+		term_complain("no step was measured: %s", *why ? why :
+			"the job made none behind those that are left out, or "
+			"none of its ranks is on this host");
 		return;
 	}
 	if (!plan || plan->after_ns <= 0) {
