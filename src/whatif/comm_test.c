@@ -290,6 +290,10 @@ static void test_from_one_rank(void **state)
 		"bucket=2MB,first=2MB", NULL, 20.25 + 60 + 2 * 0.6 + 0.25 + 2,
 		0);
 	expect(&job, "world=1,link=1gbit", NULL, 32, 0);
+	/* other buckets pass the link that was given; the copy out is of all */
+	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0,"
+		"bucket=100MB,first=100MB", "bucket=2MB",
+		20.125 + 40 + 0.5 + 2, 0);
 	refuse(&job, "world=2", "link=");
 	job.no_shapes = 1;
 	refuse(&job, "world=2,link=1gbit", "gradients=");
@@ -307,6 +311,8 @@ static void test_from_one_rank_of_ddp(void **state)
 	job.us_by_float = 1e-6;
 	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0", NULL, 62,
 		0);
+	expect(&job, "world=2,link=836.464mbit,latency=0us,drag=0",
+		"bucket=1MB", 57, 0);
 	refuse(&job, "world=2", "link=");
 }
 
@@ -497,6 +503,40 @@ static void test_halves(void **state)
 		30 + 20 * 33.0 / 128 + 2, 95.0 / 128);
 	expect(&usual, "compress=mxint8,cast=1,core=1,by=taut", NULL,
 		30 + 2 * 1.4 + 20 * 33.0 / 128 + 1.1 + 2, 95.0 / 128);
+}
+
+/* Of the buckets that there are in the end, whichever was said first. */
+static void test_halves_of_other_buckets(void **state)
+{
+	static const char *const narrow[] = { "compress=fp16,cast=1000000",
+		"compress=fp16,cast=1,core=1", "compress=mxint8,cast=1,by=taut" };
+	static const char *const laid[] = { "bucket=1MB", "bucket=100MB",
+		"server=2,per=tensor" };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof narrow / sizeof *narrow; i++)
+		for (size_t k = 0; k < sizeof laid / sizeof *laid; k++)
+			expect_both_orders(&usual, narrow[i], laid[k]);
+	/* each behind its own gradient, the last one's half behind all */
+	expect(&usual, "compress=fp16,cast=1000000,core=1", "bucket=100MB",
+		30 + 0.15 + 20 + 0.075 + 2, 0);
+}
+
+/* What was said of gradients holds in other buckets. */
+static void test_ways_of_other_buckets(void **state)
+{
+	struct ddp_job job = usual;
+
+	(void)state;
+	job.ranks = 4;
+	expect_both_orders(&job, "algorithm=tree", "bucket=1MB");
+	expect_both_orders(&job, "algorithm=flat", "bucket=100MB");
+	expect_both_orders(&job, "server=1,at=own,sum=1000", "bucket=100MB");
+	expect_both_orders(&job, "overlap=none", "bucket=1MB");
+	expect_both_orders(&job, "overlap=full", "bucket=100MB");
+	expect_both_orders(&job, "overlap=none", "server=2,per=tensor");
+	expect_both_orders(&job, "partition=300kB", "bucket=100MB");
+	expect_both_orders(&job, "partition=300kB", "server=2,per=tensor");
 }
 
 /* What is a number before: DDP's hooks take all types, Taut's exchange fp32. */
@@ -757,6 +797,8 @@ int main(void)
 		cmocka_unit_test(test_overlap),
 		cmocka_unit_test(test_full_overlap_of_little),
 		cmocka_unit_test(test_halves),
+		cmocka_unit_test(test_halves_of_other_buckets),
+		cmocka_unit_test(test_ways_of_other_buckets),
 		cmocka_unit_test(test_narrow_of_other_types),
 		cmocka_unit_test(test_compression_of_more_ranks),
 		cmocka_unit_test(test_servers),

@@ -291,47 +291,90 @@ static taut_status connect_launch(struct layer *l, size_t i, uint32_t k,
 		TAUT_EDGE_STREAM, 0, l->err);
 }
 
-/* What the bucket would have taken as it was recorded: of each recorded one
- * that has a part of it the part's share, and the latency of one. */
-static taut_status put_together(struct layer *l, uint32_t place, uint32_t k,
+static int64_t part_bytes(const struct layer *l, const struct tauti_ddp_step *s,
+	const struct tauti_bucket *old, uint32_t from, uint32_t to)
+{
+	int64_t bytes = 0;
+
+	for (uint32_t g = old->first; g < old->first + old->n; g++)
+		if (g >= from && g < to)
+			bytes += tauti_gradient_at(l, s, g)->bytes;
+	return bytes;
+}
+
+/* What the bucket would have taken as it was recorded: of each one before that
+ * has a part of it the part's share, and the latency of one. */
+static void put_together(const struct layer *l, const struct tauti_ddp_step *s,
+	uint32_t from, uint32_t to, struct tauti_way *way)
+{
+	struct tauti_way put = { 0 };
+	double most = 0;
+
+	for (uint32_t i = 0; i < s->n_buckets; i++) {
+		const struct tauti_bucket *old = tauti_bucket_at(l, s, i);
+		double part = (double)part_bytes(l, s, old, from, to);
+		struct tauti_way was;
+
+		if (part <= 0)
+			continue;
+		was = tauti_piece_way(l->w, old->like,
+			tauti_way_of(l->w, old->collective), part);
+		if (was.put_bytes <= 0)
+			return; /* by the line alone */
+		put.put_bytes += part;
+		put.put_amount += was.put_amount;
+		put.put_latency_ns += part * was.put_latency_ns;
+		if (part > most) {
+			most = part;
+			put.like = was.like;
+		}
+	}
+	if (!put.like)
+		return;
+	way->like = put.like;
+	way->put_bytes = put.put_bytes;
+	way->put_amount = put.put_amount;
+	way->put_latency_ns = put.put_latency_ns / put.put_bytes;
+}
+
+/* The one before that most of it was in. Messages of an exchange do not tell what
+ * they hold: the largest. */
+static const struct tauti_bucket *most_of(const struct layer *l,
+	const struct tauti_ddp_step *s, uint32_t from, uint32_t to)
+{
+	const struct tauti_bucket *found = NULL;
+	int64_t most = -1;
+
+	for (uint32_t i = 0; i < s->n_buckets; i++) {
+		const struct tauti_bucket *old = tauti_bucket_at(l, s, i);
+		int64_t bytes = old->n ? part_bytes(l, s, old, from, to) :
+			old->bytes;
+
+		if (bytes <= most)
+			continue;
+		most = bytes;
+		found = old;
+	}
+	return found;
+}
+
+/* As what was in its place is carried out by now. */
+static taut_status set_way(struct layer *l, uint32_t place, uint32_t k,
 	uint32_t b, uint32_t id)
 {
 	const struct tauti_ddp_step *s = tauti_step_at(l, place, k);
-	const struct tauti_whatif *w = l->w;
 	uint32_t from = l->plan->data[b], to = plan_end(l, b, s->n_gradients);
-	double most = 0;
-	struct tauti_way way = { .put_bytes = (double)bucket_bytes(
-		l, place, k, b) };
+	const struct tauti_bucket *old = most_of(l, s, from, to);
+	struct tauti_way way;
 
-	if (l->ddp->exchanged)
-		return TAUT_OK; /* messages hold parts of gradients */
-	for (uint32_t i = 0; i < s->n_buckets; i++) {
-		const struct tauti_bucket *old = tauti_bucket_at(l, s, i);
-		struct taut_law_in in;
-		struct taut_transfer t;
-		int64_t part = 0;
-
-		for (uint32_t g = old->first; g < old->first + old->n; g++)
-			if (g >= from && g < to)
-				part += tauti_gradient_at(l, s, g)->bytes;
-		if (!part)
-			continue;
-		if (old->like == TAUT_NONE ||
-			w->costs->transfers[old->like].amount <= 0)
-			return TAUT_OK; /* by the line alone */
-		in = taut_costs_law_in(w->costs, old->like);
-		in.bytes = (double)part;
-		t = taut_costs_transfer(w->costs, old->like, &in, 0);
-		way.put_amount += t.amount;
-		way.put_latency_ns += (double)part * (double)t.latency_ns;
-		if ((double)part > most) {
-			most = (double)part;
-			way.like = old->like + 1;
-		}
-	}
-	if (!way.like)
+	if (!old)
 		return TAUT_OK;
-	way.put_latency_ns /= way.put_bytes;
+	way = tauti_way_of(l->w, old->collective);
+	way.like = 0;
+	way.put_bytes = way.put_amount = way.put_latency_ns = 0;
+	way.share = 0; /* its bytes are known */
+	if (!l->ddp->exchanged) /* messages hold parts of gradients */
+		put_together(l, s, from, to, &way);
 	return tauti_set_way(l->w, id, &way, l->err);
 }
 
@@ -352,7 +395,7 @@ static taut_status lay_bucket(struct layer *l, uint32_t group, uint32_t k,
 	status = taut_edit_add_collective(l->w->edit, &c, l->members.data,
 		(uint32_t)l->members.count, &id, l->arrive.data, l->err);
 	if (!status)
-		status = put_together(l, group, k, b, id);
+		status = set_way(l, group, k, b, id);
 	for (size_t i = 0; !status && i < l->members.count; i++) {
 		uint32_t p = l->places.data[i];
 		uint32_t transfer = taut_edit_next(

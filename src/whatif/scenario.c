@@ -283,6 +283,18 @@ static void add_moved(struct transfers *t, const struct taut_law_in *as)
 		law.local_bytes * as->ranks;
 }
 
+/* What it would take nothing tells: not the way, not the recording. */
+static bool is_untold(const struct tauti_whatif *w, uint32_t like,
+	const struct tauti_way *way, const struct taut_law_in *as)
+{
+	bool told = like != TAUT_NONE || way->ns_per_byte > 0 ||
+		as->bytes <= 0 || as->ranks < 2;
+
+	for (uint32_t i = 0; !told && i < w->costs->n_classes; i++)
+		told = w->costs->classes[i].line.n > 0;
+	return !told;
+}
+
 /* The collective of the edit that became c, as it will be carried out. */
 static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	struct taut_error *err)
@@ -304,6 +316,11 @@ static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	if (way.like)
 		like = way.like - 1;
 	same = like != TAUT_NONE;
+	if (is_untold(w, like, &way, &as))
+		return taut_error_set(err, TAUT_EINVAL, -1, "nothing in this "
+			"recording, nor a link that a change gives, tells what "
+			"a transfer of %.4g MB among %u ranks takes", as.bytes / 1e6,
+			as.ranks);
 	by_line = like == TAUT_NONE ||
 		w->costs->transfers[like].on_network != (as.hosts > 1);
 

@@ -9,7 +9,8 @@
  * is, and moves encoded; bytes that are to move are so many of any batch; and
  * servers add up as fast behind any link but one that takes no time at all; and what is
  * narrowed, or given a way or a turn, is what is sent of a gradient that goes by rows, and in
- * the last of several micro-batches. */
+ * the last of several micro-batches, and what is
+ * narrowed, cut or held back are the buckets that there are in the end. */
 #include <string.h>
 
 #include "whatif/predict.h"
@@ -24,6 +25,12 @@ static const struct {
 	{ "rows", "algorithm" },
 	{ "rows", "schedule" },
 	{ "bucket", "rows" },
+	{ "bucket", "compress" },
+	{ "bucket", "partition" },
+	{ "bucket", "overlap" },
+	{ "server", "compress" },
+	{ "server", "partition" },
+	{ "server", "overlap" },
 	{ "accumulate", "compress" },
 	{ "microbatches", "compress" },
 	{ "recompute", "world" },
