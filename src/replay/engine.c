@@ -54,6 +54,8 @@ struct tauti_engine {
 	uint32_t n_teams;
 	uint8_t *ops;
 	uint32_t *slot_of;  /* by op: of its arrival or transfer; TAUT_NONE */
+	uint32_t *order;    /* by op of an arrival: begun before it */
+	uint32_t n_begun;
 	uint64_t done;
 };
 
@@ -132,6 +134,7 @@ static taut_status begin_some(struct member *m, struct taut_error *err)
 		m->next++;
 		m->busy++;
 		slot->state = 0;
+		e->order[slot->arrive] = e->n_begun++;
 		status = taut_dispatch_release(e->dispatch, slot->arrive, err);
 	}
 	if (m->next == m->queue.count) {
@@ -423,11 +426,12 @@ taut_status tauti_engine_create(const struct taut_graph *graph,
 	e->options = *options;
 	e->ops = calloc((size_t)graph->n_ops + 1, 1);
 	e->slot_of = calloc((size_t)graph->n_ops + 1, sizeof *e->slot_of);
+	e->order = calloc((size_t)graph->n_ops + 1, sizeof *e->order);
 	e->teams = calloc((size_t)n_teams + 1, sizeof *e->teams);
 	e->dispatcher = (struct taut_dispatcher){
 		e->ops, e, ready, ended, called
 	};
-	if (!e->ops || !e->slot_of || !e->teams)
+	if (!e->ops || !e->slot_of || !e->order || !e->teams)
 		status = no_memory(err);
 	for (uint32_t t = 0; !status && t < n_teams; t++) {
 		e->n_teams++;
@@ -464,6 +468,7 @@ void tauti_engine_destroy(struct tauti_engine *e)
 	free(e->teams);
 	free(e->ops);
 	free(e->slot_of);
+	free(e->order);
 	free(e);
 }
 
@@ -471,6 +476,11 @@ const struct taut_dispatcher *tauti_engine_dispatcher(
 	const struct tauti_engine *e)
 {
 	return &e->dispatcher;
+}
+
+const uint32_t *tauti_engine_order(const struct tauti_engine *e)
+{
+	return e->order;
 }
 
 struct tauti_engine_counts tauti_engine_count(const struct tauti_engine *e)

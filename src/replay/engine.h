@@ -75,6 +75,8 @@ void tauti_engine_destroy(struct tauti_engine *engine); /* NULL is fine */
 /* For the edit of one replay; lives as long as the engine. */
 const struct taut_dispatcher *tauti_engine_dispatcher(
 	const struct tauti_engine *engine);
+/* By op of the graph: how many pieces had begun before the one that arrives there. */
+const uint32_t *tauti_engine_order(const struct tauti_engine *engine);
 struct tauti_engine_counts tauti_engine_count(
 	const struct tauti_engine *engine);
 

@@ -136,7 +136,6 @@ const struct tauti_transformation tauti_whatif_overlap = {
 static taut_status apply_ideal(struct tauti_whatif *w,
 	const struct tauti_change *change, struct taut_error *err)
 {
-	static const double endless = 1e9; /* times the recorded link */
 	uint32_t *ops;
 	size_t n;
 	struct taut_select transfers = { .kinds = 1u << TAUT_OP_TRANSFER };
@@ -154,12 +153,7 @@ static taut_status apply_ideal(struct tauti_whatif *w,
 		status = taut_edit_set_dur(w->edit, ops[i], 0, err);
 	if (!status)
 		free(ops);
-	for (uint32_t i = 0; i < w->site.n_hosts; i++)
-		w->site.hosts[i] = (struct taut_host) { endless, endless,
-			endless };
-	w->site.backbone = 0;
-	w->latency = 0;
-	w->latency_add_ns = 0;
+	w->no_transfers = true;
 	return status;
 }
 

@@ -313,6 +313,11 @@ static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	if (status)
 		return status;
 	add_moved(t, &as);
+	if (w->no_transfers) {
+		t->changed = true;
+		*to = (struct taut_transfer){ .on_network = as.hosts > 1 };
+		return TAUT_OK;
+	}
 	if (way.like)
 		like = way.like - 1;
 	same = like != TAUT_NONE;
@@ -464,7 +469,8 @@ static taut_status replay_scheduled(struct tauti_predictor *p,
 		status = replay_shared(p, became, engine, out, err);
 	if (!status && wanted)
 		status = tauti_schedule_keep(
-			&p->w, out->graph, out->op_of, &out->timeline, err);
+			&p->w, out->graph, out->op_of, engine, &out->timeline,
+			err);
 	step_ns = out->step_ns;
 	if (!status && wanted)
 		status = build_anew(p, became, out, err);

@@ -161,6 +161,8 @@ static void set_message(const struct scheduler *s)
 	each = messages > 0 ? ((double)t.latency_ns + t.amount) / messages : 0;
 	if (t.on_network)
 		each = each * w->latency + w->latency_add_ns;
+	if (w->no_transfers)
+		each = 0;
 	o->message_ns = llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
 	if (t.on_network && !w->job->has_device)
 		o->steps = steps_of(s, in);

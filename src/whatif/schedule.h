@@ -61,10 +61,11 @@ taut_status tauti_schedule_engine(const struct tauti_whatif *w,
 	const struct taut_graph *built, const uint32_t *became,
 	struct taut_arena *arena, struct tauti_engine **ret_engine,
 	struct taut_error *err);
-/* What the replay decided becomes waits of the edit, so that its graph replays
- * to the same times without an engine. */
+/* What the replay with this engine decided becomes waits of the edit, so that its
+ * graph replays to the same times without one. */
 taut_status tauti_schedule_keep(struct tauti_whatif *w,
 	const struct taut_graph *built, const uint32_t *became,
+	const struct tauti_engine *engine,
 	const struct taut_timeline *timeline, struct taut_error *err);
 
 #endif /* TAUT_WHATIF_SCHEDULE_H */

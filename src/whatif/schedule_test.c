@@ -155,6 +155,48 @@ static void test_fifo_of_recordings(void **state)
 	}
 }
 
+/* No transfer takes time, nor do rounds of agreement, in whichever order it is said. */
+static void test_without_a_network(void **state)
+{
+	static const char *const stacks[][2] = { { "ideal-network", "bucket=1MB" },
+		{ "ideal-network", "link,latency=1ms" },
+		{ "ideal-network", "schedule,partition=100kB,by=taut" },
+		{ "schedule,partition=100kB,by=taut", "ideal-network" } };
+	const char *path = "examples/ddp-gloo-late-rank";
+	struct taut_error err = { 0 };
+	struct taut_run *run;
+	struct taut_graph *graph;
+	int64_t scheduled = 0;
+
+	(void)state;
+	if (taut_run_open(&path, 1, NULL, &run, &err) ||
+		taut_graph_build(run, NULL, &graph, &err))
+		fail_msg("%s", err.message);
+	for (size_t i = 0; i < sizeof stacks / sizeof *stacks; i++) {
+		struct taut_prediction *p = predict(graph, stacks[i], 2);
+		const struct taut_graph *g = p->graph;
+		size_t n = 0;
+
+		for (uint32_t op = 0; op < g->n_ops; op++) {
+			if (g->kind[op] != TAUT_OP_TRANSFER)
+				continue;
+			n++;
+			if (g->dur_ns[op])
+				fail_msg("%s %s: a transfer of %lld ns",
+					stacks[i][0], stacks[i][1],
+					(long long)g->dur_ns[op]);
+		}
+		assert_true(n > 40);
+		if (i == 2)
+			scheduled = p->after_ns;
+		if (i == 3)
+			assert_int_equal(p->after_ns, scheduled);
+		taut_prediction_destroy(p);
+	}
+	taut_graph_destroy(graph);
+	taut_run_close(run);
+}
+
 /* f + max(b, C) + u, to within a layer of either. */
 static void test_behind_a_barrier(void **state)
 {
@@ -496,6 +538,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_fifo_is_as_recorded),
 		cmocka_unit_test(test_fifo_of_recordings),
+		cmocka_unit_test(test_without_a_network),
 		cmocka_unit_test(test_behind_a_barrier),
 		cmocka_unit_test(test_crossing_reaches_the_bound),
 		cmocka_unit_test(

@@ -77,6 +77,7 @@ struct keeper {
 	const struct taut_graph *built;
 	const struct taut_timeline *timeline;
 	const uint32_t *became;
+	const uint32_t *order; /* tauti_engine_order() */
 	uint32_t *was; /* by op of the built graph: of the edit */
 	struct taut_error *err;
 };
@@ -133,16 +134,17 @@ static taut_status keep(const struct keeper *k, uint32_t arrive)
 
 struct stay { /* a piece of a rank, from arrival to end */
 	int64_t start_ns, end_ns;
-	uint32_t arrive;
+	uint32_t arrive, order;
 };
 
+/* All ranks begin them in one order: some may take no time. */
 static int by_start(const void *a, const void *b)
 {
 	const struct stay *x = a, *y = b;
 
 	if (x->start_ns != y->start_ns)
 		return x->start_ns < y->start_ns ? -1 : 1;
-	return x->arrive < y->arrive ? -1 : x->arrive > y->arrive;
+	return x->order < y->order ? -1 : x->order > y->order;
 }
 
 /* Each behind those before it, on the first lane that is free by then: as many
@@ -191,7 +193,8 @@ static taut_status pack_member(const struct keeper *k,
 
 			stays[n++] = (struct stay) {
 				released_ns(k, op),
-				k->timeline->end_ns[op + 1], arrive };
+				k->timeline->end_ns[op + 1], arrive,
+				k->order[op] };
 			if (taut_edit_op(k->w->edit, arrive, &is))
 				lanes[p] = is.lane;
 		}
@@ -214,9 +217,11 @@ static taut_status keep_team(
 
 taut_status tauti_schedule_keep(struct tauti_whatif *w,
 	const struct taut_graph *built, const uint32_t *became,
+	const struct tauti_engine *engine,
 	const struct taut_timeline *timeline, struct taut_error *err)
 {
-	struct keeper k = { w, built, timeline, became, NULL, err };
+	struct keeper k = { w, built, timeline, became,
+		tauti_engine_order(engine), NULL, err };
 	uint32_t n = taut_edit_ops(w->edit);
 	taut_status status = TAUT_OK;
 

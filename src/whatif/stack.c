@@ -7,7 +7,7 @@
  * it makes again nothing is kept, and so nothing moved; what is compiled is what there is to compute
  * by then, and what waits for it waits for all; what is encoded is a batch as large as it then
  * is, and moves encoded; bytes that are to move are so many of any batch; and
- * servers add up as fast behind any link but one that takes no time at all; and what is
+ * servers add up as fast behind any link, and ranks agree over it; and what is
  * narrowed, or given a way or a turn, is what is sent of a gradient that goes by rows, and in
  * the last of several micro-batches, and what is
  * narrowed, cut or held back are the buckets that there are in the end. */
@@ -19,11 +19,11 @@ static const struct {
 	const char *first, *then;
 } pairs[] = {
 	{ "link", "server" },
-	{ "server", "ideal-network" },
 	{ "rows", "compress" },
 	{ "rows", "partition" },
 	{ "rows", "algorithm" },
 	{ "rows", "schedule" },
+	{ "ideal-network", "schedule" },
 	{ "bucket", "rows" },
 	{ "bucket", "compress" },
 	{ "bucket", "partition" },

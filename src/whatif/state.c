@@ -183,6 +183,7 @@ taut_status tauti_whatif_reset(struct tauti_whatif *w, struct taut_error *err)
 	w->ranks_room = ranks;
 	w->latency = 1;
 	w->latency_add_ns = 0;
+	w->no_transfers = false;
 	taut_vec_clear(&w->ways);
 	w->waits = NULL;
 	w->waits_room = 0;

@@ -163,6 +163,7 @@ struct tauti_whatif {
 	double latency;         /* of all links / as recorded; 1 */
 	double latency_add_ns;  /* and this much on each message over the network
 	                           after that; 0 */
+	bool no_transfers;      /* none takes time, or costs a core anything */
 	struct tauti_pipes *pipes; /* of stages; NULL: not looked for yet */
 	TAUT_VEC(struct tauti_way) ways; /* by collective of the edit; read it by
 	                                    tauti_way_of(): may be short */
