@@ -197,6 +197,27 @@ static void test_without_a_network(void **state)
 	taut_run_close(run);
 }
 
+/* Rounds pass the link that there is in the end. */
+static void test_rounds_of_a_link(void **state)
+{
+	static const char *const orders[][2] = {
+		{ "link,latency=2ms", "schedule,partition=100kB" },
+		{ "schedule,partition=100kB", "link,latency=2ms" } };
+	struct ddp_job job = job_of(32);
+	struct told t = tell(&job);
+	int64_t ns[2];
+
+	(void)state;
+	for (int i = 0; i < 2; i++) {
+		struct taut_prediction *p = predict(t.graph, orders[i], 2);
+
+		ns[i] = p->after_ns;
+		taut_prediction_destroy(p);
+	}
+	assert_int_equal(ns[0], ns[1]);
+	forget(&t);
+}
+
 /* f + max(b, C) + u, to within a layer of either. */
 static void test_behind_a_barrier(void **state)
 {
@@ -539,6 +560,7 @@ int main(void)
 		cmocka_unit_test(test_fifo_is_as_recorded),
 		cmocka_unit_test(test_fifo_of_recordings),
 		cmocka_unit_test(test_without_a_network),
+		cmocka_unit_test(test_rounds_of_a_link),
 		cmocka_unit_test(test_behind_a_barrier),
 		cmocka_unit_test(test_crossing_reaches_the_bound),
 		cmocka_unit_test(

@@ -23,6 +23,7 @@ static const struct {
 	{ "rows", "partition" },
 	{ "rows", "algorithm" },
 	{ "rows", "schedule" },
+	{ "link", "schedule" },
 	{ "ideal-network", "schedule" },
 	{ "bucket", "rows" },
 	{ "bucket", "compress" },
