@@ -186,9 +186,7 @@ static taut_status call_later(struct team *team, int about,
 	struct taut_error *err)
 {
 	struct tauti_engine *e = team->members->engine;
-	int64_t messages = 0;
-	while ((uint32_t)1 << messages < team->is->n_ranks)
-		messages++;
+	int64_t messages = team->is->n_ranks > 1;
 	return taut_dispatch_call(e->dispatch,
 		e->now_ns + messages * e->options.message_ns,
 		team->number * 2 + (uint64_t)about, err);

@@ -6,9 +6,9 @@
  *   start     the rank's arrival at the piece is released, as soon as one of
  *             the rank's lanes of communication is free: in the order of starts
  *   finished  the rank's transfer of the piece has ended
- *   agree     small messages: others hear of a round ceil(log2 n) messages after
- *             what the first rank says of it has left that rank, and it is over as
- *             many after the last. It leaves behind what is queued before it: of
+ *   agree     small messages, from each rank to each: others hear of a round one
+ *             message after what the first rank says of it has left that rank, and
+ *             it is over one after the last. It leaves behind what is queued before it: of
  *             each piece that was started and has not ended, one of the messages
  *             that are sent of it one after another (options.steps)
  *   done      nothing: who waits for a task waits for its transfers

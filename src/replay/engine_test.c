@@ -194,29 +194,31 @@ static int64_t each_is_later(uint32_t rank, uint32_t layer)
 	return 1000 * rank;
 }
 
-/* Of 4 ranks, 2 messages each way. The first round compares the tasks, the second
- * says that all are ready. All at once: 20 ns each. One after the other: the last
- * enters the first at 3000, when all others have long done so, and the second at
- * once when it is told. */
+/* One message each way, of any number of ranks, for each sends to each. The first round
+ * compares the tasks, the second says that all are ready. All at once: 10 ns each. One
+ * after the other: the last enters the first when all others have long done so, and the
+ * second at once when it is told. */
 static void test_a_round_costs_its_messages(void **state)
 {
 	(void)state;
-	struct chain_job job = {
-		.n_ranks = 4, .n_layers = 1, .n_iterations = 1, .bytes = 640,
-		.options = { .message_ns = 10 },
-	};
-	struct chain *c = run(&job);
-	for (uint32_t r = 0; r < 4; r++)
-		assert_int_equal(c->timeline.start_ns[*chain_at(c, 0, r, 0)],
-			40);
-	chain_end(c);
-	job.late_ns = each_is_later;
-	c = run(&job);
-	for (uint32_t r = 0; r < 4; r++)
-		assert_int_equal(c->timeline.start_ns[*chain_at(c, 0, r, 0)],
-			3040);
-	assert_int_equal(c->counts.rounds, 2);
-	chain_end(c);
+	for (uint32_t n = 2; n <= 8; n *= 2) {
+		struct chain_job job = {
+			.n_ranks = n, .n_layers = 1, .n_iterations = 1,
+			.bytes = 640, .options = { .message_ns = 10 },
+		};
+		struct chain *c = run(&job);
+		for (uint32_t r = 0; r < n; r++)
+			assert_int_equal(20, c->timeline.start_ns[
+				*chain_at(c, 0, r, 0)]);
+		chain_end(c);
+		job.late_ns = each_is_later;
+		c = run(&job);
+		for (uint32_t r = 0; r < n; r++)
+			assert_int_equal((n - 1) * 1000 + 20,
+				c->timeline.start_ns[*chain_at(c, 0, r, 0)]);
+		assert_int_equal(c->counts.rounds, 2);
+		chain_end(c);
+	}
 }
 
 /* Pieces of 1280 ns, two within the credit, one at a time from 1020 on. The first layer's
