@@ -122,25 +122,36 @@ static uint32_t under_way(const struct taut_sched_options *o)
 	return n ? (uint32_t)n : 1;
 }
 
-/* Messages that a rank sends of a piece, one after another; `in`: as recorded. Two ranks
- * send each other all of it. */
-static uint32_t steps_of(const struct scheduler *s, struct taut_law_in in)
+/* Messages that a rank sends of a piece, one after another, as it is carried out by now;
+ * `in`: as recorded. Where no way is said two ranks send each other all of it. */
+static taut_status find_steps(const struct scheduler *s, struct taut_law_in in,
+	uint32_t *ret_steps)
 {
+	uint32_t first = s->ddp->buckets.data[0].collective;
+	struct tauti_way way = tauti_way_of(s->w, first);
 	struct taut_collective c;
+	struct taut_law law;
+	taut_status status;
 
-	if (taut_edit_collective(s->w->edit,
-		s->ddp->buckets.data[0].collective, &c) && c.n_members)
+	if (taut_edit_collective(s->w->edit, first, &c) && c.n_members)
 		in.ranks = c.n_members;
-	if (in.hosts > in.ranks)
-		in.hosts = in.ranks;
-	return in.ranks == 2 ? 1 : (uint32_t)llround(taut_law(&in).messages);
+	in.hosts = s->w->site.n_hosts < in.ranks ? s->w->site.n_hosts : in.ranks;
+	in.algorithm = (enum taut_algorithm)way.algorithm;
+	in.servers = way.servers;
+	*ret_steps = 1;
+	if (in.ranks == 2 && in.algorithm == TAUT_ALGO_AS_RECORDED)
+		return TAUT_OK;
+	status = taut_law_count(&in, &law, s->err);
+	if (!status && law.messages > 1)
+		*ret_steps = (uint32_t)llround(law.messages);
+	return status;
 }
 
 /* A small message by the line of the buckets' class: between nothing and twice
  * what it says, for what lies below the recorded sizes is not known. On hosts it goes the
  * way that pieces go, behind what of them was handed to the system before it. What a
  * device sends is not in its way. */
-static void set_message(const struct scheduler *s)
+static taut_status set_message(const struct scheduler *s)
 {
 	const struct tauti_whatif *w = s->w;
 	struct tauti_engine_options *o = &s->schedule->options;
@@ -153,7 +164,7 @@ static void set_message(const struct scheduler *s)
 		if (w->job->steps[k].n_gradients)
 			like = w->job->gradients[w->job->steps[k].first_gradient];
 	if (like == TAUT_NONE)
-		return;
+		return TAUT_OK;
 	in = taut_costs_law_in(w->costs, like);
 	in.bytes = 8;
 	messages = taut_law(&in).messages;
@@ -164,8 +175,8 @@ static void set_message(const struct scheduler *s)
 	if (w->no_transfers)
 		each = 0;
 	o->message_ns = llround(fmin(tauti_range(w, 0, each, 2 * each), 1e9));
-	if (t.on_network && !w->job->has_device)
-		o->steps = steps_of(s, in);
+	return t.on_network && !w->job->has_device ?
+		find_steps(s, in, &o->steps) : TAUT_OK;
 }
 
 static taut_status set_engine(struct scheduler *s)
@@ -177,8 +188,8 @@ static taut_status set_engine(struct scheduler *s)
 
 	o->lanes = s->ddp->exchanged ? under_way(&o->sched) : count_lanes(s);
 	if (o->sched.order == TAUT_SCHED_AGREED)
-		set_message(s);
-	if (tauti_param_given(s->c, MESSAGE)) {
+		status = set_message(s);
+	if (!status && tauti_param_given(s->c, MESSAGE)) {
 		status = tauti_param_scaled(s->c, MESSAGE, TAUTI_NS,
 			&is_factor, &ns, s->err);
 		if (!status && (is_factor || ns > 1e9))

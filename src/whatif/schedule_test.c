@@ -11,7 +11,7 @@
 
 #include "tests/support/alloc_fail.h"
 #include "whatif/ddp_job.h"
-#include "whatif/whatif.h"
+#include "whatif/schedule.h"
 
 enum { LAYERS = 16, FLOATS = 100000 };
 
@@ -216,6 +216,68 @@ static void test_rounds_of_a_link(void **state)
 	}
 	assert_int_equal(ns[0], ns[1]);
 	forget(&t);
+}
+
+static uint32_t messages_of_a_piece(const struct told *t, const char *algorithm)
+{
+	const char *const stack[] = { algorithm, "schedule,by=taut" };
+	struct tauti_whatif w = { .graph = t->graph,
+		.arena = taut_arena_create() };
+	struct tauti_job *job = NULL;
+	struct taut_costs *costs = NULL;
+	struct taut_error err = { 0 };
+	uint32_t steps;
+
+	if (tauti_job_create(t->graph, &job, &err) ||
+		taut_costs_create(t->graph, &costs, &err) ||
+		taut_edit_create(t->graph, &w.edit, &err))
+		fail_msg("%s", err.message);
+	w.job = job;
+	w.costs = costs;
+	assert_int_equal(tauti_whatif_reset(&w, &err), 0);
+	for (int i = algorithm ? 0 : 1; i < 2; i++) {
+		struct tauti_change change;
+
+		if (tauti_change_read(stack[i], w.arena, &change, &err) ||
+			change.is->apply(&w, &change, &err))
+			fail_msg("%s: %s", stack[i], err.message);
+	}
+	steps = w.schedule->options.steps;
+	taut_vec_free(&w.notes);
+	taut_vec_free(&w.ways);
+	taut_edit_destroy(w.edit);
+	taut_costs_destroy(costs);
+	tauti_job_destroy(job);
+	taut_arena_destroy(w.arena);
+	return steps;
+}
+
+/* What ranks say waits for one message of each piece: of how many it goes in. */
+static void test_rounds_go_by_the_way(void **state)
+{
+	static const struct {
+		const char *algorithm;
+		uint32_t of_two, of_four;
+	} ways[] = {
+		{ NULL, 1, 6 }, { "algorithm=ring", 2, 6 },
+		{ "algorithm=direct", 2, 2 }, { "algorithm=flat", 1, 1 },
+		{ "algorithm=halving-doubling", 2, 4 },
+		{ "algorithm=doubling", 1, 2 }, { "algorithm=server", 2, 2 },
+	};
+	struct ddp_job job = job_of(32);
+	struct told two = tell(&job), four;
+
+	(void)state;
+	job.ranks = 4;
+	four = tell(&job);
+	for (size_t i = 0; i < sizeof ways / sizeof *ways; i++) {
+		assert_int_equal(messages_of_a_piece(&two, ways[i].algorithm),
+			ways[i].of_two);
+		assert_int_equal(messages_of_a_piece(&four, ways[i].algorithm),
+			ways[i].of_four);
+	}
+	forget(&two);
+	forget(&four);
 }
 
 /* f + max(b, C) + u, to within a layer of either. */
@@ -561,6 +623,7 @@ int main(void)
 		cmocka_unit_test(test_fifo_of_recordings),
 		cmocka_unit_test(test_without_a_network),
 		cmocka_unit_test(test_rounds_of_a_link),
+		cmocka_unit_test(test_rounds_go_by_the_way),
 		cmocka_unit_test(test_behind_a_barrier),
 		cmocka_unit_test(test_crossing_reaches_the_bound),
 		cmocka_unit_test(
