@@ -53,32 +53,16 @@ static uint32_t size_of(const struct taut_collective *c)
 
 /* A law carries times from one algorithm to the other, so the one that was
  * recorded has to be known: a ring is what is not told, for it is what Gloo
- * does, and NCCL with large sizes. Where it was another, wire says how many
- * bytes a ring would have had to move. */
-static taut_status change_one(struct change *k, uint32_t i,
-	const struct taut_collective *c, struct taut_error *err)
+ * does, and NCCL with large sizes. */
+static taut_status change_one(
+	struct change *k, uint32_t i, struct taut_error *err)
 {
 	struct tauti_way way = tauti_way_of(k->w, i);
-	struct taut_law_in in = { .kind = c->kind, .algorithm = TAUT_ALGO_RING,
-		.ranks = size_of(c), .hosts = k->w->site.n_hosts,
-		.bytes = 1 };
-	struct taut_law ring, was;
-	taut_status status;
 
-	if (in.hosts > in.ranks)
-		in.hosts = in.ranks;
 	way.algorithm = (uint8_t)k->to;
 	way.servers = k->servers;
-	if (k->from != TAUT_ALGO_RING) {
-		ring = taut_law(&in);
-		in.algorithm = k->from;
-		status = taut_law_count(&in, &was, err);
-		if (status)
-			return status;
-		if (in.hosts > 1 && was.network_bytes > 0)
-			way.wire = way.wire * ring.network_bytes /
-				was.network_bytes;
-	}
+	if (k->from != TAUT_ALGO_RING)
+		way.from = (uint8_t)k->from;
 	return tauti_set_way(k->w, i, &way, err);
 }
 
@@ -105,7 +89,7 @@ static taut_status apply(struct tauti_whatif *w,
 			size_of(&coll) < 2 ||
 			(double)coll.bytes < k.least_bytes)
 			continue;
-		status = change_one(&k, i, &coll, err);
+		status = change_one(&k, i, err);
 		n++;
 	}
 	if (!status && !n)

@@ -459,8 +459,15 @@ static void test_algorithms(void **state)
 		2 * (1 / 6.0 - 3 / 1.5));
 	expect(&job, "algorithm=doubling", NULL, 20 + 40 * 2 / 1.5 + 2,
 		2 * (2 / 6.0 - 2 / 1.5));
-	expect(&job, "algorithm=ring,from=tree", NULL, 20 + 40 * 1.5 / 2 + 2,
-		2 * (1 - 1.5 / 2));
+	for (job.one_host = 0; job.one_host < 2; job.one_host++) {
+		expect(&job, "algorithm=ring,from=tree", NULL,
+			20 + 40 * 1.5 / 2 + 2, 2 * (6 / 4.0 - 1.5 / 2));
+		expect(&job, "algorithm=tree,from=tree", NULL, 62, 0);
+		expect(&job, "algorithm=tree,from=flat", NULL,
+			20 + 40 * 2 / 3.0 + 2, 2 * (4 / 1.0 - 2 / 3.0));
+		expect(&job, "algorithm=ring,from=tree", "bucket=100MB",
+			30 + 40 * 1.5 / 2 + 2, 6 / 4.0 - 2 * 1.5 / 2);
+	}
 	job.ranks = 1;
 	refuse(&job, "algorithm=tree", "two ranks");
 }
@@ -532,6 +539,11 @@ static void test_ways_of_other_buckets(void **state)
 	expect_both_orders(&job, "algorithm=tree", "bucket=1MB");
 	expect_both_orders(&job, "algorithm=flat", "bucket=100MB");
 	expect_both_orders(&job, "server=1,at=own,sum=1000", "bucket=100MB");
+	/* 2 * 7/8 of 4 MB over 100 MB/s, a link that only world knows of */
+	job.one_host = 1;
+	expect(&job, "world=8,per-host=1,link=836.464mbit,latency=0us,drag=0",
+		"bucket=100MB", 30 + 70 + 2, 0);
+	job.one_host = 0;
 	expect_both_orders(&job, "overlap=none", "bucket=1MB");
 	expect_both_orders(&job, "overlap=full", "bucket=100MB");
 	expect_both_orders(&job, "overlap=none", "server=2,per=tensor");

@@ -1,6 +1,6 @@
 /* ddp_job.h - a data-parallel job of PyTorch over one Gloo thread, as its ranks
  * would have recorded it, from a few numbers: for tests only. All ranks do the
- * same at the same time; each stands on a host of its own.
+ * same at the same time; each stands on a host of its own unless all are on one.
  *
  *     main  | data | forward | c0 P0 | c1 P1 [launch] ... | wait copy ... | opt
  *     gloo                              | bucket 0 ------- | bucket 1 ----
@@ -32,6 +32,7 @@ struct ddp_job {
 	long bucket_floats;   /* 0: nothing is summed */
 	double us_by_float;   /* of an all-reduce */
 	int no_shapes;
+	int one_host;         /* 1: all ranks stand on it */
 	int lacks;            /* so many steps of the last rank, the first ones, lack
 	                         their last gradient */
 	int untold;           /* 1: nothing says what puts a gradient into place */
@@ -265,7 +266,7 @@ static inline void ddp_write(const struct ddp_job *job, struct wt *w)
 		char host[16];
 
 		wt_rank(w, r);
-		snprintf(host, sizeof host, "host%d", r);
+		snprintf(host, sizeof host, "host%d", job->one_host ? 0 : r);
 		wt_host(w, host);
 		for (int k = 0; k < job->steps; k++) {
 			d.lacks = r + 1 == job->ranks && k < job->lacks;

@@ -231,19 +231,33 @@ static double ratio(double now, double before)
 	return before > 0 ? now / before : 1;
 }
 
+/* Of what a ring would have taken; the recording's was no ring. */
+static struct taut_transfer not_of_a_ring(
+	struct taut_transfer t, const struct taut_law_in *was)
+{
+	struct taut_law_in ring_in = *was;
+	struct taut_law is = taut_law(was), ring;
+
+	ring_in.algorithm = TAUT_ALGO_RING;
+	ring_in.counted = NULL;
+	ring = taut_law(&ring_in);
+	t.amount *= was->hosts > 1 ?
+		ratio(ring.network_bytes, is.network_bytes) :
+		ratio(ring.local_bytes, is.local_bytes);
+	t.latency_ns = tauti_ns((double)t.latency_ns *
+		ratio(ring.messages, is.messages));
+	return t;
+}
+
 /* What was put together of recorded ones, in another way or group. */
 static struct taut_transfer put_together(const struct tauti_whatif *w,
-	const struct tauti_way *way, const struct taut_law_in *as)
+	const struct tauti_way *way, const struct taut_law_in *as,
+	struct taut_law_in was_in)
 {
-	uint32_t like = way->like - 1;
-	struct taut_law_in was_in = taut_costs_law_in(w->costs, like);
-	struct taut_transfer t = w->costs->transfers[like];
+	struct taut_transfer t = w->costs->transfers[way->like - 1];
 	struct taut_law law = taut_law(as), was;
 	bool on_network = as->hosts > 1;
 
-	if (on_network != t.on_network)
-		return taut_costs_transfer(w->costs, TAUT_NONE, as,
-			w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
 	was_in.bytes = way->put_bytes;
 	was = taut_law(&was_in);
 	t.amount = way->put_amount * (on_network ?
@@ -295,55 +309,63 @@ static bool is_untold(const struct tauti_whatif *w, uint32_t like,
 	return !told;
 }
 
+/* What the recording tells of it, or the line of its transfers. was: the law of what it
+ * is like; where there is none its own, but of the way that was recorded. */
+static struct taut_transfer as_told(const struct tauti_whatif *w, uint32_t like,
+	const struct tauti_way *way, const struct taut_law_in *as,
+	const struct taut_law_in *was)
+{
+	bool by_line = like == TAUT_NONE ||
+		w->costs->transfers[like].on_network != (as->hosts > 1);
+	bool put = way->like && way->put_bytes > 0;
+	struct taut_transfer t;
+
+	if (put && !by_line)
+		return put_together(w, way, as, *was);
+	if (!put && like != TAUT_NONE && same_law(as, was))
+		return w->costs->transfers[like];
+	t = taut_costs_transfer(w->costs, put ? TAUT_NONE : like, as,
+		by_line && w->doubt == TAUTI_DOUBT_LINE ? 2.0 * w->side : 0);
+	return way->from ? not_of_a_ring(t, was) : t;
+}
+
 /* The collective of the edit that became c, as it will be carried out. */
 static taut_status carry(struct transfers *t, uint32_t edited, uint32_t c,
 	struct taut_error *err)
 {
 	const struct tauti_whatif *w = t->w;
-	uint32_t like = taut_edit_collective_like(w->edit, edited);
 	struct tauti_way way = tauti_way_of(w, edited);
+	uint32_t like = way.like ? way.like - 1 :
+		taut_edit_collective_like(w->edit, edited);
 	struct taut_law_in as = law_of(t, c, &way), was = as;
 	struct taut_transfer *to = &t->of[c];
-	struct taut_law counted;
-	bool same, by_line;
+	struct taut_law counted, counted_was;
 	taut_status status = TAUT_OK;
 
+	if (like != TAUT_NONE)
+		was = taut_costs_law_in(w->costs, like);
+	was.algorithm = (enum taut_algorithm)way.from;
+	was.servers = 0;
 	if (is_counted(as.algorithm))
 		status = count_law(t, &as, &counted, err);
+	if (!status && is_counted(was.algorithm))
+		status = count_law(t, &was, &counted_was, err);
 	if (status)
 		return status;
 	add_moved(t, &as);
-	if (w->no_transfers) {
-		t->changed = true;
-		*to = (struct taut_transfer){ .on_network = as.hosts > 1 };
+	t->changed |= like == TAUT_NONE || !same_law(&as, &was) ||
+		way.put_bytes > 0 || way.ns_per_byte > 0 || way.share > 0 ||
+		w->no_transfers;
+	*to = (struct taut_transfer){ .on_network = as.hosts > 1 };
+	if (w->no_transfers)
 		return TAUT_OK;
-	}
-	if (way.like)
-		like = way.like - 1;
-	same = like != TAUT_NONE;
 	if (is_untold(w, like, &way, &as))
 		return taut_error_set(err, TAUT_EINVAL, -1, "nothing in this "
 			"recording, nor a link that a change gives, tells what "
-			"a transfer of %.4g MB among %u ranks takes", as.bytes / 1e6,
-			as.ranks);
-	by_line = like == TAUT_NONE ||
-		w->costs->transfers[like].on_network != (as.hosts > 1);
-
-	if (same)
-		was = taut_costs_law_in(w->costs, like);
-	same = same && same_law(&as, &was) && way.put_bytes <= 0 &&
-		way.ns_per_byte <= 0;
-	t->changed |= !same || way.share > 0;
-	if (way.ns_per_byte > 0)
-		*to = made(&as, &way);
-	else if (way.like && way.put_bytes > 0)
-		*to = put_together(w, &way, &as);
-	else if (same)
-		*to = w->costs->transfers[like];
-	else
-		*to = taut_costs_transfer(w->costs, like, &as,
-			by_line && w->doubt == TAUTI_DOUBT_LINE ?
-			2.0 * w->side : 0);
+			"a transfer of %.4g MB among %u ranks takes",
+			as.bytes / 1e6, as.ranks);
+	*to = way.ns_per_byte > 0 ? made(&as, &way) :
+		as_told(w, like, &way, &as, &was);
 	to->core *= way.core;
 	if (way.share > 0)
 		to->amount *= way.share;

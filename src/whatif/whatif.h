@@ -100,6 +100,8 @@ void tauti_job_destroy(struct tauti_job *job);
 /* How a collective of the edit is carried out; zero: as recorded. */
 struct tauti_way {
 	uint8_t algorithm;  /* enum taut_algorithm */
+	uint8_t from;       /* the same of what it is like, as recorded; AS_RECORDED:
+	                       it is taken for a ring */
 	uint32_t servers;
 	double wire;   /* bytes on the wire / bytes; 0: 1 */
 	double core;   /* cost on the cores / as recorded; 0: 1 */
