@@ -368,6 +368,48 @@ static void test_settings(void **state)
 	close_job(&j);
 }
 
+/* Steps of rank 0 in which a transfer begins while another one is under way. */
+static uint32_t side_by_side(const struct job *j, const char *schedule)
+{
+	const char *const changes[] = { "bucket=500KB", schedule };
+	struct taut_prediction *p;
+	struct taut_error err;
+	const struct taut_graph *g;
+	uint32_t n = 0;
+
+	if (taut_predict(j->graph, changes, 2, NULL, &p, &err))
+		fail_msg("%s", err.message);
+	g = p->graph;
+	for (uint32_t a = 0; a < g->n_ops; a++)
+		for (uint32_t b = 0; b < g->n_ops; b++)
+			n += a != b && g->kind[a] == TAUT_OP_TRANSFER &&
+				g->kind[b] == TAUT_OP_TRANSFER &&
+				!g->lanes[g->lane[a]].trace &&
+				!g->lanes[g->lane[b]].trace &&
+				g->start_ns[b] >= g->start_ns[a] &&
+				g->start_ns[b] + MS < g->start_ns[a] +
+				g->dur_ns[a];
+	taut_prediction_destroy(p);
+	return n;
+}
+
+/* A piece begins while less than the credit is under way, however large pieces may be: the
+ * second of 1 MB at 41, when the first takes until 51. */
+static void test_credit_alone_limits(void **state)
+{
+	struct job j;
+
+	(void)state;
+	open_job(&j, true);
+	assert_int_equal(STEPS, side_by_side(&j,
+		"schedule=fifo,partition=8MB,credit=8MB"));
+	assert_int_equal(STEPS, side_by_side(&j,
+		"schedule=fifo,partition=2MB,credit=1100KB"));
+	assert_int_equal(0, side_by_side(&j,
+		"schedule=fifo,partition=2MB,credit=1MB"));
+	close_job(&j);
+}
+
 /* The backward pass again, in 39, before what hands gradients over; all in one are ready
  * at 80, and take as long as both. */
 static void test_repeated_passes(void **state)
@@ -412,6 +454,7 @@ int main(void)
 		cmocka_unit_test(test_without_pieces),
 		cmocka_unit_test(test_lost),
 		cmocka_unit_test(test_settings),
+		cmocka_unit_test(test_credit_alone_limits),
 		cmocka_unit_test(test_repeated_passes),
 		cmocka_unit_test(test_no_memory),
 	};

@@ -2,6 +2,7 @@
  * code of src/sched decides, on the replay's clock (ByteScheduler, SOSP 2019;
  * P3, MLSys 2019). */
 #include <math.h>
+#include <stdio.h>
 
 #include "whatif/compute.h"
 #include "whatif/exchanged.h"
@@ -12,7 +13,6 @@ enum { PRIORITY, FIFO };
 enum { KEEP, CROSS };
 enum { AGREED, DECLARED };
 enum { FRAMEWORK, TAUT };
-enum { MOST_LANES = 64 };
 
 static const double usual_piece = 4e6, usual_pieces_under_way = 2;
 
@@ -112,16 +112,6 @@ static uint32_t count_lanes(const struct scheduler *s)
 	return most;
 }
 
-/* Of Taut's exchange as the job has it: credit alone says how many. */
-static uint32_t under_way(const struct taut_sched_options *o)
-{
-	uint64_t n = o->piece_bytes ? o->credit_bytes / o->piece_bytes : 0;
-
-	if (!o->piece_bytes || !o->credit_bytes || n > MOST_LANES)
-		return MOST_LANES;
-	return n ? (uint32_t)n : 1;
-}
-
 /* Messages that a rank sends of a piece, one after another, as it is carried out by now;
  * `in`: as recorded. Where no way is said two ranks send each other all of it. */
 static taut_status find_steps(const struct scheduler *s, struct taut_law_in in,
@@ -186,7 +176,8 @@ static taut_status set_engine(struct scheduler *s)
 	double ns;
 	taut_status status = TAUT_OK;
 
-	o->lanes = s->ddp->exchanged ? under_way(&o->sched) : count_lanes(s);
+	/* of Taut's exchange as the job has it credit alone says how many */
+	o->lanes = s->ddp->exchanged ? 0 : count_lanes(s);
 	if (o->sched.order == TAUT_SCHED_AGREED)
 		status = set_message(s);
 	if (!status && tauti_param_given(s->c, MESSAGE)) {
@@ -240,10 +231,14 @@ static taut_status say(struct scheduler *s)
 {
 	const struct tauti_team *team = s->schedule->teams;
 	const struct tauti_engine_options *o = &s->schedule->options;
-	taut_status status = tauti_note(s->w, s->err, "schedule: %u tasks a "
-		"step (the buckets; bucket=BYTES before it makes others) in %u "
-		"pieces, %u side by side", team->n_tasks, team->n_pieces,
-		o->lanes);
+	char many[16] = "any number";
+	taut_status status;
+
+	if (o->lanes)
+		snprintf(many, sizeof many, "%u", o->lanes);
+	status = tauti_note(s->w, s->err, "schedule: %u tasks a step (the "
+		"buckets; bucket=BYTES before it makes others) in %u pieces, "
+		"%s side by side", team->n_tasks, team->n_pieces, many);
 
 	if (!status && o->sched.order == TAUT_SCHED_AGREED && team->n_ranks > 1)
 		status = tauti_note(s->w, s->err, "schedule: a message of a "
