@@ -474,32 +474,41 @@ static bool walk_backward(struct finder *f)
 	return end_step(f);
 }
 
+static struct tauti_ddp_step *find_step(
+	const struct finder *f, size_t first_step, uint32_t step)
+{
+	for (size_t s = first_step; s < f->ddp->steps.count; s++)
+		if (f->ddp->steps.data[s].step == step)
+			return &f->ddp->steps.data[s];
+	return NULL;
+}
+
 /* Who needs the gradients: on the main thread, behind the backward pass. */
 static void find_after(struct finder *f, size_t first_step)
 {
 	const struct taut_edit *edit = f->w->edit;
 	const struct tauti_job *job = f->w->job;
-	struct tauti_ddp *ddp = f->ddp;
-	uint32_t id = taut_edit_first(edit, f->main);
+	struct tauti_ddp_step *d = NULL;
+	uint32_t id = taut_edit_first(edit, f->main), at = TAUT_NONE;
 
 	for (; id != TAUT_NONE; id = taut_edit_next(edit, id)) {
+		const struct taut_step *is;
 		struct taut_op op;
-		uint32_t step;
 
 		if (!taut_edit_op(edit, id, &op) || op.like == TAUT_NONE)
 			continue;
-		step = job->step_of[op.like];
-		for (size_t s = first_step; s < ddp->steps.count; s++) {
-			struct tauti_ddp_step *d = &ddp->steps.data[s];
-
-			if (f->w->graph->steps[d->step].begin_op == op.like)
-				d->begin = id;
-			if ((d->step == step && d->after == TAUT_NONE &&
-				job->phase[op.like] == TAUTI_PHASE_OPTIMIZER) ||
-				(f->w->graph->steps[d->step].end_op == op.like
-				&& d->after == TAUT_NONE))
-				d->after = id;
+		if (job->step_of[op.like] != at) {
+			at = job->step_of[op.like];
+			d = find_step(f, first_step, at);
 		}
+		if (!d)
+			continue;
+		is = &f->w->graph->steps[at];
+		if (is->begin_op == op.like)
+			d->begin = id;
+		if (d->after == TAUT_NONE && (is->end_op == op.like ||
+			job->phase[op.like] == TAUTI_PHASE_OPTIMIZER))
+			d->after = id;
 	}
 }
 
