@@ -81,7 +81,7 @@ static taut_status begin(struct tauti_form_comm *it,
 	const struct taut_coll_call taut = call_of(call);
 
 	*ret_in_parts = false;
-	if (!it->taut) {
+	if (!it->taut || it->broken) {
 		*err = it->why;
 		return TAUT_EIO;
 	}
@@ -322,6 +322,8 @@ int tauti_form_begin(struct tauti_form_comm *it,
 		&in_parts, request_over, request, &err);
 	if (!status && in_parts)
 		tauti_form_ops_move(it);
+	if (it->broken)
+		tauti_form_break(it);
 	it->n_begun -= status != TAUT_OK;
 	pthread_cond_signal(&it->work);
 	if (!status)

@@ -520,6 +520,36 @@ static void fails_begun(void)
 	MPI_Comm_free(&copy);
 }
 
+/* The first copy of a call that only begins fails at once on rank 1, which leaves: nobody
+ * waits for it, and none of its later calls meets what the others have of that one. */
+static void fails_at_once(void)
+{
+	struct call call, next;
+	MPI_Comm copy;
+
+	alarm(30);
+	for (int turn = 0; turn < 2; turn++) {
+		MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+		MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+		warm(copy);
+		call = prepared(DEVICE, DEVICE, 1, 0, 0, 300, 1);
+		next = prepared(HOST, HOST, 1, 0, 0, 300, 2);
+		if (rank == 1)
+			fake_fail("cuMemcpyDtoHAsync_v2", 1, 700);
+		check(MPI_Iallreduce(MPI_IN_PLACE, call.out, 300, MPI_FLOAT,
+			MPI_SUM, copy, &call.request) != MPI_SUCCESS ||
+			MPI_Wait(&call.request, MPI_STATUS_IGNORE) !=
+			MPI_SUCCESS, "the error of a call that began");
+		fake_fail(NULL, 0, 0);
+		if (!turn)
+			MPI_Barrier(MPI_COMM_WORLD);
+		check(run(&next, copy) != MPI_SUCCESS, "the next");
+		unmake(DEVICE, call.out);
+		unmake(HOST, next.out);
+		MPI_Comm_free(&copy);
+	}
+}
+
 /* --- all ----------------------------------------------------------------------------------*/
 
 static void nothing_is_left(void)
@@ -553,7 +583,8 @@ int main(int argc, char **argv)
 		{ "communicators", communicators }, { "resets", resets },
 		{ "captured", captured }, { "idle_driver", idle_driver },
 		{ "late", late },
-		{ "fails", fails }, { "fails_begun", fails_begun } };
+		{ "fails", fails }, { "fails_begun", fails_begun },
+		{ "fails_at_once", fails_at_once } };
 
 	alarm(100);
 	MPI_Init(&argc, &argv);

@@ -187,6 +187,9 @@ class Common:
         self.assertEqual(len(said), 3, "each rank once: " + done.stderr)
         self.assertEqual(done.stderr.count("rank 1"), 2, done.stderr)
 
+    def test_a_copy_that_fails_where_a_call_begins(self):
+        self.run_parts("fails_at_once", n=2)
+
 
 class OpenMpi(Common, unittest.TestCase):
     flavour = "openmpi"
