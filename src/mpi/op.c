@@ -212,7 +212,7 @@ static bool move_piece(struct tauti_form_piece *piece, bool may_start)
 		piece->state = TAUTI_PIECE_LOADED;
 		return true;
 	case TAUTI_PIECE_LOADED:
-		if (op->status || !op->comm->taut) {
+		if (op->status || op->comm->broken || !op->comm->taut) {
 			tauti_form_op_fail(op, TAUT_EIO, &op->comm->why, false);
 			put_away(piece);
 			return true;

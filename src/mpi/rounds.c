@@ -104,7 +104,7 @@ static bool meet(struct tauti_form_op *op, uint32_t phase)
 
 	op->word = 0;
 	op->waits = true;
-	if (op->comm->taut)
+	if (op->comm->taut && !op->comm->broken)
 		status = start_word(
 			op->comm, &op->word, note_met, op, &err);
 	if (!status) {

@@ -457,6 +457,32 @@ static void late(void)
 	one(rank ? HOST : DEVICE, DEVICE, 0, 0, 0, LARGE, "a late driver");
 }
 
+static int begin(struct call *call, MPI_Comm comm)
+{
+	return MPI_Iallreduce(call->in_place ? MPI_IN_PLACE : call->in,
+		call->out, call->n, types[call->t].type, ops[call->o].op, comm,
+		&call->request);
+}
+
+/* What a call gave; its sums are right where it says so. */
+static int ended(struct call *call, int rc)
+{
+	if (rc == MPI_SUCCESS) {
+		checked(call, "a call that did not fail");
+		return rc;
+	}
+	if (call->in)
+		unmake(call->in_where, call->in);
+	unmake(call->out_where, call->out);
+	return rc;
+}
+
+static int ended_wait(struct call *call, int rc)
+{
+	return ended(call, rc != MPI_SUCCESS ? rc :
+		MPI_Wait(&call->request, MPI_STATUS_IGNORE));
+}
+
 /* The driver fails on a rank; all of them are told. */
 static void fails(void)
 {
@@ -469,10 +495,7 @@ static void fails(void)
 		fake_fail(getenv("WISH"), 3, 700);
 	for (int turn = 0; turn < 20 && !rc; turn++) {
 		call = prepared(DEVICE, DEVICE, turn % 2, 0, 0, LARGE, turn);
-		rc = run(&call, MPI_COMM_WORLD);
-		if (call.in)
-			unmake(call.in_where, call.in);
-		unmake(call.out_where, call.out);
+		rc = ended(&call, run(&call, MPI_COMM_WORLD));
 	}
 	fake_fail(NULL, 0, 0);
 	check(rc != MPI_SUCCESS, "the error");
@@ -485,10 +508,10 @@ static void fails(void)
  * where its own requests end, and nowhere else. */
 static void fails_begun(void)
 {
-	struct call calls[MANY];
-	MPI_Request again = MPI_REQUEST_NULL, other[2];
+	struct call calls[MANY], again;
+	MPI_Request other[2];
 	MPI_Comm copy;
-	int failed = 0, word = rank, got = -1;
+	int failed = 0, word = rank, got = -1, begun[MANY];
 
 	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
 	MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
@@ -497,8 +520,7 @@ static void fails_begun(void)
 		fake_fail("cuMemcpyHtoDAsync_v2", 3, 700);
 	for (int k = 0; k < MANY; k++) {
 		calls[k] = prepared(DEVICE, DEVICE, 1, 0, 0, LARGE, k);
-		MPI_Iallreduce(MPI_IN_PLACE, calls[k].out, LARGE, MPI_FLOAT,
-			MPI_SUM, copy, &calls[k].request);
+		begun[k] = begin(&calls[k], copy);
 	}
 	MPI_Irecv(&got, 1, MPI_INT, rank, 6, MPI_COMM_WORLD, &other[0]);
 	usleep(200000); /* for those to fail that will */
@@ -506,17 +528,14 @@ static void fails_begun(void)
 		MPI_SUCCESS && MPI_Waitall(2, other, MPI_STATUSES_IGNORE) ==
 		MPI_SUCCESS && got == rank, "a message beside a failure");
 	for (int k = 0; k < MANY; k++)
-		failed += MPI_Wait(&calls[k].request, MPI_STATUS_IGNORE) !=
-			MPI_SUCCESS;
+		failed += ended_wait(&calls[k], begun[k]) != MPI_SUCCESS;
 	fake_fail(NULL, 0, 0);
 	check(failed > 0, "an error of those begun");
-	check(MPI_Iallreduce(MPI_IN_PLACE, calls[0].out, LARGE, MPI_FLOAT,
-		MPI_SUM, copy, &again) != MPI_SUCCESS ||
-		MPI_Wait(&again, MPI_STATUS_IGNORE) != MPI_SUCCESS, "the next");
-	check(again == MPI_REQUEST_NULL, "the request of the next");
+	again = prepared(DEVICE, DEVICE, 1, 0, 0, LARGE, 0);
+	check(ended_wait(&again, begin(&again, copy)) != MPI_SUCCESS,
+		"the next");
+	check(again.request == MPI_REQUEST_NULL, "the request of the next");
 	check(MPI_Barrier(MPI_COMM_WORLD) == MPI_SUCCESS, "a barrier");
-	for (int k = 0; k < MANY; k++)
-		unmake(DEVICE, calls[k].out);
 	MPI_Comm_free(&copy);
 }
 
@@ -536,18 +555,52 @@ static void fails_at_once(void)
 		next = prepared(HOST, HOST, 1, 0, 0, 300, 2);
 		if (rank == 1)
 			fake_fail("cuMemcpyDtoHAsync_v2", 1, 700);
-		check(MPI_Iallreduce(MPI_IN_PLACE, call.out, 300, MPI_FLOAT,
-			MPI_SUM, copy, &call.request) != MPI_SUCCESS ||
-			MPI_Wait(&call.request, MPI_STATUS_IGNORE) !=
-			MPI_SUCCESS, "the error of a call that began");
+		check(ended_wait(&call, begin(&call, copy)) != MPI_SUCCESS,
+			"the error of a call that began");
 		fake_fail(NULL, 0, 0);
 		if (!turn)
 			MPI_Barrier(MPI_COMM_WORLD);
-		check(run(&next, copy) != MPI_SUCCESS, "the next");
-		unmake(DEVICE, call.out);
-		unmake(HOST, next.out);
+		check(ended(&next, run(&next, copy)) != MPI_SUCCESS, "the next");
 		MPI_Comm_free(&copy);
 	}
+}
+
+/* The copy of a call's last part fails on rank 1, where a call of as many numbers waits
+ * in line, loaded: it is not summed with what the others have of that part. */
+static void one_fails_in_line(void)
+{
+	enum { PART = 65536 / sizeof(float), PARTS = 4, REST = 300 };
+	struct call calls[2];
+	char word = 0;
+	int begun[2];
+	MPI_Comm copy;
+
+	MPI_Comm_dup(MPI_COMM_WORLD, &copy);
+	MPI_Comm_set_errhandler(copy, MPI_ERRORS_RETURN);
+	warm(copy);
+	calls[0] = prepared(DEVICE, DEVICE, 1, 0, 0, PARTS * PART + REST, 1);
+	calls[1] = prepared(HOST, HOST, 1, 0, 0, REST, 2);
+	if (!rank)
+		MPI_Recv(&word, 1, MPI_CHAR, 1, 5, MPI_COMM_WORLD,
+			MPI_STATUS_IGNORE);
+	for (int k = 0; k < 2; k++)
+		begun[k] = begin(&calls[k], copy);
+	if (rank) { /* four parts wait for the other rank; the last for them */
+		fake_fail("cuMemcpyDtoHAsync_v2", 1, 700);
+		MPI_Send(&word, 1, MPI_CHAR, 0, 5, MPI_COMM_WORLD);
+	}
+	for (int k = 0; k < 2; k++)
+		check(ended_wait(&calls[k], begun[k]) != MPI_SUCCESS,
+			"the error of a call in line");
+	fake_fail(NULL, 0, 0);
+	MPI_Barrier(MPI_COMM_WORLD);
+	MPI_Comm_free(&copy);
+}
+
+static void fails_in_line(void)
+{
+	for (int turn = 0; turn < 10; turn++)
+		one_fails_in_line();
 }
 
 /* --- all ----------------------------------------------------------------------------------*/
@@ -584,7 +637,8 @@ int main(int argc, char **argv)
 		{ "captured", captured }, { "idle_driver", idle_driver },
 		{ "late", late },
 		{ "fails", fails }, { "fails_begun", fails_begun },
-		{ "fails_at_once", fails_at_once } };
+		{ "fails_at_once", fails_at_once },
+		{ "fails_in_line", fails_in_line } };
 
 	alarm(100);
 	MPI_Init(&argc, &argv);

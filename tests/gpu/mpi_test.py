@@ -190,6 +190,9 @@ class Common:
     def test_a_copy_that_fails_where_a_call_begins(self):
         self.run_parts("fails_at_once", n=2)
 
+    def test_a_copy_that_fails_with_others_in_line(self):
+        self.run_parts("fails_in_line", n=2)
+
 
 class OpenMpi(Common, unittest.TestCase):
     flavour = "openmpi"
