@@ -1,21 +1,31 @@
 /* device.c - the devices that this process has, and whose memory a call's is. */
-#include <dlfcn.h>
+#include <link.h>
+#include <string.h>
 
 #include "mpi/mpi.h"
 
-enum tauti_form_devices tauti_form_devices(void)
+/* By the beginning of its name: behind that is a version, also where a program is linked
+ * with it. */
+static int note_other(struct dl_phdr_info *info, size_t bytes, void *found)
 {
 	static const char *const others[] = { "libamdhip64.so",
-		"libze_loader.so.1" };
+		"libhsa-runtime64.so", "libze_loader.so" };
+	const char *slash = strrchr(info->dlpi_name, '/');
+	const char *name = slash ? slash + 1 : info->dlpi_name;
 
-	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++) {
-		void *driver = dlopen(others[i], RTLD_LAZY | RTLD_NOLOAD);
+	(void)bytes;
+	for (size_t i = 0; i < sizeof others / sizeof others[0]; i++)
+		*(bool *)found |= !strncmp(name, others[i], strlen(others[i]));
+	return *(bool *)found;
+}
 
-		if (!driver)
-			continue;
-		dlclose(driver);
+enum tauti_form_devices tauti_form_devices(void)
+{
+	bool other = false;
+
+	dl_iterate_phdr(note_other, &other);
+	if (other)
 		return TAUTI_FORM_DEVICES_OTHER;
-	}
 	return tauti_gpu_driver_is_there() ? TAUTI_FORM_DEVICES_CUDA :
 		TAUTI_FORM_DEVICES_NONE;
 }

@@ -165,6 +165,16 @@ class Common:
         self.assertIn("are Taut's", done.stderr)
         self.assertNotIn("a device's", done.stderr)
 
+    def test_beside_a_driver_that_is_not_known_all_is_mpis(self):
+        for name in ("libamdhip64.so.6", "libhsa-runtime64.so.1", "libze_loader.so.1"):
+            library = self.folder / name
+            words = ["-shared", "-Wl,-soname," + name, "-o", library, "-xc", "/dev/null"]
+            subprocess.run(["cc", *words], check=True)
+            env = {"IDLE": "1", "LD_PRELOAD": "%s %s" % (OBJECT, library)}
+            done = self.launch([self.program, "idle_driver"], "taut", n=2, env=env)
+            self.assertEqual((done.returncode, done.stdout), (0, "idle_driver done\n"))
+            self.assertNotIn("are Taut's", done.stderr, name)
+
     def test_a_driver_that_comes_late(self):
         done = self.launch([self.late, "late"], "taut")
         self.assertEqual(done.stdout, "late done\n", done.stderr)
