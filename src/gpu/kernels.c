@@ -339,6 +339,8 @@ static taut_status launch(struct tauti_gpu_kernels *kernels,
 			blocks, 1, 1, THREADS, 1, 1, 0, stream, arguments,
 			NULL), "cuLaunchKernel", reterr);
 	}
+	if (status) /* those before it: their memory is let go of */
+		driver->stream_wait(stream);
 	return status;
 }
 

@@ -237,6 +237,26 @@ static void no_compiler_is_told(void **state)
 	assert_null(none);
 }
 
+/* Of more sources than one launch takes: the first is over when the second failed, for
+ * what it reads is let go of. */
+static void a_launch_that_fails_leaves_none_under_way(void **state)
+{
+	enum { MANY = 2 * TAUTI_GPU_SOURCES };
+	const void *sources[MANY];
+	int before = fake_counts().launches;
+
+	(void)state;
+	if (!fake_is_there())
+		skip();
+	for (int i = 0; i < MANY; i++)
+		sources[i] = at(device[i]);
+	fake_fail("cuLaunchKernel", 2, 700);
+	assert_int_equal(tauti_gpu_reduce_add(kernels, TAUT_INT32, TAUT_SUM,
+		at(result), sources, MANY, 5, NULL), TAUT_EIO);
+	fake_fail(NULL, 0, 0);
+	assert_int_equal(fake_counts().launches, before + 1);
+}
+
 /* In one that is at its place afterwards there are no kernels of ours. */
 static void kernels_go_with_their_context(void **state)
 {
@@ -269,6 +289,7 @@ int main(void)
 		cmocka_unit_test(neighbours_stay),
 		cmocka_unit_test(names_are_those_of_the_collectives),
 		cmocka_unit_test(no_compiler_is_told),
+		cmocka_unit_test(a_launch_that_fails_leaves_none_under_way),
 		cmocka_unit_test(kernels_go_with_their_context),
 	};
 
