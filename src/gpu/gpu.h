@@ -38,6 +38,7 @@ enum {
 	TAUTI_GPU_EVENTS_KEPT = 16,
 };
 
+struct tauti_gpu_code;
 struct tauti_gpu_lane;
 struct tauti_gpu_side;
 
@@ -46,6 +47,7 @@ struct tauti_gpu {
 	struct tauti_gpu_cache cache;
 	pthread_mutex_t lock; /* of what follows, and inside the sides */
 	struct tauti_gpu_side *sides;
+	struct tauti_gpu_code *codes; /* kernels, by kind of device */
 	tauti_gpu_context primary[TAUTI_GPU_DEVICES]; /* retained; NULL: not */
 	uint64_t lane_bytes;  /* of those that wait */
 	int64_t lane_kept_ns;
@@ -149,12 +151,15 @@ enum {
 
 struct tauti_gpu_kernels; /* of one context */
 
-/* Compiles for the context's device, which takes about a second. TAUT_EIO: there is
+/* Compiles for the context's device, which takes about a second, unless that was done
+ * for one of its kind. TAUT_EIO: there is
  * no NVRTC ($TAUT_NVRTC, or where the loader finds it), or none knows the device. */
 TAUT_NODISCARD taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
 	tauti_gpu_context context, struct tauti_gpu_kernels **ret_kernels,
 	struct taut_error *reterr);
 void tauti_gpu_kernels_destroy(struct tauti_gpu_kernels *kernels);
+/* What was compiled; part of tauti_gpu_destroy(). */
+void tauti_gpu_codes_free(struct tauti_gpu *gpu);
 /* Adds out = sources[0] op sources[1] op ..., in this order, to the stream of the
  * context's side: the same bits as taut_reduce() of one after another. out may be
  * sources[0]. n >= 1. */

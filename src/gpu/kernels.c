@@ -1,5 +1,5 @@
 /* kernels.c - reductions on a device: reduce.cu, compiled by NVRTC when they are first
- * asked for. */
+ * asked for on a device of a kind. */
 #include <dlfcn.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -155,6 +155,61 @@ static taut_status make_code(
 		"TAUT_NVRTC") : status;
 }
 
+/* --- what was compiled --------------------------------------------------------------------*/
+
+struct tauti_gpu_code { /* for devices of one kind */
+	struct tauti_gpu_code *next;
+	int major, minor;
+	char *code;
+};
+
+static struct tauti_gpu_code *find_code(struct tauti_gpu *gpu, int major, int minor)
+{
+	struct tauti_gpu_code *at;
+
+	pthread_mutex_lock(&gpu->lock);
+	at = gpu->codes;
+	while (at && (at->major != major || at->minor != minor))
+		at = at->next;
+	pthread_mutex_unlock(&gpu->lock);
+	return at;
+}
+
+/* The lock is not held meanwhile: two threads may compile the same. */
+static taut_status add_code(struct tauti_gpu *gpu, int major, int minor,
+	struct tauti_gpu_code **ret_code, struct taut_error *reterr)
+{
+	struct tauti_gpu_code *made = calloc(1, sizeof *made);
+	taut_status status;
+
+	if (!made)
+		return taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
+	made->major = major;
+	made->minor = minor;
+	status = make_code(major, minor, &made->code, reterr);
+	if (status) {
+		free(made);
+		return status;
+	}
+	pthread_mutex_lock(&gpu->lock);
+	made->next = gpu->codes;
+	gpu->codes = made;
+	pthread_mutex_unlock(&gpu->lock);
+	*ret_code = made;
+	return TAUT_OK;
+}
+
+void tauti_gpu_codes_free(struct tauti_gpu *gpu)
+{
+	while (gpu->codes) {
+		struct tauti_gpu_code *code = gpu->codes;
+
+		gpu->codes = code->next;
+		free(code->code);
+		free(code);
+	}
+}
+
 /* --- a module -----------------------------------------------------------------------------*/
 
 /* Inside the context. */
@@ -164,7 +219,7 @@ static taut_status load_module(
 	const struct tauti_gpu_driver *driver = &kernels->gpu->driver;
 	int device = 0, major = 0, minor = 0, processors = 0;
 	tauti_gpu_result result = driver->context_device(&device);
-	char *code = NULL;
+	struct tauti_gpu_code *code = NULL;
 	taut_status status;
 
 	if (!result)
@@ -179,11 +234,13 @@ static taut_status load_module(
 	status = tauti_gpu_check(
 		driver, result, "cuDeviceGetAttribute", reterr);
 	if (!status)
-		status = make_code(major, minor, &code, reterr);
+		code = find_code(kernels->gpu, major, minor);
+	if (!status && !code)
+		status = add_code(kernels->gpu, major, minor, &code, reterr);
 	if (!status)
 		status = tauti_gpu_check(driver, driver->module_load(
-			&kernels->module, code), "cuModuleLoadData", reterr);
-	free(code);
+			&kernels->module, code->code), "cuModuleLoadData",
+			reterr);
 	kernels->processors = (unsigned)processors;
 	return status;
 }

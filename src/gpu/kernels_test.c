@@ -9,7 +9,7 @@
 #include "gpu/gpu.h"
 #include "tests/gpu/fake.h"
 
-extern int fake_nvrtc_fails;
+extern int fake_nvrtc_fails, fake_nvrtc_compiled;
 
 enum { MOST = 3000, MOST_SOURCES = 19, ROOM = MOST * 8 + 64 };
 
@@ -208,24 +208,41 @@ static void names_are_those_of_the_collectives(void **state)
 		TAUT_BIT_OR, at(result), NULL, 2, 5, NULL), TAUT_EINVAL);
 }
 
+static void kernels_are_compiled_once(void **state)
+{
+	struct tauti_gpu_kernels *again = NULL;
+	struct taut_error err = { .message = "" };
+
+	(void)state;
+	for (int i = 0; i < 3; i++) {
+		if (tauti_gpu_kernels_create(gpu, own, &again, &err))
+			fail_msg("%s", err.message);
+		tauti_gpu_kernels_destroy(again);
+	}
+	assert_int_equal(fake_nvrtc_compiled, fake_is_there() ? 1 : 0);
+}
+
 static void no_compiler_is_told(void **state)
 {
 	struct tauti_gpu_kernels *none = NULL;
+	struct tauti_gpu *other; /* that has not compiled */
 	struct taut_error err;
 
 	(void)state;
 	if (!fake_is_there())
 		skip();
+	assert_int_equal(tauti_gpu_create(&other, NULL), TAUT_OK);
 	fake_nvrtc_fails = 1;
-	assert_int_equal(tauti_gpu_kernels_create(gpu, own, &none, &err),
+	assert_int_equal(tauti_gpu_kernels_create(other, own, &none, &err),
 		TAUT_EIO);
 	assert_string_equal(err.message, "NVRTC does not compile for sm_90");
 	fake_nvrtc_fails = 0;
 	setenv("TAUT_NVRTC", "/nowhere/libnvrtc.so", 1);
-	assert_int_equal(tauti_gpu_kernels_create(gpu, own, &none, &err),
+	assert_int_equal(tauti_gpu_kernels_create(other, own, &none, &err),
 		TAUT_EIO);
 	assert_non_null(strstr(err.message, "no NVRTC: expected"));
 	unsetenv("TAUT_NVRTC");
+	tauti_gpu_destroy(other);
 	fake_fail("cuModuleLoadData", 1, 200);
 	assert_int_equal(tauti_gpu_kernels_create(gpu, own, &none, &err),
 		TAUT_EIO);
@@ -288,6 +305,7 @@ int main(void)
 		cmocka_unit_test(all_places),
 		cmocka_unit_test(neighbours_stay),
 		cmocka_unit_test(names_are_those_of_the_collectives),
+		cmocka_unit_test(kernels_are_compiled_once),
 		cmocka_unit_test(no_compiler_is_told),
 		cmocka_unit_test(a_launch_that_fails_leaves_none_under_way),
 		cmocka_unit_test(kernels_go_with_their_context),

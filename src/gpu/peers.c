@@ -57,11 +57,11 @@ static taut_status make_all(struct tauti_gpu_peers *it,
 		return taut_error_set(reterr, TAUT_EIO, -1,
 			"no context of a device is current");
 	status = tauti_gpu_side_of(it->gpu, context, &it->side, reterr);
+	if (!status) /* first: that it cannot be shared is found at once */
+		status = make_memory(it, ret_offer, reterr);
 	if (!status)
 		status = tauti_gpu_kernels_create(
 			it->gpu, context, &it->kernels, reterr);
-	if (!status)
-		status = make_memory(it, ret_offer, reterr);
 	return status;
 }
 

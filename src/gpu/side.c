@@ -346,6 +346,7 @@ void tauti_gpu_destroy(struct tauti_gpu *gpu)
 	if (!gpu)
 		return;
 	tauti_gpu_release(gpu);
+	tauti_gpu_codes_free(gpu);
 	dlclose(gpu->driver.library);
 	pthread_mutex_destroy(&gpu->lock);
 	tauti_gpu_cache_finish(&gpu->cache);

@@ -9,6 +9,7 @@ struct _nvrtcProgram {
 };
 
 int fake_nvrtc_fails; /* what compiling gives */
+int fake_nvrtc_compiled; /* programs, so far; $FAKE_NVRTC_TELL: a line for each */
 
 unsigned nvrtcCreateProgram(struct _nvrtcProgram **made, const char *text,
 	const char *name, int n_headers, const char *const *headers,
@@ -26,6 +27,9 @@ unsigned nvrtcCompileProgram(
 {
 	static const char wanted[] = "--gpu-architecture=";
 
+	fake_nvrtc_compiled++;
+	if (getenv("FAKE_NVRTC_TELL"))
+		fprintf(stderr, "fake: a program is compiled\n");
 	if (fake_nvrtc_fails || getenv("FAKE_NVRTC_FAIL"))
 		return 6; /* NVRTC_ERROR_COMPILATION */
 	for (int i = 0; i < n; i++)

@@ -105,6 +105,16 @@ class Common:
         self.assertIn("launches some", done.stdout)
         self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)
 
+    def test_kernels_are_compiled_once_a_process(self):
+        line, env = "by the ranks' devices", {"FAKE_NVRTC_TELL": "1"}
+        done = self.run_parts("communicators", table="peer", line=line, env=env)
+        self.assertEqual(done.stderr.count("fake: a program is compiled"), 3, done.stderr)
+
+    def test_none_are_compiled_where_memory_cannot_be_shared(self):
+        env = {"FAKE_NVRTC_TELL": "1", "FAKE_CUDA_FAIL": "cuIpcGetMemHandle:0:801"}
+        done = self.run_parts("communicators", table="peer", env=env)
+        self.assertNotIn("fake: a program is compiled", done.stderr)
+
     def test_without_a_compiler_sums_are_the_hosts(self):
         for env in ({"TAUT_NVRTC": "/nowhere/libnvrtc.so"}, {"FAKE_NVRTC_FAIL": "1"}):
             done = self.run_parts("kinds", table="peer", env={"TELL": "1", **env})

@@ -7,7 +7,7 @@
 
 #include "tests/gpu/fake.h"
 
-int fake_nvrtc_fails;
+int fake_nvrtc_fails, fake_nvrtc_compiled;
 
 bool fake_is_there(void)
 {
