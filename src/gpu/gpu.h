@@ -100,8 +100,9 @@ TAUT_NODISCARD taut_status tauti_gpu_side_enter(
 /* --- lane.c -------------------------------------------------------------------------------
  * Threads and communicators have as many lanes at a time as they need. Those that were
  * given back wait, pinned, for the next who needs one: at most TAUTI_GPU_LANES_KEPT of
- * a context, and TAUTI_GPU_LANE_BYTES_KEPT of all contexts together, by whatever number
- * of threads and communicators they were used; the ones that waited longest go first.
+ * a context, and TAUTI_GPU_LANE_BYTES_KEPT of all contexts together, or the last one
+ * alone, where that is longer; by whatever number of threads and communicators they were
+ * used; the ones that waited longest go first.
  * One that nobody took for TAUTI_GPU_LANE_SECONDS_KEPT goes when another is given back. */
 
 /* A buffer of the host, pinned where that can be had. TAUT_ENOMEM. */

@@ -109,14 +109,15 @@ static void keep(struct tauti_gpu_lane *lane)
 	side->gpu->lane_bytes += lane->bytes;
 }
 
-/* Moves to a list what was given back before, and what is above the bounds. */
+/* Moves to a list what was given back before, and what is above the bounds, but for the
+ * last one. */
 static void sort_out(struct tauti_gpu *gpu, int64_t before_ns,
-	struct tauti_gpu_lane **list)
+	const struct tauti_gpu_lane *last, struct tauti_gpu_lane **list)
 {
 	struct tauti_gpu_lane **at;
 
 	while ((at = oldest(gpu)) && ((*at)->given_ns < before_ns ||
-		gpu->lane_bytes > TAUTI_GPU_LANE_BYTES_KEPT))
+		(gpu->lane_bytes > TAUTI_GPU_LANE_BYTES_KEPT && *at != last)))
 		push(list, take_out(at));
 }
 
@@ -164,13 +165,13 @@ void tauti_gpu_lane_give(struct tauti_gpu_lane *lane)
 
 	lane->given_ns = tauti_now_ns();
 	pthread_mutex_lock(&gpu->lock);
-	if (side->dead || lane->bytes > TAUTI_GPU_LANE_BYTES_KEPT)
+	if (side->dead)
 		push(&over, lane);
 	else
 		keep(lane);
 	if (side->n_lanes > TAUTI_GPU_LANES_KEPT)
 		push(&over, take_out(oldest_of(side)));
-	sort_out(gpu, lane->given_ns - gpu->lane_kept_ns, &over);
+	sort_out(gpu, lane->given_ns - gpu->lane_kept_ns, lane, &over);
 	pthread_mutex_unlock(&gpu->lock);
 	free_all(over);
 }
@@ -180,7 +181,7 @@ void tauti_gpu_lanes_drop(struct tauti_gpu *gpu)
 	struct tauti_gpu_lane *list = NULL;
 
 	pthread_mutex_lock(&gpu->lock);
-	sort_out(gpu, INT64_MAX, &list);
+	sort_out(gpu, INT64_MAX, NULL, &list);
 	pthread_mutex_unlock(&gpu->lock);
 	free_all(list);
 }

@@ -354,13 +354,14 @@ static void give_all(struct tauti_gpu_lane **lanes, int n)
 		tauti_gpu_lane_give(lanes[i]);
 }
 
-/* Lanes of two contexts, and one that is too long to be kept. */
+/* Lanes of two contexts, and one that is too long to be kept beside another. */
 static void lanes_that_wait_are_bounded_in_bytes(void **state)
 {
 	const size_t most = TAUTI_GPU_LANE_BYTES_KEPT;
 	struct tauti_gpu_lane *lanes[4];
 	struct tauti_gpu_side *side, *other_side;
 	tauti_gpu_context other, popped;
+	int before = fake_counts().pins;
 
 	(void)state;
 	assert_false(cuCtxCreate_v2(&other, 0, 1));
@@ -377,8 +378,18 @@ static void lanes_that_wait_are_bounded_in_bytes(void **state)
 	assert_int_equal(gpu->lane_bytes, 2 * (most / 2 - 1));
 	assert_int_equal(tauti_gpu_lane_take(side, most + 1, &lanes[0], NULL),
 		TAUT_OK);
-	tauti_gpu_lane_give(lanes[0]); /* does not drive out the others */
-	assert_int_equal(fake_counts().pinned, 2);
+	tauti_gpu_lane_give(lanes[0]);
+	assert_int_equal(fake_counts().pinned, 1);
+	assert_int_equal(gpu->lane_bytes, most + 1);
+	assert_int_equal(tauti_gpu_lane_take(side, most + 1, &lanes[0], NULL),
+		TAUT_OK);
+	tauti_gpu_lane_give(lanes[0]);
+	assert_int_equal(fake_counts().pins, before + 5);
+	assert_int_equal(
+		tauti_gpu_lane_take(other_side, 100, &lanes[0], NULL), TAUT_OK);
+	tauti_gpu_lane_give(lanes[0]);
+	assert_int_equal(fake_counts().pinned, 1);
+	assert_int_equal(gpu->lane_bytes, 100);
 	tauti_gpu_lanes_drop(gpu);
 	assert_int_equal(fake_counts().pinned, 0);
 	assert_int_equal(gpu->lane_bytes, 0);

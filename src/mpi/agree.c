@@ -108,12 +108,14 @@ static bool any_peers(const struct tauti_form_steps *steps)
 	return false;
 }
 
-/* Of a part of a call: at least a page. */
+/* Of a part of a call: at least a page, and at most so much that what is pinned for a
+ * call's parts is kept for the next. */
 static uint64_t part_bytes(void)
 {
+	const uint64_t most = TAUTI_GPU_LANE_BYTES_KEPT / TAUTI_FORM_PIECES;
 	uint64_t told = number_in("TAUT_MPI_PART", TAUTI_FORM_PART_BYTES);
 
-	return told < 4096 ? 4096 : told > 1 << 30 ? 1 << 30 : told;
+	return told < 4096 ? 4096 : told > most ? most : told;
 }
 
 static bool uses_mpi_engine(void)

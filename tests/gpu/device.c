@@ -284,6 +284,27 @@ static void no_context(void)
 
 enum { MANY = 8 };
 
+/* After two like it a call pins nothing: short, and longer than all lanes that wait. */
+static void steady(void)
+{
+	static const int counts[] = { 1500, 17000003, 1500 };
+
+	warm(MPI_COMM_WORLD);
+	for (size_t i = 0; i < sizeof counts / sizeof counts[0]; i++) {
+		struct call call = prepared(
+			DEVICE, DEVICE, 0, 0, 0, counts[i], (int)i);
+		int pins = 0;
+
+		for (int turn = 0; turn < 3; turn++) {
+			pins = fake_counts().pins;
+			check(run(&call, MPI_COMM_WORLD) == MPI_SUCCESS,
+				"a call again");
+		}
+		check(fake_counts().pins == pins, "memory that is pinned anew");
+		checked(&call, "a call again");
+	}
+}
+
 static void begun(void)
 {
 	struct call calls[MANY], between;
@@ -632,7 +653,7 @@ int main(int argc, char **argv)
 		void (*run)(void);
 	} parts[] = { { "kinds", kinds }, { "sizes", sizes },
 		{ "places", places }, { "no_context", no_context },
-		{ "begun", begun }, { "reuse", reuse },
+		{ "steady", steady }, { "begun", begun }, { "reuse", reuse },
 		{ "communicators", communicators }, { "resets", resets },
 		{ "captured", captured }, { "idle_driver", idle_driver },
 		{ "late", late },

@@ -22,7 +22,7 @@ struct fake_counts {
 	int faults;     /* uses of memory, contexts or streams that are not there */
 	int questions;  /* of pointers, so far: all attributes at once, */
 	int id_questions; /* or one of them */
-	int copies, launches;
+	int copies, launches, pins; /* so far */
 };
 struct fake_counts fake_counts(void);
 /* False: a real driver is in its place (real.c). */

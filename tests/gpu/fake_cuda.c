@@ -477,6 +477,7 @@ tauti_gpu_result cuMemHostAlloc(void **memory, size_t bytes, unsigned flags)
 	block.at = (uint64_t)(uintptr_t)block.alias;
 	*memory = block.alias;
 	counts.pinned++;
+	counts.pins++;
 	return left(add_block(block));
 }
 

@@ -92,6 +92,13 @@ class Common:
         self.run_parts("communicators", "sizes", n=4)
         self.run_parts("resets", "captured")
 
+    def test_what_is_pinned_is_used_again(self):
+        for part in (32 << 20, 128 << 20):
+            self.run_parts("steady", n=2, env={"TAUT_MPI_PART": part})
+        done = self.launch([self.late, "late", "steady"], "taut", n=2)
+        told = (done.returncode, done.stdout)
+        self.assertEqual(told, (0, "late done\nsteady done\n"), done.stderr)
+
     def test_over_ucx(self):
         self.run_parts("begun", "places", env={"TAUT_ENGINE": "ucx"})
 
