@@ -210,7 +210,9 @@ TAUT_NODISCARD taut_status tauti_gpu_peers_open(struct tauti_gpu_peers *peers,
 	const struct tauti_gpu_offer *offers, struct taut_error *reterr);
 /* Closes the others' memory: before any rank frees its own. */
 void tauti_gpu_peers_close(struct tauti_gpu_peers *peers);
-void tauti_gpu_peers_destroy(struct tauti_gpu_peers *peers); /* NULL is fine */
+/* all_closed: no other rank has this one's memory open; else that stays allocated, as
+ * long as its context, for to free it then is undefined. peers: NULL is fine. */
+void tauti_gpu_peers_destroy(struct tauti_gpu_peers *peers, bool all_closed);
 struct tauti_gpu_side *tauti_gpu_peers_side(const struct tauti_gpu_peers *peers);
 
 /* on_device: of the caller's memory. count: elements of this part. */

@@ -87,7 +87,7 @@ taut_status tauti_gpu_peers_create(struct tauti_gpu *gpu, uint32_t rank,
 		taut_error_set(reterr, TAUT_ENOMEM, -1, "no memory");
 	if (status) {
 		ret_offer->bytes = 0;
-		tauti_gpu_peers_destroy(it);
+		tauti_gpu_peers_destroy(it, true);
 		return status;
 	}
 	*ret_peers = it;
@@ -135,7 +135,7 @@ void tauti_gpu_peers_close(struct tauti_gpu_peers *it)
 	tauti_gpu_leave(it->gpu);
 }
 
-void tauti_gpu_peers_destroy(struct tauti_gpu_peers *it)
+void tauti_gpu_peers_destroy(struct tauti_gpu_peers *it, bool all_closed)
 {
 	const struct tauti_gpu_driver *driver;
 
@@ -144,7 +144,7 @@ void tauti_gpu_peers_destroy(struct tauti_gpu_peers *it)
 	driver = &it->gpu->driver;
 	if (it->of && it->sources)
 		tauti_gpu_peers_close(it);
-	if (it->of && it->of[it->rank] &&
+	if (all_closed && it->of && it->of[it->rank] &&
 		!tauti_gpu_side_enter(it->side, NULL)) {
 		driver->free(it->of[it->rank]);
 		tauti_gpu_leave(it->gpu);

@@ -135,7 +135,7 @@ static void act(void (*what)(struct tauti_gpu_peers *peers), bool can)
 	if (peers)
 		tauti_gpu_peers_close(peers);
 	meet();
-	tauti_gpu_peers_destroy(peers);
+	tauti_gpu_peers_destroy(peers, true);
 	tauti_gpu_destroy(gpu);
 	cuCtxDestroy_v2(own);
 	counts = fake_counts();
@@ -217,7 +217,7 @@ static void memory_goes_with_its_context(void **state)
 	assert_int_equal(tauti_gpu_peers_put(
 		peers, data, false, sizeof data, &err), TAUT_EIO);
 	tauti_gpu_peers_close(peers);
-	tauti_gpu_peers_destroy(peers);
+	tauti_gpu_peers_destroy(peers, true);
 	assert_int_equal(fake_counts().blocks, 1);
 	assert_false(cuMemFree_v2(again));
 	assert_false(cuCtxPopCurrent_v2(&popped));

@@ -203,7 +203,7 @@ static int give_up(struct tauti_form_comm *it, int rc)
 		tauti_gpu_peers_close(it->peers);
 	if (!rc)
 		rc = tauti_mpi_form.real.barrier(it->handle);
-	tauti_gpu_peers_destroy(it->peers);
+	tauti_gpu_peers_destroy(it->peers, !rc);
 	it->peers = NULL;
 	return rc;
 }
@@ -245,43 +245,52 @@ int tauti_form_meet_peers(struct tauti_form_comm *it)
 	return rc;
 }
 
+struct parting {
+	bool over, met;
+};
+
 static void note_parted(void *context, taut_status status)
 {
-	(void)status;
-	*(bool *)context = true;
+	struct parting *parting = context;
+
+	parting->over = true;
+	parting->met = !status;
 }
 
-/* Nobody frees what another has open. A rank that does not come ends it, too. */
-static void wait_for_all(struct tauti_form_comm *it)
+/* Whether all ranks have come here, where nobody has another's memory open any more. A
+ * rank that does not come in time, or cannot, ends it, too. */
+static bool wait_for_all(struct tauti_form_comm *it)
 {
 	const int64_t until_ns = tauti_now_ns() + 5000000000;
 	struct taut_error err = { .message = "" };
 	static const struct timespec pause = { 0, 20000 };
+	struct parting parting = { .over = false };
 	int8_t word = 0;
-	bool over = false;
 
 	if (!it->taut || start_word(
-		it, &word, note_parted, &over, &err))
-		return;
-	while (!over && !tauti_mpi_form.taut.progress(it->taut, &err)) {
+		it, &word, note_parted, &parting, &err))
+		return false;
+	while (!parting.over &&
+		!tauti_mpi_form.taut.progress(it->taut, &err)) {
 		tauti_form_poke_mpi();
 		if (tauti_now_ns() > until_ns)
 			break;
-		if (!over)
+		if (!parting.over)
 			nanosleep(&pause, NULL);
 	}
-	if (over)
-		return;
+	if (parting.over)
+		return parting.met;
 	tauti_mpi_form.taut.destroy(it->taut); /* it has our word */
 	it->taut = NULL;
+	return false;
 }
 
+/* What another may still have open is not freed. */
 void tauti_form_part_peers(struct tauti_form_comm *it)
 {
 	if (!it->peers)
 		return;
 	tauti_gpu_peers_close(it->peers);
-	wait_for_all(it);
-	tauti_gpu_peers_destroy(it->peers);
+	tauti_gpu_peers_destroy(it->peers, wait_for_all(it));
 	it->peers = NULL;
 }

@@ -6,7 +6,8 @@
  * of it; only the fake's own copies and kernels use the other view. What is freed is
  * given out again at once, at the same address. Streams do nothing until somebody asks:
  * each question carries out one thing that waits. Kernels are reduce.cu, compiled for
- * the host. Handles between processes open the other's memory by /proc. */
+ * the host. Handles between processes open the other's memory by /proc; to
+ * free what another has open is a fault. */
 #ifndef TAUT_TESTS_GPU_FAKE_H
 #define TAUT_TESTS_GPU_FAKE_H
 

@@ -1,5 +1,4 @@
 /* fake_cuda.c - a CUDA driver without a device. See fake.h. */
-#include <dlfcn.h>
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
@@ -26,7 +25,6 @@ static struct CUstream_st *streams;
 struct fake_counts counts;
 static struct CUctx_st *newest;
 static struct CUevent_st *newest_event;
-static struct CUmod_st *newest_module;
 static __thread struct CUctx_st *stack[DEPTH];
 static __thread int depth;
 static __thread unsigned capture_mode;
@@ -145,11 +143,12 @@ tauti_gpu_result cuInit(unsigned flags)
 		initialised = true;
 		owner = getpid();
 		arena_fd = memfd_create("fake-cuda", MFD_CLOEXEC);
-		if (arena_fd < 0 || ftruncate(arena_fd, (off_t)ARENA))
+		if (arena_fd < 0 || ftruncate(
+			arena_fd, (off_t)(ARENA + OPENERS)))
 			return left(UNKNOWN_ERROR);
 		arena = mmap(NULL, ARENA, PROT_NONE,
 			MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-		arena_alias = mmap(NULL, ARENA, PROT_READ | PROT_WRITE,
+		arena_alias = mmap(NULL, ARENA + OPENERS, PROT_READ | PROT_WRITE,
 			MAP_SHARED | MAP_NORESERVE, arena_fd, 0);
 	}
 	return left(0);
@@ -185,12 +184,14 @@ void drop_block(int i)
 		free(blocks[i].alias);
 		counts.pinned--;
 	}
+	if (blocks[i].kind == OF_PEER)
+		close_peer(&blocks[i]);
 	memmove(&blocks[i], &blocks[i + 1],
 		(size_t)(n_blocks - i - 1) * sizeof blocks[0]);
 	n_blocks--;
 }
 
-static bool is_of(const struct CUctx_st *context, unsigned long long id)
+bool is_of(const struct CUctx_st *context, unsigned long long id)
 {
 	return context->alive && context->id == id;
 }
@@ -367,7 +368,7 @@ static bool in_arena(uint64_t at)
 }
 
 /* Where the fake touches an address; NULL: nobody may. */
-static void *touchable(uint64_t at, size_t bytes)
+void *touchable(uint64_t at, size_t bytes)
 {
 	struct block *block = block_at(at, bytes);
 
@@ -417,10 +418,21 @@ static unsigned alloc(tauti_gpu_address *at, size_t bytes, enum kind kind)
 	return add_block(block);
 }
 
+/* What another process has open is not to be freed. */
+static bool is_open(uint64_t at)
+{
+	const int *openers = (void *)(arena_alias + ARENA);
+
+	return __atomic_load_n(&openers[(at - number(arena)) / BOUNDARY],
+		__ATOMIC_SEQ_CST) > 0;
+}
+
 static unsigned release(tauti_gpu_address at)
 {
 	for (int i = 0; i < n_blocks; i++)
 		if (blocks[i].at == at && blocks[i].kind < PINNED) {
+			if (is_open(at))
+				return fault(TAUTI_GPU_INVALID_VALUE);
 			drop_block(i);
 			return 0;
 		}
@@ -595,12 +607,7 @@ static bool is_lost(const struct CUevent_st *event)
 	return event->destroyed || !is_of(event->context, event->context_id);
 }
 
-static bool is_missing(const struct CUmod_st *module)
-{
-	return module->unloaded || !is_of(module->context, module->context_id);
-}
-
-static unsigned add(struct CUstream_st *stream, struct todo what)
+unsigned add(struct CUstream_st *stream, struct todo what)
 {
 	struct todo *todo;
 
@@ -720,7 +727,7 @@ tauti_gpu_result cuEventDestroy_v2(tauti_gpu_event event)
 
 /* --- copies -------------------------------------------------------------------------------*/
 
-static bool is_device(uint64_t at, size_t bytes)
+bool is_device(uint64_t at, size_t bytes)
 {
 	const struct block *block = block_at(at, bytes);
 
@@ -805,90 +812,4 @@ tauti_gpu_result cuMemsetD32_v2(tauti_gpu_address at, unsigned word, size_t n)
 	for (size_t i = 0; to && i < n; i++)
 		to[i] = word;
 	return left(to ? 0 : fault(TAUTI_GPU_INVALID_VALUE));
-}
-
-/* --- kernels ------------------------------------------------------------------------------*/
-
-tauti_gpu_result cuModuleLoadData(tauti_gpu_module *made, const void *image)
-{
-	char wanted[64];
-
-	ENTER;
-	snprintf(wanted, sizeof wanted, "fake code for sm_%d%d", MAJOR, MINOR);
-	if (!current() || strcmp(image, wanted))
-		return left(fault(INVALID_IMAGE));
-	*made = calloc(1, sizeof **made);
-	(*made)->context = current();
-	(*made)->context_id = current()->id;
-	(*made)->older = newest_module;
-	newest_module = *made;
-	counts.modules++;
-	current()->n_modules++;
-	return left(0);
-}
-
-tauti_gpu_result cuModuleGetFunction(
-	tauti_gpu_function *function, tauti_gpu_module module, const char *name)
-{
-	Dl_info me;
-	void *library;
-
-	ENTER;
-	if (is_missing(module) || module->context != current() ||
-		!dladdr((void *)&lock, &me))
-		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
-	library = dlopen(me.dli_fname, RTLD_NOLOAD | RTLD_LAZY);
-	*function = library ? dlsym(library, name) : NULL;
-	if (library)
-		dlclose(library);
-	return left(*function ? 0 : NOT_FOUND);
-}
-
-tauti_gpu_result cuModuleUnload(tauti_gpu_module module)
-{
-	ENTER;
-	if (is_missing(module))
-		return left(fault(TAUTI_GPU_INVALID_HANDLE));
-	module->context->n_modules--;
-	module->unloaded = true;
-	counts.modules--;
-	return left(0);
-}
-
-tauti_gpu_result cuOccupancyMaxActiveBlocksPerMultiprocessor(int *at_once,
-	tauti_gpu_function function, int threads, size_t shared_bytes)
-{
-	ENTER;
-	if (!function || threads < 1 || shared_bytes)
-		return left(fault(TAUTI_GPU_INVALID_VALUE));
-	*at_once = BLOCKS_AT_ONCE;
-	return left(0);
-}
-
-tauti_gpu_result cuLaunchKernel(tauti_gpu_function function, unsigned grid_x,
-	unsigned grid_y, unsigned grid_z, unsigned block_x, unsigned block_y,
-	unsigned block_z, unsigned shared_bytes, tauti_gpu_stream stream,
-	void **arguments, void **extra)
-{
-	struct todo todo = { .kind = KERNEL, .function = function,
-		.blocks = grid_x, .threads = block_x };
-
-	ENTER;
-	if (grid_y * grid_z * block_y * block_z != 1 || shared_bytes || extra ||
-		!grid_x || grid_x > PROCESSORS * BLOCKS_AT_ONCE ||
-		block_x > 1024)
-		return left(fault(TAUTI_GPU_INVALID_VALUE));
-	todo.to = touchable((uint64_t)*(uintptr_t *)arguments[0], 1);
-	memcpy(&todo.sources, arguments[1], sizeof todo.sources);
-	memcpy(&todo.count, arguments[2], sizeof todo.count);
-	if (!todo.to || !todo.sources.n || todo.sources.n > SOURCES)
-		return left(fault(ILLEGAL_ADDRESS));
-	for (unsigned i = 0; i < todo.sources.n; i++) {
-		uint64_t at = number(todo.sources.from[i]);
-
-		if (!is_device(at, 1))
-			return left(fault(ILLEGAL_ADDRESS));
-		todo.sources.from[i] = touchable(at, 1);
-	}
-	return left(add(stream, todo));
 }

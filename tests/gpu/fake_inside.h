@@ -16,6 +16,9 @@ enum {
 	INVALID_IMAGE = 200, CAPTURE_UNSUPPORTED = 900,
 };
 #define ARENA ((size_t)512 << 20)
+/* Behind it in the file, for each place where a block may begin: how many processes have
+ * that open. */
+#define OPENERS (ARENA / BOUNDARY * sizeof(int))
 
 struct CUctx_st {
 	int device;
@@ -35,6 +38,7 @@ struct block {
 	unsigned long long id;
 	struct CUctx_st *context;
 	enum kind kind;
+	int *openers; /* OF_PEER: the owner's count of them */
 };
 
 enum todo_kind { COPY, KERNEL, EVENT };
@@ -91,7 +95,14 @@ struct CUctx_st *current(void);
 struct block *block_at(uint64_t at, size_t bytes);
 unsigned add_block(struct block block);
 void drop_block(int i);
+void close_peer(const struct block *block);
 uint64_t number(const void *at);
+bool is_of(const struct CUctx_st *context, unsigned long long id);
+bool is_device(uint64_t at, size_t bytes);
+/* Where the fake touches an address; NULL: nobody may. */
+void *touchable(uint64_t at, size_t bytes);
+/* To the stream, as the last. */
+unsigned add(struct CUstream_st *stream, struct todo what);
 #pragma GCC visibility pop
 
 #define ENTER \

@@ -33,6 +33,27 @@ tauti_gpu_result cuIpcGetMemHandle(
 	return left(0);
 }
 
+/* The owner's count; NULL: it cannot be had. */
+static int *openers_of(int fd, uint64_t offset)
+{
+	uint64_t at = ARENA + offset / BOUNDARY * sizeof(int);
+	char *page = mmap(NULL, PAGE, PROT_READ | PROT_WRITE, MAP_SHARED, fd,
+		(off_t)(at - at % PAGE));
+
+	return page == MAP_FAILED ? NULL : (void *)(page + at % PAGE);
+}
+
+void close_peer(const struct block *block)
+{
+	uint64_t past = block->at % PAGE, counted = number(block->openers);
+
+	__atomic_fetch_sub(block->openers, 1, __ATOMIC_SEQ_CST);
+	munmap((void *)(uintptr_t)(counted - counted % PAGE), PAGE);
+	munmap(block->alias - past, block->bytes + past);
+	munmap((void *)(uintptr_t)(block->at - past), block->bytes + past);
+	counts.peers--;
+}
+
 tauti_gpu_result cuIpcOpenMemHandle_v2(
 	tauti_gpu_address *at, tauti_gpu_handle handle, unsigned flags)
 {
@@ -55,11 +76,13 @@ tauti_gpu_result cuIpcOpenMemHandle_v2(
 	past = inside.offset % PAGE;
 	alias = mmap(NULL, inside.bytes + past, PROT_READ | PROT_WRITE,
 		MAP_SHARED, fd, (off_t)(inside.offset - past));
+	block.openers = openers_of(fd, inside.offset);
 	close(fd);
 	view = mmap(NULL, inside.bytes + past, PROT_NONE,
 		MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (alias == MAP_FAILED || view == MAP_FAILED)
+	if (alias == MAP_FAILED || view == MAP_FAILED || !block.openers)
 		return left(fault(UNKNOWN_ERROR));
+	__atomic_fetch_add(block.openers, 1, __ATOMIC_SEQ_CST);
 	block.at = number(view + past);
 	block.alias = alias + past;
 	block.bytes = inside.bytes;
@@ -74,12 +97,6 @@ tauti_gpu_result cuIpcCloseMemHandle(tauti_gpu_address at)
 	ENTER;
 	for (int i = 0; i < n_blocks; i++)
 		if (blocks[i].kind == OF_PEER && blocks[i].at == at) {
-			uint64_t past = at % PAGE;
-
-			munmap(blocks[i].alias - past, blocks[i].bytes + past);
-			munmap((void *)(uintptr_t)(at - past),
-				blocks[i].bytes + past);
-			counts.peers--;
 			drop_block(i);
 			return left(0);
 		}

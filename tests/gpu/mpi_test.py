@@ -112,6 +112,9 @@ class Common:
         self.assertIn("launches some", done.stdout)
         self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)
 
+    def test_memory_that_others_have_open_is_not_freed(self):
+        self.run_parts("ends_first", table="peer", line="by the ranks' devices")
+
     def test_kernels_are_compiled_once_a_process(self):
         line, env = "by the ranks' devices", {"FAKE_NVRTC_TELL": "1"}
         done = self.run_parts("communicators", table="peer", line=line, env=env)
