@@ -334,6 +334,33 @@ static void begun(void)
 	}
 }
 
+/* What the program put into the null stream, and does not wait for, comes before a call's
+ * copies: into its input, and over its output. */
+static void null_stream(void)
+{
+	static int got[LARGE];
+	int right = 1, sum = size * (size + 1) / 2;
+
+	warm(MPI_COMM_WORLD);
+	for (int turn = 0; turn < 8; turn++) {
+		int n = turn / 2 % 2 ? LARGE : 1500;
+		struct call call = prepared(
+			DEVICE, DEVICE, turn % 2, 4, 0, n, turn);
+
+		check(!cuMemsetD32_v2((uintptr_t)call.out, rank + 1, n) &&
+			(!call.in || !cuMemsetD32_v2(
+				(uintptr_t)call.in, rank + 1, n)), "a fill");
+		check(run(&call, MPI_COMM_WORLD) == MPI_SUCCESS, "a call");
+		get(DEVICE, got, call.out, n * sizeof *got);
+		for (int i = 0; i < n; i++)
+			right &= got[i] == sum;
+		check(right, "a sum of what the null stream made");
+		if (call.in)
+			unmake(DEVICE, call.in);
+		unmake(DEVICE, call.out);
+	}
+}
+
 /* Another thread captures a graph, on rank 0, while this one sums. */
 static void captured_beside(void)
 {
@@ -673,7 +700,7 @@ int main(int argc, char **argv)
 		{ "places", places }, { "no_context", no_context },
 		{ "steady", steady }, { "begun", begun }, { "reuse", reuse },
 		{ "communicators", communicators }, { "resets", resets },
-		{ "captured", captured }, { "idle_driver", idle_driver },
+		{ "captured", captured }, { "null_stream", null_stream }, { "idle_driver", idle_driver },
 		{ "late", late }, { "ends_first", ends_first },
 		{ "fails", fails }, { "fails_begun", fails_begun },
 		{ "fails_at_once", fails_at_once },

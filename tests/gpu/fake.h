@@ -5,7 +5,8 @@
  * cannot be read or written, so code that touches a device's memory from the host dies
  * of it; only the fake's own copies and kernels use the other view. What is freed is
  * given out again at once, at the same address. Streams do nothing until somebody asks:
- * each question carries out one thing that waits. Kernels are reduce.cu, compiled for
+ * each question carries out one thing that waits, and before that, unless the stream has no
+ * order with it, what waits in the context's null stream: cuMemsetD32 puts it there. Kernels are reduce.cu, compiled for
  * the host. Handles between processes open the other's memory by /proc; to
  * free what another has open is a fault. */
 #ifndef TAUT_TESTS_GPU_FAKE_H

@@ -574,18 +574,30 @@ tauti_gpu_result cuPointerGetAttributes(
 void fake_run(void *kernel, unsigned n_blocks, unsigned n_threads, void *out,
 	const void *sources, unsigned long long count);
 
+static void fill(unsigned *to, unsigned word, size_t bytes)
+{
+	for (size_t i = 0; i < bytes / sizeof word; i++)
+		to[i] = word;
+}
+
+/* What waits in the null stream of its context comes first. */
 static void carry_out(struct CUstream_st *stream)
 {
 	struct todo *todo = stream->first;
+	struct CUstream_st *null = stream->context->null;
 
 	if (!todo)
 		return;
+	while (null && null != stream && !stream->apart && null->first)
+		carry_out(null);
 	stream->first = todo->next;
 	if (!stream->first)
 		stream->last = &stream->first;
 	if (todo->kind == COPY) {
 		memcpy(todo->to, todo->from, todo->bytes);
 		counts.copies++;
+	} else if (todo->kind == FILL) {
+		fill(todo->to, todo->word, todo->bytes);
 	} else if (todo->kind == KERNEL) {
 		fake_run((void *)todo->function, todo->blocks, todo->threads,
 			todo->to, &todo->sources, todo->count);
@@ -621,18 +633,25 @@ unsigned add(struct CUstream_st *stream, struct todo what)
 	return 0;
 }
 
+static struct CUstream_st *new_stream(struct CUctx_st *context, unsigned flags)
+{
+	struct CUstream_st *stream = calloc(1, sizeof *stream);
+
+	stream->context = context;
+	stream->context_id = context->id;
+	stream->apart = flags == NON_BLOCKING;
+	stream->last = &stream->first;
+	stream->next = streams;
+	streams = stream;
+	return stream;
+}
+
 tauti_gpu_result cuStreamCreate(tauti_gpu_stream *made, unsigned flags)
 {
 	ENTER;
-	(void)flags;
 	if (!current())
 		return left(fault(TAUTI_GPU_INVALID_CONTEXT));
-	*made = calloc(1, sizeof **made);
-	(*made)->context = current();
-	(*made)->context_id = current()->id;
-	(*made)->last = &(*made)->first;
-	(*made)->next = streams;
-	streams = *made;
+	*made = new_stream(current(), flags);
 	counts.streams++;
 	current()->n_streams++;
 	return left(0);
@@ -803,13 +822,23 @@ tauti_gpu_result cuMemcpyDtoH_v2(
 	return left(copy_now(number(to), from, bytes));
 }
 
+/* To the current context's null stream, behind what its others have by now. */
 tauti_gpu_result cuMemsetD32_v2(tauti_gpu_address at, unsigned word, size_t n)
 {
-	unsigned *to;
+	struct todo todo = { .kind = FILL, .word = word,
+		.bytes = n * sizeof word };
+	struct CUctx_st *context;
 
 	ENTER;
-	to = touchable(at, n * sizeof word);
-	for (size_t i = 0; to && i < n; i++)
-		to[i] = word;
-	return left(to ? 0 : fault(TAUTI_GPU_INVALID_VALUE));
+	context = current();
+	todo.to = touchable(at, todo.bytes);
+	if (!context || !todo.to)
+		return left(fault(TAUTI_GPU_INVALID_VALUE));
+	if (!context->null || is_gone(context->null))
+		context->null = new_stream(context, 0);
+	for (struct CUstream_st *s = streams; s; s = s->next)
+		while (s->context == context && s != context->null &&
+			!s->apart && s->first)
+			carry_out(s);
+	return left(add(context->null, todo));
 }

@@ -11,7 +11,7 @@
 enum {
 	DEVICES = 2, MOST_BLOCKS = 4096, DEPTH = 32, BOUNDARY = 512, PAGE = 4096,
 	MAJOR = 9, MINOR = 0, PROCESSORS = 2, BLOCKS_AT_ONCE = 3,
-	SOURCES = 8,
+	SOURCES = 8, NON_BLOCKING = 1,
 	UNKNOWN_ERROR = 999, ILLEGAL_ADDRESS = 700, NOT_FOUND = 500,
 	INVALID_IMAGE = 200, CAPTURE_UNSUPPORTED = 900,
 };
@@ -26,6 +26,7 @@ struct CUctx_st {
 	unsigned long long id;
 	int n_references; /* to a primary one */
 	int n_streams, n_events, n_modules;
+	struct CUstream_st *null; /* the legacy one; NULL: not used yet */
 	struct CUctx_st *older; /* none is given out twice */
 };
 
@@ -41,7 +42,7 @@ struct block {
 	int *openers; /* OF_PEER: the owner's count of them */
 };
 
-enum todo_kind { COPY, KERNEL, EVENT };
+enum todo_kind { COPY, FILL, KERNEL, EVENT };
 
 struct todo {
 	struct todo *next;
@@ -49,6 +50,7 @@ struct todo {
 	void *to;
 	const void *from;
 	size_t bytes;
+	unsigned word; /* FILL */
 	struct CUevent_st *event;
 	tauti_gpu_function function;
 	unsigned blocks, threads;
@@ -62,6 +64,7 @@ struct todo {
 struct CUstream_st {
 	struct CUctx_st *context;
 	unsigned long long context_id;
+	bool apart; /* CU_STREAM_NON_BLOCKING: no order with the null stream */
 	struct todo *first, **last;
 	struct CUstream_st *next;
 };

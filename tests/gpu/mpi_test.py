@@ -90,7 +90,7 @@ class Common:
         self.run_parts("kinds", "sizes", n=2)
         self.run_parts("kinds", "places", "no_context", "begun", "reuse")
         self.run_parts("communicators", "sizes", n=4)
-        self.run_parts("resets", "captured")
+        self.run_parts("resets", "captured", "null_stream")
 
     def test_what_is_pinned_is_used_again(self):
         for part in (32 << 20, 128 << 20):
@@ -107,7 +107,7 @@ class Common:
         self.run_parts("kinds", "sizes", table="peer", line=line, n=2)
         env = {"TELL": "1"}
         parts = ["kinds", "places", "no_context", "begun", "reuse", "communicators"]
-        parts += ["resets", "captured"]
+        parts += ["resets", "captured", "null_stream"]
         done = self.run_parts(*parts, table="peer", line=line, env=env)
         self.assertIn("launches some", done.stdout)
         self.run_parts("places", "begun", "sizes", table="mixed", line=line, n=4)

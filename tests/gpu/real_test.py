@@ -65,6 +65,7 @@ class Real(mpi_test.Common):
     def test_by_the_devices(self):
         line = "by the ranks' devices"
         parts = ["places", "no_context", "begun", "reuse", "communicators", "resets", "captured"]
+        parts += ["null_stream"]
         self.run_parts("kinds", "sizes", table="peer", line=line, n=2)
         for part in parts:
             with self.subTest(part=part):
