@@ -218,7 +218,9 @@ class Common:
         self.assertEqual(done.stderr.count("rank 1"), 2, done.stderr)
 
     def test_a_copy_that_fails_where_a_call_begins(self):
-        self.run_parts("fails_at_once", n=2)
+        line, env = "by the ranks' devices", {"WISH": "cuMemcpyAsync"}
+        self.run_parts("fails_at_once", n=2, env={"WISH": "cuMemcpyDtoHAsync_v2"})
+        self.run_parts("fails_at_once", table="peer", line=line, n=2, env=env)
 
     def test_a_copy_that_fails_with_others_in_line(self):
         self.run_parts("fails_in_line", n=2)
