@@ -102,8 +102,8 @@ TAUT_NODISCARD taut_status tauti_gpu_side_enter(
  * given back wait, pinned, for the next who needs one: at most TAUTI_GPU_LANES_KEPT of
  * a context, and TAUTI_GPU_LANE_BYTES_KEPT of all contexts together, or the last one
  * alone, where that is longer; by whatever number of threads and communicators they were
- * used; the ones that waited longest go first.
- * One that nobody took for TAUTI_GPU_LANE_SECONDS_KEPT goes when another is given back. */
+ * used; the ones that waited longest go first. One that nobody took for
+ * TAUTI_GPU_LANE_SECONDS_KEPT goes when another is given back. */
 
 /* A buffer of the host, pinned where that can be had. TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_gpu_lane_take(struct tauti_gpu_side *side,
@@ -153,8 +153,8 @@ enum {
 struct tauti_gpu_kernels; /* of one context */
 
 /* Compiles for the context's device, which takes about a second, unless that was done
- * for one of its kind. TAUT_EIO: there is
- * no NVRTC ($TAUT_NVRTC, or where the loader finds it), or none knows the device. */
+ * for one of its kind. TAUT_EIO: there is no NVRTC ($TAUT_NVRTC, or where the loader
+ * finds it), or none knows the device. */
 TAUT_NODISCARD taut_status tauti_gpu_kernels_create(struct tauti_gpu *gpu,
 	tauti_gpu_context context, struct tauti_gpu_kernels **ret_kernels,
 	struct taut_error *reterr);
