@@ -483,6 +483,13 @@ static taut_status note(
 		no_memory(err);
 }
 
+/* Is it a part of Taut's exchange, and nothing without? */
+static bool is_part(const struct tauti_stacks *s, uint32_t site)
+{
+	return site == ROWS ||
+		(s->exchanged && (site == BUCKET || site == COMPRESS));
+}
+
 /* This option alone, with what it needs: Taut's exchange, or its loader. */
 static void put_alone(
 	const struct tauti_stacks *s, uint32_t site, uint8_t option, uint8_t *options)
@@ -491,8 +498,7 @@ static void put_alone(
 	options[site] = option;
 	if (site == CACHE)
 		options[LOADER] = option > 0;
-	if (site == ROWS || is_ours(s, options) ||
-		(s->exchanged && (site == BUCKET || site == COMPRESS)))
+	if (is_part(s, site) || is_ours(s, options))
 		options[WHO] = option > 0;
 }
 
@@ -520,8 +526,9 @@ static taut_status try_site(
 	s->why[0] = '\0';
 	if (site == PIECE || site == CREDIT || site == WAY)
 		return TAUT_OK;
-	if (site == CACHE && s->n_options[LOADER] == 1)
-		s->n_options[CACHE] = 1;
+	if ((site == CACHE && s->n_options[LOADER] == 1) ||
+		(is_part(s, site) && s->n_options[WHO] == 1))
+		s->n_options[site] = 1;
 	for (uint8_t i = 1; !status && i < s->n_options[site]; i++) {
 		const uint8_t options[SITES] = { [COMPRESS] =
 			site == COMPRESS ? i : 0 };

@@ -344,6 +344,39 @@ static void test_lost(void **state)
 		"tells when it hands its gradients over");
 }
 
+/* --- what is decided of it ----------------------------------------------------------- */
+
+static struct taut_planned *plan_of(const struct job *j, const char *without)
+{
+	const struct taut_plan_options options = { .budget_s = 0.2,
+		.allow = TAUT_NUMERICS_LOSSY, .threads = 1,
+		.not_these = &without, .n_not_these = without != NULL };
+	struct taut_planned *planned;
+	struct taut_error err;
+
+	if (taut_plan_search(j->graph, &options, &planned, &err))
+		fail_msg("without %s: %s", without ? without : "nothing",
+			err.message);
+	return planned;
+}
+
+/* All of the exchange goes with schedule=. */
+static void test_decided(void **state)
+{
+	struct taut_planned *planned;
+	struct job j;
+
+	(void)state;
+	open_job(&j, true);
+	planned = plan_of(&j, NULL);
+	assert_true(planned->plan->n_decisions > 1);
+	taut_planned_destroy(planned);
+	planned = plan_of(&j, "schedule");
+	assert_int_equal(planned->plan->n_decisions, 0);
+	taut_planned_destroy(planned);
+	close_job(&j);
+}
+
 /* --- other settings ------------------------------------------------------------------ */
 
 #define WHOLE "schedule=fifo,order=agreed,partition=8MB,credit=8MB,message=0us"
@@ -453,6 +486,7 @@ int main(void)
 		cmocka_unit_test(test_job),
 		cmocka_unit_test(test_without_pieces),
 		cmocka_unit_test(test_lost),
+		cmocka_unit_test(test_decided),
 		cmocka_unit_test(test_settings),
 		cmocka_unit_test(test_credit_alone_limits),
 		cmocka_unit_test(test_repeated_passes),
