@@ -333,15 +333,20 @@ static const struct tauti_space_ops ops = { .set = set, .cost = cost };
 
 /* --- which options there are ---------------------------------------------------------------- */
 
+static bool is_given(const struct taut_plan_options *o, const char *name)
+{
+	for (size_t i = 0; i < o->n_given; i++)
+		if (tauti_plan_is_named(o->given[i], name))
+			return true;
+	return false;
+}
+
 static bool is_wanted(const struct taut_plan_options *o, const char *name)
 {
 	for (size_t i = 0; i < o->n_not_these; i++)
 		if (!strcmp(o->not_these[i], name))
 			return false;
-	for (size_t i = 0; i < o->n_given; i++) /* decided: the job has it */
-		if (tauti_plan_is_named(o->given[i], name))
-			return false;
-	return true;
+	return !is_given(o, name); /* decided: the job has it */
 }
 
 static bool is_allowed(const struct tauti_stacks *s,
@@ -352,6 +357,13 @@ static bool is_allowed(const struct tauti_stacks *s,
 	return is_wanted(o, name) &&
 		tauti_plan_is_made_of(kind, s->job.framework) &&
 		tauti_plan_numerics(kind, s->job.n_ranks) <= o->allow;
+}
+
+/* A plan of such a job says both, or nothing of the exchange. */
+static bool lacks_bucket(
+	const struct tauti_stacks *s, const struct taut_plan_options *o)
+{
+	return s->exchanged && is_given(o, "bucket");
 }
 
 #define N(values) (uint32_t)(sizeof values / sizeof *values)
@@ -448,7 +460,7 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 	const struct taut_plan_options *o)
 {
 	bool many = s->job.n_gradients > 0 && s->job.n_ranks > 1;
-	bool ours = many && is_allowed(s, o, "schedule");
+	bool ours = many && is_allowed(s, o, "schedule") && !lacks_bucket(s, o);
 	bool ok = add_schedules(s, ours) && add_caches(s, o) &&
 		add_ways(s, ours && is_allowed(s, o, "algorithm"));
 
@@ -464,6 +476,10 @@ static bool offer_all(struct tauti_stacks *s, const struct taut_graph *graph,
 		ok = make_texts(s, it->site, it->form, it->values,
 			wanted ? it->n : 1);
 	}
+	if (is_given(o, "bucket"))
+		s->texts[BUCKET][0] = NULL;
+	if (is_given(o, "algorithm"))
+		s->texts[WAY][0] = NULL;
 	if (ok)
 		ok = add_modules(s, COMPILE, "compile", is_allowed(s, o,
 			"compile"), graph, tauti_plan_compiled);
@@ -662,7 +678,8 @@ static taut_status note_framework(
 		no_memory(err);
 }
 
-/* What is not decided of several ranks whose gradients are not known. */
+/* What is not decided of several ranks: their gradients are not known, or what goes
+ * together is given. */
 static taut_status note_gradients(struct tauti_stacks *s,
 	const struct taut_plan_options *o, const char *why, struct taut_error *err)
 {
@@ -728,6 +745,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 		snprintf(s->why, sizeof s->why, "%s", s->no_graphs);
 		status = note(s, GRAPHS, err);
 	}
+	if (!why && lacks_bucket(s, o))
+		why = "a plan says bucket= beside them, which is given";
 	if (!status)
 		status = note_gradients(s, o, why, err);
 	if (!status && !add_ours(s))

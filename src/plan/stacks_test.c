@@ -498,6 +498,43 @@ static void test_not_these(void **state)
 	forget(&t);
 }
 
+/* Taut's exchange goes as is given, and what is not to be decided on as by itself. */
+static void test_parts_not_decided(void **state)
+{
+	static const char *const algorithm[] = { "algorithm=direct" };
+	static const char *const bucket[] = { "bucket=2MB" };
+	static const char *const names[] = { "algorithm", "bucket" };
+	static const char schedule[] = "schedule=priority,partition=1MiB,"
+		"credit=4MiB,barrier=cross,by=taut";
+	struct {
+		struct taut_plan_options options;
+		const char *parts;
+	} rows[] = {
+		{ { .given = algorithm, .n_given = 1 },
+			"algorithm=direct bucket=1MiB " },
+		{ { .given = bucket, .n_given = 1 }, "bucket=2MB algorithm=flat " },
+		{ { .not_these = names, .n_not_these = 2 },
+			"bucket=1MiB algorithm=flat " },
+	};
+	struct told t = tell(&usual);
+
+	(void)state;
+	for (size_t i = 0; i < sizeof rows / sizeof *rows; i++) {
+		struct tauti_stacks *s = create(&t, &rows[i].options);
+		uint8_t options[ALL] = { [WHO] = 1 };
+		struct tauti_stack stack;
+		char said[256];
+
+		assert_int_equal(tauti_stacks_space(s)->n_options[WHO], 2);
+		snprintf(said, sizeof said, "%s%s", rows[i].parts, schedule);
+		expect_stack(s, options, said);
+		stack_at(s, options, &stack);
+		assert_true(cost_of(s, &stack).step_ns < TAUTI_NEVER);
+		tauti_stacks_destroy(s);
+	}
+	forget(&t);
+}
+
 /* Nothing to sum: nothing of the exchange is decided. */
 static void test_one_rank(void **state)
 {
@@ -707,6 +744,7 @@ int main(void)
 		cmocka_unit_test(test_refused_is_no_option),
 		cmocka_unit_test(test_classes),
 		cmocka_unit_test(test_not_these),
+		cmocka_unit_test(test_parts_not_decided),
 		cmocka_unit_test(test_one_rank),
 		cmocka_unit_test(test_given_ranks),
 		cmocka_unit_test(test_added_gradients),

@@ -346,34 +346,44 @@ static void test_lost(void **state)
 
 /* --- what is decided of it ----------------------------------------------------------- */
 
-static struct taut_planned *plan_of(const struct job *j, const char *without)
+static struct taut_planned *plan_of(
+	const struct job *j, const char *without, const char *given)
 {
 	const struct taut_plan_options options = { .budget_s = 0.2,
 		.allow = TAUT_NUMERICS_LOSSY, .threads = 1,
-		.not_these = &without, .n_not_these = without != NULL };
+		.not_these = &without, .n_not_these = without != NULL,
+		.given = &given, .n_given = given != NULL };
 	struct taut_planned *planned;
 	struct taut_error err;
 
 	if (taut_plan_search(j->graph, &options, &planned, &err))
-		fail_msg("without %s: %s", without ? without : "nothing",
-			err.message);
+		fail_msg("without %s, given %s: %s", without ? without : "-",
+			given ? given : "-", err.message);
 	return planned;
 }
 
-/* All of the exchange goes with schedule=. */
+/* All of the exchange goes with schedule=, and that with bucket= in the plan. */
 static void test_decided(void **state)
 {
-	struct taut_planned *planned;
+	static const char note[] = "compress, algorithm, schedule: a plan says bucket= "
+		"beside them, which is given";
+	static const char *const rows[][2] = { { NULL, NULL }, { "bucket", NULL },
+		{ "schedule", NULL }, { NULL, "bucket=500KB" } };
 	struct job j;
 
 	(void)state;
 	open_job(&j, true);
-	planned = plan_of(&j, NULL);
-	assert_true(planned->plan->n_decisions > 1);
-	taut_planned_destroy(planned);
-	planned = plan_of(&j, "schedule");
-	assert_int_equal(planned->plan->n_decisions, 0);
-	taut_planned_destroy(planned);
+	for (size_t i = 0; i < 4; i++) {
+		struct taut_planned *p = plan_of(&j, rows[i][0], rows[i][1]);
+		bool noted = false;
+
+		assert_int_equal(p->plan->n_decisions > 1, i < 2);
+		assert_int_equal(p->plan->n_decisions > 0, i < 2);
+		for (uint32_t k = 0; k < p->n_notes; k++)
+			noted |= !strcmp(p->notes[k], note);
+		assert_int_equal(noted, i == 3);
+		taut_planned_destroy(p);
+	}
 	close_job(&j);
 }
 
