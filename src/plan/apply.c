@@ -218,6 +218,8 @@ static taut_status check_ours(
 		strcmp(word_of(schedule, "barrier"), "cross"))
 		return refuse(t, schedule, "pieces by priority cross the end "
 			"of the step: barrier=cross");
+	if (strcmp(word_of(schedule, "by"), "taut"))
+		return refuse(t, schedule, "Taut's exchange makes it: by=taut");
 	if (is_given(schedule, "order") &&
 		strcmp(word_of(schedule, "order"), "agreed"))
 		return refuse(t, schedule, "order=agreed alone is made");
@@ -307,7 +309,9 @@ static taut_status tell_theirs(struct teller *t)
 		return status;
 	status = allow(t, bucket, names);
 	if (!status && tauti_param_is_row(bucket, place_of(bucket, "")))
-		return tell_row(t, "TAUT_RUN_BUCKET", bucket, 1);
+		return is_given(bucket, "first") ? refuse(t, bucket, "of buckets "
+			"that have a size each the first says its own") :
+			tell_row(t, "TAUT_RUN_BUCKET", bucket, 1);
 	if (!status)
 		status = tell_bytes(t, "TAUT_RUN_BUCKET", bucket, "", 1);
 	return status ? status : tell_bytes(t, "TAUT_RUN_BUCKET_FIRST", bucket,

@@ -13,7 +13,8 @@ enum { MOST = 14, TEXT = 2048 };
 
 static const int64_t gradients[] = { 4096, 512, 512, 4 };
 
-#define OURS "schedule=priority,partition=1MiB,credit=4MiB,barrier=cross"
+#define ANYBODYS "schedule=priority,partition=1MiB,credit=4MiB,barrier=cross"
+#define OURS ANYBODYS ",by=taut"
 #define SAYS_JOB "TAUT_RUN_JOB=ranks=2 gradients=4096x1,512x2,4x1\n"
 #define SAYS_OURS "TAUT_RUN_SCHEDULE=on\nTAUT_RUN_ENGINE=coll\n" \
 	"TAUT_RUN_GATE=off\nTAUT_RUN_PIECE=1048576\nTAUT_RUN_CREDIT=4194304\n"
@@ -365,18 +366,23 @@ static void test_contradictions(void **state)
 		"schedule=priority,partition=1MiB,credit=4MiB,barrier=keep");
 	REFUSED(NOT(OURS ",order=declared", "order=agreed alone is made"),
 		OURS ",order=declared");
-	REFUSED(NOT("schedule=priority,partition=1MiB,barrier=cross",
+	REFUSED(NOT(ANYBODYS, "Taut's exchange makes it: by=taut"), ANYBODYS);
+	REFUSED(NOT(ANYBODYS ",by=framework", "Taut's exchange makes it: by=taut"),
+		"rows", ANYBODYS ",by=framework");
+	REFUSED(NOT("bucket=1MiB+4MiB,first=1KiB", "of buckets that have a size "
+		"each the first says its own"), "bucket=1MiB+4MiB,first=1KiB");
+	REFUSED(NOT("schedule=priority,partition=1MiB,barrier=cross,by=taut",
 		"a plan says partition= and credit="),
-		"schedule=priority,partition=1MiB,barrier=cross");
+		"schedule=priority,partition=1MiB,barrier=cross,by=taut");
 	REFUSED(NOT("cache=64GB,policy=pinned", "the cache is that of Taut's "
 		"loader: it needs loader=taut"), "cache=64GB,policy=pinned");
 	REFUSED(NOT("cache=64GB", "Taut's loader keeps what it has: "
 		"policy=pinned"), "cache=64GB", "loader=taut");
 	REFUSED(NOT("cache=2x,policy=pinned", "a plan has sizes in bytes, like "
 		"4MiB"), "cache=2x,policy=pinned", "loader=taut");
-	REFUSED(NOT("schedule=priority,credit=1MiB,barrier=cross",
+	REFUSED(NOT("schedule=priority,credit=1MiB,barrier=cross,by=taut",
 		"a plan says partition= and credit="),
-		"schedule=priority,credit=1MiB,barrier=cross");
+		"schedule=priority,credit=1MiB,barrier=cross,by=taut");
 }
 
 /* --- whatever the plan ------------------------------------------------------------------ */

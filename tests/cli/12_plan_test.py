@@ -270,7 +270,7 @@ class Run(command.Case):
         self.assertEqual(self.files(), ["plan.json"])
 
     def test_what_the_command_says_counts_more(self):
-        plan = self.plan_of("schedule=priority,partition=1MiB,credit=4MiB,barrier=cross")
+        plan = self.plan_of("schedule=priority,partition=1MiB,credit=4MiB,barrier=cross,by=taut")
         result = self.run_plan(plan, "--piece", "4K", "--", "env")
         self.assertIn("TAUT_RUN_PIECE=4096\n", result.stdout)
         self.assertIn("TAUT_RUN_CREDIT=4194304\n", result.stdout)
