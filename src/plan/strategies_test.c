@@ -203,9 +203,11 @@ static void test_passes(void **state)
 	}
 }
 
-/* Rules save costs and lose nothing: a climb over one pass ends where it would. */
+/* Rules save costs and lose nothing: of a hundred climbs over one pass some end elsewhere,
+ * and all together no worse. */
 static void test_rules(void **state)
 {
+	int64_t with_ns = 0, without_ns = 0;
 	uint64_t with = 0, without = 0;
 
 	(void)state;
@@ -219,11 +221,13 @@ static void test_rules(void **state)
 		space = make(CHAIN_LONG, seed);
 		b = run(&space, "passes", &none);
 		assert_int_equal(chain.sites.n_rules, 0);
-		assert_true(a.best_ns <= b.start_ns);
+		with_ns += a.best_ns;
+		without_ns += b.best_ns;
 		with += a.n_costs;
 		without += b.n_costs;
 	}
 	assert_true(with < without);
+	assert_true(with_ns <= without_ns);
 }
 
 /* What the test's own space proves, holds: every rule of random states. */
