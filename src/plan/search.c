@@ -274,10 +274,11 @@ static uint32_t ask_critical(struct tauti_search *s)
 		s->space->self, s->critical, s->space->n_sites);
 }
 
-uint32_t tauti_search_sites(struct tauti_search *search, uint32_t pass,
-	uint32_t *ret_sites)
+/* n_asked: so many of search->critical come first; TAUT_NONE: they are not known. */
+static uint32_t list_all(struct tauti_search *search, uint32_t n_asked,
+	uint32_t pass, uint32_t *ret_sites)
 {
-	uint32_t n_asked = ask_critical(search), n = 0;
+	uint32_t n = 0;
 
 	memset(search->is_listed, 0, search->space->n_sites);
 	for (uint32_t i = 0; n_asked != TAUT_NONE && i < n_asked; i++)
@@ -288,6 +289,18 @@ uint32_t tauti_search_sites(struct tauti_search *search, uint32_t pass,
 	if (n_asked == TAUT_NONE)
 		search->n_critical = n;
 	return n;
+}
+
+uint32_t tauti_search_sites(struct tauti_search *search, uint32_t pass,
+	uint32_t *ret_sites)
+{
+	return list_all(search, ask_critical(search), pass, ret_sites);
+}
+
+uint32_t tauti_search_any_sites(struct tauti_search *search, uint32_t pass,
+	uint32_t *ret_sites)
+{
+	return list_all(search, TAUT_NONE, pass, ret_sites);
 }
 
 uint32_t tauti_search_n_critical(const struct tauti_search *search)

@@ -101,6 +101,10 @@ taut_status tauti_search_cost(struct tauti_search *search,
  * more, so ask for all of them before the first try. */
 uint32_t tauti_search_sites(struct tauti_search *search, uint32_t pass,
 	uint32_t *ret_sites);
+/* The same in the order of their ids, for who takes any of them alike: nothing is asked of
+ * the present state, which so need not be costed. */
+uint32_t tauti_search_any_sites(struct tauti_search *search, uint32_t pass,
+	uint32_t *ret_sites);
 /* How many of those that were filled in last are critical; they are its first. All,
  * where nothing is known of that. */
 uint32_t tauti_search_n_critical(const struct tauti_search *search);

@@ -410,7 +410,8 @@ static void test_no_memory(void **state)
 	assert_true(n > 20);
 }
 
-/* A space that fails says so through every strategy, once it has begun. */
+/* A space that fails says so through every strategy, once it has begun. With this seed none
+ * ends by itself before. */
 static uint64_t costs_left;
 
 static taut_status failing_cost(
@@ -425,7 +426,7 @@ static void test_space_fails(void **state)
 {
 	const struct tauti_space_ops ops = { spaces_set, failing_cost,
 		chain_rule, chain_critical };
-	const struct tauti_search_options options = { 0 };
+	const struct tauti_search_options options = { .seed = 2 };
 
 	(void)state;
 	for (int k = 0; tauti_strategies[k]; k++)

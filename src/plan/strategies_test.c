@@ -327,6 +327,56 @@ static void test_from_never(void **state)
 	assert_true(n_never > 50);
 }
 
+/* --- what is asked of a space ------------------------------------------------------ */
+
+static struct {
+	uint8_t seen[1 << 20];
+	uint32_t n_states, n_critical;
+} asked;
+
+static taut_status cost_once(
+	void *self, struct tauti_cost *ret_cost, struct taut_error *err)
+{
+	uint64_t state = 0;
+
+	for (uint32_t i = chain.sites.n; i--;)
+		state = state * chain.sites.n_options[i] + chain.sites.at[i];
+	assert_true(state < sizeof asked.seen);
+	assert_false(asked.seen[state]);
+	asked.seen[state] = 1;
+	asked.n_states++;
+	return chain_cost(self, ret_cost, err);
+}
+
+static uint32_t count_critical(void *self, uint32_t *ret_sites, uint32_t most)
+{
+	asked.n_critical++;
+	return chain_critical(self, ret_sites, most);
+}
+
+/* What goes on from any site alike pays for each state once. */
+static void test_backtrack_asks_once(void **state)
+{
+	const struct tauti_search_options options = { .seed = 1 };
+	const struct tauti_space_ops ops = { spaces_set, cost_once, NULL,
+		count_critical };
+	int64_t gained_ns = 0;
+
+	(void)state;
+	for (uint64_t seed = 0; seed < 10; seed++) {
+		struct tauti_space space = make(CHAIN, FIRST_SEED + seed);
+		struct outcome out;
+
+		memset(&asked, 0, sizeof asked);
+		space.ops = &ops;
+		out = run(&space, "backtrack", &options);
+		assert_int_equal(asked.n_critical, 0);
+		assert_int_equal(asked.n_states, out.n_costs);
+		gained_ns += out.start_ns - out.best_ns;
+	}
+	assert_true(gained_ns > 0);
+}
+
 /* 200 operators, some 380 sites: a few thousand costs are enough to be ahead of those
  * that end by themselves. */
 static void test_large(void **state)
@@ -362,6 +412,7 @@ int main(void)
 		cmocka_unit_test(test_coupled),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_from_never),
+		cmocka_unit_test(test_backtrack_asks_once),
 		cmocka_unit_test(test_large),
 	};
 

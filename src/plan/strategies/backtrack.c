@@ -96,7 +96,7 @@ static taut_status change_some(
 
 	tauti_search_view(q->search, tauti_search_random(q->search, 2) ?
 		TAUTI_VIEW_MIRRORED : TAUTI_VIEW_ALL);
-	n = tauti_search_sites(q->search, pass, q->sites);
+	n = tauti_search_any_sites(q->search, pass, q->sites);
 	*ret_any = n && n_changes;
 	for (uint32_t i = 0; !status && n && i < n_changes; i++) {
 		uint32_t site = q->sites[tauti_search_random(q->search, n)];
