@@ -161,13 +161,13 @@ void tauti_climb_list(struct tauti_climb *climb, uint32_t pass)
 
 /* --- one site after the other -------------------------------------------------------*/
 
-static taut_status set_proven(
-	struct tauti_climb *c, uint32_t *ret_n, struct taut_error *err)
+static taut_status set_proven(struct tauti_climb *c, uint32_t n_sites,
+	uint32_t *ret_n, struct taut_error *err)
 {
 	taut_status status = TAUT_OK;
 
 	*ret_n = 0;
-	for (uint32_t i = 0; !status && i < c->n_sites; i++) {
+	for (uint32_t i = 0; !status && i < n_sites; i++) {
 		uint32_t site = c->sites[i];
 
 		if (!is_tryable(c, site))
@@ -183,14 +183,12 @@ static taut_status set_proven(
 	return status;
 }
 
-/* All that are proven at once, at the cost of one look: each is proven by itself
- * alone, so together they may be worse, and then each has to be tried. */
-static taut_status take_proven(
-	struct tauti_climb *c, uint32_t pass, struct taut_error *err)
+taut_status tauti_climb_take_proven(struct tauti_climb *c, uint32_t n_sites,
+	uint32_t pass, struct taut_error *err)
 {
 	struct tauti_cost cost;
 	uint32_t n;
-	taut_status status = set_proven(c, &n, err);
+	taut_status status = set_proven(c, n_sites, &n, err);
 
 	if (status || !n)
 		return status;
@@ -232,7 +230,7 @@ static taut_status sweep(struct tauti_climb *c, uint32_t pass, bool *ret_any,
 	*ret_any = false;
 	memset(c->is_tried, 0, c->space->n_sites);
 	tauti_climb_list(c, pass);
-	status = take_proven(c, pass, err);
+	status = tauti_climb_take_proven(c, c->n_sites, pass, err);
 	for (uint32_t i = 0; !status && i < c->n_sites; i++) {
 		uint32_t site = c->sites[i];
 		bool is_better;

@@ -44,6 +44,11 @@ taut_status tauti_climb_keep(struct tauti_climb *climb, bool *ret_is_better,
 	struct taut_error *err);
 /* The sites of the pass (TAUT_NONE: of all) and their rules, from here. */
 void tauti_climb_list(struct tauti_climb *climb, uint32_t pass);
+/* All that is proven of the first n_sites of them at once, at the cost of one look: each is
+ * proven by itself alone, so together they may be worse, and then each has to be tried.
+ * Where they are taken, lists anew. */
+taut_status tauti_climb_take_proven(struct tauti_climb *climb, uint32_t n_sites,
+	uint32_t pass, struct taut_error *err);
 /* Sites one by one, until no change of one alone is better. */
 taut_status tauti_climb_up(
 	struct tauti_climb *climb, uint32_t pass, struct taut_error *err);

@@ -377,6 +377,48 @@ static void test_backtrack_asks_once(void **state)
 	assert_true(gained_ns > 0);
 }
 
+/* By the options of two sites. */
+static struct spaces_sites pair;
+static const int64_t pair_ns[2][2] = { { 100, 99 }, { 100, 120 } };
+
+static taut_status pair_cost(
+	void *self, struct tauti_cost *ret_cost, struct taut_error *err)
+{
+	(void)self;
+	(void)err;
+	*ret_cost = (struct tauti_cost){
+		pair_ns[pair.at[0]][pair.at[1]], -1, -1 };
+	return TAUT_OK;
+}
+
+static enum tauti_rule pair_rule(void *self, uint32_t site, uint8_t option)
+{
+	(void)self;
+	(void)site;
+	return option && !pair.at[0] && !pair.at[1] ? TAUTI_RULE_BETTER :
+		TAUTI_RULE_NONE;
+}
+
+/* Each is proven by itself alone; together they are worse. */
+static void test_proven_apart(void **state)
+{
+	static const struct tauti_space_ops ops = { spaces_set, pair_cost,
+		pair_rule, NULL };
+	static const char *const how[] = { "walk", "passes", "joint" };
+	const struct tauti_search_options options = { 0 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof how / sizeof *how; i++) {
+		struct tauti_space space;
+
+		memset(&pair, 0, sizeof pair);
+		spaces_add(&pair, 0, 2);
+		spaces_add(&pair, 0, 2);
+		space = spaces_face(&pair, &ops, 1);
+		assert_int_equal(run(&space, how[i], &options).best_ns, 99);
+	}
+}
+
 /* 200 operators, some 380 sites: a few thousand costs are enough to be ahead of those
  * that end by themselves. */
 static void test_large(void **state)
@@ -413,6 +455,7 @@ int main(void)
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_from_never),
 		cmocka_unit_test(test_backtrack_asks_once),
+		cmocka_unit_test(test_proven_apart),
 		cmocka_unit_test(test_large),
 	};
 

@@ -39,26 +39,6 @@ static taut_status try_alone(
 	return status;
 }
 
-/* What is proven to be no worse is there from now on, without a look. */
-static taut_status take_proven(struct tauti_climb *c, struct taut_error *err)
-{
-	taut_status status = TAUT_OK;
-
-	for (uint32_t i = 0; !status && i < c->n_critical; i++) {
-		uint32_t site = c->sites[i];
-		uint8_t k = 0;
-
-		while (k < c->space->n_options[site] &&
-			c->rules[site][k] != TAUTI_RULE_BETTER)
-			k++;
-		if (k < c->space->n_options[site])
-			status = tauti_search_set(c->search, site, k, err);
-		if (!status && k < c->space->n_options[site])
-			c->here[site] = k;
-	}
-	return status;
-}
-
 static taut_status walk_once(
 	struct tauti_climb *c, bool *ret_any, struct taut_error *err)
 {
@@ -66,9 +46,7 @@ static taut_status walk_once(
 
 	*ret_any = false;
 	tauti_climb_list(c, TAUT_NONE);
-	status = take_proven(c, err);
-	if (!status)
-		status = tauti_climb_from(c, c->here, err);
+	status = tauti_climb_take_proven(c, c->n_critical, TAUT_NONE, err);
 	for (uint32_t i = 0; !status && i < c->n_critical; i++) {
 		uint32_t site = c->sites[i], other = coupled(c, i);
 		bool is_better = false;
