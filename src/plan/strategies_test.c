@@ -327,6 +327,31 @@ static void test_from_never(void **state)
 	assert_true(n_never > 50);
 }
 
+/* It is hot by what a step takes, also where what is there cannot be; what never cools sees
+ * some 1,400 states. */
+static void test_anneal_from_never(void **state)
+{
+	const struct tauti_search_options all = { .no_memory = true };
+	uint64_t n_found = 0, n_costs = 0;
+
+	(void)state;
+	for (uint64_t seed = FIRST_SEED; seed < FIRST_SEED + SEEDS; seed++) {
+		const struct tauti_search_options options = { .seed = seed };
+		struct tauti_space space = make(
+			TABLES + SPACES_LIMITED, seed);
+		struct outcome best = run(&space, "exhaustive", &all), out;
+
+		space = make(TABLES + SPACES_LIMITED, seed);
+		out = run(&space, "anneal", &options);
+		assert_true(out.best_ns < TAUTI_NEVER);
+		n_found += out.best_ns == best.best_ns;
+		n_costs += out.n_costs;
+	}
+	assert_true(n_costs < SEEDS * 400);
+	if (SEEDS == 100)
+		assert_true(n_found >= 52);
+}
+
 /* --- what is asked of a space ------------------------------------------------------ */
 
 static struct {
@@ -454,6 +479,7 @@ int main(void)
 		cmocka_unit_test(test_coupled),
 		cmocka_unit_test(test_empty),
 		cmocka_unit_test(test_from_never),
+		cmocka_unit_test(test_anneal_from_never),
 		cmocka_unit_test(test_backtrack_asks_once),
 		cmocka_unit_test(test_proven_apart),
 		cmocka_unit_test(test_large),

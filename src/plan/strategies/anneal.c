@@ -108,16 +108,19 @@ static taut_status try_many(
 static taut_status cool(struct tauti_climb *c, struct taut_error *err)
 {
 	const struct tauti_found *best = tauti_search_best(c->search);
-	double hot_ns = (double)best->cost.step_ns / HOT_PART;
+	double hot = 1, hot_ns = 0;
 	taut_status status = TAUT_OK;
 
-	for (int round = 0; !status && round < ROUNDS; round++, hot_ns /= 2) {
-		double heat_ns = hot_ns;
+	for (int round = 0; !status && round < ROUNDS; round++, hot /= 2) {
+		double heat = hot;
 
 		status = tauti_climb_from(c, best->options, err);
 		for (int i = 0; !status && i < COOLINGS; i++) {
-			status = try_many(c, heat_ns, err);
-			heat_ns *= cooling;
+			/* until a step is known that can be, all is cold */
+			if (hot_ns <= 0 && best->cost.step_ns != TAUTI_NEVER)
+				hot_ns = (double)best->cost.step_ns / HOT_PART;
+			status = try_many(c, heat * hot_ns, err);
+			heat *= cooling;
 		}
 	}
 	return status;

@@ -164,9 +164,13 @@ static taut_status keep_within(
 static int64_t heat_of(struct tauti_rounds *r)
 {
 	int64_t best_ns = r->good[0].cost.step_ns;
-	int64_t apart_ns = r->good[r->n_good - 1].cost.step_ns - best_ns;
-	int64_t least_ns = best_ns / COLD_PART;
+	uint32_t last = r->n_good - 1;
+	int64_t apart_ns, least_ns = best_ns / COLD_PART;
 
+	if (best_ns == TAUTI_NEVER)
+		return 0;
+	last -= last && r->good[last].cost.step_ns == TAUTI_NEVER; /* one at most */
+	apart_ns = r->good[last].cost.step_ns - best_ns;
 	return (apart_ns > least_ns ? apart_ns : least_ns) >> draw(r, HALVINGS);
 }
 
