@@ -54,7 +54,7 @@ static taut_status take_steps(struct gatherer *g, const char *name,
 	for (uint32_t i = 0; i < list->count; i++) {
 		const struct tauti_value *v = list->items[i];
 
-		if (v->kind != TAUTI_VALUE_INT || v->integer < 0 ||
+		if (!tauti_tree_is_whole(v) || v->integer < 0 ||
 			v->integer > longest_ns)
 			return wrong(g, name, "nanoseconds in step_ns");
 		if (!taut_vec_push(&g->steps, v->integer))

@@ -72,7 +72,7 @@ static taut_status take_count(const struct reader *r,
 {
 	if (!value)
 		return TAUT_OK;
-	if (value->kind != TAUTI_VALUE_INT || value->integer < 0 ||
+	if (!tauti_tree_is_whole(value) || value->integer < 0 ||
 		value->integer > most)
 		return wrong(r, place, "a whole number that is not negative");
 	*ret = value->integer;
@@ -111,7 +111,7 @@ static const struct tauti_value *pair_at(
 	const struct tauti_value *n = tauti_tree_item(pair, 1);
 
 	return bytes && n && pair->count == 2 &&
-		bytes->kind == TAUTI_VALUE_INT && n->kind == TAUTI_VALUE_INT && bytes->integer >= 0 &&
+		tauti_tree_is_whole(bytes) && tauti_tree_is_whole(n) && bytes->integer >= 0 &&
 		n->integer > 0 && n->integer <= MOST_GRADIENTS ? pair : NULL;
 }
 
@@ -306,7 +306,7 @@ static taut_status take_plan(
 	const struct tauti_value *version = tauti_tree_get(dict, "taut_plan");
 	taut_status status;
 
-	if (tauti_tree_int(version, 0) != 1)
+	if (!tauti_tree_is_whole(version) || version->integer != 1)
 		return wrong(r, "taut_plan", "1: a plan of this version, as "
 			"taut plan writes it");
 	status = check_keys(r, dict, "plan", keys);

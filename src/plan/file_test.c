@@ -278,6 +278,8 @@ static void test_no_plan(void **state)
 	refuse("{}", no_version);
 	refuse("{\"taut_plan\":2}", no_version);
 	refuse("\"taut_plan\"", no_version);
+	refuse("{\"taut_plan\":18446744073709551617}", no_version);
+	refuse("{\"taut_plan\":1.5}", no_version);
 	refuse("{\"taut_plan\":1}\n{}",
 		"f:2: expected a plan, which is one JSON object");
 	refuse("{\n\"taut_plan\":1,\n\"job\":{",
@@ -305,6 +307,11 @@ static void test_wrong_job(void **state)
 		"f: job.ranks: expected a whole number that is not negative");
 	refuse("{\"taut_plan\":1,\"job\":{\"ranks\":1.5}}",
 		"f: job.ranks: expected a whole number that is not negative");
+	/* what 64 bits do not hold, and would be 2, and 0 */
+	refuse("{\"taut_plan\":1,\"job\":{\"ranks\":18446744073709551618}}",
+		"f: job.ranks: expected a whole number that is not negative");
+	refuse(JOB("\"hosts\":184467440737095516160"),
+		"f: job.hosts: expected a whole number that is not negative");
 	refuse(JOB("\"ranks\":2"), "f: job.ranks: expected this key once");
 	refuse(JOB("\"speed\":2"), "f: job.speed: expected no such key");
 	refuse(JOB("\"hosts\":\"two\""),
@@ -322,6 +329,8 @@ static void test_wrong_job(void **state)
 	refuse(JOB("\"gradients\":[[1,\"2\"]]"), pairs);
 	refuse(JOB("\"gradients\":[[1,1],[2,1]]"), pairs);
 	refuse(JOB("\"gradients\":[[1,1048577]]"), pairs);
+	refuse(JOB("\"gradients\":[[1,18446744073709551617]]"), pairs);
+	refuse(JOB("\"gradients\":[[18446744073709551617,1]]"), pairs);
 	refuse(JOB("\"gradients\":[[1,1048576],[1,1]]"),
 		"f: job.gradients: expected a million gradients at most");
 }

@@ -1,6 +1,7 @@
 /* tree.c - values, and asking for them. */
 #include "trace/tree.h"
 
+#include <math.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -43,6 +44,12 @@ int64_t tauti_tree_int(const struct tauti_value *value, int64_t otherwise)
 	default:
 		return otherwise;
 	}
+}
+
+bool tauti_tree_is_whole(const struct tauti_value *value)
+{
+	return value && value->kind == TAUTI_VALUE_INT &&
+		fabs(value->number) < 0x1p63;
 }
 
 const char *tauti_tree_text(const struct tauti_value *value)

@@ -48,6 +48,8 @@ const struct tauti_value *tauti_tree_item(
 	const struct tauti_value *list, uint32_t i);
 /* A number, or a text that is one; otherwise where it is neither. */
 int64_t tauti_tree_int(const struct tauti_value *value, int64_t otherwise);
+/* Is it an INT that integer holds? One of JSON that has more than 63 bits wraps there. */
+bool tauti_tree_is_whole(const struct tauti_value *value);
 /* "" where it is no text. */
 const char *tauti_tree_text(const struct tauti_value *value);
 

@@ -30,7 +30,7 @@ static taut_status take_size(const struct reader *r, const struct tauti_value *d
 	const struct tauti_value *value = tauti_tree_get(dict, key);
 	char expected[64];
 
-	if (value && value->kind == TAUTI_VALUE_INT && value->integer >= 1 &&
+	if (tauti_tree_is_whole(value) && value->integer >= 1 &&
 		value->integer <= most) {
 		*ret = (uint32_t)value->integer;
 		return TAUT_OK;
