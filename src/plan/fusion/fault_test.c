@@ -53,6 +53,20 @@ static void input_is_checked(void **state)
 	made_step_destroy(s);
 }
 
+/* Of the lane of the network, which stands last, nothing can follow. */
+static void an_empty_network_is_refused(void **state)
+{
+	struct made_step *s = two_gradients();
+	struct tauti_fusion *f;
+
+	(void)state;
+	s->network = 1;
+	assert_int_equal(
+		tauti_fusion_create(made_step_in(s), &f, &err), TAUT_EINVAL);
+	assert_non_null(strstr(err.message, "network's lane"));
+	made_step_destroy(s);
+}
+
 /* Whatever request fails, the same call made again is as if it had not been made. */
 static int64_t cost_at_last(const struct tauti_space *space)
 {
@@ -125,6 +139,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(input_is_checked),
+		cmocka_unit_test(an_empty_network_is_refused),
 		cmocka_unit_test(creation_may_fail),
 		cmocka_unit_test_prestate(costs_may_fail,
 			(void *)(uintptr_t)&tauti_fusion_full),

@@ -93,6 +93,7 @@ static bool network_possible(const struct tauti_fusion_in *in)
 	uint32_t lane = in->network_lane - 1, ops = g->lane[in->ops[0].op];
 
 	return !in->network_lane || (lane < g->n_lanes && lane != ops &&
+		g->lane_begin[lane] < g->lane_begin[lane + 1] &&
 		g->lanes[lane].trace == g->lanes[ops].trace);
 }
 
@@ -107,7 +108,7 @@ static taut_status check(const struct tauti_fusion_in *in,
 		status = check_gradients(in, err);
 	if (!status && !network_possible(in))
 		status = wrong(err, "network's lane", in->network_lane - 1,
-			"another lane of the operators' rank");
+			"another lane of the operators' rank, with operations");
 	if (!status && !in->cost.ns)
 		status = taut_error_set(err, TAUT_EINVAL, -1,
 			"fusion: a cost of fused operators was expected");

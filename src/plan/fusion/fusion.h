@@ -138,7 +138,7 @@ struct tauti_fusion_in { /* of the options zero is the default */
 	uint32_t n_ops, n_flows, n_gradients, n_updates;
 	struct tauti_fusion_link link;
 	struct tauti_fused_cost cost;
-	uint32_t network_lane; /* of the graph, + 1; 0: a new one */
+	uint32_t network_lane; /* of the graph, + 1, that has operations; 0: a new one */
 	double alike;        /* ranks' lanes and images: differ by at most this part;
 	                        0: 0.05 */
 	uint32_t reach;      /* images: so many flows around are alike; 0: 2 */

@@ -263,12 +263,18 @@ static void copy_state(struct tauti_fusion *to, const uint8_t *options)
 
 /* Every so often a fresh space with the same options, which is played as a whole, must
  * cost the same. */
-static void walk(uint64_t seed, uint32_t n_ops, uint32_t n_moves)
+static void walk(
+	uint64_t seed, uint32_t n_ops, uint32_t n_moves, uint32_t network)
 {
 	struct made_step *s = made_step_random(seed, n_ops);
-	struct tauti_fusion *f = make(s);
-	const struct tauti_space *space = tauti_fusion_space(f);
-	uint8_t *options = calloc(space->n_sites, 1);
+	const struct tauti_space *space;
+	struct tauti_fusion *f;
+	uint8_t *options;
+
+	s->network = network;
+	f = make(s);
+	space = tauti_fusion_space(f);
+	options = calloc(space->n_sites, 1);
 
 	by_hand_must(options != NULL);
 	for (uint32_t i = 0; i < space->n_sites; i++)
@@ -302,7 +308,10 @@ static void walks_leave_no_trace(void **state)
 {
 	(void)state;
 	for (uint64_t seed = 1; seed <= 60; seed++)
-		walk(seed, 4 + (uint32_t)seed % 30, 60);
+		walk(seed, 4 + (uint32_t)seed % 30, 60, 0);
+	/* behind what the network sends anyway */
+	for (uint32_t network = 2; network < 8; network++)
+		walk(network, 20, 60, network);
 }
 
 /* The edit starts anew when its journal is long; costs stay. */

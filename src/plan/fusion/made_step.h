@@ -25,6 +25,7 @@ struct made_step {
 	TAUT_VEC(int64_t) update_ns;
 	TAUT_VEC(uint32_t) updates;
 	struct tauti_fused_bound bound;
+	uint32_t network; /* n: a lane of it holds n - 1 operations; 0: there is none */
 	struct tauti_fusion_in in;
 };
 
@@ -91,6 +92,10 @@ static inline struct tauti_fusion_in *made_step_in(struct made_step *s)
 		by_hand_must(taut_vec_push(&s->updates, by_hand_op(s->hand,
 			TAUT_OP_KERNEL, "update", s->update_ns.data[i], 0)));
 	}
+	if (s->network)
+		s->in.network_lane = by_hand_lane(s->hand, 0) + 1;
+	for (uint32_t i = 1; i < s->network; i++)
+		by_hand_op(s->hand, TAUT_OP_KERNEL, "sent", 20, 5);
 	s->in.graph = by_hand_graph(s->hand);
 	s->in.ops = s->ops.data;
 	s->in.n_ops = (uint32_t)s->ops.count;
