@@ -135,7 +135,9 @@ struct taut_plan_progress {
 };
 
 struct taut_plan_options { /* zero is every field's default */
-	double budget_s;           /* 0: 30 */
+	/* Of the search; 0: 30. What each option alone gives is predicted before, and what
+	 * the plan is without each decision behind it, whatever it is. */
+	double budget_s;
 	enum taut_numerics allow;
 	int64_t memory_most;       /* of a rank; 0: no limit */
 	/* Of each host, for files of the data set that Taut's loader keeps; 0: none. */
@@ -149,7 +151,10 @@ struct taut_plan_options { /* zero is every field's default */
 	/* Kinds not to decide on, by name of the change. */
 	const char *const *not_these;
 	size_t n_not_these;
-	/* At each new best, and now and then; not 0: stop. May be NULL. */
+	/* At each new best, now and then, and at each prediction before and behind the
+	 * search; not 0: stop, which leaves the best that was found as it is, with
+	 * decisions that may give next to nothing and of which without_ns is not
+	 * known. May be NULL. */
 	int (*see)(void *context, const struct taut_plan_progress *progress);
 	void *context;
 };

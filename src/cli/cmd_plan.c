@@ -18,8 +18,9 @@ struct values {
 
 static const struct opt options[] = {
 	{ "budget", 0, OPT_TEXT, offsetof(struct values, words.budget), "TIME",
-		"search for so long at most: 500ms, 30s, 5m (default: 30s)", 0,
-		0 },
+		"search for so long at most: 500ms, 30s, 5m (default: 30s). "
+		"Whatever it is, each option alone is predicted before, and "
+		"the plan without each decision behind it", 0, 0 },
 	{ "out", 'o', OPT_TEXT, offsetof(struct values, out), "FILE",
 		"write the plan to this file, for taut run --plan", 0, 0 },
 	{ "allow", 0, OPT_TEXT, offsetof(struct values, words.allow), "CLASS",
@@ -96,6 +97,8 @@ struct watch {
 static int see(void *context, const struct taut_plan_progress *p)
 {
 	const struct watch *w = context;
+	/* what comes behind the search is beside its time */
+	double seconds = p->seconds < w->budget_s ? p->seconds : w->budget_s;
 	char what[96];
 
 	if (!w->progress.update)
@@ -103,7 +106,7 @@ static int see(void *context, const struct taut_plan_progress *p)
 	snprintf(what, sizeof what, "searching: %.1f ms, best %.1f",
 		(double)p->before_ns / 1e6, (double)p->best_ns / 1e6);
 	w->progress.update(w->progress.state, what,
-		(uint64_t)(p->seconds * 10), (uint64_t)(w->budget_s * 10));
+		(uint64_t)(seconds * 10), (uint64_t)(w->budget_s * 10));
 	return 0;
 }
 

@@ -27,6 +27,7 @@ struct work {
 	struct tauti_search *search;
 	struct tauti_stack best;
 	int64_t best_ns, start_ns; /* start: with nothing decided */
+	bool is_stopped; /* by options->see: what was found is left as it is */
 	struct taut_error *err;
 };
 
@@ -46,7 +47,7 @@ static int64_t step_of(const struct tauti_found *found)
 
 static bool see(void *context, const struct tauti_search *search)
 {
-	const struct work *k = context;
+	struct work *k = context;
 	const struct tauti_found *best = tauti_search_best(search);
 	const struct tauti_found *start = tauti_search_start(search);
 	struct taut_plan_progress p = {
@@ -56,8 +57,20 @@ static bool see(void *context, const struct tauti_search *search)
 		.seconds = tauti_search_seconds(search),
 	};
 
-	return k->options->see &&
-		k->options->see(k->options->context, &p) != 0;
+	if (!k->is_stopped && k->options->see)
+		k->is_stopped = k->options->see(k->options->context, &p) != 0;
+	return k->is_stopped;
+}
+
+/* Of what is looked at behind the search. */
+static taut_status cost_of(struct work *k, const struct tauti_stack *stack,
+	struct tauti_cost *ret_cost)
+{
+	taut_status status = tauti_stacks_cost(
+		k->stacks, stack, ret_cost, k->err);
+
+	see(k, k->search);
+	return status;
 }
 
 static taut_status try_state(struct work *k, const uint8_t *options)
@@ -98,9 +111,10 @@ static taut_status search(struct work *k)
 	if (!status)
 		status = tauti_search_create(tauti_stacks_space(k->stacks),
 			&how, &k->search, k->err);
-	if (!status)
+	k->is_stopped = !status && tauti_stacks_is_stopped(k->stacks);
+	if (!status && !k->is_stopped)
 		status = try_seeds(k);
-	if (status)
+	if (status || k->is_stopped)
 		return status;
 	tauti_search_limit(k->search, o->budget_s > 0 ? o->budget_s : usual_budget_s);
 	return tauti_search_run(k->search, o->strategy ? o->strategy : "joint", k->err);
@@ -142,14 +156,14 @@ static taut_status prune_one(struct work *k, bool *ret_pruned)
 	int64_t least_ns = TAUTI_NEVER;
 	taut_status status = TAUT_OK;
 
-	for (size_t i = given; !status && i < k->best.n; i++) {
+	for (size_t i = given; !status && !k->is_stopped && i < k->best.n; i++) {
 		struct tauti_stack shorter;
 		struct tauti_cost c;
 
 		if (!stands_alone(&k->best, i))
 			continue;
 		without(&k->best, given, i, &shorter);
-		status = tauti_stacks_cost(k->stacks, &shorter, &c, k->err);
+		status = cost_of(k, &shorter, &c);
 		if (!status && c.step_ns < least_ns) {
 			least = shorter;
 			least_ns = c.step_ns;
@@ -175,7 +189,7 @@ static taut_status take_within(struct work *k, double share, uint8_t *options,
 	taut_status status = tauti_stacks_at(k->stacks, options, &stack, k->err);
 
 	if (!status)
-		status = tauti_stacks_cost(k->stacks, &stack, &c, k->err);
+		status = cost_of(k, &stack, &c);
 	if (status || c.step_ns == TAUTI_NEVER ||
 		(double)(c.step_ns - k->best_ns) >=
 		share * (double)k->best_ns) {
@@ -232,10 +246,10 @@ static taut_status take_best(struct work *k)
 	status = tauti_stacks_at(
 		k->stacks, found->options, &k->best, k->err);
 	k->best_ns = found->cost.step_ns;
-	if (!status)
+	if (!status && !k->is_stopped)
 		status = take_simple(k, found);
 	k->start_ns = tauti_search_start(k->search)->cost.step_ns;
-	while (!status && pruned)
+	while (!status && pruned && !k->is_stopped)
 		status = prune_one(k, &pruned);
 	return status;
 }
@@ -263,10 +277,10 @@ static taut_status decide(struct work *k, size_t i,
 		tauti_plan_numerics(kind, k->out->plan.job.n_ranks), -1 };
 	if (!decision->change)
 		return no_memory(k->err);
-	if (!stands_alone(&k->best, i))
+	if (!stands_alone(&k->best, i) || k->is_stopped)
 		return TAUT_OK;
 	without(&k->best, tauti_stacks_given(k->stacks), i, &shorter);
-	status = tauti_stacks_cost(k->stacks, &shorter, &c, k->err);
+	status = cost_of(k, &shorter, &c);
 	if (!status && c.step_ns != TAUTI_NEVER)
 		decision->without_ns = c.step_ns;
 	return status;

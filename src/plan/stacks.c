@@ -5,6 +5,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/now.h"
 #include "base/vec.h"
 #include "plan/groups.h"
 #include "plan/modules.h"
@@ -56,6 +57,9 @@ static const char *const pieces[] = { "1MiB", "128KiB", "256KiB", "512KiB", "2Mi
  * promises what jobs do not come to. */
 static const char *const credits[] = { "4MiB", "256KiB", "512KiB", "1MiB", "2MiB", "8MiB",
 	"16MiB", "32MiB" };
+/* By piece, the least credit but the first that has room for one: then what is wanted first
+ * waits for as little as can be. */
+static const uint8_t least_credits[] = { 3, 1, 1, 2, 4, 5, 5 };
 static const char *const workers[] = { NULL, "1", "2", "3", "4", "6", "8", "12",
 	"16" };
 static const char *const loaders[] = { NULL, "taut" };
@@ -75,6 +79,9 @@ struct tauti_stacks {
 	size_t n_given;
 	int64_t memory_most; /* 0: no limit */
 	const char *no_graphs; /* why they are none of this job's; NULL: they may be */
+	const struct taut_plan_options *options; /* of create: whom to tell of replays */
+	int64_t began_ns;
+	bool is_stopped; /* by who was told: what is left is no option */
 	bool exchanged; /* the recorded job is on Taut's exchange: what is decided of
 	                   that is all decided by WHO */
 	const char *texts[SITES][MOST_OPTIONS]; /* of the options; NULL: none */
@@ -530,6 +537,17 @@ static taut_status try_option(struct tauti_stacks *s, enum site site,
 	return status ? status : tauti_stacks_cost(s, &stack, ret_cost, err);
 }
 
+/* Nothing is decided yet: the best is the job as it is. */
+static void tell(struct tauti_stacks *s)
+{
+	int64_t step_ns = s->start_ns == TAUTI_NEVER ? 0 : s->start_ns;
+	const struct taut_plan_progress p = { step_ns, step_ns, s->n_replayed,
+		(double)(tauti_now_ns() - s->began_ns) / 1e9 };
+
+	s->is_stopped |= s->options->see &&
+		s->options->see(s->options->context, &p) != 0;
+}
+
 /* What is refused is no option, unless memory alone is too little, which another
  * site may mend. Sites of Taut's own exchange say nothing alone. */
 static taut_status try_site(
@@ -545,7 +563,7 @@ static taut_status try_site(
 	if ((site == CACHE && s->n_options[LOADER] == 1) ||
 		(is_part(s, site) && s->n_options[WHO] == 1))
 		s->n_options[site] = 1;
-	for (uint8_t i = 1; !status && i < s->n_options[site]; i++) {
+	for (uint8_t i = 1; !status && !s->is_stopped && i < s->n_options[site]; i++) {
 		const uint8_t options[SITES] = { [COMPRESS] =
 			site == COMPRESS ? i : 0 };
 		bool with_ours = !s->exchanged && is_ours(s, options);
@@ -554,6 +572,7 @@ static taut_status try_site(
 		if (with_ours && s->n_options[WHO] == 1)
 			continue;
 		status = try_option(s, site, i, &c, err);
+		tell(s);
 		if (status || (c.step_ns == TAUTI_NEVER && c.memory_bytes < 0))
 			continue;
 		/* Not alone: with the exchange. */
@@ -563,7 +582,7 @@ static taut_status try_site(
 		}
 		s->texts[site][n++] = s->texts[site][i];
 	}
-	if (!status && n == 1 && s->n_options[site] > 1)
+	if (!status && !s->is_stopped && n == 1 && s->n_options[site] > 1)
 		status = note(s, site, err);
 	s->n_options[site] = n;
 	return status;
@@ -719,6 +738,8 @@ static taut_status begin(struct tauti_stacks *s, const struct taut_graph *graph,
 	for (int site = 0; site < SITES; site++)
 		s->pass[site] = sites[site].pass;
 	s->exchanged = tauti_plan_is_foreign(s->job.framework);
+	s->options = o;
+	s->began_ns = tauti_now_ns();
 	s->given = o->given;
 	s->n_given = o->n_given;
 	s->memory_most = o->memory_most;
@@ -796,6 +817,11 @@ const struct tauti_space *tauti_stacks_space(const struct tauti_stacks *s)
 	return &s->space;
 }
 
+bool tauti_stacks_is_stopped(const struct tauti_stacks *s)
+{
+	return s->is_stopped;
+}
+
 const struct taut_plan_job *tauti_stacks_job(const struct tauti_stacks *s)
 {
 	return &s->job;
@@ -827,31 +853,6 @@ bool tauti_stacks_best_alone(
 	return true;
 }
 
-/* "512KiB" or "4MiB", as the options say it. */
-static long kib_of(const char *size)
-{
-	char *unit;
-	long n = strtol(size, &unit, 10);
-
-	return *unit == 'M' ? n << 10 : n;
-}
-
-/* The least credit that has room for a piece: then what is wanted first waits for as
- * little as can be. */
-static uint8_t least_credit(uint8_t piece)
-{
-	uint8_t least = 0;
-
-	for (uint8_t i = 1; i < N(credits); i++) {
-		long bytes = kib_of(credits[i]);
-
-		if (bytes >= kib_of(pieces[piece]) &&
-			(!least || bytes < kib_of(credits[least])))
-			least = i;
-	}
-	return least;
-}
-
 /* What buckets gain alone is not what Taut's exchange gains by fusing. */
 bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
 	uint8_t *ret_options)
@@ -873,7 +874,7 @@ bool tauti_stacks_seed(const struct tauti_stacks *s, uint32_t which,
 		ret_options[BUCKET] = 0;
 	if (which > 1) {
 		ret_options[PIECE] = (uint8_t)(which - 2);
-		ret_options[CREDIT] = least_credit(ret_options[PIECE]);
+		ret_options[CREDIT] = least_credits[which - 2];
 	}
 	tauti_stacks_plain(s, ret_options);
 	return true;

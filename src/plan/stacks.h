@@ -23,12 +23,15 @@ struct tauti_stack { /* changes in the order in which they are laid */
 
 struct tauti_stacks;
 
+/* Replays each option alone, and tells options->see of each. */
 taut_status tauti_stacks_create(const struct taut_graph *graph,
 	const struct taut_plan_options *options,
 	struct tauti_stacks **ret_stacks, struct taut_error *err);
 void tauti_stacks_destroy(struct tauti_stacks *stacks); /* NULL is fine */
 
 const struct tauti_space *tauti_stacks_space(const struct tauti_stacks *stacks);
+/* see() said stop: options that were not replayed by then are none. */
+bool tauti_stacks_is_stopped(const struct tauti_stacks *stacks);
 const struct taut_plan_job *tauti_stacks_job(const struct tauti_stacks *stacks);
 /* What was given, and what options (by site) decide. */
 taut_status tauti_stacks_at(const struct tauti_stacks *stacks,
