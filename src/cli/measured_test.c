@@ -172,6 +172,7 @@ static void test_refused(void **state)
 	refuse("{\"step_ns\":[1,-2]}", times);
 	refuse("{\"step_ns\":[1.5]}", times);
 	refuse("{\"step_ns\":[72057594037927937]}", times);
+	refuse("{\"step_ns\":[18446744073709551617]}", times); /* would be 1 */
 	refuse("{\"step_ns\":[1],\"not_applied\":[]}", missed);
 }
 

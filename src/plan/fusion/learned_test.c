@@ -215,6 +215,8 @@ static void test_refusals(void **state)
 	refuse(changed("\"b\"", "2"), "f: types: expected a list of 1 to 256 names");
 	refuse(file_of("68", "2.5", WEIGHTS),
 		"f: width: expected a whole number from 1 to 64");
+	refuse(file_of("18446744073709551620", "2.5", WEIGHTS), /* would be 4 */
+		"f: width: expected a whole number from 1 to 64");
 	refuse(file_of("5", "2.5", WEIGHTS), "f: heads: expected a divisor of width");
 	refuse(file_of("4", "0", WEIGHTS), "f: scale: expected numbers above 0");
 	refuse(file_of("4", "1e99", WEIGHTS), "f: scale: expected a list of 7 numbers");
