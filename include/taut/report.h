@@ -73,9 +73,11 @@ struct taut_report_late {
 	int32_t rank;
 	uint32_t last_arrivals; /* collectives in which it was the last */
 	int64_t wait_ns;        /* that this rank itself waited */
-	int64_t caused_ns;      /* others' waiting / others, while it was last */
-	int64_t excess_ns[TAUT_CATEGORIES]; /* chain to its arrivals, beyond what
-	                                       the others took on average */
+	int64_t caused_ns;      /* waiting for it, on the average of all other
+	                           ranks of the job */
+	int64_t excess_ns[TAUT_CATEGORIES]; /* of its chains, beyond what the
+	                                       others took; averaged as
+	                                       caused_ns is */
 	enum taut_category cause; /* the largest excess */
 	const char *cause_op;     /* operator or call with the largest excess */
 	int64_t cause_op_ns;

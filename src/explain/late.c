@@ -2,9 +2,10 @@
  *
  * From each rank's arrival at a collective the chain of deciding waits is
  * followed back to the end of a collective that it waited for, or of the last one that
- * was over when the first rank arrived (all ranks are level there, and several may be
- * under way at a time), and its time summed by category and by name. What the last rank
- * has beyond the others' average is why it was last. */
+ * was over when the first rank arrived (all its ranks are level there if they all took
+ * part in that one, and several may be under way at a time), and its time summed by
+ * category and by name. What the last rank has beyond the others' average is why it was
+ * last. It counts for the rank on which most of the chain lies. */
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
@@ -19,8 +20,13 @@ enum {
 };
 static const double named_share = 0.15; /* of all waiting that was caused */
 
+struct end { /* of a collective, for this rank */
+	int64_t at;
+	const struct taut_collective *of;
+};
+
 struct ends {
-	TAUT_VEC(int64_t) at;
+	TAUT_VEC(struct end) all;
 };
 
 struct account {
@@ -33,18 +39,45 @@ struct account {
 	uint8_t *category; /* by name: of its operations */
 	struct ends *ends; /* by rank: when its collectives ended so far */
 	int64_t begin;     /* when the last recording began */
+	const struct taut_collective **in; /* by rank: the last one weighed of
+	                                      which it is a member */
+	const struct taut_collective *weighed;
+	int64_t *on;       /* by rank: time of one chain, cleared after use */
+	uint32_t *through; /* ranks in on */
+	uint32_t n_through;
 };
 
 struct chain {
 	int64_t ns[TAUT_CATEGORIES];
 	int64_t stall_ns;
 	int64_t level; /* where it ended */
-	uint32_t rank; /* on which it began: a chain may lead to another rank */
+	uint32_t rank; /* with most of it: a chain may lead through several */
 };
+
+static void charge_rank(struct account *a, uint32_t rank, int64_t ns)
+{
+	if (!a->on[rank])
+		a->through[a->n_through++] = rank;
+	a->on[rank] += ns;
+}
+
+/* The rank with most of the chain; of several the one where it begins. */
+static uint32_t most_on(struct account *a, uint32_t last)
+{
+	uint32_t most = last;
+
+	for (uint32_t i = 0; i < a->n_through; i++)
+		if (a->on[a->through[i]] >= a->on[most])
+			most = a->through[i];
+	while (a->n_through)
+		a->on[a->through[--a->n_through]] = 0;
+	return most;
+}
 
 static void charge(struct account *a, struct chain *c, enum taut_category cat,
 	uint32_t name, int64_t ns)
 {
+	charge_rank(a, c->rank, ns);
 	c->ns[cat] += ns;
 	if (!a->chain[name])
 		a->touched[a->n_touched++] = name;
@@ -72,8 +105,21 @@ static int64_t step_before(const struct tauti_explain *x, uint32_t rank,
 		INT64_MIN;
 }
 
+/* Took all ranks of the one that is weighed part in it? Of others nothing is level
+ * after it: not of stage 1 after what stages 2 and 3 sent each other. */
+static bool has_all(const struct tauti_explain *x, const struct account *a,
+	const struct taut_collective *c)
+{
+	uint32_t left = a->weighed->n_members;
+
+	for (uint32_t i = 0; left && left <= c->n_members - i; i++)
+		left -= a->in[tauti_rank_of(x->g, x->g->member_arrive[
+			c->first_member + i])] == a->weighed;
+	return !left;
+}
+
 /* When the ranks were last level before `at`: the end of the latest
- * collective of this rank that was over by then. What is further back than a
+ * collective of them all that was over by then. What is further back than a
  * whole step is not looked at. Ends are in the order in which collectives were
  * complete, of which some are under way at once. */
 static int64_t level_before(const struct tauti_explain *x,
@@ -85,12 +131,14 @@ static int64_t level_before(const struct tauti_explain *x,
 
 	if (level < a->begin)
 		level = a->begin;
-	for (size_t i = ends->at.count; i-- > 0 && seen < MAX_AT_ONCE;) {
-		if (ends->at.data[i] > at)
+	for (size_t i = ends->all.count; i-- > 0 && seen < MAX_AT_ONCE;) {
+		const struct end *end = &ends->all.data[i];
+
+		if (end->at > at)
 			continue;
 		seen++;
-		if (ends->at.data[i] > level)
-			level = ends->at.data[i];
+		if (end->at > level && has_all(x, a, end->of))
+			level = end->at;
 	}
 	return level;
 }
@@ -115,16 +163,17 @@ static int64_t end_of(const struct tauti_explain *x, const struct taut_collectiv
 	return first;
 }
 
-/* Is op the transfer of a collective of several ranks, after which they are level? Then
- * when. */
-static bool is_levelling(const struct tauti_explain *x, uint32_t op, int64_t *ret_at)
+/* Is op the transfer of a collective after which the ranks of the one that is weighed are
+ * level? Then when. */
+static bool is_levelling(const struct tauti_explain *x, const struct account *a,
+	uint32_t op, int64_t *ret_at)
 {
 	const struct taut_graph *g = x->g;
 	const struct taut_collective *c = g->kind[op] != TAUT_OP_TRANSFER ||
 		g->collective[op] == TAUT_NONE ? NULL :
 		&g->collectives[g->collective[op]];
 
-	if (!c || c->n_members < 2 || !levels(c->kind))
+	if (!c || !levels(c->kind) || !has_all(x, a, c))
 		return false;
 	*ret_at = end_of(x, c);
 	return true;
@@ -137,8 +186,8 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 {
 	const struct taut_timeline *t = &x->base;
 	int64_t until = t->start_ns[op];
-	struct chain c = { .level = level, .rank = tauti_rank_of(x->g, op) };
-	uint32_t steps = 0;
+	uint32_t last = tauti_rank_of(x->g, op), steps = 0;
+	struct chain c = { .level = level, .rank = last };
 
 	for (op = t->decided_by[op]; op != TAUT_NONE && until > level &&
 		steps++ < MAX_CHAIN; op = t->decided_by[op]) {
@@ -146,7 +195,7 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 
 		if (x->g->kind[op] == TAUT_OP_JOIN)
 			continue;
-		if (end > level && is_levelling(x, op, &at)) {
+		if (end > level && is_levelling(x, a, op, &at)) {
 			c.ns[TAUT_CAT_OTHER] += until > end ? until - end : 0;
 			c.level = at > level ? at : level;
 			break;
@@ -169,18 +218,22 @@ static struct chain follow(const struct tauti_explain *x, struct account *a,
 		if (start < until)
 			until = start;
 	}
+	c.rank = most_on(a, last);
 	return c;
 }
 
-/* Moves the chain into a rank's account, times sign / parts. */
-static void settle(struct account *a, uint32_t rank, int64_t sign,
-	int64_t parts)
+/* Moves the chain into a rank's account, times n / parts. */
+static void settle(struct account *a, uint32_t rank, const struct chain *chain,
+	struct taut_report_late *late, int64_t n, int64_t parts)
 {
+	late[rank].stall_ns += chain->stall_ns * n / parts;
+	for (int k = 0; k < TAUT_CATEGORIES; k++)
+		late[rank].excess_ns[k] += chain->ns[k] * n / parts;
 	for (uint32_t i = 0; i < a->n_touched; i++) {
 		uint32_t name = a->touched[i];
 
 		a->by_name[(size_t)rank * a->n_names + name] +=
-			sign * a->chain[name] / parts;
+			a->chain[name] * n / parts;
 		a->chain[name] = 0;
 	}
 	a->n_touched = 0;
@@ -229,19 +282,21 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 {
 	const struct taut_graph *g = x->g;
 	int64_t others = c->n_members - 1, waited, anew, first = first_of(x, c);
+	int64_t all_others = x->report->n_ranks > 1 ? x->report->n_ranks - 1 : 1;
 	uint32_t last = last_of(g, c, a, &waited, &anew), rank;
-	struct chain chain = follow(x, a, last,
-		level_before(x, a, tauti_rank_of(g, last), first));
-	int64_t level = chain.level;
+	struct chain chain;
+	int64_t level;
 
+	a->weighed = c;
+	for (uint32_t i = 0; i < c->n_members; i++)
+		a->in[tauti_rank_of(g, g->member_arrive[c->first_member + i])] = c;
+	chain = follow(x, a, last, level_before(x, a, tauti_rank_of(g, last), first));
+	level = chain.level;
 	rank = chain.rank;
 	late[tauti_rank_of(g, last)].last_arrivals++;
-	late[rank].caused_ns += anew / others;
-	a->waited[rank] += waited / others;
-	settle(a, rank, 1, 1);
-	late[rank].stall_ns += chain.stall_ns;
-	for (int k = 0; k < TAUT_CATEGORIES; k++)
-		late[rank].excess_ns[k] += chain.ns[k];
+	late[rank].caused_ns += anew / all_others;
+	a->waited[rank] += waited / all_others;
+	settle(a, rank, &chain, late, others, all_others);
 	for (uint32_t i = 0; i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
 
@@ -250,16 +305,14 @@ static bool weigh(const struct tauti_explain *x, struct account *a,
 		if (op == last)
 			continue;
 		chain = follow(x, a, op, level);
-		settle(a, rank, -1, others);
-		late[rank].stall_ns -= chain.stall_ns / others;
-		for (int k = 0; k < TAUT_CATEGORIES; k++)
-			late[rank].excess_ns[k] -= chain.ns[k] / others;
+		settle(a, rank, &chain, late, -1, all_others);
 	}
 	level = levels(c->kind) ? end_of(x, c) : 0;
 	for (uint32_t i = 0; levels(c->kind) && i < c->n_members; i++) {
 		uint32_t op = g->member_arrive[c->first_member + i];
 
-		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].at, level))
+		if (!taut_vec_push(&a->ends[tauti_rank_of(g, op)].all,
+			((struct end) { level, c })))
 			return false;
 	}
 	return true;
@@ -354,6 +407,9 @@ static bool account_init(struct account *a, const struct tauti_explain *x)
 	a->touched = malloc((a->n_names + 1) * sizeof *a->touched);
 	a->ends = calloc(ranks + 1, sizeof *a->ends);
 	a->waited = calloc(ranks + 1, sizeof *a->waited);
+	a->in = calloc(ranks + 1, sizeof *a->in);
+	a->on = calloc(ranks + 1, sizeof *a->on);
+	a->through = malloc((ranks + 1) * sizeof *a->through);
 	a->until = malloc((ranks + 1) * sizeof *a->until);
 	for (uint32_t i = 0; a->until && i < ranks; i++)
 		a->until[i] = INT64_MIN;
@@ -367,7 +423,7 @@ static bool account_init(struct account *a, const struct tauti_explain *x)
 		if (x->g->kind[op] != TAUT_OP_MARK)
 			a->category[x->g->name[op]] = x->op_category[op];
 	return a->by_name && a->chain && a->touched && a->ends && a->category &&
-		a->waited && a->until;
+		a->waited && a->until && a->in && a->on && a->through;
 }
 
 taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
@@ -396,12 +452,15 @@ taut_status tauti_late_find(struct tauti_explain *x, struct taut_error *err)
 	}
 	free(a.by_name);
 	free(a.waited);
+	free(a.in);
+	free(a.on);
+	free(a.through);
 	free(a.until);
 	free(a.chain);
 	free(a.touched);
 	free(a.category);
 	for (uint32_t i = 0; a.ends && i < r->n_ranks; i++)
-		taut_vec_free(&a.ends[i].at);
+		taut_vec_free(&a.ends[i].all);
 	free(a.ends);
 	return ok ? TAUT_OK : tauti_explain_no_memory(err);
 }

@@ -59,6 +59,12 @@ class Study(unittest.TestCase):
                   for row in self.report["late"]}
         self.assertEqual(set(sorted(excess, key=excess.get)[-2:]), {6, 7})
 
+    def test_the_last_stage_is_named(self):
+        found = {f["id"]: f for f in self.report["findings"]}
+        self.assertEqual(set(found["late-ranks"]["ranks"]), {6, 7})
+        caused = sum(row["caused_ms"] for row in self.report["late"])
+        self.assertLess(caused / 32, self.report["steady_step_ms"])
+
     def test_every_published_figure(self):
         """Of 723; theirs are sums of 32-bit numbers."""
         done = subprocess.run(
