@@ -55,6 +55,7 @@ struct taut_report_coll { /* one kind of collective in one group */
 	int64_t transfer_ns;    /* sum over instances, last arrival to end */
 	int64_t wait_ns;        /* sum over instances and ranks */
 	double busbw_gbs;       /* nccl-tests' bus bandwidth; 0 not known */
+	uint64_t members;       /* sum over instances: recorded ranks in it */
 };
 
 /* The chunks that a rank sent to a peer, or received from it. */
@@ -170,7 +171,8 @@ struct taut_report {
 
 	uint64_t coll_count, coll_complete; /* matched; with every rank of its
 	                                       group recorded */
-	int64_t coll_transfer_ns; /* one rank's: sum of last arrival to end */
+	int64_t coll_transfer_ns; /* of the collectives of one rank, mean of the
+	                             ranks: sum of last arrival to end */
 	const int64_t *coll_wait_ns;        /* by rank index */
 	const uint32_t *coll_last_arrivals; /* by rank index */
 	uint32_t n_colls;

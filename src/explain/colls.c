@@ -42,6 +42,7 @@ struct table {
 	TAUT_VEC(struct row) rows;
 	int64_t *wait_ns;
 	uint32_t *last;
+	int64_t transfer_ns; /* sum over instances and their ranks */
 };
 
 static struct row *find_row(struct table *t, const struct taut_collective *c)
@@ -87,6 +88,7 @@ static bool count(struct table *t, const struct taut_collective *c)
 	if (!row)
 		return false;
 	row->out.count++;
+	row->out.members += c->n_members;
 	row->out.transfer_ns += transfer;
 	if (c->bytes >= 0) {
 		row->out.bytes += c->bytes;
@@ -102,7 +104,7 @@ static bool count(struct table *t, const struct taut_collective *c)
 	}
 	if (c->n_members > 1)
 		t->last[tauti_rank_of(g, op)]++;
-	t->x->report->coll_transfer_ns += transfer;
+	t->transfer_ns += transfer * c->n_members;
 	t->x->report->coll_count += c->n_members > 1 ||
 		t->x->report->n_ranks == 1;
 	t->x->report->coll_complete += c->n_members > 1 &&
@@ -143,6 +145,7 @@ static bool publish(struct table *t)
 	}
 	r->colls = out;
 	r->n_colls = (uint32_t)t->rows.count;
+	r->coll_transfer_ns = r->n_ranks ? t->transfer_ns / r->n_ranks : 0;
 	r->coll_wait_ns = t->wait_ns;
 	r->coll_last_arrivals = t->last;
 	return true;

@@ -296,12 +296,14 @@ struct coll_sum {
 
 static void sum_colls(const struct taut_report *r, struct coll_sum *sums)
 {
-	double a_step = 1.0 / tauti_steps_of_a_rank(r);
+	double ranks = r->n_ranks ? r->n_ranks : 1;
+	double a_step = 1.0 / tauti_steps_of_a_rank(r) / ranks;
 
 	for (uint32_t i = 0; i < r->n_colls; i++) {
 		const struct taut_report_coll *c = &r->colls[i];
 		struct coll_sum *s = NULL;
-		int ranks = r->n_ranks ? (int)r->n_ranks : 1;
+		double members = c->count ? (double)c->members /
+			(double)c->count : 0;
 
 		for (int k = 0; k < TAUT_COLL_KINDS; k++)
 			if (!strcmp(c->name, taut_coll_kind_name(
@@ -309,10 +311,10 @@ static void sum_colls(const struct taut_report *r, struct coll_sum *sums)
 				s = &sums[k];
 		if (!s)
 			continue;
-		s->count += (double)c->count * a_step;
-		s->transfer += (double)c->transfer_ns * a_step;
-		s->wait += (double)c->wait_ns * a_step / ranks;
-		s->bytes += (double)c->bytes * a_step;
+		s->count += (double)c->members * a_step;
+		s->transfer += (double)c->transfer_ns * members * a_step;
+		s->wait += (double)c->wait_ns * a_step;
+		s->bytes += (double)c->bytes * members * a_step;
 		s->unknown |= c->bytes < 0;
 	}
 }

@@ -36,7 +36,7 @@ struct tauti_diff_op { /* mean over ranks, a step */
 	int64_t a_ns, b_ns; /* busy, whether or not somebody waits for it */
 };
 
-struct tauti_diff_coll { /* by kind; of one rank, a step */
+struct tauti_diff_coll { /* by kind; of one rank, mean over them, a step */
 	const char *name;
 	double count_a, count_b;
 	int64_t bytes_a, bytes_b;       /* -1 not known */

@@ -33,15 +33,6 @@ static void say_more(const struct tauti_text *t, uint32_t n, const char *what)
 
 /* --- collectives -----------------------------------------------------------------*/
 
-/* Ranks of a kind of collective that were recorded. */
-static int64_t members(const struct taut_report *r,
-	const struct taut_report_coll *c)
-{
-	if (c->group_size > 0 && (uint32_t)c->group_size < r->n_ranks)
-		return c->group_size;
-	return r->n_ranks ? r->n_ranks : 1;
-}
-
 static const char *size_of(
 	const struct tauti_text *t, const struct taut_report_coll *c)
 {
@@ -68,6 +59,7 @@ static void add_coll(const struct tauti_text *t, struct tauti_table *table,
 	const struct taut_report_coll *c)
 {
 	int64_t n = c->count ? (int64_t)c->count : 1;
+	int64_t members = c->members ? (int64_t)c->members : 1;
 
 	tauti_table_cell(table, c->name, TAUTI_PLAIN);
 	tauti_table_cell(table, tauti_text_count(t, c->count), TAUTI_PLAIN);
@@ -76,8 +68,8 @@ static void add_coll(const struct tauti_text *t, struct tauti_table *table,
 	tauti_table_cell(table, size_of(t, c), TAUTI_PLAIN);
 	tauti_table_cell(table, tauti_text_ms(t, c->transfer_ns / n),
 		TAUTI_PLAIN);
-	tauti_table_cell(table, tauti_text_ms(t, c->wait_ns / n /
-		members(t->report, c)), TAUTI_PLAIN);
+	tauti_table_cell(table, tauti_text_ms(t, c->wait_ns / members),
+		TAUTI_PLAIN);
 	tauti_table_cell(table, bandwidth_of(t, c), TAUTI_PLAIN);
 	tauti_table_cell(table, c->kernel, TAUTI_DIM);
 }
@@ -86,13 +78,11 @@ static void add_coll(const struct tauti_text *t, struct tauti_table *table,
 static void say_waiting(const struct tauti_text *t)
 {
 	const struct taut_report *r = t->report;
-	int64_t ranks = r->n_ranks ? r->n_ranks : 1, wait = 0, move = 0;
+	int64_t ranks = r->n_ranks ? r->n_ranks : 1, wait = 0;
+	int64_t move = r->coll_transfer_ns;
 
-	for (uint32_t i = 0; i < r->n_colls; i++) {
+	for (uint32_t i = 0; i < r->n_colls; i++)
 		wait += r->colls[i].wait_ns / ranks;
-		move += r->colls[i].transfer_ns / ranks *
-			members(r, &r->colls[i]);
-	}
 	if (wait + move <= 0)
 		return;
 	if (r->n_ranks < 2) {

@@ -44,9 +44,9 @@ static const struct taut_report_span sample_spans[] = {
 static const struct taut_report_coll sample_colls[] = {
 	{ "all-reduce", "tp \"0\"", "ncclDevKernel_AllReduce_Sum_bf16_RING_LL("
 		"ncclDevComm*, unsigned long, ncclWork*)", 4, 6,
-		6 * 25000000, SAMPLE_MS(30), SAMPLE_MS(144), 62.5 },
+		6 * 25000000, SAMPLE_MS(30), SAMPLE_MS(144), 62.5, 24 },
 	{ "send/recv", "", "ncclKernel_SendRecv", -1, 2, -1, SAMPLE_MS(2),
-		SAMPLE_MS(6), 0 },
+		SAMPLE_MS(6), 0, 8 },
 };
 
 static const struct taut_report_link sample_links[] = {

@@ -591,7 +591,8 @@ static void make_tables(struct maker *m, struct taut_report *r)
 		"ncclDevKernel_AllReduce_Sum_bf16_RING_LL", (int32_t)m->n_ranks,
 		m->n_collectives, (int64_t)m->n_collectives << 24,
 		(int64_t)m->n_collectives * 90000,
-		r->coll_wait_ns[0] * m->n_ranks, 42.5 };
+		r->coll_wait_ns[0] * m->n_ranks, 42.5,
+		(uint64_t)m->n_collectives * m->n_ranks };
 	ops[0] = (struct taut_report_share){ GEMM, TAUT_CAT_COMPUTE, 1000,
 		r->path_ns[TAUT_CAT_COMPUTE] };
 	ops[1] = (struct taut_report_share){ "all-reduce",
