@@ -151,6 +151,36 @@ static void test_a_host_that_runs_ahead(void **state)
 	forget(&t, &w);
 }
 
+/* Of three steps the first waits 900 us for a launch, the others 100: the finding tells the
+ * others' share, as the table does, and where the rest is. */
+static void test_a_first_step_that_warms_up(void **state)
+{
+	struct wt w = wt_begin();
+	struct told t;
+	const struct taut_report_finding *f;
+
+	(void)state;
+	wt_rank(&w, 0);
+	for (int s = 0; s < 3; s++) {
+		double begin = s ? 800 + 1000 * s : 0, idle = s ? 94 : 894;
+
+		step(&w, s, begin, s ? 1000 : 1800);
+		wt_kernel(&w, "gemm", 1, 10, begin + idle, 5, 7, begin + idle + 6, 900,
+			s + 1);
+		wt_event(&w, "cuda_runtime", "cudaDeviceSynchronize", 1, 10,
+			begin + idle + 5, 901, "");
+	}
+	t = tell(&w);
+	adds_up(t.report);
+	f = t.report->findings;
+	assert_in_range(t.report->n_findings, 1, 10);
+	assert_string_equal(f->id, "host-bound");
+	assert_non_null(strstr(f->evidence, "0.1 ms a step idle before a launch"));
+	assert_non_null(strstr(f->text, "devices idle 10 % of the step"));
+	assert_non_null(strstr(f->text, "Most of it is in the first step"));
+	forget(&t, &w);
+}
+
 /* A collective under a kernel is overlapped; beside it, exposed. */
 static void test_overlap_and_exposure(void **state)
 {
@@ -517,6 +547,7 @@ int main(void)
 		cmocka_unit_test(test_one_device_step),
 		cmocka_unit_test(test_gap_without_a_launch),
 		cmocka_unit_test(test_a_host_that_runs_ahead),
+		cmocka_unit_test(test_a_first_step_that_warms_up),
 		cmocka_unit_test(test_overlap_and_exposure),
 		cmocka_unit_test(test_late_rank_is_named),
 		cmocka_unit_test(test_gloo_step),

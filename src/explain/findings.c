@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "explain/explain.h"
+#include "explain/steps.h"
 
 enum { MAX_FINDINGS = 10 };
 static const double worth_saying = 0.005; /* of a step */
@@ -18,23 +19,40 @@ static double share(int64_t part, int64_t whole)
 	return whole > 0 ? 100.0 * (double)part / (double)whole : 0;
 }
 
-/* Mean over all steps of all ranks. */
+/* Mean over the steps of all ranks, as in the table of the steps. */
 static int64_t mean_of(const struct taut_report *r, enum taut_category c)
 {
-	int64_t sum = 0;
+	int64_t sum = 0, n = 0;
 
 	for (uint32_t i = 0; i < r->n_steps; i++)
-		sum += r->steps[i].ns[c];
-	return r->n_steps ? sum / r->n_steps : 0;
+		if (tauti_step_counts(r, i)) {
+			sum += r->steps[i].ns[c];
+			n++;
+		}
+	return n ? sum / n : 0;
 }
 
 static int64_t mean_step(const struct taut_report *r)
 {
 	int64_t sum = 0;
 
-	for (uint32_t i = 0; i < r->n_steps; i++)
-		sum += r->steps[i].measured_ns;
-	return r->n_steps ? sum / r->n_steps : 0;
+	for (int c = 0; c < TAUT_CATEGORIES; c++)
+		sum += mean_of(r, (enum taut_category)c);
+	return sum;
+}
+
+/* Where most of a category is in the first steps, which do not count in means: savings are
+ * of the whole recording. */
+static const char *mostly_first(const struct taut_report *r, enum taut_category c)
+{
+	int64_t all = 0, first = 0;
+
+	for (uint32_t i = 0; i < r->n_steps; i++) {
+		all += r->steps[i].ns[c];
+		first += tauti_step_counts(r, i) ? 0 : r->steps[i].ns[c];
+	}
+	return 2 * first > all ? " Most of it is in the first step, which these "
+		"figures leave out." : "";
 }
 
 static uint32_t steps_per_rank(const struct taut_report *r)
@@ -233,6 +251,7 @@ static bool say_host(struct tauti_explain *x, struct taut_report_finding *f)
 	const struct taut_report *r = x->report;
 	int64_t idle = mean_of(r, TAUT_CAT_HOST_BOUND);
 	const char *top = on_path(r, TAUT_CAT_HOST_BOUND);
+	const char *first = mostly_first(r, TAUT_CAT_HOST_BOUND);
 
 	place_on_path(r, TAUT_CAT_HOST_BOUND, f);
 	f->evidence = taut_arena_printf(x->arena, "%.1f ms a step idle before "
@@ -244,11 +263,11 @@ static bool say_host(struct tauti_explain *x, struct taut_report_finding *f)
 		"The host is the bottleneck: devices idle %.0f %% of the step "
 		"because their next kernel was launched too late%s. Launch "
 		"less and earlier (CUDA graphs, fused operators, fewer "
-		"synchronisations).", share(idle, mean_step(r)),
-		others_wait(x)) :
+		"synchronisations).%s", share(idle, mean_step(r)),
+		others_wait(x), first) :
 		taut_arena_printf(x->arena, "%.0f %% of the step is host time "
 		"outside operators (Python and waits that nothing recorded "
-		"explains).", share(idle, mean_step(r)));
+		"explains).%s", share(idle, mean_step(r)), first);
 	return f->text && f->evidence;
 }
 
@@ -289,8 +308,9 @@ static bool say_transfer(struct tauti_explain *x, struct taut_report_finding *f)
 		c->busbw_gbs) : "");
 	f->text = taut_arena_printf(x->arena, "Transfers that no computation "
 		"hides take %.1f ms (%.0f %%) of a step. Overlap them with "
-		"the backward pass, send less, or use a faster link.",
-		ms(exposed), share(exposed, mean_step(r)));
+		"the backward pass, send less, or use a faster link.%s",
+		ms(exposed), share(exposed, mean_step(r)),
+		mostly_first(r, TAUT_CAT_COMM_EXPOSED));
 	return f->text && f->evidence;
 }
 
@@ -304,8 +324,8 @@ static bool say_data(struct tauti_explain *x, struct taut_report_finding *f)
 		"data loader's __next__ with an idle device", ms(stall));
 	f->text = taut_arena_printf(x->arena, "The step waits %.1f ms (%.0f %%) "
 		"for its batch. Give the loader more workers, prefetch, or "
-		"prepare less per sample.", ms(stall), share(stall,
-		mean_step(r)));
+		"prepare less per sample.%s", ms(stall), share(stall,
+		mean_step(r)), mostly_first(r, TAUT_CAT_DATA));
 	return f->text && f->evidence;
 }
 
@@ -319,8 +339,8 @@ static bool say_copy(struct tauti_explain *x, struct taut_report_finding *f)
 		"only copies or fills run", ms(copy));
 	f->text = taut_arena_printf(x->arena, "Copies run alone for %.1f ms "
 		"(%.1f %%) of a step. Pin the host memory and copy the next "
-		"batch while this one computes.", ms(copy), share(copy,
-		mean_step(r)));
+		"batch while this one computes.%s", ms(copy), share(copy,
+		mean_step(r)), mostly_first(r, TAUT_CAT_COPY));
 	return f->text && f->evidence;
 }
 
@@ -335,7 +355,8 @@ static bool say_unexplained(struct tauti_explain *x,
 	f->text = taut_arena_printf(x->arena, "Devices stand idle %.1f ms a "
 		"step for no reason that the recording shows (%.1f %% counted "
 		"over all streams). Record CUDA synchronisation events to see "
-		"more.", ms(mean_of(r, TAUT_CAT_OTHER)), r->unexplained_pct);
+		"more.%s", ms(mean_of(r, TAUT_CAT_OTHER)), r->unexplained_pct,
+		mostly_first(r, TAUT_CAT_OTHER));
 	return f->text && f->evidence;
 }
 

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/steps.h"
 #include "report/label.h"
 #include "report/number.h"
 
@@ -105,12 +106,14 @@ static const char *plural(uint64_t n)
 	return n == 1 ? "" : "s";
 }
 
-/* Share of compute in all steps, in percent. */
+/* Share of compute in the steps that count, in percent. */
 static const char *computes(const struct tauti_text *t)
 {
 	int64_t compute = 0, all = 0;
 
 	for (uint32_t i = 0; i < t->report->n_steps; i++) {
+		if (!tauti_step_counts(t->report, i))
+			continue;
 		compute += t->report->steps[i].ns[TAUT_CAT_COMPUTE];
 		all += t->report->steps[i].measured_ns;
 	}

@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/steps.h"
 #include "report/label.h"
 #include "report/names.h"
 #include "report/text.h"
@@ -62,24 +63,22 @@ static void divide(struct row *row)
 		row->ns[c] /= row->n;
 }
 
-/* Steps come by (rank, step). The first step of a rank warms up and does not
- * count where there are others. */
+/* Steps come by (rank, step). */
 static void gather(const struct taut_report *r, struct rows *rows)
 {
 	for (uint32_t i = 0; i < r->n_steps; i++) {
 		const struct taut_report_step *s = &r->steps[i];
 		bool first = !i || s->rank != s[-1].rank;
-		bool only = first && (i + 1 == r->n_steps ||
-			s[1].rank != s->rank);
+		bool counts = tauti_step_counts(r, i);
 
 		if (!rows->by_rank || first) {
 			rows->data[rows->n++] = (struct row){
 				.label = rows->by_rank ? s->rank : s->id,
 				.remark = "" };
 		}
-		if (!rows->by_rank || !first || only)
+		if (!rows->by_rank || counts)
 			add_step(&rows->data[rows->n - 1], s);
-		if (!first || only)
+		if (counts)
 			add_step(&rows->mean, s);
 	}
 	for (uint32_t i = 0; i < rows->n; i++)
