@@ -4,11 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-uint32_t tauti_steps_of_a_rank(const struct taut_report *report)
-{
-	return report->n_ranks && report->n_steps > report->n_ranks ?
-		report->n_steps / report->n_ranks : 1;
-}
+#include "explain/steps.h"
 
 static int by_name(const void *a, const void *b)
 {

@@ -28,7 +28,4 @@ taut_status tauti_compare(const struct taut_report *before,
 	const struct taut_report *after, struct taut_arena *arena,
 	struct tauti_compare *ret_compare, struct taut_error *reterr);
 
-/* Steps of one rank, at least 1: what sums over the path are divided by. */
-uint32_t tauti_steps_of_a_rank(const struct taut_report *report);
-
 #endif /* TAUT_EXPLAIN_COMPARE_H */

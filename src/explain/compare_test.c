@@ -14,11 +14,14 @@ static const struct taut_report_share after_ops[] = {
 	{ "mm", TAUT_CAT_COMPUTE, 4, 2000 },
 	{ "sum", TAUT_CAT_COMPUTE, 1, 10 },
 };
-/* Two ranks of two steps, then one of one: sums are told by step. */
-static const struct taut_report before = { .n_ranks = 2, .n_steps = 4,
+static const struct taut_report_step steps[] = {
+	{ .rank = 0 }, { .rank = 1 }, { .rank = 1 },
+};
+/* Two ranks of two steps at most, then one of one: sums are told by step. */
+static const struct taut_report before = { .n_ranks = 2, .n_steps = 3, .steps = steps,
 	.path_ns = { [TAUT_CAT_COMPUTE] = 4200, [TAUT_CAT_COMM_EXPOSED] = 2000 },
 	.path_ops = before_ops, .n_path_ops = 3 };
-static const struct taut_report after = { .n_ranks = 1, .n_steps = 1,
+static const struct taut_report after = { .n_ranks = 1, .n_steps = 1, .steps = steps,
 	.path_ns = { [TAUT_CAT_COMPUTE] = 2010, [TAUT_CAT_COMM_EXPOSED] = 300 },
 	.path_ops = after_ops, .n_path_ops = 3 };
 

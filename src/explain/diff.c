@@ -7,6 +7,7 @@
 #include <string.h>
 
 #include "base/vec.h"
+#include "explain/steps.h"
 
 enum side { SIDE_A, SIDE_B, SIDES };
 
@@ -23,6 +24,7 @@ struct table {
 	uint32_t *key_of;  /* by op: in keys; TAUT_NONE: no time of its own */
 	uint32_t *known;   /* by (name, kind): key; TAUT_NONE: not looked up */
 	double *ns, *count; /* by (rank, key): a step; ranks: 1 where they differ */
+	double *a_step;     /* by trace: what one of its operations adds there */
 };
 
 struct differ {
@@ -140,26 +142,38 @@ static bool table_init(struct differ *d, struct table *t,
 
 /* --- sums ------------------------------------------------------------------------- */
 
+/* Of each trace by its own number of steps: what of one operation is in a step. */
+static void share_steps(const struct differ *d, struct table *t)
+{
+	const struct taut_graph *g = t->g;
+
+	for (uint32_t i = 0; i < g->n_steps; i++)
+		t->a_step[g->steps[i].trace]++;
+	for (uint32_t i = 0; i < g->run->n_traces; i++)
+		t->a_step[i] = (t->a_step[i] > 0 ? 1 / t->a_step[i] : 1) /
+			(d->same_ranks ? 1 : t->report->n_ranks);
+}
+
 static bool sum_up(const struct differ *d, struct table *t)
 {
 	const struct taut_graph *g = t->g;
 	size_t n = d->keys.count;
-	double a_step = 1.0 / tauti_steps_of_a_rank(t->report) /
-		(d->same_ranks ? 1 : t->report->n_ranks);
 
 	t->ns = calloc((size_t)d->n_ranks * n + 1, sizeof *t->ns);
 	t->count = calloc((size_t)d->n_ranks * n + 1, sizeof *t->count);
-	if (!t->ns || !t->count)
+	t->a_step = calloc((size_t)g->run->n_traces + 1, sizeof *t->a_step);
+	if (!t->ns || !t->count || !t->a_step)
 		return false;
+	share_steps(d, t);
 	for (uint32_t op = 0; op < g->n_ops; op++) {
-		uint32_t rank = d->same_ranks ? g->lanes[g->lane[op]].trace : 0;
+		uint32_t trace = g->lanes[g->lane[op]].trace;
 		size_t at;
 
 		if (t->key_of[op] == TAUT_NONE)
 			continue;
-		at = rank * n + t->key_of[op];
-		t->ns[at] += (double)g->dur_ns[op] * a_step;
-		t->count[at] += a_step;
+		at = (d->same_ranks ? trace : 0) * n + t->key_of[op];
+		t->ns[at] += (double)g->dur_ns[op] * t->a_step[trace];
+		t->count[at] += t->a_step[trace];
 	}
 	return true;
 }
@@ -373,6 +387,7 @@ static void differ_fini(struct differ *d)
 		free(d->t[s].known);
 		free(d->t[s].ns);
 		free(d->t[s].count);
+		free(d->t[s].a_step);
 	}
 	taut_names_destroy(d->names);
 	taut_vec_free(&d->keys);

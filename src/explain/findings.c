@@ -55,12 +55,6 @@ static const char *mostly_first(const struct taut_report *r, enum taut_category 
 		"figures leave out." : "";
 }
 
-static uint32_t steps_per_rank(const struct taut_report *r)
-{
-	return r->n_ranks && r->n_steps >= r->n_ranks ?
-		r->n_steps / r->n_ranks : 1;
-}
-
 /* The step in which a category costs most: where to look. */
 static void place(const struct taut_report *r, enum taut_category c,
 	struct taut_report_finding *f)
@@ -191,7 +185,7 @@ static bool say_late(struct tauti_explain *x, struct taut_report_finding *f)
 	const struct taut_report *r = x->report;
 	uint32_t n = tauti_late_count(r), last = 0;
 	int32_t *ranks = TAUT_ARENA_ARRAY(x->arena, int32_t, n + 1);
-	int64_t caused = 0, steps = steps_per_rank(r);
+	int64_t caused = 0, steps = tauti_steps_of_a_rank(r);
 	const char *evidence = "";
 
 	for (uint32_t i = 0; ranks && i < n; i++) {
@@ -302,7 +296,7 @@ static bool say_transfer(struct tauti_explain *x, struct taut_report_finding *f)
 	place_on_path(r, TAUT_CAT_COMM_EXPOSED, f);
 	f->evidence = taut_arena_printf(x->arena, "%llu collectives, %.1f ms "
 		"of transfer a step; most in %s%s", (unsigned long long)
-		r->coll_count, ms(r->coll_transfer_ns / steps_per_rank(r)),
+		r->coll_count, ms(r->coll_transfer_ns / tauti_steps_of_a_rank(r)),
 		c ? c->name : "none", c && c->busbw_gbs > 0 ?
 		taut_arena_printf(x->arena, " at %.2f GB/s bus bandwidth",
 		c->busbw_gbs) : "");

@@ -1,4 +1,5 @@
 /* diff_json.c - taut diff for machines; docs/diff.md has the keys. */
+#include "explain/steps.h"
 #include "report/diff.h"
 #include "report/fields.h"
 

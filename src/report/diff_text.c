@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/steps.h"
 #include "report/diff.h"
 #include "report/names.h"
 #include "report/number.h"

@@ -238,8 +238,7 @@ taut_status taut_report_text(const struct taut_report *report,
 	struct tauti_sheet sheet;
 	struct tauti_text t = { report, &sheet,
 		decimals_for(report->steady_ns),
-		report->n_ranks && report->n_steps > report->n_ranks ?
-		report->n_steps / report->n_ranks : 1,
+		tauti_steps_of_a_rank(report),
 		tauti_text_base_step(report),
 		options && options->all };
 	taut_status status = tauti_sheet_begin(&sheet, out, tauti_text_width(options),

@@ -13,7 +13,7 @@ struct tauti_text {
 	const struct taut_report *report;
 	struct tauti_sheet *sheet;
 	int decimals;   /* of milliseconds, the same all over the report */
-	uint32_t steps; /* of one rank, at least 1 */
+	uint32_t steps; /* tauti_steps_of_a_rank() */
 	int64_t step_ns; /* what savings are a share of */
 	int all;         /* fold no table of ranks or steps */
 };
