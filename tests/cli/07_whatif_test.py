@@ -215,7 +215,8 @@ class Prediction(command.Case):
         self.assertLessEqual(max(map(len, text.splitlines())), 80)
 
     def test_what_limits_next_is_a_share_of_what_it_is_saved_from(self):
-        """A first step that waits long for its batch: what that costs is counted over all steps, and so is its share."""
+        """A first step that waits long for its batch: what that costs is counted over all steps, and so is its share;
+        the sentence has what the others wait, and where the rest is."""
         events, at = [], 0
         for step, data in enumerate([90_000, 1_000, 1_000]):
             loading = "enumerate(DataLoader)#_SingleProcessDataLoaderIter.__next__"
@@ -229,7 +230,8 @@ class Prediction(command.Case):
         run.write_text(json.dumps({"traceEvents": events, "distributedInfo": {"rank": 0, "world_size": 1}}))
         text = self.done("whatif", run, "host=2x").split("What limits next")[1]
         # of 119 ms in three steps, halved, 46 wait for batches
-        self.assertRegex(text, r"(?m)^  15\.33 ms  77\.\d %  The step waits 15\.3 ms \(77 %\)")
+        self.assertRegex(text, r"(?m)^  15\.33 ms  77\.\d %  The step waits 0\.5 ms \(10 %\)")
+        self.assertIn("Most of it is in the first step", " ".join(text.split()))
         self.assertIn("a step takes 19.83 ms: savings are counted from that", " ".join(text.split()))
 
     def test_same_bytes(self):
