@@ -186,7 +186,7 @@
 							element(
 								"small",
 								{},
-								`${((finding.cost_ns / (report.steady_ns || 1)) * 100).toFixed(1)} % of a step`,
+								`${((finding.cost_ns / (report.base_ns || 1)) * 100).toFixed(1)} % of a step`,
 							),
 							finding.ranks.length
 								? element(
@@ -213,6 +213,11 @@
 				);
 			}),
 		);
+		const base = taut.baseText(report);
+		if (base && report.findings.length)
+			byId("finding-list").append(
+				element("li", { class: "note" }, base),
+			);
 		if (!report.findings.length)
 			byId("finding-list").append(
 				element(

@@ -507,10 +507,17 @@
 		};
 	}
 
+	// Where it is far from the steady step: what savings are parts of.
+	taut.baseText = report =>
+		Math.abs(report.base_ns - report.steady_ns) > report.steady_ns * 0.05
+			? "From the first begin on any rank to the last end, the first step included, " +
+				`a step takes ${taut.ms(report.base_ns)} ms: savings are counted from that.`
+			: "";
+
 	function savingsPane(report) {
 		const rows = report.removals;
 		const chart = taut.chart(
-			"Steady step if one cause were gone",
+			"What a step would save if one cause were gone",
 			taut.barChart({
 				labels: rows.map(row => row.title),
 				unit: "ms saved",
@@ -549,12 +556,13 @@
 				},
 				{
 					title: "per cent",
-					of: row => row.saved_ns / report.steady_ns,
+					of: row => row.saved_ns / (report.base_ns || 1),
 					number: true,
 					text: row =>
 						(
 							(row.saved_ns /
-								report.steady_ns) *
+								(report.base_ns ||
+									1)) *
 							100
 						).toFixed(1),
 				},
@@ -570,7 +578,8 @@
 					element(
 						"span",
 						{ class: "note" },
-						"Each row is a replay of the recording with one cause taken away. They do not add up.",
+						"Each row is a replay of the recording with one cause taken away. They do not add up. " +
+							taut.baseText(report),
 					),
 				),
 				element(

@@ -6,6 +6,8 @@
 
 #include <string.h>
 
+#include "report/text.h"
+
 /* Members of an object, with the commas between them. */
 static void key(struct tauti_put *put, bool *first, const char *name)
 {
@@ -311,6 +313,7 @@ static void put_counts(
 	put_int(put, first, "n_edges", g->n_edges);
 	put_int(put, first, "n_backward", g->n_backward);
 	put_int(put, first, "steady_ns", r->steady_ns);
+	put_int(put, first, "base_ns", tauti_text_base_step(r));
 	put_int(put, first, "replay_steady_ns", r->replay_steady_ns);
 	put_real(put, first, "replay_error_pct_max", r->replay_error_pct_max);
 	put_real(put, first, "replay_error_pct_mean", r->replay_error_pct_mean);

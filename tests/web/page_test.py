@@ -18,6 +18,7 @@ sys.path.insert(0, str(pathlib.Path(__file__).resolve().parent))
 import browser  # noqa: E402
 
 SKIPPED = 77
+ROOT = pathlib.Path(__file__).resolve().parents[2]
 SYNTHETIC = os.environ.get("TAUT_SYNTHETIC", "")
 FRAME_MS = 50  # the longest that a frame may take
 LOAD_MS = 3000
@@ -357,6 +358,57 @@ class PageTest(unittest.TestCase):
         self.js(IDLE)
         self.assertLessEqual(self.js("document.documentElement.scrollWidth"), 420)
         self.assertGreater(self.box("#bars")[2], 200)
+
+
+@unittest.skipUnless("TAUT" in os.environ, "TAUT names no command")
+class ExampleTest(unittest.TestCase):
+    """The page of recordings that are in the tree, beside their text."""
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = tempfile.TemporaryDirectory()
+        cls.addClassCleanup(cls.folder.cleanup)
+        cls.page = browser.Browser(browser.find())
+        cls.addClassCleanup(cls.page.close)
+
+    def open(self, example):
+        """Opens the page; the report's text."""
+        path = os.path.join(self.folder.name, example + ".html")
+        text = subprocess.run(
+            [os.environ["TAUT"], "report", ROOT / "examples" / example, "--html", path, "--width", "400"],
+            check=True, capture_output=True, text=True,
+        ).stdout  # fmt: skip
+        self.page.open(path)
+        self.page.js(IDLE)
+        return text
+
+    def test_per_cents_are_those_of_the_text(self):
+        for example in ["h100-bert", "ddp-gloo-late-rank"]:
+            with self.subTest(example):
+                text = self.open(example)
+                findings, removals = re.split(r"(?m)^What removing one cause", text)
+                wanted = re.findall(r"(?m)^ +([\d.]+) ms +([\d.]+) %  \S", findings)
+                self.assertTrue(wanted)
+                shown = self.page.js(
+                    """[...document.querySelectorAll('.finding-head')].map(head =>
+                    [head.children[0].textContent, head.children[1].textContent])"""
+                )
+                self.assertEqual(
+                    shown, [[f"{ms} ms", f"{percent} % of a step"] for ms, percent in wanted]
+                )
+                rows = self.page.js(
+                    """[...document.querySelectorAll('#pane-savings tbody tr')].map(row =>
+                    [row.cells[1].textContent, row.cells[3].textContent])"""
+                )
+                for ms, percent in wanted:
+                    self.assertIn([ms, percent], rows)
+                said = re.search(r"From the first begin.*?from that\.", removals)
+                self.assertIsNotNone(said)
+                for part in ["finding-list", "pane-savings"]:
+                    self.assertIn(
+                        said[0], self.page.js(f"document.getElementById('{part}').textContent")
+                    )
+        self.assertEqual(self.page.errors, [])
 
 
 @unittest.skipIf("TAUT_LIB" not in os.environ, "the page is the same, whoever wrote it: timed once")
