@@ -168,6 +168,13 @@
 			this.waits.length = 0;
 		}
 
+		// The device pixel of a time, cut to the picture: far outside of it a
+		// number is too large for | 0.
+		px(t) {
+			const x = (t - this.t0) * this.scale;
+			return x <= 0 ? 0 : x >= this.width ? this.width : x | 0;
+		}
+
 		// A row of device pixels from css pixels, cut to the picture.
 		at(y, h) {
 			const top = Math.round(y * this.ratio);
@@ -209,14 +216,11 @@
 		events(source, begin, end, labels) {
 			const { start, look } = source,
 				ends = source.end;
-			const { t0, t1, scale, width } = this;
+			const { t0, t1, scale } = this;
 			let i = taut.firstAfter(ends, begin, end, t0);
 			while (i < end && start[i] < t1) {
-				const left = Math.max(0, ((start[i] - t0) * scale) | 0);
-				const right = Math.min(
-					width,
-					((ends[i] - t0) * scale) | 0,
-				);
+				const left = this.px(start[i]),
+					right = this.px(ends[i]);
 				if (right > left) {
 					this.box(source, i, left, right, labels);
 					i++;
@@ -255,14 +259,8 @@
 		waitPart(source, i, left, stop, dim, striped) {
 			const m = source.member[i],
 				{ members } = source;
-			const from = Math.max(
-				left,
-				((members.arrive[m] - this.t0) * this.scale) | 0,
-			);
-			const to = Math.min(
-				stop,
-				((members.begin[m] - this.t0) * this.scale) | 0,
-			);
+			const from = Math.max(left, this.px(members.arrive[m]));
+			const to = Math.min(stop, this.px(members.begin[m]));
 			if (to <= from || members.begin[m] <= members.arrive[m]) return;
 			this.line.fill(
 				dim

@@ -170,6 +170,24 @@ class PageTest(unittest.TestCase):
         self.assertEqual(at("window.part / 4"), 2)
         self.assertEqual(at("(window.part + 1) / 2 + 0.1"), 1)
 
+    def test_what_holds_the_view_is_drawn(self):
+        """However near: a minute, of which ten microseconds are seen."""
+        drawn = self.js(
+            """(() => { const t = taut.timeline, start = [0], end = [6e10];
+            const m = { arrive: [0], begin: [3.5e10], end: [6e10] };
+            const row = member => ({ start, end, look: [taut.CLASS.op * 8], member: [member],
+                name: [0], members: m, busy: [0, 6e10] });
+            const count = (member, colour) => {
+                t.bars.begin(t.palette, 3e10, 3e10 + 1e4);
+                t.bars.beginLine(t.palette.back, 0, 10);
+                t.bars.events(row(member), 0, 1, false);
+                return t.bars.line.filter(pixel => pixel === colour).length / t.bars.width;
+            };
+            return [count(-1, t.palette.look[taut.CLASS.op * 8]), count(0, t.palette.wait)]; })()"""
+        )
+        for part in drawn:
+            self.assertGreater(part, 0.99)
+
     # --- findings ------------------------------------------------------------
     def test_findings_jump(self):
         self.assertEqual(
