@@ -21,6 +21,11 @@ taut.KIND = {
 	sync: 8,
 	gpuRange: 9,
 	overhead: 10,
+	step: 11,
+	comm: 12,
+	chunk: 13,
+	load: 14,
+	loadWait: 15,
 };
 taut.KIND_TITLES = [
 	"other",
@@ -34,6 +39,11 @@ taut.KIND_TITLES = [
 	"synchronisation",
 	"device range",
 	"profiler overhead",
+	"training step",
+	"communication of a host",
+	"chunk of a collective",
+	"batch prepared by a worker",
+	"taking of a batch",
 ];
 taut.LANE = { thread: 0, stream: 1, other: 2 };
 

@@ -383,7 +383,7 @@
 				{
 					title: "cause",
 					of: row =>
-						row.last_arrivals
+						row.caused_ns > 0
 							? title(report, row.cause)
 							: "–",
 					dot: row => row.cause,

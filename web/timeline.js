@@ -118,7 +118,7 @@
 						taut.element(
 							"em",
 							{
-								title: "Last to arrive more often than the others",
+								title: "Made the others wait longest",
 							},
 							"late",
 						),

@@ -214,6 +214,27 @@ class PageTest(unittest.TestCase):
             ),
         )
 
+        self.assertEqual(
+            self.js("document.querySelector('.rank-label em').title"), "Made the others wait longest"
+        )
+
+    def test_late_ranks_have_a_cause(self):
+        """Whoever caused waiting, and nobody else; whether or not it came last."""
+        report = self.js("taut.timeline.data.report")
+        causes = dict(
+            self.js(
+                """(() => { const pane = taut.makePanes({ ...taut.timeline.data.report,
+                    late: taut.timeline.data.report.late.map((row, i) =>
+                        ({ ...row, last_arrivals: i % 2, caused_ns: i < 4 ? 5 : 0 })) },
+                    {}).find(([id]) => id === 'late')[2].element;
+                return [...pane.querySelectorAll('tbody tr')].map(row =>
+                    [Number(row.cells[0].textContent), row.cells[4].textContent]); })()"""
+            )
+        )
+        for i, row in enumerate(report["late"]):
+            title = report["categories"][row["cause"]]["title"] if i < 4 else "–"
+            self.assertEqual(causes[row["rank"]], title)
+
     def test_finding_text_is_text(self):
         self.assertIn(
             "</script>", self.js("document.querySelector('.finding-text').textContent")
@@ -307,6 +328,21 @@ class PageTest(unittest.TestCase):
         self.assertEqual(
             self.js("taut.linked(taut.timeline.data.ranks[1], window.kernel).length"), 1
         )
+
+    def test_every_kind_has_a_title(self):
+        header = (ROOT / "include/taut/trace.h").read_text()
+        kinds = re.findall(r"\bTAUT_KIND_\w+(?=,)", header[: header.index("TAUT_KIND_COUNT")])
+        self.assertGreater(len(kinds), 10)
+        self.assertEqual(self.js("taut.KIND_TITLES.length"), len(kinds))
+        self.assertEqual(self.js("Object.values(taut.KIND)"), list(range(len(kinds))))
+        tip = self.js(
+            """(() => { const t = taut.timeline, rank = t.data.ranks[0];
+            rank.flags[0] = taut.KIND.step;
+            taut.showTip(t, { rank, event: 0 }, { clientX: 9, clientY: 9 });
+            return document.getElementById('tip').textContent; })()"""
+        )
+        self.assertIn("training step", tip)
+        self.assertNotIn("undefined", tip)
 
     def test_collective_names_its_last_rank(self):
         self.js(
