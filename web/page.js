@@ -341,6 +341,13 @@
 					.querySelectorAll("[aria-current]")
 					.forEach(b => b.removeAttribute("aria-current"));
 				button.setAttribute("aria-current", "true");
+				if (finding.at_rank < 0) {
+					t.marked = null;
+					t.draw();
+					byId("say").textContent =
+						"This finding is of no one place";
+					return;
+				}
 				const index = indexOf(finding.at_rank);
 				t.marked = {
 					rank: t.data.ranks[index],

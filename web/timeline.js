@@ -556,13 +556,15 @@
 				h - 1,
 			);
 			c.fillStyle = this.palette.dark ? "#ff8a66" : "#c8381a";
-			for (const finding of this.data.report.findings)
+			for (const finding of this.data.report.findings) {
+				if (finding.at_rank < 0) continue;
 				c.fillRect(
 					this.overviewX(finding.at_start_ns) - 1,
 					0,
 					2,
 					5,
 				);
+			}
 		}
 	};
 

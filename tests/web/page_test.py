@@ -191,7 +191,7 @@ class PageTest(unittest.TestCase):
     # --- findings ------------------------------------------------------------
     def test_findings_jump(self):
         self.assertEqual(
-            self.js("document.querySelectorAll('#finding-list button').length"), 3
+            self.js("document.querySelectorAll('#finding-list button').length"), 4
         )
         before = self.view()
         self.js("document.querySelector('[data-finding=late-ranks]').click()")
@@ -203,6 +203,35 @@ class PageTest(unittest.TestCase):
         self.assertGreater(t1, finding["at_end_ns"])
         self.assertLess(t1 - t0, 3 * (finding["at_end_ns"] - finding["at_start_ns"]))
         self.assertTrue(self.js("taut.timeline.open.has(2)"))
+
+    def test_a_finding_of_no_place_does_not_move(self):
+        self.js("document.querySelector('[data-finding=late-ranks]').click()")
+        self.settle()
+        before = self.view()
+        self.js("document.querySelector('[data-finding=page-faults]').click()")
+        self.settle()
+        self.assertEqual(self.view(), before)
+        self.assertFalse(self.js("taut.timeline.open.has(0)"))
+        self.assertIsNone(self.js("taut.timeline.marked"))
+        self.assertIn("no one place", self.js("document.getElementById('say').textContent"))
+        self.assertEqual(
+            self.js("[...document.querySelectorAll('[aria-current]')].map(b => b.dataset.finding)"),
+            ["page-faults"],
+        )
+
+    def test_places_of_findings_are_in_the_overview(self):
+        """A tick each; of a finding without a place there is none at time 0."""
+        ticks = self.js(
+            """(() => { const t = taut.timeline, c = t.elements.minimap.getContext('2d'), at = [];
+            const fill = c.fillRect;
+            c.fillRect = (x, y, w, h) => { if (h === 5) at.push(x); };
+            t.drawWindow();
+            c.fillRect = fill;
+            return [at, t.data.report.findings.filter(f => f.at_rank >= 0)
+                .map(f => t.overviewX(f.at_start_ns) - 1)]; })()"""
+        )
+        self.assertEqual(*ticks)
+        self.assertEqual(len(ticks[0]), 3)
 
     def test_late_ranks_are_those_of_the_finding(self):
         """Not those that came last most often: another may have held them."""

@@ -554,7 +554,7 @@ static void make_late(struct maker *m, struct taut_report *r, uint32_t late)
 
 static void make_findings(struct maker *m, struct taut_report *r, uint32_t late)
 {
-	struct taut_report_finding *f = array(m, 3, sizeof *f);
+	struct taut_report_finding *f = array(m, 4, sizeof *f);
 	int32_t *ranks = array(m, 1, sizeof *ranks);
 	const struct taut_report_step *s = &r->steps[late * m->n_steps];
 	int64_t start = s->start_ns, end = start + s->measured_ns;
@@ -573,8 +573,11 @@ static void make_findings(struct maker *m, struct taut_report *r, uint32_t late)
 	f[2] = (struct taut_report_finding){ "data",
 		"Each step begins with a wait for its batch.", "0.06 ms a step",
 		60000, 0, NULL, 0, start, start + 90000 };
+	f[3] = (struct taut_report_finding){ "page-faults",
+		"Memory that is asked for again costs faults.", "12 MB a step",
+		50000, 0, NULL, -1, 0, 0 };
 	r->findings = f;
-	r->n_findings = 3;
+	r->n_findings = 4;
 }
 
 static void make_tables(struct maker *m, struct taut_report *r)
