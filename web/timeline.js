@@ -13,6 +13,20 @@
 	const SHOWN_ROWS = 12; // of a lane until its name is clicked
 	const MIN_SPAN_NS = 200;
 
+	// Calls tell(start, end) for each span in which operators run on threads
+	// of the rank; those inside of others, or beside them, count once.
+	function operatorSpans(rank, tell) {
+		const isOp = (_, i) =>
+			taut.kindOf(rank, i) === taut.KIND.op && rank.member[i] < 0;
+		const starts = rank.start.filter(isOp).sort(),
+			ends = rank.end.filter(isOp).sort();
+		for (let a = 0, b = 0, from = 0; b < ends.length; b++) {
+			if (a === b) from = starts[a];
+			while (a < starts.length && starts[a] <= ends[b]) a++;
+			if (a === b + 1) tell(from, ends[b]);
+		}
+	}
+
 	taut.Timeline = class {
 		constructor(data, elements) {
 			this.data = data;
@@ -426,8 +440,8 @@
 		}
 
 		// --- overview -------------------------------------------
-		// What the devices (where there are none: the main threads) do, in
-		// as many pieces of time as a wide screen has pixels.
+		// What the devices (where there are none: the threads) do, in as
+		// many pieces of time as a wide screen has pixels.
 		makeOverview() {
 			const { data } = this,
 				{ CLASS } = taut,
@@ -476,19 +490,17 @@
 				const streams = rank.lanes.filter(
 					lane => lane.kind === taut.LANE.stream && lane.n,
 				);
-				const rows = streams.length
-					? streams.flatMap(lane =>
-							lane.rows.slice(lane.above),
-						)
-					: rank.lanes
-							.filter(lane => lane.isMain)
-							.flatMap(lane =>
-								lane.rows.slice(0, 2),
-							);
-				for (const row of rows) {
+				for (const row of streams.flatMap(lane =>
+					lane.rows.slice(lane.above),
+				)) {
 					for (let i = row.begin; i < row.end; i++)
 						addEvent(rank, i);
 				}
+				if (streams.length) continue;
+				rank.members.event.forEach(i => addEvent(rank, i));
+				operatorSpans(rank, (start, end) =>
+					add(sums[0], start, end),
+				);
 			}
 			this.overview = { n, sums };
 		}

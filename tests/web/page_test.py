@@ -493,6 +493,27 @@ class ExampleTest(unittest.TestCase):
                     )
         self.assertEqual(self.page.errors, [])
 
+    def test_overview_without_devices(self):
+        """Operators are compute, each instant once; collectives are of threads of their own."""
+        self.open("ddp-gloo-late-rank")
+        parts, compute = self.page.js(
+            """(() => { const t = taut.timeline, { width, height } = t.overviewPicture;
+            const { data } = t.overviewPicture.getContext('2d').getImageData(0, 0, width, height);
+            const near = hex => {
+                const columns = new Set();
+                for (let p = 0; p < data.length; p += 4)
+                    if (data[p + 3] > 99 && [0, 1, 2].every(k => Math.abs(data[p + k] -
+                            parseInt(hex.slice(1 + 2 * k, 3 + 2 * k), 16)) < 16))
+                        columns.add(p / 4 % width);
+                return columns.size / width;
+            };
+            return [taut.CATEGORY_COLOURS.light.slice(0, 3).map(near),
+                Math.max(...t.overview.sums[0]) / t.data.ranks.length]; })()"""
+        )
+        for part in parts:
+            self.assertGreater(part, 0.2)
+        self.assertLessEqual(compute, 1.001)
+
 
 @unittest.skipIf("TAUT_LIB" not in os.environ, "the page is the same, whoever wrote it: timed once")
 class LargePageTest(unittest.TestCase):
