@@ -15,6 +15,53 @@
 		return hits;
 	}
 
+	const duration = hit => hit.rank.end[hit.event] - hit.rank.start[hit.event];
+
+	// The longest of all that are offered: a heap with the shortest on top.
+	class Longest {
+		constructor(most) {
+			this.most = most;
+			this.hits = [];
+			this.ns = [];
+		}
+
+		offer(rank, event) {
+			const ns = rank.end[event] - rank.start[event];
+			if (this.hits.length < this.most) {
+				this.rise({ rank, event }, ns);
+			} else if (ns > this.ns[0]) {
+				this.sink({ rank, event }, ns);
+			}
+		}
+
+		put(at, hit, ns) {
+			this.hits[at] = hit;
+			this.ns[at] = ns;
+		}
+
+		rise(hit, ns) {
+			let at = this.hits.length;
+			while (at > 0 && this.ns[(at - 1) >> 1] > ns) {
+				const above = (at - 1) >> 1;
+				this.put(at, this.hits[above], this.ns[above]);
+				at = above;
+			}
+			this.put(at, hit, ns);
+		}
+
+		sink(hit, ns) {
+			const n = this.hits.length;
+			let at = 0;
+			for (let below; (below = 2 * at + 1) < n; at = below) {
+				if (below + 1 < n && this.ns[below + 1] < this.ns[below])
+					below++;
+				if (this.ns[below] >= ns) break;
+				this.put(at, this.hits[below], this.ns[below]);
+			}
+			this.put(at, hit, ns);
+		}
+	}
+
 	class Search {
 		constructor(timeline, pane, actions) {
 			this.timeline = timeline;
@@ -48,7 +95,7 @@
 			if (!text) {
 				timeline.hits = null;
 				this.found = [];
-				this.pane.list([], "");
+				this.pane.list([], 0, "");
 				timeline.draw();
 				return;
 			}
@@ -59,6 +106,7 @@
 
 		collect() {
 			const { hits, data } = this.timeline,
+				longest = new Longest(LISTED),
 				found = [];
 			let count = 0,
 				total = 0;
@@ -67,6 +115,7 @@
 					if (!hits[rank.name[i]]) continue;
 					count++;
 					total += rank.end[i] - rank.start[i];
+					longest.offer(rank, i);
 					if (found.length < STEPPED)
 						found.push({ rank, event: i });
 				}
@@ -76,10 +125,15 @@
 			);
 			this.found = found;
 			this.at = -1;
+			const first =
+				count > found.length
+					? `; n and p go through ${taut.count(found.length)} of the first ranks`
+					: "";
 			this.pane.list(
-				found,
+				longest.hits,
+				count,
 				count
-					? `${taut.count(count)} events, ${taut.time(total)} in all`
+					? `${taut.count(count)} events, ${taut.time(total)} in all${first}`
 					: "Nothing has that name.",
 			);
 			document.getElementById("say").textContent =
@@ -113,36 +167,20 @@
 			"Type a part of a name above. All ranks are searched.",
 		);
 		const list = element("div", { id: "search-results" });
-		const duration = hit =>
-			hit.rank.end[hit.event] - hit.rank.start[hit.event];
 		const pane = {
 			element: element("div", {}, count, list),
 			data: null,
 			events: data => {
 				pane.data = data;
 			},
-			list(found, text) {
+			list(longest, found, text) {
 				count.textContent =
 					text ||
 					"Type a part of a name above. All ranks are searched.";
-				const longest =
-					found.length > LISTED
-						? [...found]
-								.sort(
-									(a, b) =>
-										duration(
-											b,
-										) -
-										duration(
-											a,
-										),
-								)
-								.slice(0, LISTED)
-						: found;
-				if (found.length > LISTED)
+				if (found > longest.length)
 					count.textContent += `; the ${LISTED} longest are listed`;
 				list.replaceChildren(
-					...(found.length
+					...(longest.length
 						? [table(pane.data, longest, actions)]
 						: []),
 				);

@@ -409,6 +409,38 @@ class PageTest(unittest.TestCase):
         )
         self.assertEqual(name, "aten::gelu_backward")
 
+    def test_search_lists_the_longest_of_all_ranks(self):
+        """Of more hits than n and p go through."""
+        self.page.open(make_page(self.folder.name, 8, 40000))
+        self.js(
+            """(() => { const { data } = taut.timeline;
+            data.ranks.forEach(rank => rank.name.fill(0)); // of one name
+            const longest = data.ranks[7], i = longest.n >> 1;
+            longest.end[i] = longest.start[i] + 5e9;
+            const s = document.getElementById('search');
+            s.value = data.names[0];
+            s.dispatchEvent(new Event('input')); })()"""
+        )
+        self.js("new Promise(done => setTimeout(done, 1000))")
+        found, stepped = self.js(
+            "[taut.timeline.data.ranks.reduce((n, r) => n + r.n, 0), taut.search.found.length]"
+        )
+        self.assertGreater(found, stepped)
+        rows = self.js(
+            """[...document.querySelectorAll('#search-results tbody tr')].map(row =>
+            [row.cells[1].innerText, parseFloat(row.cells[4].innerText)])"""
+        )
+        self.assertEqual(rows[0], ["7", 5e6])
+        durations = self.js(
+            """taut.timeline.data.ranks.flatMap(r => Array.from(r.end, (end, i) => end - r.start[i]))
+            .sort((a, b) => b - a).slice(0, 400).map(ns => +(ns / 1e3).toFixed(2))"""
+        )
+        self.assertEqual([duration for _, duration in rows], durations)
+        said = self.js("document.getElementById('search-count').innerText")
+        self.assertIn(f"{found:,} events".replace(",", " "), said)
+        self.assertIn("n and p go through 200 000 of the first ranks", said)
+        self.assertIn("the 500 longest are listed", said)
+
     # --- tables ------------------------------------------------------------
     def test_tables_sort_and_have_heads(self):
         self.js("taut.tabs.show('late')")
