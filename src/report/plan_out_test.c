@@ -202,8 +202,10 @@ static void test_table(void **state)
 	assert_int_equal(count(page, "<tr class=\"plan\">"), 1);
 	assert_non_null(strstr(page, "<tr class=\"plan\"><td>140.250</td>"
 		"<td>1.51</td><td>2.0 GB</td><td>37.0 MB</td><td class=\"words\">"
-		"<code>bucket=1MiB compress=fp16 algorithm=ring " OURS
+		"<code>link=4gbit bucket=1MiB compress=fp16 algorithm=ring " OURS
 		"</code>"));
+	assert_non_null(strstr(page, "<code>link=4gbit "
+		"'recompute=nn.Module: blocks.*' compress=fp16</code>"));
 	free(page);
 	/* a plan that is no point of the frontier has a row of its own */
 	shorter.n_decisions = 2;
@@ -212,7 +214,25 @@ static void test_table(void **state)
 	page = print(tauti_plan_html, &other);
 	assert_int_equal(count(page, "<tr"), 1 + 4);
 	assert_int_equal(count(page, "<tr class=\"plan\">"), 1);
-	assert_non_null(strstr(page, "<code>bucket=1MiB compress=fp16</code>"));
+	assert_non_null(strstr(page, "<code>link=4gbit bucket=1MiB compress=fp16"
+		"</code>"));
+	free(page);
+}
+
+/* What a shell makes of a row is the changes again. */
+static void test_words_of_a_shell(void **state)
+{
+	static const char *const odd[] = { "recompute=it's, *" };
+	const struct taut_plan_point point = { 1, odd, 100, 5, 5 };
+	struct taut_planned one = planned;
+	struct tauti_plan_view other = { "run", NULL, 0, &one };
+	char *page;
+
+	(void)state;
+	one.points = &point;
+	one.n_points = 1;
+	page = print(tauti_plan_html, &other);
+	assert_non_null(strstr(page, "<code>'recompute=it'\\''s, *'</code>"));
 	free(page);
 }
 
@@ -230,6 +250,7 @@ static void test_what_is_not_known(void **state)
 	assert_non_null(strstr(page, "are known of this recording"));
 	assert_int_equal(count(page, "<tr"), 1 + 1);
 	assert_non_null(strstr(page, "no change that was tried"));
+	assert_non_null(strstr(page, "<td class=\"words\">as it is</td>"));
 	free(page);
 	memcpy(some, points, sizeof some);
 	for (int i = 0; i < 3; i++)
@@ -311,6 +332,7 @@ int main(void)
 		cmocka_unit_test(test_charts),
 		cmocka_unit_test(test_places),
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_words_of_a_shell),
 		cmocka_unit_test(test_what_is_not_known),
 		cmocka_unit_test(test_text_in_the_page_is_text),
 		cmocka_unit_test(test_disk_full),

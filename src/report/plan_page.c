@@ -347,6 +347,49 @@ static bool is_in_frontier(const struct taut_planned *planned)
 	return found;
 }
 
+/* As a shell takes it for one word. */
+static void put_word(struct tauti_put *put, const char *text)
+{
+	static const char plain[] = "abcdefghijklmnopqrstuvwxyz"
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_=.,:+/@%^-";
+
+	if (!text[strspn(text, plain)]) {
+		tauti_page_text(put, text);
+		return;
+	}
+	tauti_put_char(put, '\'');
+	for (; *text; text++) {
+		const char one[] = { *text, '\0' };
+
+		tauti_page_text(put, *text == '\'' ? "'\\''" : one);
+	}
+	tauti_put_char(put, '\'');
+}
+
+/* The words that taut whatif takes for a point, NULL: for the plan. What is given is
+ * in neither. */
+static void put_words(struct tauti_put *put,
+	const struct tauti_plan_view *view, const struct taut_plan_point *p)
+{
+	const struct taut_plan *plan = view->planned->plan;
+	uint32_t n = p ? p->n_changes : plan->n_decisions;
+
+	if (!view->n_given && !n) {
+		tauti_put_text(put, "as it is");
+		return;
+	}
+	tauti_put_text(put, "<code>");
+	for (size_t i = 0; i < view->n_given; i++) {
+		tauti_put_text(put, i ? " " : "");
+		put_word(put, view->given[i]);
+	}
+	for (uint32_t i = 0; i < n; i++) {
+		tauti_put_text(put, i || view->n_given ? " " : "");
+		put_word(put, p ? p->changes[i] : plan->decisions[i].change);
+	}
+	tauti_put_text(put, "</code>");
+}
+
 /* The cells before the changes, whose own is left open. */
 static void put_cells(struct tauti_put *put, bool is_the_plan,
 	int64_t before_ns, const struct taut_plan_point *p)
@@ -361,7 +404,7 @@ static void put_cells(struct tauti_put *put, bool is_the_plan,
 	put_bytes(put, p->memory_bytes);
 	tauti_put_text(put, "</td><td>");
 	put_bytes(put, p->network_bytes);
-	tauti_put_text(put, "</td><td class=\"words\"><code>");
+	tauti_put_text(put, "</td><td class=\"words\">");
 }
 
 static void put_rows(const void *context, struct tauti_put *put)
@@ -374,15 +417,15 @@ static void put_rows(const void *context, struct tauti_put *put)
 
 	if (!is_in_frontier(view->planned)) {
 		put_cells(put, true, plan->before_ns, &as_planned);
-		put_decisions(put, plan);
-		tauti_put_text(put, "</code></td></tr>\n");
+		put_words(put, view, NULL);
+		tauti_put_text(put, "</td></tr>\n");
 	}
 	for (uint32_t i = 0; i < view->planned->n_points; i++) {
 		const struct taut_plan_point *p = &view->planned->points[i];
 
 		put_cells(put, is_plan(plan, p), plan->before_ns, p);
-		put_changes(put, p);
-		tauti_put_text(put, "</code></td></tr>\n");
+		put_words(put, view, p);
+		tauti_put_text(put, "</td></tr>\n");
 	}
 }
 

@@ -2,8 +2,10 @@
 """The page of taut plan in a browser: whole without network or script, its points in
 their charts, its changes selected by one click."""
 
+import json
 import os
 import pathlib
+import shlex
 import sys
 import tempfile
 import time
@@ -29,8 +31,12 @@ class Page(unittest.TestCase):
         cls.browser = browser.Browser(browser.find(), 1100, 900)
         cls.addClassCleanup(cls.browser.close)
 
-    def open(self):
-        self.browser.call("Page.navigate", url=self.path.as_uri())
+    def setUp(self):
+        self.browser.errors.clear()
+        self.browser.requests.clear()
+
+    def open(self, path=None):
+        self.browser.call("Page.navigate", url=(path or self.path).as_uri())
         for _ in range(100):
             if self.browser.js("document.readyState == 'complete' && !!document.querySelector('table')"):
                 return
@@ -89,6 +95,21 @@ class Page(unittest.TestCase):
         self.browser.click(box[0], box[1])
         self.assertEqual(self.browser.js("getSelection().toString().trim()"), box[2])
         self.assertIn("compress=", box[2])
+
+    def test_a_row_is_what_whatif_predicts(self):
+        """With what was given, which is no decision."""
+        path = self.path.with_name("given.html")
+        result = command.taut("plan", EXAMPLE, "link=0.5x", "--budget", "2s", "--html", path)
+        self.assertEqual(result.returncode, 0, result.stderr)
+        self.open(path)
+        rows = self.browser.js(
+            """[...document.querySelectorAll('tr:has(td)')].map(row =>
+                [row.cells[0].textContent, row.querySelector('code').textContent])"""
+        )
+        self.assertTrue(rows)
+        for step_ms, words in [rows[0], rows[-1]]:
+            told = command.taut("whatif", EXAMPLE, *shlex.split(words), "--json")
+            self.assertEqual(f"{json.loads(told.stdout)['after_ms']:.3f}", step_ms, words)
 
 
 if __name__ == "__main__":
