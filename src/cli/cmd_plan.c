@@ -71,6 +71,20 @@ static bool is_strategy(const char *name)
 	return false;
 }
 
+/* EXIT_DONE, or another status after a complaint. */
+static int check_files(const struct values *v)
+{
+	struct taut_error err = { .message = "" };
+
+	if (out_is_same(v->out, v->html)) {
+		term_complain("plan: --out and --html: expected two files, "
+			"found '%s' for both", v->html);
+		return EXIT_USAGE;
+	}
+	return out_check(v->out, &err) || out_check(v->html, &err) ?
+		job_status(err.code, &err) : EXIT_DONE;
+}
+
 /* EXIT_DONE, or EXIT_USAGE after a complaint. */
 static int take_options(
 	const struct values *v, struct taut_plan_options *ret)
@@ -215,8 +229,8 @@ static int run(const struct verb_call *call)
 		return EXIT_USAGE;
 	}
 	status = take_options(v, &how);
-	if (!status && (out_check(v->out, &err) || out_check(v->html, &err)))
-		status = job_status(err.code, &err);
+	if (!status)
+		status = check_files(v);
 	if (status)
 		return status;
 	runs.n_operands = job_count_runs(call);

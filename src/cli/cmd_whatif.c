@@ -301,6 +301,14 @@ static int check_options(const struct values *v)
 				"file, found '-'", files[i].name);
 			return EXIT_USAGE;
 		}
+		for (size_t k = 0; k < i; k++) {
+			if (!out_is_same(files[k].file, files[i].file))
+				continue;
+			term_complain("whatif: --%s and --%s: expected two "
+				"files, found '%s' for both", files[k].name,
+				files[i].name, files[i].file);
+			return EXIT_USAGE;
+		}
 		if (out_check(files[i].file, &err))
 			return job_status(err.code, &err);
 	}

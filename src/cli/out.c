@@ -5,7 +5,6 @@
 #include <fcntl.h>
 #include <limits.h>
 #include <poll.h>
-#include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
@@ -258,4 +257,30 @@ taut_status out_check(const char *path, struct taut_error *err)
 	if (access(folder, W_OK | X_OK) != 0)
 		return refused(err, path, "cannot be written");
 	return TAUT_OK;
+}
+
+/* Where a file is, or would be. */
+static bool find_place(const char *path, char ret_place[PATH_MAX])
+{
+	char folder[PATH_MAX], real[PATH_MAX];
+	const char *slash = strrchr(path, '/');
+	int length;
+	const char *from = folder_of(path, &length);
+
+	if (realpath(path, ret_place))
+		return true;
+	return snprintf(folder, sizeof folder, "%.*s", length, from) <
+			(int)sizeof folder && realpath(folder, real) &&
+		snprintf(ret_place, PATH_MAX, "%s/%s", real,
+			slash ? slash + 1 : path) < PATH_MAX;
+}
+
+bool out_is_same(const char *a, const char *b)
+{
+	char of_a[PATH_MAX], of_b[PATH_MAX];
+	struct stat at;
+
+	if (!a || !b || (!stat(a, &at) && !S_ISREG(at.st_mode)))
+		return false;
+	return find_place(a, of_a) && find_place(b, of_b) && !strcmp(of_a, of_b);
 }

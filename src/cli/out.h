@@ -3,6 +3,7 @@
 #ifndef TAUT_CLI_OUT_H
 #define TAUT_CLI_OUT_H
 
+#include <stdbool.h>
 #include <stdio.h>
 
 #include <taut/trace.h>
@@ -23,5 +24,9 @@ taut_status out_write(const char *path, const struct taut_run *run,
 /* Before long work: is there a folder that path can be written in? TAUT_EIO
  * when not. path NULL is fine. */
 taut_status out_check(const char *path, struct taut_error *err);
+
+/* Would one result take the place of the other? A device or a pipe takes both.
+ * Either path may be NULL: no. */
+bool out_is_same(const char *a, const char *b);
 
 #endif /* TAUT_CLI_OUT_H */

@@ -203,6 +203,24 @@ static void test_where_nothing_can_be_written(void **state)
 	expect_files(0);
 }
 
+static void test_same_places(void **state)
+{
+	char other[96];
+
+	(void)state;
+	snprintf(other, sizeof other, "%s/.//x", folder);
+	assert_true(out_is_same(in_folder("x"), other));
+	assert_false(out_is_same(in_folder("y"), other));
+	assert_false(out_is_same(NULL, other));
+	assert_false(out_is_same(other, NULL));
+	assert_false(out_is_same("/dev/null", "/dev/null"));
+	/* through a link, which stays */
+	assert_int_equal(out_write(in_folder("x"), NULL, write_hello, "", NULL),
+		TAUT_OK);
+	assert_int_equal(symlink("x", in_folder("link")), 0);
+	assert_true(out_is_same(in_folder("link"), other));
+}
+
 static void test_a_full_device(void **state)
 {
 	struct taut_error err = { .message = "" };
@@ -228,6 +246,7 @@ int main(void)
 		IN_FOLDER(test_an_input_is_not_overwritten),
 		IN_FOLDER(test_a_link_stays_one),
 		IN_FOLDER(test_where_nothing_can_be_written),
+		IN_FOLDER(test_same_places),
 		IN_FOLDER(test_a_full_device),
 	};
 

@@ -90,6 +90,15 @@ class Wrong(command.Case):
             2, "whatif", EXAMPLE, "link=2x", "--html", "-", says="--html.*found '-'"
         )
 
+    def test_two_results_in_one_file(self):
+        path = self.folder / "same"
+        for change, option in (["link=2x", "--perfetto"], ["--sweep=link=1x,2x", "--csv"]):
+            self.refused(
+                2, "whatif", EXAMPLE, change, "--html", path, option, path,
+                says=f"whatif: --html and {option}: expected two files, found '.*same' for both",
+            )  # fmt: skip
+        self.assertEqual(self.files(), [])
+
     def test_changes(self):
         for change, says in [
             ("lnik=2x", "unknown change 'lnik'; did you mean link"),

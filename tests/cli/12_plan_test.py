@@ -214,6 +214,15 @@ class Wrong(command.Case):
             self.refused(1, "plan", EXAMPLE, option, "/no/such/file", says="/no/such")
         self.refused(1, "plan", EXAMPLE, *BUDGET, "-o", "/dev/full", says="/dev/full")
 
+    def test_two_results_in_one_file(self):
+        """Before the search, however the file is written."""
+        path = self.folder / "same"
+        for other in [path, self.folder / ".." / self.folder.name / "same"]:
+            self.refused(2, "plan", EXAMPLE, "-o", path, "--html", other,
+                         says="plan: --out and --html: expected two files, found '.*same' for both")
+        self.assertEqual(self.files(), [])
+        self.done("plan", EXAMPLE, "--budget", "1ms", "-o", "/dev/null", "--html", "/dev/null")
+
     def test_a_recording_is_not_overwritten(self):
         run = self.make_run()
         before = (run / "rank0.json").read_bytes()
