@@ -760,15 +760,21 @@
 			],
 			report.ranks,
 		).element;
-		const hidden = report.ranks.reduce((sum, rank) => sum + rank.hidden, 0);
+		const hidden = [
+			["hidden", "host events", report.min_ns],
+			["hidden_device", "kernels, copies and fills", report.device_min_ns],
+		].map(([key, what, least]) => [
+			report.ranks.reduce((sum, rank) => sum + rank[key], 0),
+			`${what} shorter than ${taut.time(least)}`,
+		]);
 		const notes = [
 			...report.notes,
-			...(hidden
-				? [
-						`${taut.count(hidden)} host events shorter than ` +
-							`${taut.time(report.min_ns)} are not shown, to keep this page small; every table counts them.`,
-					]
-				: []),
+			...hidden
+				.filter(([n]) => n)
+				.map(
+					([n, what]) =>
+						`${taut.count(n)} ${what} are not shown, to keep this page small; every table counts them.`,
+				),
 		];
 		return {
 			element: element(

@@ -100,7 +100,8 @@ taut_status taut_report_html(
 			: taut_error_set(reterr, TAUT_EINVAL, -1,
 				  "this library was built without %s", PAGE);
 	}
-	status = tauti_page_init(&page, report, reterr);
+	status = tauti_page_init(
+		&page, report, TAUTI_PAGE_EVENTS, reterr);
 	if (!status) {
 		tauti_put_begin(put, out);
 		put_page(&page, html->text, put);

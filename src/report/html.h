@@ -53,6 +53,7 @@ struct tauti_page_rank {
 	int64_t unit_ns;     /* every time in the blob is a multiple */
 	uint32_t *lane_rows; /* by lane: events in the blob */
 	uint64_t hidden;     /* host events left out, see min_ns */
+	uint64_t hidden_device; /* kernels, copies, fills, see device_min_ns */
 	struct tauti_blob blob;
 };
 
@@ -61,7 +62,9 @@ struct tauti_page {
 	struct tauti_page_names names;
 	struct tauti_members members;
 	struct tauti_page_rank *ranks; /* by run->traces */
-	int64_t min_ns; /* shorter host events are left out; 0: none are */
+	/* Shorter ones are left out; 0: none are. */
+	int64_t min_ns;        /* of the host; steps and collectives stay */
+	int64_t device_min_ns; /* of the device; collectives stay */
 	struct tauti_blob name_blob, path_blob, coll_blob;
 };
 
@@ -72,12 +75,13 @@ void tauti_page_names_fini(struct tauti_page_names *names, uint32_t n_traces);
 uint32_t tauti_page_name(
 	const struct tauti_page_names *names, const char *text);
 
-/* More events than this and short host events are left out of the page. */
 #define TAUTI_PAGE_EVENTS 3000000
 
-/* Encodes everything. On failure too, release with tauti_page_fini(). */
+/* Encodes everything. Of more than `most` events short ones are left out: first of
+ * the host, of which a tenth of `most` stays, then of the device. On failure too,
+ * release with tauti_page_fini(). */
 taut_status tauti_page_init(struct tauti_page *page,
-	const struct taut_report *report, struct taut_error *err);
+	const struct taut_report *report, uint64_t most, struct taut_error *err);
 void tauti_page_fini(struct tauti_page *page);
 
 void tauti_page_json(const struct tauti_page *page, struct tauti_put *put);

@@ -49,8 +49,12 @@ static bool is_member(const struct coder *c, uint32_t *at, uint32_t row)
 
 static bool keeps(const struct coder *c, uint32_t *at, uint32_t row)
 {
-	return c->trace->dur_ns[row] >= c->page->min_ns ||
-		is_device(c->trace->kind[row]) || is_member(c, at, row);
+	uint8_t kind = c->trace->kind[row];
+	int64_t least = is_device(kind) ? c->page->device_min_ns :
+		c->page->min_ns;
+
+	return c->trace->dur_ns[row] >= least || kind == TAUT_KIND_STEP ||
+		is_member(c, at, row);
 }
 
 static uint32_t first_member(const struct coder *c)
@@ -71,6 +75,8 @@ static uint8_t *choose_rows(struct coder *c)
 		kept[i] = keeps(c, &at, i);
 		if (kept[i])
 			c->rank->lane_rows[t->lane[i]]++;
+		else if (is_device(t->kind[i]))
+			c->rank->hidden_device++;
 		else
 			c->rank->hidden++;
 	}
@@ -234,29 +240,53 @@ static taut_status code_rank(
 	return tauti_blob_pack(c.blob, err);
 }
 
-/* Longer ones first until the page is full; powers of two are fine enough. */
-static int64_t choose_min_ns(const struct taut_run *run)
+/* --- what a full page leaves out: durations by size, 32 to a power of two --- */
+enum { FINE = 5, SIZES = 58 << FINE };
+
+static int size_of(int64_t dur_ns)
 {
-	uint64_t by_size[64] = { 0 }, n = 0;
-	int bit = 63;
+	int shift = 63 - FINE - __builtin_clzll((uint64_t)dur_ns | 1 << FINE);
+	int size = (shift << FINE) + (int)(dur_ns >> shift);
+
+	return size < SIZES ? size : SIZES - 1;
+}
+
+static int64_t shortest_of(int size)
+{
+	int shift = size < 2 << FINE ? 0 : (size >> FINE) - 1;
+
+	return (int64_t)(size - (shift << FINE)) << shift;
+}
+
+/* Longer ones first while there is room. 0: there is room for all. */
+static int64_t choose_least(const uint64_t by_size[SIZES], uint64_t room)
+{
+	int size = SIZES - 1;
+	uint64_t n = 0;
+
+	for (; size >= 0 && n + by_size[size] <= room; size--)
+		n += by_size[size];
+	return size >= 0 ? shortest_of(size + 1) : 0;
+}
+
+static void choose_min_ns(
+	struct tauti_page *page, const struct taut_run *run, uint64_t most)
+{
+	uint64_t host[SIZES] = { 0 }, device[SIZES] = { 0 }, n_device = 0;
 
 	for (uint32_t t = 0; t < run->n_traces; t++) {
 		const struct taut_trace *trace = &run->traces[t];
 
-		n += trace->n_events;
-		if (n <= TAUTI_PAGE_EVENTS && t + 1 == run->n_traces)
-			return 0;
 		for (size_t i = 0; i < trace->n_events; i++) {
-			uint64_t dur = (uint64_t)trace->dur_ns[i] | 1;
+			bool on_device = is_device(trace->kind[i]);
 
-			by_size[is_device(trace->kind[i])
-					? 63
-					: 63 - __builtin_clzll(dur)]++;
+			(on_device ? device : host)[size_of(trace->dur_ns[i])]++;
+			n_device += on_device;
 		}
 	}
-	for (n = 0; bit > 0 && n + by_size[bit] <= TAUTI_PAGE_EVENTS; bit--)
-		n += by_size[bit];
-	return run->n_traces ? (int64_t)1 << (bit < 62 ? bit + 1 : 62) : 0;
+	page->min_ns = choose_least(host,
+		n_device < most - most / 10 ? most - n_device : most / 10);
+	page->device_min_ns = choose_least(device, most);
 }
 
 /* Names in the order of their numbers, each ended by a zero byte. */
@@ -319,7 +349,7 @@ static void code_collectives(struct tauti_page *page)
 }
 
 taut_status tauti_page_init(struct tauti_page *page,
-	const struct taut_report *report, struct taut_error *err)
+	const struct taut_report *report, uint64_t most, struct taut_error *err)
 {
 	uint32_t n = report->run->n_traces;
 	taut_status status;
@@ -329,7 +359,7 @@ taut_status tauti_page_init(struct tauti_page *page,
 	if (!page->ranks)
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"no memory for %u ranks of the page", n);
-	page->min_ns = choose_min_ns(report->run);
+	choose_min_ns(page, report->run, most);
 	status = tauti_page_names_init(&page->names, report, err);
 	if (!status)
 		status = tauti_members_find(report->graph, &page->members, err);

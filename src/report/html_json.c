@@ -124,6 +124,7 @@ static void rank_row(const struct tauti_page *page, uint32_t i,
 	put_string(put, first, "format", t->format);
 	put_int(put, first, "events", (int64_t)t->n_events);
 	put_int(put, first, "hidden", (int64_t)r->hidden);
+	put_int(put, first, "hidden_device", (int64_t)r->hidden_device);
 	put_int(put, first, "lost", (int64_t)t->events_lost);
 	put_int(put, first, "truncated", t->truncated);
 	put_int(put, first, "members", members);
@@ -306,6 +307,7 @@ static void put_counts(
 	put_string(put, first, "version", taut_version());
 	put_string(put, first, "run", r->run->path);
 	put_int(put, first, "min_ns", page->min_ns);
+	put_int(put, first, "device_min_ns", page->device_min_ns);
 	put_int(put, first, "n_names", page->names.n);
 	put_int(put, first, "n_path", r->n_path);
 	put_int(put, first, "n_collectives", g->n_collectives);

@@ -148,6 +148,73 @@ static void columns_hold_every_event(void **state)
 	free(page);
 }
 
+/* --- a page with room for few events ------------------------------------ */
+struct kept {
+	uint64_t host, device, hidden, hidden_device;
+};
+
+/* What stays: what is long enough, each step, each part in a collective. */
+static void count_kept(const struct tauti_page *page, struct kept *wanted,
+	struct kept *found)
+{
+	*wanted = *found = (struct kept){ .host = 0 };
+	for (uint32_t r = 0; r < made.run.n_traces; r++) {
+		const struct taut_trace *t = &made.run.traces[r];
+
+		for (uint32_t lane = 0; lane < t->n_lanes; lane++) {
+			bool device = t->lanes[lane].kind == TAUT_LANE_STREAM;
+			int64_t least = device ? page->device_min_ns :
+				page->min_ns;
+
+			*(device ? &found->device : &found->host) +=
+				page->ranks[r].lane_rows[lane];
+			for (uint32_t i = t->lane_begin[lane];
+				i < t->lane_begin[lane + 1]; i++) {
+				bool stays = t->dur_ns[i] >= least ||
+					t->kind[i] == TAUT_KIND_STEP ||
+					strstr(taut_trace_name(t, i), "nccl");
+
+				if (device)
+					*(stays ? &wanted->device :
+						&wanted->hidden_device) += 1;
+				else
+					*(stays ? &wanted->host :
+						&wanted->hidden) += 1;
+			}
+		}
+		found->hidden += page->ranks[r].hidden;
+		found->hidden_device += page->ranks[r].hidden_device;
+	}
+}
+
+/* Three ranks of two steps: 1020 events of devices and twice as many of hosts. */
+static void a_full_page_keeps_the_longest(void **state)
+{
+	enum { STEPS = 6, MEMBERS = 3 * 48, DEVICE = 1020 };
+	static const uint64_t most[] = { 100000, 2000, 1000, 300 };
+
+	(void)state;
+	for (size_t i = 0; i < sizeof most / sizeof *most; i++) {
+		uint64_t room = most[i] > DEVICE + most[i] / 10 ?
+			most[i] - DEVICE : most[i] / 10;
+		struct tauti_page page;
+		struct kept wanted, found;
+
+		assert_int_equal(tauti_page_init(&page, &made.report, most[i],
+			NULL), TAUT_OK);
+		count_kept(&page, &wanted, &found);
+		tauti_page_fini(&page);
+		assert_memory_equal(&wanted, &found, sizeof found);
+		assert_int_equal(found.device + found.hidden_device, DEVICE);
+		assert_true(found.host <= room + STEPS);
+		assert_true(found.host > room / 2 || !found.hidden);
+		assert_true(found.device <= most[i] + MEMBERS);
+		assert_true(found.device > most[i] / 2 || !found.hidden_device);
+		assert_int_equal(found.hidden != 0, i > 0);
+		assert_int_equal(found.hidden_device != 0, i > 1);
+	}
+}
+
 static void numbers_come_back(void **state)
 {
 	static const int64_t values[] = { 0, -1, 1, 63, 64, -64, -65, INT64_MAX,
@@ -214,6 +281,7 @@ int main(void)
 		cmocka_unit_test(page_is_whole),
 		cmocka_unit_test(page_fetches_nothing),
 		cmocka_unit_test(columns_hold_every_event),
+		cmocka_unit_test(a_full_page_keeps_the_longest),
 		cmocka_unit_test(numbers_come_back),
 		cmocka_unit_test(a_run_of_nothing_is_a_page),
 		cmocka_unit_test(refusal_is_told),

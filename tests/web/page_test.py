@@ -457,6 +457,20 @@ class PageTest(unittest.TestCase):
             "descending",
         )
 
+    def test_notes_say_what_is_not_shown(self):
+        self.assertNotIn("not shown", self.js("document.getElementById('pane-notes').textContent"))
+        notes = self.js(
+            """(() => { const { report } = taut.timeline.data;
+            const ranks = report.ranks.map(r => ({ ...r, hidden: 500, hidden_device: 2 }));
+            const pane = taut.makePanes({ ...report, ranks, min_ns: 40960, device_min_ns: 1280 }, {})
+                .find(([id]) => id === 'notes')[2].element;
+            return [...pane.querySelectorAll('li')].map(li => li.textContent); })()"""
+        )
+        self.assertTrue(notes[-2].startswith("4 000 host events shorter than 41.0 µs are not shown"))
+        self.assertTrue(
+            notes[-1].startswith("16 kernels, copies and fills shorter than 1.28 µs are not shown")
+        )
+
     def test_breakdown_adds_up_and_steps_are_chosen(self):
         self.js("""(() => { const s = document.getElementById('step');
             s.value = '4'; s.dispatchEvent(new Event('change')); })()""")

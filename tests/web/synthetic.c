@@ -203,7 +203,7 @@ static void step(struct maker *m, uint32_t number)
 
 		mark[i] = r->lane[MAIN].n;
 		m->step_start[number * m->n_ranks + i] = r->now;
-		push(r, MAIN, TAUT_KIND_ANNOTATION, name(m, text), r->now, 0);
+		push(r, MAIN, TAUT_KIND_STEP, name(m, text), r->now, 0);
 		r->now += about(m, 60000);
 		push(r, COMPUTE, TAUT_KIND_MEMCPY,
 			name(m, "Memcpy HtoD (Pinned -> Device)"),
