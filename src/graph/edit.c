@@ -112,20 +112,23 @@ uint32_t taut_edit_collectives(const struct taut_edit *edit)
 int taut_edit_op(
 	const struct taut_edit *edit, uint32_t op, struct taut_op *ret_op)
 {
-	struct tauti_cell cell;
+	const struct taut_graph *g = edit->below;
+	const struct tauti_cell *cell;
+	uint32_t like;
 
 	if (!tauti_has_op(edit, op))
 		return 0;
-	cell = tauti_cell_of(edit, op);
+	cell = tauti_cell(edit, op);
+	like = cell ? cell->like : tauti_below(edit, op);
 	*ret_op = (struct taut_op) {
 		.dur_ns = tauti_dur(edit, op),
 		.gap_ns = tauti_gap(edit, op),
-		.lane = cell.lane,
-		.name = cell.name,
-		.event = cell.event,
-		.collective = cell.collective,
-		.kind = cell.kind,
-		.like = cell.like,
+		.lane = tauti_lane_of(edit, op),
+		.name = tauti_name_of(edit, op),
+		.event = cell ? cell->event : g->event ? g->event[like] : TAUT_NONE,
+		.collective = tauti_coll_of(edit, op),
+		.kind = cell ? cell->kind : g->kind[like],
+		.like = like,
 	};
 	return 1;
 }

@@ -25,7 +25,7 @@ def run(*words, **more):
         own.pop(name, None)
     own.update(more)
     words = [os.environ["TAUT"], "run", *words]
-    return subprocess.run(words, env=own, capture_output=True, text=True, timeout=200)
+    return subprocess.run(words, env=own, capture_output=True, text=True, timeout=600)
 
 
 def variables(*options, **more):

@@ -25,7 +25,7 @@ def taut(*args, **options):
         capture_output=True,
         text=True,
         errors="surrogateescape",
-        timeout=120,
+        timeout=600,
         **options,
     )
 

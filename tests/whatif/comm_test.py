@@ -17,7 +17,7 @@ MEGATRON = ROOT.parent / "shared/traces/pytorch/megatron-tp8-a100"
 
 def whatif(run, *changes):
     return subprocess.run(
-        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=120
+        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=600
     )
 
 

@@ -20,7 +20,7 @@ BERT = TRACES / "tracelens/gaunernst_bert-small-uncased__1016001.json.gz"
 
 def whatif(run, *changes):
     return subprocess.run(
-        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=120
+        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=600
     )
 
 

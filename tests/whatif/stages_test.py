@@ -24,7 +24,7 @@ MS = 1_000_000
 
 def whatif(run, *changes):
     return subprocess.run(
-        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=120
+        [TAUT, "whatif", "--json", str(run), *changes], capture_output=True, text=True, check=False, timeout=600
     )
 
 
