@@ -14,8 +14,8 @@ import torch
 import torch.distributed as dist
 from torch import nn
 
-from . import _agree, _cross, _decisions, _gate, _group, _norms, _options, _pending, _plan_rows
-from . import _rows, _sums
+from . import _agree, _cross, _decisions, _gate, _group, _norms, _options, _past, _pending
+from . import _plan_rows, _rows, _sums
 
 DRAIN_SECONDS = 10  # at the end of a job, for what other ranks wait for
 LEAVE_SECONDS = 2
@@ -536,7 +536,7 @@ def install():
     """What looks at gradients or parameters past PyTorch's own dispatch."""
     _cross.install()
     _sums.watch_grad()
-    _pending.watch_transforms()
+    _past.install()
     os.register_at_fork(
         before=_before_fork, after_in_parent=_after_fork, after_in_child=_in_child
     )

@@ -2,23 +2,23 @@
 """Parameters whose gradient, or whose update, is under way.
 
 Such a parameter is an object of another class, Pending, until somebody touches
-it. Whatever PyTorch is asked to do with one, by whatever name, in whatever list,
-comes to Pending.__torch_function__ first. There its gradient is waited for, its
-update is made, it is a Parameter again, and then what was asked for is done. So
-no reader, of a value or of a gradient, ever sees what a job that waits in
-backward() and updates in step() would not have seen.
+it. What PyTorch is asked to do with one, by whatever name, in whatever list, comes
+to Pending.__torch_function__ first. There its gradient is waited for, its update is
+made, it is a Parameter again, and then what was asked for is done. What PyTorch does
+without asking the class, _past.py has made to look. So no reader, of a value or of a
+gradient, ever sees what a job that waits in backward() and updates in step() would
+not have seen.
 
 What does not come this way is another tensor over the same memory; a parameter
 that has one when its update could begin to be late is not updated late
 (is_shared)."""
 
 import contextlib
-import functools
 import sys
 import threading
 
 import torch
-from torch._functorch import eager_transforms, pyfunctorch, vmap
+from torch._functorch import pyfunctorch
 from torch.nn import Parameter
 
 _without = torch._C._disabled_torch_function_impl
@@ -168,27 +168,6 @@ def finish(some):
         steps = {id(r.step): r.step for r in some if r.state == STEPPED}
         for step in steps.values():
             step.make([r for r in some if r.state == STEPPED and r.step is step])
-
-
-def watch_transforms():
-    """What makes another tensor of one that torch.func is given takes it past dispatch."""
-    for module, name in (
-        (eager_transforms, "_wrap_for_grad"),
-        (eager_transforms, "_wrap_functional_tensor"),
-        (vmap, "_add_batch_dim"),
-    ):
-        if hasattr(module, name):
-            setattr(module, name, _touches_first(getattr(module, name)))
-
-
-def _touches_first(own):
-    @functools.wraps(own)
-    def call(tensor, *args):
-        if not torch.compiler.is_compiling():
-            touch((tensor,))
-        return own(tensor, *args)
-
-    return call
 
 
 def is_alone():

@@ -15,7 +15,7 @@ import time
 import torch
 from torch.nn import Parameter
 
-from . import _coll, _options, _pending, _rows
+from . import _coll, _options, _past, _pending, _rows
 from ._pending import IDLE, STEPPED, SUMMING, Record
 
 WAIT_SECONDS = 0.2  # after which Python looks for signals
@@ -41,10 +41,7 @@ def watch_grad():
         finally:
             _asking.grad = before
 
-    torch.autograd.grad = grad
-    register = getattr(torch.jit._builtins, "_register_builtin", None)
-    if register:
-        register(grad, "aten::grad")  # as what TorchScript knows PyTorch's own
+    _past.replace(torch.autograd, "grad", grad)
 
 
 class Sums:

@@ -34,6 +34,54 @@ _after("to_half", lambda job: job.saw(*[p.half() for p in job.model.parameters()
 _after("as_array", lambda job: job.saw(torch.tensor(job.net.scale.detach().numpy())))
 
 
+class Own(torch.Tensor):
+    pass
+
+
+# What PyTorch does without asking the class of what it is given.
+def _made_of(name, make):
+    _after("made_" + name, lambda job: job.saw(make(job.net.scale)))
+
+
+_made_of("tensor", torch.tensor)
+_made_of("as_tensor", lambda p: torch.as_tensor(p, dtype=torch.float64))
+_made_of("asarray", lambda p: torch.asarray(p, copy=True))
+_made_of("new_tensor", lambda p: torch.zeros(1).new_tensor(p))
+_made_of("class", torch.Tensor)
+_made_of("own_class", lambda p: Own(p).as_subclass(torch.Tensor))
+_made_of("as_subclass", lambda p: p.as_subclass(Own).as_subclass(torch.Tensor))
+_made_of("sparse", lambda p: torch.sparse_coo_tensor(torch.arange(16)[None], p).to_dense())
+_made_of("nested", lambda p: torch.nested.nested_tensor([p]).to_padded_tensor(0.0))
+_made_of("parameter", nn.Parameter)
+_made_of("buffer", nn.Buffer)
+_made_of("dlpack", lambda p: torch.from_dlpack(torch.utils.dlpack.to_dlpack(p)))
+
+
+@program
+def sets_data():
+    job = Job()
+
+    def after():
+        mean = nn.Parameter(torch.zeros(16))
+        mean.data = job.net.scale
+        job.saw(mean)
+
+    return job.train(after=after).result()
+
+
+@program
+def shares_a_parameter():
+    """A module made of the parameters of another, right after step()."""
+    job = Job()
+
+    def after():
+        twin = nn.Linear(16, 16)
+        twin.weight, twin.bias = nn.Parameter(job.net.twice.weight), job.net.twice.bias
+        job.saw(twin(torch.ones(16)))
+
+    return job.train(after=after).result()
+
+
 # What torch.func transforms has parameters as its input, or inside.
 def _transforms(name, transform):
     def read(job):
