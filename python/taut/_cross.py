@@ -27,7 +27,6 @@ SEPARABLE = {
 _raw_steps = {}  # class -> its step() without hooks
 _late = {}  # id of an optimizer -> how many of its updates are to be made
 gates = weakref.WeakSet()  # that want to hear what each step() takes
-_inside = 0  # an update is being made, under the lock
 
 
 class Step:
@@ -49,7 +48,6 @@ class Step:
     def make(self, records):
         """The updates of these parameters, whose gradients are summed; the lock is
         held."""
-        global _inside
         some = list(dict.fromkeys(records))
         groups = [dict(options, params=[]) for options in self.options]
         after = []
@@ -57,33 +55,43 @@ class Step:
             before = _pending.raw_grad(r.parameter)
             after.append((r.parameter, None if before is None else r.grad))
             groups[r.group]["params"].append(r.parameter)
+            r.step = None
             _pending.set_raw_grad(r.parameter, r.grad)
         alone = _pending.is_alone()
         if alone:
             for r in some:
                 _pending.settle(r)
-        _late[id(self.optimizer)] -= len(some)
         try:
             self.run(groups, None if alone else threading.get_ident())
         finally:
+            _late[id(self.optimizer)] -= len(some)
             for parameter, grad in after:
                 _pending.set_raw_grad(parameter, grad)
             for r in some:
                 _pending.settle(r)
 
     def run(self, groups, thread):
-        global _inside
-        whole = self.optimizer.param_groups
-        self.optimizer.param_groups = groups
-        _inside += 1
-        _pending.updating = thread
+        before, _pending.updating = _pending.updating, thread
         try:
-            with _as_in_step():
-                self.raw(self.optimizer)
+            with _as_in_step(), _in_its_place(self.optimizer, groups) as optimizer:
+                self.raw(optimizer)
         finally:
-            _inside -= 1
-            _pending.updating = None
-            self.optimizer.param_groups = whole
+            _pending.updating = before
+
+
+@contextlib.contextmanager
+def _in_its_place(optimizer, groups):
+    """An optimizer with these groups and all else of this one, whose own groups a signal's
+    handler, or another thread, may look at meanwhile."""
+    before = dict(optimizer.__dict__)
+    other = object.__new__(type(optimizer))
+    other.__dict__.update(before, param_groups=groups)
+    try:
+        yield other
+    finally:
+        for name, value in other.__dict__.items():
+            if name != "param_groups" and value is not before.get(name, other):
+                optimizer.__dict__[name] = value
 
 
 def _fixed(value):
@@ -190,18 +198,18 @@ def _step(step, optimizer, args, kwargs):
 
 
 def _step_but(left, step, optimizer):
-    """Of all parameters but those with these ids."""
-    whole = [group["params"] for group in optimizer.param_groups]
-    global _inside
-    _inside += 1
-    try:
-        for group, params in zip(optimizer.param_groups, whole):
-            group["params"] = [p for p in params if id(p) not in left]
-        return step(optimizer)
-    finally:
-        _inside -= 1
-        for group, params in zip(optimizer.param_groups, whole):
-            group["params"] = params
+    """Of all parameters but those with these ids. Hooks, which are Taut's, know the
+    optimizer itself."""
+    groups = [
+        dict(group, params=[p for p in group["params"] if id(p) not in left])
+        for group in optimizer.param_groups
+    ]
+    with _in_its_place(optimizer, groups) as other:
+        hook = optimizer.register_step_pre_hook(lambda *_: ((other,), {}))
+        try:
+            return step(optimizer)
+        finally:
+            hook.remove()
 
 
 def _timed(step, optimizer, args, kwargs):
@@ -221,7 +229,7 @@ def _wrap(cls):
 
     @functools.wraps(step)
     def stepped(self, *args, **kwargs):
-        if _inside or not _pending.records:
+        if not _pending.records:
             return step(self, *args, **kwargs)
         return _step(step, self, args, kwargs)
 
@@ -233,8 +241,9 @@ def _wrap(cls):
 
 
 def _before_state(optimizer):
-    """Updates that are late are of the state as it is now."""
-    if _late.get(id(optimizer)) and not _inside:
+    """Updates that are late are of the state as it is now; one that another thread is
+    making ends first."""
+    if _late.get(id(optimizer)):
         finish_late(optimizer)
 
 
@@ -266,7 +275,7 @@ def _wrap_load(name):
 def finish_late(optimizer):
     with _pending.lock:
         late = [r for r in _pending.records.values() if r.state == STEPPED]
-        _pending.finish([r for r in late if r.step.optimizer is optimizer])
+        _pending.finish([r for r in late if r.step and r.step.optimizer is optimizer])
 
 
 def _forget_grads(parameters):

@@ -63,7 +63,7 @@ class Record:
         "is_there",  # the sum
         "is_unused",  # this rank had no gradient; the others may have
         "rows",  # _rows.Entry, where lookups go by themselves; else None
-        "step",  # STEPPED: the step() that is to be made, and
+        "step",  # STEPPED: the step() that is to be made, None while it is, and
         "group",  # the place of the parameter's group in it
     )
 
@@ -165,7 +165,7 @@ def finish(some):
         for record in some:
             if record.state != IDLE:
                 record.sums.wait_for(record)
-        steps = {id(r.step): r.step for r in some if r.state == STEPPED}
+        steps = {id(r.step): r.step for r in some if r.state == STEPPED and r.step}
         for step in steps.values():
             step.make([r for r in some if r.state == STEPPED and r.step is step])
 

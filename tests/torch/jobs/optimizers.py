@@ -3,12 +3,18 @@
 
 import collections
 import copy
+import signal
+import sys
+import threading
 
 import torch
-from base import STEPS, Job, batch, late, loss_of, main, program, programs
+from base import STEPS, Job, Net, batch, digest, late, loss_of, main, program, programs
 from torch import nn
 from torch.nn import functional
 from torch.optim import SGD, Adam, AdamW
+
+adam_module = sys.modules[Adam.__module__]
+
 
 def _optimizer(name, cls, **options):
     programs[name] = lambda: Job(cls, **options).train().result()
@@ -182,6 +188,83 @@ def sets_state():
         job.optimizer.__setstate__({"state": collections.defaultdict(dict)})
 
     return _goes_back(Job(SGD, momentum=0.9), load)
+
+
+def _in_an_update(name, look, least):
+    """In the middle of the first step() or late update of at least so many parameters:
+    look() gives what is seen then."""
+
+    def run():
+        job = Job(Adam, lr=0.01)
+        job.train(steps=3)
+        own, looks = adam_module.adam, []
+
+        def adam(*args, **kwargs):
+            if not looks and len(args[0]) >= least:
+                looks.append(0)  # what is asked for may make another update
+                looks[0] = look(job)
+            return own(*args, **kwargs)
+
+        adam_module.adam = adam
+        try:
+            job.train(steps=1)
+            job.saw_all()
+        finally:
+            adam_module.adam = own
+        state = looks[0]
+        job.seen.append([len(group["params"]) for group in state["param_groups"]])
+        job.seen.append(len(state["state"]))
+        Adam(Net().parameters()).load_state_dict(state)
+        return job.train(steps=2).result()
+
+    programs[name] = run
+
+
+def _by_a_handler(job):
+    found = []
+    before = signal.signal(signal.SIGUSR1, lambda *_: found.append(job.optimizer.state_dict()))
+    try:
+        signal.raise_signal(signal.SIGUSR1)
+    finally:
+        signal.signal(signal.SIGUSR1, before)
+    return copy.deepcopy(found[0])
+
+
+_in_an_update("saved_in_an_update", _by_a_handler, 1)
+_in_an_update("saved_in_step", _by_a_handler, 0)  # which under Taut leaves all for later
+
+
+@program
+def saved_by_a_thread():
+    """Which sees an update whole, if one is made when it looks."""
+    job = Job(Adam, lr=0.01)
+    job.train(steps=3)
+    own, found, threads = adam_module.adam, [], []
+
+    def save():
+        state = job.optimizer.state_dict()
+        found.append(digest(state["state"][i]["exp_avg"] for i in sorted(state["state"])))
+        found.append([len(group["params"]) for group in state["param_groups"]])
+
+    def adam(*args, **kwargs):
+        if not threads:
+            threads.append(threading.Thread(target=save))
+            threads[0].start()
+            threads[0].join(0.3)  # which waits for the update, where it is late
+        return own(*args, **kwargs)
+
+    job.train(steps=1)
+    adam_module.adam = adam
+    try:
+        job.saw_all()
+    finally:
+        adam_module.adam = own
+    if not threads:
+        save()
+    for thread in threads:
+        thread.join()
+    job.seen += found
+    return job.train(steps=2).result()
 
 
 if __name__ == "__main__":
