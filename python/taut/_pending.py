@@ -20,6 +20,7 @@ import threading
 import torch
 from torch._functorch import pyfunctorch
 from torch.nn import Parameter
+from torch.utils import _python_dispatch
 
 _without = torch._C._disabled_torch_function_impl
 _base = torch._C.TensorBase
@@ -150,13 +151,19 @@ def _search(things, found, depth):
 
 
 _in_transform = torch._C._functorch.peek_interpreter_stack
-_outside = getattr(pyfunctorch, "temporarily_clear_interpreter_stack", contextlib.nullcontext)
+_in_mode = torch._C._len_torch_dispatch_stack
+_nothing = contextlib.nullcontext
+_outside = getattr(pyfunctorch, "temporarily_clear_interpreter_stack", _nothing)
+_without_modes = getattr(_python_dispatch, "_disable_current_modes", _nothing)
 
 
+@contextlib.contextmanager
 def outside():
-    """Of grad(), vmap() and the like of torch.func: what is done here is no part of what
-    they transform."""
-    return _outside() if _in_transform() else contextlib.nullcontext()
+    """Of grad(), vmap() and the like of torch.func, and of modes that are given what is
+    dispatched: what is done here is no part of what they see."""
+    with _outside() if _in_transform() else _nothing():
+        with _without_modes() if _in_mode() else _nothing():
+            yield
 
 
 def finish(some):

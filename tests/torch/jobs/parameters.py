@@ -13,7 +13,10 @@ import torch
 import torch.distributed as dist
 from base import Job, late, main, program, programs
 from torch import func, nn
+from torch._subclasses.fake_tensor import FakeTensorMode
 from torch.optim import Adam
+from torch.utils._python_dispatch import TorchDispatchMode
+
 
 def _after(name, read, **options):
     def run():
@@ -55,6 +58,43 @@ _made_of("nested", lambda p: torch.nested.nested_tensor([p]).to_padded_tensor(0.
 _made_of("parameter", nn.Parameter)
 _made_of("buffer", nn.Buffer)
 _made_of("dlpack", lambda p: torch.from_dlpack(torch.utils.dlpack.to_dlpack(p)))
+
+
+class Counts(TorchDispatchMode):
+    """What is called in it."""
+
+    def __init__(self):
+        super().__init__()
+        self.names = []
+
+    def __torch_dispatch__(self, func, types, args=(), kwargs=None):
+        self.names.append(str(func))
+        return func(*args, **(kwargs or {}))
+
+
+@program
+def reads_in_a_mode():
+    job = Job(Adam, lr=0.01)
+
+    def after():
+        with Counts() as counts:
+            total = job.net.scale.sum()
+        job.seen.append(counts.names)
+        job.saw(total)
+
+    return job.train(after=after).result()
+
+
+@program
+def reads_in_a_fake_mode():
+    job = Job(Adam, lr=0.01)
+
+    def after():
+        with FakeTensorMode(allow_non_fake_inputs=True):
+            job.seen.append(list(job.net.first.weight.sum(0).shape))
+        job.saw(job.net.first.weight)
+
+    return job.train(after=after).result()
 
 
 @program
