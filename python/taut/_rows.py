@@ -222,6 +222,7 @@ class Entry:
 
     def give_rows(self, came):
         record, sums = self.record, self.sums
+        sums.check_form(record, record.parameter)
         shape = len(self.union), record.parameter.shape[1]
         part = torch.zeros(shape, dtype=record.parameter.dtype)
         _add(part, came, self.place_of)

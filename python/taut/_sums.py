@@ -52,6 +52,7 @@ class Sums:
     def __init__(self, engine, named, careful, static):
         self.engine, self.careful, self.static = engine, careful, static
         self.records = []
+        self.forms = [(p.dtype, p.numel()) for _, p in named]  # what may be summed of each
         self.fires = [0] * len(named)  # of this iteration
         self.touched = set()  # tasks with a gradient since the last sums
         self.expected = [1] * len(named)
@@ -94,6 +95,8 @@ class Sums:
 
     def open(self, limits, order, crossing):
         """A new exchange; no gradient is under way. order: task of each priority."""
+        for record in self.records:
+            self.check_form(record, record.parameter)
         if self.exchange:
             if self.norms:
                 self.norms.settle()
@@ -328,7 +331,19 @@ class Sums:
         limits = self.limits._replace(order="agreed", groups=())
         self.open(limits, [], self.crossing)
 
+    def check_form(self, record, tensor):
+        """An exchange reads and writes as much memory as was declared to it, whatever is
+        there: a parameter may have other memory by now."""
+        form = tensor.dtype, tensor.numel()
+        if form != self.forms[record.task]:
+            raise RuntimeError(
+                "%s has %d elements of %s, and had %d of %s when the model was wrapped: "
+                "wrap it anew once it has changed"
+                % (record.name, form[1], form[0], *reversed(self.forms[record.task]))
+            )
+
     def give(self, record, grad):
+        self.check_form(record, grad)
         with _pending.lock:
             at_once = type(record.parameter) is not Parameter or _pending.is_held(grad)
             record.grad, record.is_there = grad, False

@@ -25,6 +25,13 @@ class Ends(unittest.TestCase):
         self.assertIn("ValueError: the job's own error", second[2])
         self.assertEqual((first[0], second[0]), (1, 1))
 
+    def test_a_rank_changes_its_model(self):
+        command = [PYTHON, str(JOBS / "left.py"), "pruned_by_one"]
+        first, second = end(start(command, 2, environment(True, TAUT_RUN_GATE="off")), 40)
+        self.assertIn("RuntimeError: 2.weight has 16 elements", second[2])
+        self.assertIn("rank 1 has left", first[2])
+        self.assertEqual((first[0], second[0]), (1, 1))
+
     def test_a_rank_leaves(self):
         first, second = self.ends("exit", "on")
         self.assertEqual(second[0], 3)

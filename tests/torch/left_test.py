@@ -28,6 +28,21 @@ class Left(Case):
             self.assertGreater(seen["ends_in_the_middle"]["late"], 0)
         self.check_two(both)
 
+    def test_what_changed_since_the_wrap(self):
+        """Its memory is not what was declared."""
+        names = {
+            "pruned": "2.weight has 16 elements of torch.float32, and had 256",
+            "becomes_double": "2.bias has 4 elements of torch.float64",
+            "becomes_half": "2.bias has 4 elements of torch.bfloat16",
+        }
+        rows = {"rows_become_half": "words.weight has 8000 elements of torch.bfloat16"}
+        for engine, names in ("coll", {**names, **rows}), ("process-group", names):
+            more = dict(LATE, TAUT_RUN_ENGINE=engine, TAUT_RUN_ROWS="on")
+            both, _ = programs("left", *names, **more)
+            for seen in both:
+                for name, error in names.items():
+                    self.assertIn(error, seen[name]["error"], engine)
+
     def test_without_crossing(self):
         both, _ = programs("left", "two_backwards", "unused_unsaid", TAUT_RUN_GATE="on")
         self.check_two(both)

@@ -82,6 +82,69 @@ def unfreezes():
     return {"error": error_of(lambda: job.train(steps=1))}
 
 
+def _changes(change):
+    """After the wrap, and some steps."""
+    net = nn.Sequential(nn.Linear(8, 64), nn.Tanh(), nn.Linear(64, 4))
+    job = Job(model=net).train(steps=2)
+    change(net)
+    x, y = batch(2)
+    for _ in range(2):  # the second one reads what the first has trained
+        functional.cross_entropy(job.model(x.to(net[0].weight.dtype)), y).backward()
+        job.step()
+
+
+def _error_of_changes(change):
+    error = error_of(lambda: _changes(change))
+    dist.barrier()  # the other rank has its own error before this model goes
+    return {"error": error}
+
+
+def prune(net):
+    """Neurons of the layer in the middle, as jobs do it in place."""
+    net[0].weight.data = net[0].weight.data[:4].clone()
+    net[0].bias.data = net[0].bias.data[:4].clone()
+    net[2].weight.data = net[2].weight.data[:, :4].clone()
+    net.zero_grad()
+
+
+@program
+def pruned():
+    return _error_of_changes(prune)
+
+
+@program
+def becomes_double():
+    return _error_of_changes(lambda net: net.double())
+
+
+@program
+def becomes_half():
+    return _error_of_changes(lambda net: net.bfloat16())
+
+
+@program
+def pruned_by_one():
+    _changes(prune if dist.get_rank() == 1 else lambda net: None)
+
+
+@program
+def rows_become_half():
+    class Words(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.words, self.last = nn.Embedding(1000, 8), nn.Linear(8, 4)
+
+        def forward(self, x):
+            return self.last(self.words((x[:, 0].abs() * 10).long()).float())
+
+    job = Job(model=Words()).train(steps=3)
+    words = job.net.words.weight
+    words.data, words.grad = words.data.bfloat16(), None
+    error = error_of(lambda: job.train(steps=2))
+    dist.barrier()
+    return {"error": error}
+
+
 @program
 def unused_unsaid():
     job = Job(model=Branches())
