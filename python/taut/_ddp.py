@@ -59,18 +59,17 @@ def _is_dense(tensor):
 
 
 class _Sink(Function):
-    """Tells when the gradient of the module's output comes."""
+    """What the module's output goes through where some parameters may be unused, as with
+    PyTorch: the job may write what it got, though the backward pass needs it."""
 
     @staticmethod
-    def forward(ctx, control, *tensors):
+    def forward(ctx, *tensors):
         ctx.set_materialize_grads(False)
-        ctx.control = control
         return tuple(t.clone() if isinstance(t, torch.Tensor) else t for t in tensors)
 
     @staticmethod
     def backward(ctx, *grads):
-        ctx.control.sums.backward_begins()
-        return (None, *grads)
+        return grads
 
 
 class DistributedDataParallel(Stock):
@@ -181,7 +180,8 @@ class DistributedDataParallel(Stock):
                 tensors = stock._find_tensors(output) if control.sums.rows else ()
                 control.forward_ended(self._check_sync_bufs_pre_fwd(), tensors)
                 if control.sums.careful:
-                    output = _through_sink(control, output)
+                    output = _through_sink(output)
+                    _tell_of_backward(output, control.sums.backward_begins)
             return output
 
     def _taut_check_frozen(self):
@@ -204,13 +204,21 @@ class DistributedDataParallel(Stock):
         return attributes
 
 
-def _through_sink(control, output):
+def _through_sink(output):
     tensors, spec, is_rref = stock._tree_flatten_with_rref(output)
-    through = _Sink.apply(control, *tensors)
+    through = _Sink.apply(*tensors)
     tensors = [
         t if torch.is_tensor(t) and t.grad_fn is None else s for t, s in zip(tensors, through)
     ]
     return stock._tree_unflatten_with_rref(tensors, spec, is_rref)
+
+
+def _tell_of_backward(output, begins):
+    """When the gradient of something in it comes: of whatever PyTorch's class looks into,
+    which is more than a pytree."""
+    nodes = {t.grad_fn for t in stock._find_tensors(output)} - {None}
+    for node in nodes:
+        node.register_prehook(lambda _: begins())
 
 
 def _parameters():

@@ -1,6 +1,8 @@
 # SPDX-License-Identifier: Apache-2.0
 """Models that use their parameters in every way, and passes of all kinds."""
 
+import dataclasses
+
 import torch
 import torch.distributed as dist
 from base import STEPS, Branches, Job, batch, loss_of, main, program
@@ -186,6 +188,62 @@ def unused_accumulates():
             job.backward(i)
         job.backward(i, 1)
         job.step()
+    return job.result()
+
+
+class Output(dict):
+    __getattr__ = dict.__getitem__
+
+
+@dataclasses.dataclass
+class Fields:
+    out: torch.Tensor
+
+
+def _returns(kind, **ddp):
+    """What no pytree looks into."""
+
+    class Returns(Branches):
+        def forward(self, x):
+            return kind(out=super().forward(x))
+
+    job = Job(model=Returns(), ddp=ddp)
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        x, y = batch(i)
+        loss = functional.cross_entropy(job.model(x).out, y)
+        loss.backward()
+        job.step()
+        job.seen.append(loss.item())
+    return job.result()
+
+
+@program
+def returns_a_dict():
+    return _returns(Output, find_unused_parameters=True)
+
+
+@program
+def returns_a_dataclass():
+    return _returns(Fields, find_unused_parameters=True)
+
+
+@program
+def writes_what_is_returned():
+    """In place, which is saved for the backward pass."""
+
+    class Saves(Branches):
+        def forward(self, x):
+            return torch.sigmoid(super().forward(x))
+
+    job = Job(model=Saves(), ddp={"find_unused_parameters": True})
+    for i in range(STEPS):
+        job.optimizer.zero_grad()
+        x, y = batch(i)
+        loss = functional.cross_entropy(job.model(x).mul_(2), y)
+        loss.backward()
+        job.step()
+        job.seen.append(loss.item())
     return job.result()
 
 
