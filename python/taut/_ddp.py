@@ -7,6 +7,7 @@ import copy
 import functools
 
 import torch
+from torch._compile import _disable_dynamo
 from torch.autograd import Function
 from torch.nn.parallel import distributed as stock
 
@@ -169,20 +170,32 @@ class DistributedDataParallel(Stock):
         if control is None:
             return super().forward(*inputs, **kwargs)
         with torch.autograd.profiler.record_function("DistributedDataParallel.forward"):
-            sums = torch.is_grad_enabled() and self.require_backward_grad_sync
-            self._taut_check_frozen()
-            control.begin(sums)
-            if self._check_sync_bufs_pre_fwd() and not control.has_buffers():
-                self._sync_buffers()
+            sums = self._taut_forward_begins(control)
             output = self._run_ddp_forward(*inputs, **kwargs)
             self.require_forward_param_sync = sums
-            if sums:
-                tensors = stock._find_tensors(output) if control.sums.rows else ()
-                control.forward_ended(self._check_sync_bufs_pre_fwd(), tensors)
-                if control.sums.careful:
-                    output = _through_sink(output)
-                    _tell_of_backward(output, control.sums.backward_begins)
-            return output
+            return self._taut_forward_ended(control, output) if sums else output
+
+    # Of a function that the job has compiled the module is a part, and these are not.
+
+    @_disable_dynamo
+    def _taut_forward_begins(self, control):
+        """Whether the gradients of this forward pass are to be summed."""
+        sums = torch.is_grad_enabled() and self.require_backward_grad_sync
+        self._taut_check_frozen()
+        control.begin(sums)
+        if self._check_sync_bufs_pre_fwd() and not control.has_buffers():
+            self._sync_buffers()
+        return sums
+
+    @_disable_dynamo
+    def _taut_forward_ended(self, control, output):
+        """What the job gets of it."""
+        tensors = stock._find_tensors(output) if control.sums.rows else ()
+        control.forward_ended(self._check_sync_bufs_pre_fwd(), tensors)
+        if control.sums.careful:
+            output = _through_sink(output)
+            _tell_of_backward(output, control.sums.backward_begins)
+        return output
 
     def _taut_check_frozen(self):
         for name, p in self._taut_frozen:

@@ -346,6 +346,35 @@ def decorated_method():
     return Job(model=Compiled()).train(steps=2 * STEPS).result()
 
 
+def compiled_around(steps=STEPS, **ddp):
+    """The job's function around the wrapper, compiled before all or in the middle."""
+    job = Job(Adam, lr=0.01, ddp=ddp)
+    compiled = torch.compile(lambda x, y: functional.cross_entropy(job.model(x), y), backend="eager")
+    job.train(steps=steps)
+    for i in range(2 * STEPS):
+        job.optimizer.zero_grad()
+        loss = compiled(*batch(i))
+        loss.backward()
+        job.step()
+        job.seen.append(loss.item())
+    return job.result()
+
+
+@program
+def compiled_around_the_wrapper():
+    return compiled_around()
+
+
+@program
+def compiled_around_at_once():
+    return compiled_around(0)
+
+
+@program
+def compiled_around_unused():
+    return compiled_around(find_unused_parameters=True)
+
+
 @program
 def schedules_and_saves():
     """What a job of many epochs does at the end of each."""
