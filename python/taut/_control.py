@@ -4,6 +4,7 @@ them, while the gate measures; then perhaps across the barrier."""
 
 import atexit
 import collections
+import contextlib
 import os
 import queue
 import sys
@@ -374,6 +375,17 @@ class _Watched:
             self.handle.remove()
             self.handle = None
 
+    @contextlib.contextmanager
+    def away(self):
+        """Without the hook, which is then in its place again: what is compiled by it stays."""
+        handle, hooks = self.handle, torch.nn.modules.module._global_forward_pre_hooks
+        own = hooks.pop(handle.id, None) if handle else None
+        try:
+            yield
+        finally:
+            if own and self.handle is handle:
+                hooks[handle.id] = own
+
     def before_forward(self, module, inputs):
         """Its parameters' updates are made, and those of others whose gradients are
         there by now."""
@@ -399,6 +411,11 @@ class _Watched:
 
 
 _watched = _Watched()
+
+
+def without_hook():
+    """For who makes forward passes that no hook of all modules may be in."""
+    return _watched.away()
 
 
 def _bound_text(bound):

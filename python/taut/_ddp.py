@@ -315,11 +315,26 @@ def _watch_script():
     torch.jit._recursive.create_script_module = create_script_module
 
 
+def _watch_export():
+    """A strict export goes through no hook of all modules."""
+    own = torch.export.export
+
+    @functools.wraps(own)
+    def export(*args, **kwargs):
+        _pending.finish_whole()
+        with _control.without_hook():
+            return own(*args, **kwargs)
+
+    torch.export.export = export
+
+
 def install_around():
     """What this class needs of the rest of PyTorch, once."""
     _control.install()
     _watch_compile()
     _watch_script()
+    if hasattr(torch, "export"):
+        _watch_export()
 
 
 def install():

@@ -346,6 +346,23 @@ def decorated_method():
     return Job(model=Compiled()).train(steps=2 * STEPS).result()
 
 
+@program
+def exported():
+    """Right after steps, and read, which has the parameters' memory; what is compiled
+    stays so."""
+    job, x, read = Job(Adam, lr=0.01), batch(7)[0], []
+    compiled = torch.compile(reads, backend="eager", fullgraph=True)
+    job.net.eval()
+
+    def after():
+        for strict in (True, False):
+            read.append(torch.export.export(job.net, (x,), strict=strict).module())
+        with torch.no_grad():
+            job.saw(compiled(job.net, x), *[module(x) for module in read])
+
+    return job.train(after=after).result()
+
+
 def compiled_around(steps=STEPS, **ddp):
     """The job's function around the wrapper, compiled before all or in the middle."""
     job = Job(Adam, lr=0.01, ddp=ddp)
