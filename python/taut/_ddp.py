@@ -47,6 +47,10 @@ def why_not(module, arguments):
     return None
 
 
+def _has_sum(parameter):
+    return parameter.requires_grad and parameter.numel() > 0
+
+
 def _is_dense(tensor):
     """Its elements fill a piece of memory, in some order."""
     expected = 1
@@ -94,8 +98,9 @@ class DistributedDataParallel(Stock):
         named = [
             (name, p)
             for name, p in self.module.named_parameters()
-            if p.requires_grad and name not in self.parameters_to_ignore
+            if _has_sum(p) and name not in self.parameters_to_ignore
         ]
+        why = why or (None if named else "there is nothing to sum")
         twice = [name for name, p in named if id(p) in _pending.records]
         if twice:
             twice = "%s belongs to another DistributedDataParallel already" % twice[0]
@@ -123,8 +128,8 @@ class DistributedDataParallel(Stock):
         control.watch_modules(self.module, whole)
         self.__dict__["_taut"] = control
         _control.watch_wrapper(self, control)
-        self.__dict__["_taut_frozen"] = [
-            (n, p) for n, p in self.module.named_parameters() if not p.requires_grad
+        self.__dict__["_taut_left_out"] = [
+            (n, p) for n, p in self.module.named_parameters() if not _has_sum(p)
         ]
 
     def _taut_say(self, why):
@@ -181,7 +186,7 @@ class DistributedDataParallel(Stock):
     def _taut_forward_begins(self, control):
         """Whether the gradients of this forward pass are to be summed."""
         sums = torch.is_grad_enabled() and self.require_backward_grad_sync
-        self._taut_check_frozen()
+        self._taut_check_left_out()
         control.begin(sums)
         if self._check_sync_bufs_pre_fwd() and not control.has_buffers():
             self._sync_buffers()
@@ -197,12 +202,12 @@ class DistributedDataParallel(Stock):
             _tell_of_backward(output, control.sums.backward_begins)
         return output
 
-    def _taut_check_frozen(self):
-        for name, p in self._taut_frozen:
-            if p.requires_grad:
+    def _taut_check_left_out(self):
+        for name, p in self._taut_left_out:
+            if _has_sum(p):
                 raise RuntimeError(
-                    "%s did not require a gradient when the model was wrapped: its "
-                    "gradients would not be summed" % name
+                    "%s had no elements or did not require a gradient when the model was "
+                    "wrapped: its gradients would not be summed" % name
                 )
 
     def __getstate__(self):

@@ -7,23 +7,27 @@ from ranks import LATE, Case, main, programs
 
 class Left(Case):
     def test_left_to_pytorch(self):
-        names = ["comm_hook", "uneven", "sparse", "compiled_part", "compiled_whole", "fails_in_forward"]
-        log = self.same_as_pytorch("left", *names, on_time=set(names[:5]))
+        names = ["comm_hook", "uneven", "sparse", "compiled_part", "compiled_whole", "all_are_empty"]
+        on_time = set(names)
+        log = self.same_as_pytorch("left", *names, "fails_in_forward", on_time=on_time)
         for why in (
             "register_comm_hook() is called",
             "join() is called",
             "gradients are sparse",
             "it is compiled",
+            "there is nothing to sum",
         ):
             self.assertIn("taut: DistributedDataParallel is PyTorch's own: " + why, log)
         self.assertIn("does not cross the barrier: a part of it is compiled", log)
 
     def test_refused_and_better(self):
-        names = ["freezes", "unfreezes", "wrapped_twice", "two_backwards", "ends_in_the_middle"]
+        names = ["freezes", "unfreezes", "wrapped_twice", "two_backwards", "fills_what_was_empty"]
+        names.append("ends_in_the_middle")
         both, _ = programs("left", *names, **LATE)
         for seen in both:
             self.assertIn("requires_grad of a parameter must stay", seen["freezes"]["error"])
             self.assertIn("did not require a gradient", seen["unfreezes"]["error"])
+            self.assertIn("anchor had no elements", seen["fills_what_was_empty"]["error"])
             self.assertIn("belongs to another", seen["wrapped_twice"]["error"])
             self.assertGreater(seen["ends_in_the_middle"]["late"], 0)
         self.check_two(both)

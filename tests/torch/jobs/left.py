@@ -146,6 +146,28 @@ def rows_become_half():
 
 
 @program
+def fills_what_was_empty():
+    net = Net()
+    net.anchor = nn.Parameter(torch.empty(0))
+    job = Job(model=net).train(steps=2)
+    net.anchor.data = torch.ones(3)
+    return {"error": error_of(lambda: job.train(steps=1))}
+
+
+@program
+def all_are_empty():
+    class Nothing(nn.Module):
+        def __init__(self):
+            super().__init__()
+            self.anchor = nn.Parameter(torch.empty(0))
+
+        def forward(self, x):
+            return x[:, :4] + self.anchor.sum()
+
+    return Job(model=Nothing()).train().result()
+
+
+@program
 def unused_unsaid():
     job = Job(model=Branches())
     error = error_of(lambda: job.train(steps=2))

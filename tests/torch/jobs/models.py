@@ -191,6 +191,33 @@ def unused_accumulates():
     return job.result()
 
 
+class Empty(nn.Module):
+    """A parameter without elements, as of models that ask it for their device."""
+
+    def __init__(self, uses):
+        super().__init__()
+        self.first = nn.Linear(8, 8)
+        self.anchor = nn.Parameter(torch.empty(0))
+        self.last = nn.Linear(8, 4)
+        self.uses = uses
+
+    def forward(self, x):
+        x = self.last(torch.tanh(self.first(x.to(self.anchor.device))))
+        return x + self.anchor.sum() if self.uses else x
+
+
+@program
+def empty_parameter():
+    job = Job(Adam, model=Empty(True), lr=0.01)
+    return job.train(lambda: job.saw(job.net.anchor.grad)).result()
+
+
+@program
+def empty_and_unused():
+    job = Job(Adam, model=Empty(False), ddp={"find_unused_parameters": True}, lr=0.01)
+    return job.train(lambda: job.saw(job.net.anchor.grad)).result()
+
+
 class Output(dict):
     __getattr__ = dict.__getitem__
 
