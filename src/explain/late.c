@@ -45,6 +45,10 @@ struct account {
 	int64_t *on;       /* by rank: time of one chain, cleared after use */
 	uint32_t *through; /* ranks in on */
 	uint32_t n_through;
+	struct levelling {
+		const struct taut_collective *weighed, *of;
+		int64_t at; /* INT64_MIN: the ranks are not level there */
+	} found; /* for one after another of its ranks, mostly */
 };
 
 struct chain {
@@ -165,7 +169,7 @@ static int64_t end_of(const struct tauti_explain *x, const struct taut_collectiv
 
 /* Is op the transfer of a collective after which the ranks of the one that is weighed are
  * level? Then when. */
-static bool is_levelling(const struct tauti_explain *x, const struct account *a,
+static bool is_levelling(const struct tauti_explain *x, struct account *a,
 	uint32_t op, int64_t *ret_at)
 {
 	const struct taut_graph *g = x->g;
@@ -173,10 +177,13 @@ static bool is_levelling(const struct tauti_explain *x, const struct account *a,
 		g->collective[op] == TAUT_NONE ? NULL :
 		&g->collectives[g->collective[op]];
 
-	if (!c || !levels(c->kind) || !has_all(x, a, c))
+	if (!c || !levels(c->kind))
 		return false;
-	*ret_at = end_of(x, c);
-	return true;
+	if (a->found.weighed != a->weighed || a->found.of != c)
+		a->found = (struct levelling) { a->weighed, c,
+			has_all(x, a, c) ? end_of(x, c) : INT64_MIN };
+	*ret_at = a->found.at;
+	return a->found.at != INT64_MIN;
 }
 
 /* Time on the deciding chain of an arrival, back to where the ranks were
