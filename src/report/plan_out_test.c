@@ -219,19 +219,24 @@ static void test_table(void **state)
 	free(page);
 }
 
+/* The page of one point with this change. */
+static char *page_of(const char *run, const char *change)
+{
+	const struct taut_plan_point point = { 1, &change, 100, 5, 5 };
+	struct taut_planned one = planned;
+	struct tauti_plan_view other = { run, NULL, 0, &one };
+
+	one.points = &point;
+	one.n_points = 1;
+	return print(tauti_plan_html, &other);
+}
+
 /* What a shell makes of a row is the changes again. */
 static void test_words_of_a_shell(void **state)
 {
-	static const char *const odd[] = { "recompute=it's, *" };
-	const struct taut_plan_point point = { 1, odd, 100, 5, 5 };
-	struct taut_planned one = planned;
-	struct tauti_plan_view other = { "run", NULL, 0, &one };
-	char *page;
+	char *page = page_of("run", "recompute=it's, *");
 
 	(void)state;
-	one.points = &point;
-	one.n_points = 1;
-	page = print(tauti_plan_html, &other);
 	assert_non_null(strstr(page, "<code>'recompute=it'\\''s, *'</code>"));
 	free(page);
 }
@@ -267,16 +272,9 @@ static void test_what_is_not_known(void **state)
 
 static void test_text_in_the_page_is_text(void **state)
 {
-	static const char *const evil[] = { "recompute=<b>&\"x\"" };
-	const struct taut_plan_point point = { 1, evil, 100, 5, 5 };
-	struct taut_planned one = planned;
-	struct tauti_plan_view other = { "<i>run</i>", NULL, 0, &one };
-	char *page;
+	char *page = page_of("<i>run</i>", "recompute=<b>&\"x\"");
 
 	(void)state;
-	one.points = &point;
-	one.n_points = 1;
-	page = print(tauti_plan_html, &other);
 	assert_null(strstr(page, "<b>"));
 	assert_null(strstr(page, "<i>"));
 	assert_non_null(strstr(page, "recompute=&lt;b&gt;&amp;&quot;x&quot;"));
