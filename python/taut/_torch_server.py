@@ -179,12 +179,19 @@ class ServerOptimizer(torch.optim.Optimizer):
 
     factor: of gradients; None: 1/ranks, so that a round is a step with their mean;
     asynchronously 1. A parameter without a gradient counts as one whose gradient is
-    0. The rule's constants are the servers': param_groups has none."""
+    0. The rule's constants are the servers': param_groups has none.
+
+    A gradient is this rank's own until it is with the servers. So is what looks at it
+    before: clip_grad_norm_() clips each rank's part by its own norm. step() is one of all
+    ranks in a round: a GradScaler's is left out on all where one found an overflow, and
+    a job that leaves one out by itself must do so on all."""
+
+    _step_supports_amp_scaling = True  # step() is called with found_inf and grad_scale
 
     def __init__(self, params, process_group=None, factor=None):
         super().__init__(params, {})
         group = process_group or dist.distributed_c10d._get_default_group()
-        self.worker = join_alike(group, _server.ANY)
+        self.group, self.worker = group, join_alike(group, _server.ANY)
         self.rows = []  # of each parameter: it, its key, what is pushed and pulled
         # With what is written until then.
         self.end = weakref.finalize(self, _end, self.worker, self.rows)
@@ -238,13 +245,28 @@ class ServerOptimizer(torch.optim.Optimizer):
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()
+        if self._overflowed():
+            return loss
+        scale = getattr(self, "grad_scale", None)
         for p, _, buffer in self.rows:
             if p.grad is None:
                 buffer.zero_()
             else:
                 buffer.copy_(p.grad)
+                if scale is not None:
+                    buffer.mul_(scale.double().reciprocal().to(buffer))
         self._exchange(_server.PUSH_PULL)
         return loss
+
+    def _overflowed(self):
+        """A GradScaler calls: is this step left out? In rounds all ranks must do alike."""
+        found = getattr(self, "found_inf", None)
+        if found is None:
+            return False
+        overflowed = bool(found)
+        if self.worker.mode() == _server.TRAINS:
+            overflowed = any(_gather(self.group, overflowed))
+        return overflowed
 
     def contributors(self):
         """How many ranks' gradients are in what was pulled last: of all the least."""

@@ -237,6 +237,7 @@ class Training(Job):
         words += words_of("asynchronous:bounded", dict(slow, TAUT_RUN_STALENESS="0"))
         trains = dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9")
         words += words_of("momentum", trains) + words_of("credits:trains", trains)
+        words += words_of("overflow", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=1"))
         words += words_of("credits:sums", SERVERS)
         words += words_of("credits:given", dict(trains, TAUT_RUN_CREDIT="65536"))
         cls.run_job(*words)
@@ -248,6 +249,12 @@ class Training(Job):
             self.assertEqual(seen["contributors"], 2)
         self.assertEqual(both[0]["sums"], both[1]["sums"])
         self.assertNotIn("gone", self.log)  # they end without leave()
+
+    def test_overflow(self):
+        """The scale is each rank's own; a step is everybody's, or nobody's."""
+        for seen, scales in zip(self.of("overflow"), ([4, 2, 2, 2], [4, 4, 4, 4])):
+            self.assertEqual(seen["values"], [-1, -1, -101, -1101])
+            self.assertEqual(seen["scales"], scales)
 
     def test_credit(self):
         """Under way is never more than docs/running.md says."""

@@ -85,6 +85,28 @@ def asynchronous():
 
 
 @program
+def overflow():
+    """--update sgd:lr=1, a GradScaler, gradients that are 10^step on all ranks. One is
+    infinite, on rank 0: no rank makes that step. The next one is of one step on all."""
+    p = torch.nn.Parameter(torch.zeros(4))
+    optimizer = taut.torch.ServerOptimizer([p])
+    scaler = torch.amp.GradScaler("cpu", init_scale=4.0)
+    values, scales = [], []
+    for step in range(STEPS):
+        p.grad = torch.full((4,), 10.0**step) * scaler.scale(torch.ones(()))
+        if step == 1 and dist.get_rank() == 0:
+            p.grad[0] = float("inf")
+        if step == 2:
+            scaler.unscale_(optimizer)  # as before one clips
+        scaler.step(optimizer)
+        scaler.update()
+        values.append(p[1].item())
+        scales.append(scaler.get_scale())
+    optimizer.leave()
+    return {"values": values, "scales": scales}
+
+
+@program
 def no_optimizer():
     net = Net()
     return {"error": error_of(lambda: _as_runtime(lambda: taut.torch.ServerOptimizer(net.parameters())))}
