@@ -9,6 +9,7 @@ opened after another changes these two, and nothing that a server knows."""
 import functools
 import os
 import sys
+import warnings
 import weakref
 
 import torch
@@ -26,6 +27,7 @@ TYPES = {
 }
 SCALED = (torch.float32, torch.float64)  # by a worker of libtaut
 WHOLE = 1 << 40  # bytes: no part is longer
+ITS_RULE = "the servers train all parameters by one rule, that of --update, which does not change"
 
 
 def join(process_group, options, mode):
@@ -171,6 +173,18 @@ class Exchange:
         self.engine.held = self.tensors
 
 
+class _Parameters(dict):
+    """One of param_groups. Its rule is the servers'."""
+
+    def __missing__(self, key):
+        raise KeyError("%s: %s" % (key, ITS_RULE))
+
+    def check(self):
+        for key in self:
+            if key not in ("params", "param_names"):
+                raise ValueError("param_groups: %s: %s" % (key, ITS_RULE))
+
+
 class ServerOptimizer(torch.optim.Optimizer):
     """An optimizer that servers carry out, by their own rule: step() pushes this rank's
     gradients and pulls the parameters. Servers are those of the environment, as with
@@ -179,7 +193,8 @@ class ServerOptimizer(torch.optim.Optimizer):
 
     factor: of gradients; None: 1/ranks, so that a round is a step with their mean;
     asynchronously 1. A parameter without a gradient counts as one whose gradient is
-    0. The rule's constants are the servers': param_groups has none.
+    0. The rule's constants are the servers', and so are its moments: param_groups has
+    none, and a state_dict() neither; parameters cannot be added later.
 
     A gradient is this rank's own until it is with the servers. So is what looks at it
     before: clip_grad_norm_() clips each rank's part by its own norm. step() is one of all
@@ -187,6 +202,7 @@ class ServerOptimizer(torch.optim.Optimizer):
     a job that leaves one out by itself must do so on all."""
 
     _step_supports_amp_scaling = True  # step() is called with found_inf and grad_scale
+    worker = None
 
     def __init__(self, params, process_group=None, factor=None):
         super().__init__(params, {})
@@ -211,6 +227,22 @@ class ServerOptimizer(torch.optim.Optimizer):
             for p in group["params"]:
                 self.rows.append(self._declare(p, factor))
         self._exchange(_server.FIRST)
+
+    def add_param_group(self, param_group):
+        if self.worker:
+            raise ValueError("parameters cannot be added: the servers were told all of them")
+        param_group = _Parameters(param_group)
+        param_group.check()
+        super().add_param_group(param_group)
+
+    def state_dict(self):
+        warnings.warn("the state of a ServerOptimizer is the servers': none is saved", stacklevel=2)
+        return super().state_dict()
+
+    def load_state_dict(self, state_dict):
+        raise RuntimeError(
+            "the state of a ServerOptimizer is the servers', which begin anew: none can be loaded"
+        )
 
     def _declare(self, p, factor):
         if p.dtype not in SCALED or p.device.type != "cpu":
@@ -242,6 +274,8 @@ class ServerOptimizer(torch.optim.Optimizer):
     @torch.no_grad()
     def step(self, closure=None):
         loss = None
+        for group in self.param_groups:
+            group.check()
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()

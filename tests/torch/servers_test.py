@@ -238,6 +238,7 @@ class Training(Job):
         trains = dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.1,momentum=0.9")
         words += words_of("momentum", trains) + words_of("credits:trains", trains)
         words += words_of("overflow", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=1"))
+        words += words_of("rule", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.5"))
         words += words_of("credits:sums", SERVERS)
         words += words_of("credits:given", dict(trains, TAUT_RUN_CREDIT="65536"))
         cls.run_job(*words)
@@ -255,6 +256,18 @@ class Training(Job):
         for seen, scales in zip(self.of("overflow"), ([4, 2, 2, 2], [4, 4, 4, 4])):
             self.assertEqual(seen["values"], [-1, -1, -101, -1101])
             self.assertEqual(seen["scales"], scales)
+
+    def test_rule_is_the_servers(self):
+        for seen in self.of("rule"):
+            errors = seen["errors"]
+            self.assertRegex(errors["given"], "^ValueError: param_groups: weight_decay: .*--update")
+            self.assertRegex(errors["set"], "^ValueError: param_groups: lr: .*--update")
+            self.assertRegex(errors["scheduled"], "^KeyError: .lr: .*--update")
+            self.assertRegex(errors["added"], "^ValueError: parameters cannot be added")
+            self.assertRegex(errors["loaded"], "^RuntimeError: .* none can be loaded")
+            self.assertEqual(len(seen["said"]), 1)
+            self.assertRegex(seen["said"][0], "none is saved")
+            self.assertEqual(seen["values"], [1.0, 0.5])
 
     def test_credit(self):
         """Under way is never more than docs/running.md says."""

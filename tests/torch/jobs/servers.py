@@ -10,6 +10,7 @@ import json
 import os
 import sys
 import time
+import warnings
 from unittest import mock
 
 import taut.torch
@@ -104,6 +105,46 @@ def overflow():
         scales.append(scaler.get_scale())
     optimizer.leave()
     return {"values": values, "scales": scales}
+
+
+@program
+def rule():
+    """What a job gives an optimizer of torch.optim beside its parameters, and which is
+    the servers' here: each is an error, and no parameter is changed by a step with it."""
+    Server = taut.torch.ServerOptimizer
+    p, q = torch.nn.Parameter(torch.ones(4)), torch.nn.Parameter(torch.ones(4))
+    optimizer = Server([{"params": [p]}])
+    p.grad = torch.ones_like(p)
+
+    def steps_with_rate():
+        for group in optimizer.param_groups:
+            group["lr"] = 0.0
+        optimizer.step()
+
+    errors = {
+        "given": raised(lambda: Server([{"params": [q], "weight_decay": 0.0}])),
+        "set": raised(steps_with_rate),
+        "added": raised(lambda: optimizer.add_param_group({"params": [q]})),
+        "loaded": raised(lambda: optimizer.load_state_dict({})),
+    }
+    del optimizer.param_groups[0]["lr"]
+    errors["scheduled"] = raised(lambda: torch.optim.lr_scheduler.StepLR(optimizer, 10))
+    with warnings.catch_warnings(record=True) as said:
+        warnings.simplefilter("always")
+        optimizer.state_dict()
+    before = p[0].item()
+    optimizer.step()
+    optimizer.leave()
+    values = [before, p[0].item()]
+    return {"errors": errors, "said": [str(each.message) for each in said], "values": values}
+
+
+def raised(call):
+    try:
+        call()
+    except (ValueError, KeyError, RuntimeError) as why:
+        return "%s: %s" % (type(why).__name__, why)
+    return None
 
 
 @program
