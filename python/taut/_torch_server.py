@@ -192,9 +192,11 @@ class ServerOptimizer(torch.optim.Optimizer):
     by itself. All ranks begin with rank 0's parameters.
 
     factor: of gradients; None: 1/ranks, so that a round is a step with their mean;
-    asynchronously 1. A parameter without a gradient counts as one whose gradient is
-    0. The rule's constants are the servers', and so are its moments: param_groups has
-    none, and a state_dict() neither; parameters cannot be added later.
+    asynchronously 1. A parameter without a gradient counts as one whose gradient is 0;
+    one that is frozen when the optimizer is made stays as rank 0 has it.
+
+    The rule's constants are the servers', and so are its moments: param_groups has none,
+    and a state_dict() neither. Parameters cannot be added later.
 
     A gradient is this rank's own until it is with the servers. So is what looks at it
     before: clip_grad_norm_() clips each rank's part by its own norm. step() is one of all
@@ -208,7 +210,8 @@ class ServerOptimizer(torch.optim.Optimizer):
         super().__init__(params, {})
         group = process_group or dist.distributed_c10d._get_default_group()
         self.group, self.worker = group, join_alike(group, _server.ANY)
-        self.rows = []  # of each parameter: it, its key, what is pushed and pulled
+        self.rows = []  # of each that is trained: it, its key, what is pushed and pulled
+        self.frozen = []
         # With what is written until then.
         self.end = weakref.finalize(self, _end, self.worker, self.rows)
         try:
@@ -225,8 +228,13 @@ class ServerOptimizer(torch.optim.Optimizer):
             factor = 1 / n_ranks if mode == _server.TRAINS else 1
         for group in self.param_groups:
             for p in group["params"]:
-                self.rows.append(self._declare(p, factor))
+                if p.requires_grad:
+                    self.rows.append(self._declare(p, factor))
+                else:
+                    self.frozen.append(p)
         self._exchange(_server.FIRST)
+        for p in self.frozen:
+            self._take_first(p)
 
     def add_param_group(self, param_group):
         if self.worker:
@@ -252,6 +260,21 @@ class ServerOptimizer(torch.optim.Optimizer):
         key = self.worker.declare("%06d" % number, TYPES[p.dtype], p.numel(), number, factor)
         return p, key, p.detach().clone(memory_format=torch.contiguous_format)
 
+    def _take_first(self, p):
+        """Rank 0's, of what the servers are not told of."""
+        value = p.detach().clone(memory_format=torch.contiguous_format)
+        dist.broadcast(value, dist.get_global_rank(self.group, 0), group=self.group)
+        p.detach().copy_(value)
+
+    def _check_frozen(self):
+        """The servers' rule moves a parameter whose gradients are 0, too."""
+        thaws = any(p.requires_grad for p in self.frozen)
+        if thaws or not all(p.requires_grad for p, _, _ in self.rows):
+            raise RuntimeError(
+                "a parameter is %s now, and was not when the ServerOptimizer was made: "
+                "servers train the same ones to the end" % ("trained" if thaws else "frozen")
+            )
+
     @torch.no_grad()
     def _exchange(self, verb):
         """Pushes what the buffers have; then parameters are what was pulled."""
@@ -276,6 +299,7 @@ class ServerOptimizer(torch.optim.Optimizer):
         loss = None
         for group in self.param_groups:
             group.check()
+        self._check_frozen()
         if closure is not None:
             with torch.enable_grad():
                 loss = closure()

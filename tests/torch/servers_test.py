@@ -239,6 +239,8 @@ class Training(Job):
         words += words_of("momentum", trains) + words_of("credits:trains", trains)
         words += words_of("overflow", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=1"))
         words += words_of("rule", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.5"))
+        decays = dict(SERVERS, TAUT_RUN_UPDATE="adamw:lr=0.01,weight-decay=0.1")
+        words += words_of("frozen", decays)
         words += words_of("credits:sums", SERVERS)
         words += words_of("credits:given", dict(trains, TAUT_RUN_CREDIT="65536"))
         cls.run_job(*words)
@@ -268,6 +270,13 @@ class Training(Job):
             self.assertEqual(len(seen["said"]), 1)
             self.assertRegex(seen["said"][0], "none is saved")
             self.assertEqual(seen["values"], [1.0, 0.5])
+
+    def test_frozen(self):
+        for seen in self.of("frozen"):
+            self.assertLess(seen["values"][0], 1)
+            self.assertEqual(seen["values"][1:], [1, 5])
+            self.assertRegex(seen["errors"][0], "^RuntimeError: a parameter is frozen now")
+            self.assertRegex(seen["errors"][1], "^RuntimeError: a parameter is trained now")
 
     def test_credit(self):
         """Under way is never more than docs/running.md says."""

@@ -139,6 +139,27 @@ def rule():
     return {"errors": errors, "said": [str(each.message) for each in said], "values": values}
 
 
+@program
+def frozen():
+    """--update adamw:lr=0.01,weight-decay=0.1, which moves what has no gradient. A frozen
+    parameter, of a type that servers do not train, is rank 0's first value to the end."""
+    parameters = [torch.nn.Parameter(torch.full((3, 2), 1.0 + dist.get_rank())) for _ in range(2)]
+    parameters.append(torch.nn.Parameter(torch.full((4, 2), 5.0 + dist.get_rank()).half().t()))
+    for p in parameters[1:]:
+        p.requires_grad_(False)
+    optimizer = taut.torch.ServerOptimizer(parameters)
+    for _ in range(STEPS):
+        parameters[0].grad = torch.ones(3, 2)
+        optimizer.step()
+    errors = []
+    for p in parameters[:2]:
+        p.requires_grad_(not p.requires_grad)
+        errors.append(raised(optimizer.step))
+        p.requires_grad_(not p.requires_grad)
+    optimizer.leave()
+    return {"values": [p.flatten()[-1].item() for p in parameters], "errors": errors}
+
+
 def raised(call):
     try:
         call()
