@@ -96,6 +96,15 @@ def _same(what, bytes_, tensors):
             )
 
 
+def _same_type(what, tensor, output):
+    """What is moved and summed by address is of one type."""
+    if tensor.dtype != output.dtype:
+        raise ValueError(
+            "taut: %s: a tensor is of %s where others are of %s"
+            % (what, output.dtype, tensor.dtype)
+        )
+
+
 def _lie_in_a_row(tensors, bytes_):
     """Where they begin, when they are one piece of memory; or None."""
     first = tensors[0].data_ptr()
@@ -207,6 +216,7 @@ class Group(dist.ProcessGroup):
 
     def all_gather_single_coalesced(self, outputs, inputs, opts=None):
         for output, tensor in zip(outputs, inputs):
+            _same_type("all_gather_into_tensor", tensor, output)
             _same("all_gather_into_tensor", tensor.nbytes * self._size, [output])
         _look(*inputs)
         with self._begin(outputs, opts) as work:
@@ -249,6 +259,7 @@ class Group(dist.ProcessGroup):
         op = dist.ReduceOp.SUM if opts is None else opts.reduceOp
         for output, tensor in zip(outputs, inputs):
             _reduction(op, output.dtype)
+            _same_type("reduce_scatter_tensor", tensor, output)
             _same("reduce_scatter_tensor", output.nbytes * self._size, [tensor])
         _look(*inputs)
         with self._begin(outputs, opts) as work:

@@ -134,6 +134,9 @@ WORDS = {
     "bits": "there is no BOR of torch.float32",
     "average": "there is no AVG of torch.int32",
     "sizes": "all_gather_into_tensor: a tensor has 20 bytes where others have 48",
+    "halves": "reduce_scatter_tensor: a tensor is of torch.float16 where others are of torch.bfloat16",
+    "scattered": "reduce_scatter_tensor: a tensor is of torch.float32 where others are of torch.int32",
+    "gathered": "all_gather_into_tensor: a tensor is of torch.float32 where others are of torch.int32",
     "send": "the backend has no send: a group of Gloo has, dist.new_group(backend='gloo')",
     "recv": "the backend has no recv: a group of Gloo has, dist.new_group(backend='gloo')",
 }

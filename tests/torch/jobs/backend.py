@@ -435,6 +435,14 @@ def functional():
     return {"seen": [digest(x + 0) for x in seen]}
 
 
+def scattered(to, of):
+    dist.reduce_scatter_tensor(torch.empty(2, dtype=to), torch.ones(2 * n_ranks(), dtype=of))
+
+
+def gathered(to, of):
+    dist.all_gather_into_tensor(torch.empty(2 * n_ranks(), dtype=to), torch.ones(2, dtype=of))
+
+
 @program
 def refused():
     """Taut's own words; the group goes on."""
@@ -445,6 +453,9 @@ def refused():
         "bits": tried(lambda: dist.all_reduce(torch.ones(3), dist.ReduceOp.BOR)),
         "average": tried(lambda: dist.all_reduce(torch.ones(3, dtype=torch.int32), dist.ReduceOp.AVG)),
         "sizes": tried(lambda: dist.all_gather_into_tensor(torch.empty(5), torch.empty(4))),
+        "halves": tried(lambda: scattered(torch.float16, torch.bfloat16)),
+        "scattered": tried(lambda: scattered(torch.float32, torch.int32)),
+        "gathered": tried(lambda: gathered(torch.float32, torch.int32)),
         "send": tried(lambda: dist.send(torch.ones(3), 1 - me())),
         "recv": tried(lambda: dist.recv(torch.ones(3), 1 - me())),
     }
