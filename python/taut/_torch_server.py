@@ -228,6 +228,8 @@ class ServerOptimizer(torch.optim.Optimizer):
             factor = 1 / n_ranks if mode == _server.TRAINS else 1
         for group in self.param_groups:
             for p in group["params"]:
+                if not p.numel():
+                    continue  # servers have no keys without elements
                 if p.requires_grad:
                     self.rows.append(self._declare(p, factor))
                 else:

@@ -239,6 +239,7 @@ class Training(Job):
         words += words_of("momentum", trains) + words_of("credits:trains", trains)
         words += words_of("overflow", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=1"))
         words += words_of("rule", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.5"))
+        words += words_of("empty", dict(SERVERS, TAUT_RUN_UPDATE="sgd:lr=0.5"))
         decays = dict(SERVERS, TAUT_RUN_UPDATE="adamw:lr=0.01,weight-decay=0.1")
         words += words_of("frozen", decays)
         words += words_of("credits:sums", SERVERS)
@@ -277,6 +278,10 @@ class Training(Job):
             self.assertEqual(seen["values"][1:], [1, 5])
             self.assertRegex(seen["errors"][0], "^RuntimeError: a parameter is frozen now")
             self.assertRegex(seen["errors"][1], "^RuntimeError: a parameter is trained now")
+
+    def test_empty(self):
+        for seen in self.of("empty"):
+            self.assertEqual(seen["value"], 0.5)
 
     def test_credit(self):
         """Under way is never more than docs/running.md says."""

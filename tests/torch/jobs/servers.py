@@ -140,6 +140,17 @@ def rule():
 
 
 @program
+def empty():
+    """--update sgd:lr=0.5: one without elements, as torch.optim takes it, is in no way."""
+    p = torch.nn.Parameter(torch.ones(4))
+    optimizer = taut.torch.ServerOptimizer([torch.nn.Parameter(torch.empty(0)), p])
+    p.grad = torch.ones_like(p)
+    optimizer.step()
+    optimizer.leave()
+    return {"value": p[0].item()}
+
+
+@program
 def frozen():
     """--update adamw:lr=0.01,weight-decay=0.1, which moves what has no gradient. A frozen
     parameter, of a type that servers do not train, is rank 0's first value to the end."""
