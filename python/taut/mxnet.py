@@ -75,18 +75,32 @@ class _Gradients:
     def __init__(self, compression, predivide, op=Average):
         self.group, self.compression = next(_groups), compression
         self.op, self.predivide = op, predivide
+        self.first = None
         if compression not in (None, "float16"):
             raise ValueError("compression: expected Compression.none or Compression.fp16")
         _reductions.factors(op, predivide, 1)
 
-    def sum(self, indices, arrays):
-        """Each becomes the sum of all ranks', some time; the engine knows when."""
+    def common(self, value):
+        """Rank 0's first value, which all ranks divide by or multiply with: sums are the
+        same on all, and so must be what is made of them. What a rank's own is beside it
+        is a matter of its gradients, before they are summed."""
+        if self.first is None:
+            job = _engine().job
+            self.first = job.broadcast_object(value, 0) if job.size > 1 else value
+        return self.first or value
+
+    def sum(self, indices, arrays, share=1.0):
+        """Each becomes the sum of all ranks', some time; the engine knows when. share:
+        what this rank's are multiplied by."""
         engine = _engine()
         engine.check()
         if engine.job.size == 1:
             return
         factor, after = _reductions.factors(self.op, self.predivide, engine.job.size)
         arrays = [array.as_nd_ndarray() for array in arrays]  # of mx.np: the same memory
+        if share != 1.0:
+            for array in arrays:
+                array *= share
         sent = [self.compressed(index, array) for index, array in zip(indices, arrays)]
         keys = [(self.group, index) for index in indices]
         tasks = engine.find_tasks([(k, a, factor) for k, a in zip(keys, sent)])
@@ -145,19 +159,24 @@ class DistributedOptimizer(mx.optimizer.Optimizer):
         how = self._gradients
         return DistributedOptimizer, (self._optimizer, how.predivide, 0, how.compression)
 
-    def _sum(self, index, grad):
-        if isinstance(index, (list, tuple)):
-            self._gradients.sum(list(index), list(grad))
-        else:
-            self._gradients.sum([index], [grad])
+    def _sum_and(self, update, index, weight, grad, state):
+        own = self._optimizer.rescale_grad
+        common = self._gradients.common(own)
+        many = isinstance(index, (list, tuple))
+        self._gradients.sum(
+            list(index) if many else [index], list(grad) if many else [grad], own / common
+        )
+        self._optimizer.rescale_grad = common
+        try:
+            update(index, weight, grad, state)
+        finally:
+            self._optimizer.rescale_grad = own
 
     def update(self, index, weight, grad, state):
-        self._sum(index, grad)
-        self._optimizer.update(index, weight, grad, state)
+        self._sum_and(self._optimizer.update, index, weight, grad, state)
 
     def update_multi_precision(self, index, weight, grad, state):
-        self._sum(index, grad)
-        self._optimizer.update_multi_precision(index, weight, grad, state)
+        self._sum_and(self._optimizer.update_multi_precision, index, weight, grad, state)
 
     # The base class has these, so __getattr__ is not asked.
     def create_state(self, index, weight):
@@ -192,7 +211,10 @@ def _in_order(params):
 class DistributedTrainer(mx.gluon.Trainer):
     """A gluon.Trainer whose step() sums gradients over all ranks. Parameters of rank 0
     are everybody's from the first step on. They are numbered as they were made: gluon's
-    names count the layers of a process, and may differ between ranks."""
+    names count the layers of a process, and may differ between ranks. Batches may be of
+    unlike sizes: step() is one with the mean of the ranks' means."""
+
+    _share = 1.0
 
     def __init__(
         self,
@@ -226,9 +248,24 @@ class DistributedTrainer(mx.gluon.Trainer):
                 broadcast_(param.list_data()[0], 0)
         self._params_to_init = later
 
+    def step(self, batch_size, ignore_stale_grad=False):
+        common = self._taut.common(batch_size)
+        self._share = common / batch_size
+        try:
+            super().step(common, ignore_stale_grad)
+        finally:
+            self._share = 1.0
+
+    def update(self, batch_size, ignore_stale_grad=False):
+        """After allreduce_grads(), which knew no sizes: a step with the mean of samples."""
+        sizes = _engine().job.allgather_object(batch_size)
+        if any(size != batch_size for size in sizes):
+            batch_size = sum(sizes) / len(sizes)
+        super().update(batch_size, ignore_stale_grad)
+
     def _allreduce_grads(self):
         mine = [(i, p) for i, p in enumerate(self._params) if p.grad_req != "null"]
-        self._taut.sum([i for i, _ in mine], [p.list_grad()[0] for _, p in mine])
+        self._taut.sum([i for i, _ in mine], [p.list_grad()[0] for _, p in mine], self._share)
 
 
 # --- collectives ------------------------------------------------------------------------

@@ -15,7 +15,7 @@ import world
 PYTHON = world.find_python("mxnet")
 JOB = world.JOBS / "mxnet_job.py"
 PROGRAMS = (
-    "collectives begin order trainer clipped module fit two states half numpy_arrays "
+    "collectives begin order trainer clipped unlike module fit two states half numpy_arrays "
     "convolution behind crosses forks refused again"
 ).split()
 

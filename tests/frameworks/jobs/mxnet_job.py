@@ -194,6 +194,49 @@ def clipped():
     same(ours, theirs)
 
 
+def unlike():
+    """Batches of other sizes on each rank: a step with the mean of the ranks' means or,
+    where the gradients are summed first, of the samples. All ranks have the same bits."""
+    n, rank = hvd.size(), hvd.rank()
+    first = 2.0
+    for steps in (trained_at_once, trained_by_hand, trained_by_optimizer):
+        made = gluon.nn.Dense(1, use_bias=False, in_units=1)
+        made.initialize(mx.init.Constant(first))
+        step, by_samples = steps(made), steps is trained_by_hand
+        expected = first
+        for i in range(3):
+            sizes = [4 - (i + r) % 3 for r in range(n)]
+            with autograd.record():
+                loss = made(mx.nd.full((sizes[rank], 1), 1.0 + rank))
+            loss.backward()
+            step(sizes[rank])
+            weights = [size if by_samples else 1 for size in sizes]
+            total = sum(weight * (1.0 + r) for r, weight in enumerate(weights))
+            expected -= 0.1 * total / sum(weights)
+        value = made.weight.data().asnumpy()
+        on_all_ranks([value])
+        assert abs(value.item() - expected) < 1e-5, (steps, value, expected)
+
+
+def trained_at_once(made):
+    return hvd.DistributedTrainer(made.collect_params(), "sgd", {"learning_rate": 0.1}).step
+
+
+def trained_by_hand(made):
+    distributed = hvd.DistributedTrainer(made.collect_params(), "sgd", {"learning_rate": 0.1})
+
+    def step(size):
+        distributed.allreduce_grads()
+        distributed.update(size)
+
+    return step
+
+
+def trained_by_optimizer(made):
+    sgd = hvd.DistributedOptimizer(mx.optimizer.create("sgd", learning_rate=0.1))
+    return gluon.Trainer(made.collect_params(), sgd, kvstore=None).step
+
+
 def symbol():
     data = mx.sym.Variable("data")
     out = mx.sym.FullyConnected(data, num_hidden=16, name="one")
