@@ -33,8 +33,8 @@ def engine_class(options):
     has_coll = _lib.has(*_sync.NEEDS)
     if options.groups and options.engine == "server":
         raise ValueError("TAUT_RUN_FUSE: servers have no groups of gradients")
-    if options.compress != "none":
-        _check_compress(options, has_coll)
+    if options.compress != "none" or options.ordered == "on":
+        _check_sums(options, has_coll)
     if options.engine == "server":
         return _server_engine(options)
     if options.engine == "coll" and not has_coll:
@@ -46,12 +46,15 @@ def engine_class(options):
     return _group.Engine
 
 
-def _check_compress(options, has_coll):
-    """ValueError: what sums gradients does not narrow them."""
+def _check_sums(options, has_coll):
+    """ValueError: what sums gradients does not narrow them, or has an order of its own."""
     if options.engine == "server":
-        raise ValueError("--compress: servers sum gradients as they are")
-    if options.engine == "process-group" or not has_coll:
-        raise ValueError("--compress: engine process-group sums gradients as they are")
+        if options.compress != "none":
+            raise ValueError("--compress: servers sum gradients as they are")
+    elif options.engine == "process-group" or not has_coll:
+        if options.compress != "none":
+            raise ValueError("--compress: engine process-group sums gradients as they are")
+        raise ValueError("--ordered: engine process-group sums gradients in an order of its own")
 
 
 def _server_engine(options):

@@ -66,6 +66,7 @@ class Compress(unittest.TestCase):
         self.assertEqual(seen[0]["refusals"]["whys"], [
             "--compress: engine process-group sums gradients as they are",
             "--compress: servers sum gradients as they are",
+            "--ordered: engine process-group sums gradients in an order of its own",
         ])
         over = [rank["overflows"]["seen"] for rank in seen]
         self.assertEqual(over[0], over[1])

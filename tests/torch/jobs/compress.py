@@ -7,6 +7,7 @@ arithmetic alone.
 Each says whether parameters and losses of both are the same bits, how far gradients are
 from the means in float64, and how many bytes were summed."""
 
+import itertools
 import os
 import sys
 
@@ -266,11 +267,14 @@ def one_lesson(model, i):
 
 @program
 def refusals():
-    """Why an engine does not do it."""
+    """Why an engine does not do it. Servers have an order, that of the ranks."""
     control = sys.modules["_taut._control"]
     whys = []
-    for name, value in (("ENGINE", "process-group"), ("SERVERS", "2")):
-        options = {"TAUT_RUN_COMPRESS": "bf16", "TAUT_RUN_" + name: value}
+    for wish, engine in itertools.product(
+        ({"TAUT_RUN_COMPRESS": "bf16"}, {"TAUT_RUN_ORDERED": "on"}),
+        ({"TAUT_RUN_ENGINE": "process-group"}, {"TAUT_RUN_SERVERS": "2"}),
+    ):
+        options = {**wish, **engine}
         try:
             control.engine_class(control._options.Options(options))
         except ValueError as why:
