@@ -27,8 +27,16 @@ struct table {
 	double *a_step;     /* by trace: what one of its operations adds there */
 };
 
+/* What A's durations of one kind on one rank are multiplied with, so that they
+ * add up to what the kind takes in B there. */
+struct factors {
+	double only_a; /* operations that B has not, beside what is below */
+	double all;    /* all of them, beside each one's own */
+};
+
 struct differ {
 	struct table t[SIDES];
+	struct factors *factors; /* by (rank, kind) */
 	struct taut_names *names; /* of keys: the kind's digit, then the name */
 	TAUT_VEC(struct key) keys;
 	bool same_ranks;
@@ -226,6 +234,52 @@ static bool list_ops(const struct differ *d, struct tauti_diff *out)
 
 /* --- the waterfall ------------------------------------------------------------------ */
 
+static bool is_in_both(const struct differ *d, size_t at)
+{
+	return d->t[SIDE_A].ns[at] > 0 && d->t[SIDE_B].count[at] > 0;
+}
+
+/* What only A has stands for what only B has: an upgrade gives other names. Where
+ * that is so much longer that it can be no other name alone, A has no place for
+ * the excess, and all operations of the kind take their share of it. */
+static bool find_factors(struct differ *d)
+{
+	size_t n = (size_t)d->n_ranks * TAUTI_DIFF_KINDS;
+	static const double most_by_name = 4;
+	size_t n_keys = d->keys.count;
+	struct sums {
+		double both_b, only_a, only_b;
+	} *sums = calloc(n + 1, sizeof *sums);
+	bool ok;
+
+	d->factors = calloc(n + 1, sizeof *d->factors);
+	ok = sums && d->factors;
+	for (size_t at = 0; ok && at < d->n_ranks * n_keys; at++) {
+		enum tauti_diff_kind kind = d->keys.data[at % n_keys].kind;
+		struct sums *s = &sums[at / n_keys * TAUTI_DIFF_KINDS + kind];
+
+		if (kind == TAUTI_DIFF_KINDS)
+			continue;
+		if (is_in_both(d, at)) {
+			s->both_b += d->t[SIDE_B].ns[at];
+		} else {
+			s->only_a += d->t[SIDE_A].ns[at];
+			s->only_b += d->t[SIDE_B].ns[at];
+		}
+	}
+	for (size_t i = 0; ok && i < n; i++) {
+		const struct sums *s = &sums[i];
+		double taken = fmin(s->only_b, s->only_a * most_by_name);
+		double kept = s->both_b + taken;
+
+		d->factors[i] = (struct factors) {
+			s->only_a > 0 ? taken / s->only_a : 1,
+			kept > 0 ? (s->both_b + s->only_b) / kept : 1 };
+	}
+	free(sums);
+	return ok;
+}
+
 /* A's durations where kinds up to `last` are as in B. */
 static void carry(const struct differ *d, enum tauti_diff_kind last,
 	int64_t *dur_ns)
@@ -236,15 +290,16 @@ static void carry(const struct differ *d, enum tauti_diff_kind last,
 	for (uint32_t op = 0; op < g->n_ops; op++) {
 		uint32_t key = a->key_of[op];
 		uint32_t rank = d->same_ranks ? g->lanes[g->lane[op]].trace : 0;
+		const struct factors *f;
 		size_t at;
 
 		dur_ns[op] = g->dur_ns[op];
 		if (key == TAUT_NONE || d->keys.data[key].kind > last)
 			continue;
 		at = rank * d->keys.count + key;
-		if (a->ns[at] > 0)
-			dur_ns[op] = llround((double)dur_ns[op] * b->ns[at] /
-				a->ns[at]);
+		f = &d->factors[rank * TAUTI_DIFF_KINDS + d->keys.data[key].kind];
+		dur_ns[op] = llround((double)dur_ns[op] * f->all *
+			(is_in_both(d, at) ? b->ns[at] / a->ns[at] : f->only_a));
 	}
 }
 
@@ -257,8 +312,8 @@ static taut_status replay_steps(const struct differ *d,
 		[TAUTI_DIFF_TRANSFER] = { "transfer", "transfers", 0, 0 },
 		[TAUTI_DIFF_HOST] = { "host", "host threads", 0, 0 },
 		[TAUTI_DIFF_COPY] = { "copy", "copies and fills", 0, 0 },
-		[TAUTI_DIFF_KINDS] = { "rest", "order, waits, and what only one "
-			"of them has", 0, 0 },
+		[TAUTI_DIFF_KINDS] = { "rest", "order, waits, and kinds that only "
+			"B has", 0, 0 },
 	};
 	const struct taut_graph *g = d->t[SIDE_A].g;
 	struct taut_replay_edit edit = { .dur_ns = dur_ns, .unordered = 1 };
@@ -376,7 +431,8 @@ static bool differ_init(struct differ *d, const struct taut_report *a,
 		TAUTI_DIFF_KINDS })) &&
 		table_init(d, &d->t[SIDE_A], a) &&
 		table_init(d, &d->t[SIDE_B], b) &&
-		sum_up(d, &d->t[SIDE_A]) && sum_up(d, &d->t[SIDE_B]);
+		sum_up(d, &d->t[SIDE_A]) && sum_up(d, &d->t[SIDE_B]) &&
+		find_factors(d);
 }
 
 static void differ_fini(struct differ *d)
@@ -389,6 +445,7 @@ static void differ_fini(struct differ *d)
 		free(d->t[s].count);
 		free(d->t[s].a_step);
 	}
+	free(d->factors);
 	taut_names_destroy(d->names);
 	taut_vec_free(&d->keys);
 }

@@ -4,12 +4,14 @@
  * Durations are carried from one to the other, kind by kind, and the first
  * recording is replayed with them: computation as in B, then transfers too,
  * then the host. Each row of the waterfall is the step that is then left, so the
- * rows add up to the difference; what is left over at the end (operations that
- * only B has, another order, other waits) is the last row.
+ * rows add up to the difference; what is left over at the end (another order,
+ * other waits, kinds of which A has nothing) is the last row.
  *
  * Operations are matched by name, transfers by kind of collective; of each the
  * time a step is carried over, rank by rank where both recordings have the same
- * ranks, else as the mean over the ranks. */
+ * ranks, else as the mean over the ranks. Those that only one of them has are
+ * matched by their sum, so that a kind takes what it takes in B whatever its
+ * operations are called there. */
 #ifndef TAUT_EXPLAIN_DIFF_H
 #define TAUT_EXPLAIN_DIFF_H
 

@@ -76,27 +76,51 @@ static void say_run(const struct page *g, const char *letter,
 		ms(g, r->steady_ns)), TAUTI_PLAIN);
 }
 
+/* The row that changes most of those that make a step longer (1) or shorter (-1). */
+static const struct tauti_diff_step *most_of(const struct tauti_diff *d, int sign)
+{
+	const struct tauti_diff_step *most = &d->steps[0];
+
+	for (uint32_t i = 1; i < d->n_steps; i++)
+		if (sign * d->steps[i].change_ns > sign * most->change_ns)
+			most = &d->steps[i];
+	return most;
+}
+
+static const char *equal_answer(const struct page *g)
+{
+	const struct tauti_diff_step *more = most_of(g->d, 1);
+	const struct tauti_diff_step *less = most_of(g->d, -1);
+
+	if (!is_worth(g, more->change_ns) || !is_worth(g, less->change_ns))
+		return "A step takes as long in both.";
+	return tauti_sheet_text(g->t.sheet, "A step takes as long in both: %s "
+		"(%s ms) and %s (%s ms) make up for each other.", more->title,
+		signed_ms(g, more->change_ns), less->title,
+		signed_ms(g, less->change_ns));
+}
+
 static void say_answer(const struct page *g)
 {
 	const struct tauti_diff *d = g->d;
 	int64_t change = d->b->steady_ns - d->a->steady_ns;
-	const struct tauti_diff_step *most = &d->steps[0];
+	const struct tauti_diff_step *most = most_of(d, change < 0 ? -1 : 1);
+	int64_t part = llabs(most->change_ns);
 
 	say_run(g, "A", d->a);
 	say_run(g, "B", d->b);
-	for (uint32_t i = 1; i < d->n_steps; i++)
-		if (llabs(d->steps[i].change_ns) > llabs(most->change_ns))
-			most = &d->steps[i];
-	if (!is_worth(g, change) && !is_worth(g, most->change_ns)) {
-		tauti_sheet_wrap(g->t.sheet, "", "A step takes as long in both.",
-			TAUTI_BOLD);
+	if (!is_worth(g, change)) {
+		tauti_sheet_wrap(g->t.sheet, "", equal_answer(g), TAUTI_BOLD);
 		return;
 	}
 	tauti_sheet_wrap(g->t.sheet, "", tauti_sheet_text(g->t.sheet,
-		"A step of B takes %s ms (%s %%) %s than one of A; most of it "
-		"is %s, %s ms.", ms(g, llabs(change)), tauti_text_pct(&g->t,
+		"A step of B takes %s ms (%s %%) %s than one of A; %s is "
+		"%s, %s ms.", ms(g, llabs(change)), tauti_text_pct(&g->t,
 		llabs(change), d->a->steady_ns), change < 0 ? "less" : "more",
-		most->title, signed_ms(g, most->change_ns)), TAUTI_BOLD);
+		2 * part >= llabs(change) && part <= llabs(change) ?
+		"most of it" : change < 0 ? "what saves most" :
+		"what adds most", most->title,
+		signed_ms(g, most->change_ns)), TAUTI_BOLD);
 }
 
 static void say_waterfall(const struct page *g)

@@ -11,8 +11,11 @@ from command import EXAMPLE, ROOT
 LATE = ROOT / "examples" / "ddp-gloo-late-rank"
 
 
-def trace(rank, compute_us, transfer_us, host_us):
-    """Three steps: host work, a kernel, an all-reduce behind it, and the host waits for both."""
+def trace(rank, compute_us, transfer_us, host_us, **names):
+    """Three steps: host work, kernels, an all-reduce behind them, and the host waits for all.
+    compute_us: of one kernel, or of each by its name."""
+    kernels = compute_us if isinstance(compute_us, dict) else {"gemm": compute_us}
+    host, collective = names.get("host", "aten::host"), names.get("collective", "AllReduce")
     events, correlation = [], 0
 
     def event(cat, name, pid, tid, start, dur, **args):
@@ -23,12 +26,12 @@ def trace(rank, compute_us, transfer_us, host_us):
     at = 0.0
     for step in range(3):
         begin = at
-        event("cpu_op", "aten::host", 1, 10, at + 5, host_us)
+        event("cpu_op", host, 1, 10, at + 5, host_us)
         at += 5 + host_us
         device_end = at + 5
         for name, dur in (
-            ("gemm", compute_us),
-            ("ncclDevKernel_AllReduce_Sum_f32_RING_LL", transfer_us),
+            *kernels.items(),
+            (f"ncclDevKernel_{collective}_Sum_f32_RING_LL", transfer_us),
         ):
             correlation += 1
             event("cuda_runtime", "cudaLaunchKernel", 1, 10, at, 2, correlation=correlation)
@@ -43,12 +46,12 @@ def trace(rank, compute_us, transfer_us, host_us):
 
 
 class Diff(command.Case):
-    def recording(self, name, *times):
+    def recording(self, name, *times, **names):
         folder = os.path.join(self.folder, name)
         os.makedirs(folder)
         for rank in range(2):
             with open(os.path.join(folder, f"rank{rank}.json"), "w") as f:
-                json.dump(trace(rank, *times), f)
+                json.dump(trace(rank, *times, **names), f)
         return folder
 
     def diff(self, a, b):
@@ -82,6 +85,54 @@ class Diff(command.Case):
         self.assertEqual(by_name["gemm"]["a_count"], 1)
         (coll,) = result["collectives"]
         self.assertEqual((coll["name"], coll["a_transfer_ms"]), ("all-reduce", 0.050))
+
+    def expect(self, a, b, **changes):
+        """These rows, and nothing in the others."""
+        rows = dict.fromkeys(("compute", "transfer", "host", "copy", "rest"), 0)
+        self.assertEqual(self.changes(self.diff(a, b)), {**rows, **changes})
+
+    def test_other_names(self):
+        """An upgrade names what it is made of anew: a kind takes what it takes, all the same."""
+        a = self.recording("a", 100, 50, 20)
+        new = {"host": "aten::new", "collective": "ReduceScatter"}
+        alike = self.recording("alike", {"sm90_gemm": 100}, 50, 20, **new)
+        self.expect(a, alike)
+        self.assertIn("A step takes as long in both.", self.done("diff", a, alike))
+        b = self.recording("slower", {"sm90_gemm": 130}, 60, 25, **new)
+        self.expect(a, b, compute=0.030, transfer=0.010, host=0.005)
+        self.expect(b, a, compute=-0.030, transfer=-0.010, host=-0.005)
+
+    def test_what_only_one_has(self):
+        a = self.recording("a", {"gemm": 60, "relu": 40}, 50, 20)
+        for name, kernels, more_ms in (
+            ("fused", {"gemm_relu": 70}, -0.030),
+            ("without", {"gemm": 60}, -0.040),
+            ("another", {"gemm": 80, "relu": 40, "gelu": 30}, 0.050),
+            ("for it", {"gemm": 60, "gelu": 70}, 0.030),
+        ):
+            with self.subTest(name):
+                changes = self.changes(self.diff(a, self.recording(name, kernels, 50, 20)))
+                self.assertEqual(changes.pop("compute"), more_ms)
+                # what a launch more or less is of the host
+                self.assertLess(max(map(abs, changes.values())), 0.002)
+
+    def test_the_answer(self):
+        """It names what makes the difference, and what goes the other way where there is none."""
+        a = self.recording("a", 100, 50, 20)
+
+        def answer(*times):
+            b = self.recording("-".join(map(str, times)), *times)
+            return " ".join(self.done("diff", a, b, "--width", "300").split("\n")[2].split())
+
+        self.assertEqual(
+            answer(60, 90, 20),
+            "A step takes as long in both: transfers (+0.040 ms) and computation "
+            "(-0.040 ms) make up for each other.",
+        )
+        self.assertIn("more than one of A; what adds most is transfers, +0.040", answer(80, 90, 20))
+        self.assertIn("less than one of A; what saves most is computation, -0.060", answer(40, 90, 20))
+        self.assertIn("most of it is computation, +0.040", answer(140, 70, 20))
+        self.assertIn("what adds most is computation, +0.040", answer(140, 80, 50))
 
     def test_the_same_twice(self):
         result = self.diff(EXAMPLE, EXAMPLE)
