@@ -6,6 +6,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "explain/explain.h"
+
 enum {
 	MOST_RANKS = 16, /* replayed one by one, all of them */
 	SOME_RANKS = 16, /* of more, those that promise most */
@@ -416,26 +418,86 @@ static double slowdown_of(const struct taut_straggler_table *table,
 	return 1;
 }
 
-/* Of very many ranks, those whose stage and replica are slow. */
-static bool add_some_ranks(struct tauti_lag *l, row_vec *rows)
+/* Why a rank may be the slow one. Each has its own list, for much of one kind may
+ * be hidden behind little of another. */
+enum reason { BY_PLACE, BY_DEVICE, BY_HOST, BY_TRANSFERS, BY_DELAYS, REASONS };
+
+static void weigh_places(const struct tauti_lag *l, struct weight *w)
 {
-	uint32_t n = l->public.n_ranks;
-	struct weight *w = malloc((n + 1) * sizeof *w);
-	bool ok = w != NULL;
-	for (uint32_t i = 0; ok && i < n; i++) {
+	for (uint32_t i = 0; i < l->public.n_ranks; i++) {
 		double stage = slowdown_of(&l->public.by[TAUT_BY_STAGE],
 			l->number[TAUT_BY_STAGE][i]);
 		double replica = slowdown_of(&l->public.by[TAUT_BY_REPLICA],
 			l->number[TAUT_BY_REPLICA][i]);
-		w[i] = (struct weight){ i, stage < replica ? stage : replica };
+		w[i].ns = stage < replica ? stage : replica;
 	}
-	if (ok)
-		qsort(w, n, sizeof *w, by_weight);
-	for (uint32_t i = 0; ok && i < n && i < SOME_RANKS; i++) {
+}
+
+/* By how much each rank's operations are over what is usual. */
+static void weigh_excess(const struct tauti_lag *l, struct weight *w)
+{
+	const struct taut_graph *g = l->g;
+	uint32_t n = l->public.n_ranks;
+	for (uint32_t op = 0; op < g->n_ops; op++) {
+		uint32_t trace = g->lanes[g->lane[op]].trace;
+		enum reason reason = g->kind[op] == TAUT_OP_TRANSFER ?
+			BY_TRANSFERS : tauti_is_host_op(g->kind[op]) ?
+			BY_HOST : BY_DEVICE;
+		if (trace == TAUT_NONE)
+			continue;
+		w[reason * n + trace].ns +=
+			(double)(g->dur_ns[op] - l->ideal_ns[op]);
+		w[BY_DELAYS * n + trace].ns +=
+			(double)(g->gap_ns[op] - l->no_gaps[op]);
+	}
+}
+
+static bool has_delays(const struct tauti_lag *l)
+{
+	return l->public.launch_slowdown >= decompose_delays;
+}
+
+/* From the top of each list in turn, until there are enough. */
+static bool take_ranks(struct tauti_lag *l, const struct weight *w,
+	row_vec *rows)
+{
+	uint32_t n = l->public.n_ranks;
+	bool places = l->public.by[TAUT_BY_STAGE].n &&
+		l->public.by[TAUT_BY_REPLICA].n;
+	uint8_t *taken = calloc(n + 1, 1);
+	bool ok = taken != NULL;
+	for (size_t i = 0; ok && i < (size_t)n * REASONS &&
+		rows->count < SOME_RANKS; i++) {
+		enum reason reason = (enum reason)(i % REASONS);
+		uint32_t rank = w[reason * n + i / REASONS].class;
 		struct tauti_lag_row row = { .by = TAUT_BY_RANK,
-			.member = (uint32_t)l->number[TAUT_BY_RANK][w[i].class] };
+			.member = (uint32_t)l->number[TAUT_BY_RANK][rank] };
+		if (taken[rank] || (reason == BY_DELAYS ? !has_delays(l) :
+			places != (reason == BY_PLACE)))
+			continue;
+		taken[rank] = 1;
 		ok = taut_vec_push(rows, row);
 	}
+	free(taken);
+	return ok;
+}
+
+/* Of very many ranks, those whose stage and replica are slow; where these are not
+ * told, those that are slow themselves. */
+static bool add_some_ranks(struct tauti_lag *l, row_vec *rows)
+{
+	uint32_t n = l->public.n_ranks;
+	struct weight *w = calloc((size_t)n * REASONS + 1, sizeof *w);
+	bool ok = w != NULL;
+	for (size_t i = 0; ok && i < (size_t)n * REASONS; i++)
+		w[i].class = (uint32_t)(i % n);
+	if (ok) {
+		weigh_places(l, w);
+		weigh_excess(l, w);
+	}
+	for (int reason = 0; ok && reason < REASONS; reason++)
+		qsort(w + (size_t)reason * n, n, sizeof *w, by_weight);
+	ok = ok && take_ranks(l, w, rows);
 	free(w);
 	l->public.by[TAUT_BY_RANK].n_left_out = n - SOME_RANKS;
 	return ok;
@@ -473,7 +535,7 @@ static taut_status find_delays(struct tauti_lag *l, row_vec *rows,
 	int64_t nodelay_ns, struct taut_error *err)
 {
 	taut_status status;
-	if (l->public.launch_slowdown < decompose_delays)
+	if (!has_delays(l))
 		return TAUT_OK;
 	for (size_t i = 0; i < rows->count; i++)
 		rows->data[i].delays = true;
@@ -482,8 +544,9 @@ static taut_status find_delays(struct tauti_lag *l, row_vec *rows,
 		publish_all(l, rows, nodelay_ns, true, err);
 }
 
+/* ret_tables: with the rows of these ranks behind those that it has. */
 static taut_status find_some_ranks(struct tauti_lag *l, int64_t ideal_ns,
-	struct taut_error *err)
+	row_vec *ret_tables, struct taut_error *err)
 {
 	row_vec rows = { 0 };
 	taut_status status = add_some_ranks(l, &rows) ? TAUT_OK :
@@ -492,6 +555,9 @@ static taut_status find_some_ranks(struct tauti_lag *l, int64_t ideal_ns,
 		status = tauti_lag_replay(l, rows.data, rows.count, err);
 	if (!status)
 		status = publish_all(l, &rows, ideal_ns, false, err);
+	for (size_t i = 0; i < rows.count && !status; i++)
+		if (!taut_vec_push(ret_tables, rows.data[i]))
+			status = tauti_lag_no_memory(err);
 	taut_vec_free(&rows);
 	return status;
 }
@@ -522,7 +588,7 @@ static taut_status find_tables(struct tauti_lag *l, struct taut_error *err)
 			tauti_lag_no_memory(err);
 	}
 	if (!status && some)
-		status = find_some_ranks(l, ideal_ns, err);
+		status = find_some_ranks(l, ideal_ns, &tables, err);
 	if (!status)
 		status = find_delays(l, (row_vec *)&tables, nodelay_ns, err);
 	taut_vec_free(&rows);

@@ -217,6 +217,86 @@ class Printed(Case):
         self.assertEqual(found - words, set())
 
 
+class ManyRanks(Case):
+    """Data parallel jobs of a framework, of more ranks than are replayed one by one."""
+    RANKS = 24
+
+    def job(self, kernel=None, host=None, late=None):
+        """Each step: a host operation, a kernel that it launches, an all-reduce behind that,
+        and a thread whose work of unlike length nobody waits for. In us, of one rank: what
+        else its kernel or host operation takes, or how long it does nothing."""
+        for rank in range(self.RANKS):
+            extra = {name: at[1] for name, at in
+                     (("kernel", kernel), ("host", host), ("late", late))
+                     if at and at[0] == rank}
+            path = pathlib.Path(self.folder.name) / f"rank{rank}.json"
+            path.write_text(json.dumps(self.rank(rank, extra)))
+        done = run("stragglers", self.folder.name, "--json")
+        self.assertEqual(done.returncode, 0, done.stderr)
+        return json.loads(done.stdout)
+
+    def rank(self, rank, extra):
+        events = []
+        # nobody is over before the slowest has come
+        takes = 100 + extra.get("kernel", 0)
+        host = 100 + extra.get("host", 0)
+        wait = 60 - sum(extra.values())
+
+        def event(cat, name, tid, at, dur, **args):
+            events.append(dict(ph="X", cat=cat, name=name, pid=1, tid=tid,
+                               ts=at, dur=dur, args=args))
+        for step in range(4):
+            at = begin = 320 * step
+            calls = 10 * step
+            event("cpu_op", "aten::side", 77, at + 1,
+                  7 * ((rank + 8) % self.RANKS) + 50)
+            at += extra.get("late", 0)
+            event("cpu_op", "aten::mm", 10, at + 1, host)
+            at += host + 1
+            for i in 1, 2:
+                event("cuda_runtime", "cudaLaunchKernel", 10, at + i, 1,
+                      correlation=calls + i)
+            event("kernel", "gemm", 7, at + 5, takes,
+                  correlation=calls + 1, device=0, stream=7)
+            event("kernel", "ncclDevKernel_AllReduce_Sum_f32_RING_LL", 7,
+                  at + 5 + takes, 50 + wait, correlation=calls + 2,
+                  device=0, stream=7)
+            end = at + 5 + takes + 50 + wait
+            event("cuda_runtime", "cudaDeviceSynchronize", 10, at + 4,
+                  end + 2 - at - 4)
+            event("user_annotation", f"ProfilerStep#{step}", 10, begin,
+                  end + 4 - begin)
+        return {"schemaVersion": 1, "distributedInfo": {"rank": rank},
+                "traceEvents": events}
+
+    def test_a_slow_kernel(self):
+        r = self.job(kernel=(20, 60))
+        self.assertEqual(len(r["by_rank"]), 16)
+        self.assertEqual((r["cause"]["place"], r["cause"]["number"]),
+                         ("rank", 20))
+        self.assertIn("its gemm takes 1.60 times", r["cause"]["sentence"])
+
+    def test_a_slow_host(self):
+        r = self.job(host=(21, 60))
+        self.assertEqual((r["cause"]["place"], r["cause"]["number"]),
+                         ("rank", 21))
+        self.assertIn("its aten::mm takes 1.60", r["cause"]["sentence"])
+
+
+    def test_a_rank_that_is_late(self):
+        """Stages and replicas are told here; its own delay is of no stage."""
+        def delays(type_, dp, stage, step, batch, seq):
+            first = type_ == "forward-compute" and seq == 0
+            return 10 * MS if first and (dp, stage) == (4, 3) else 0
+        job = made_job.Job(dp=6, pp=4, durations=slow(1), delays=delays)
+        r = self.stragglers(job.study())
+        self.assertEqual(len(r["by_rank"]), 16)
+        late, *others = r["delays"]["by_rank"]
+        self.assertEqual(late["rank"], 3 * 6 + 4)
+        self.near(late["slowdown"], (7 * 30 + 10) / (7 * 30))
+        self.assertEqual({row["slowdown"] for row in others}, {1})
+
+
 class Recordings(Case):
     def test_a_late_rank_of_pytorch(self):
         """Rank 2 was late by 150 ms in every second step."""
