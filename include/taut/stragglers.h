@@ -71,6 +71,9 @@ struct taut_stragglers {
 	int32_t cause_number;
 	double repair_pct;
 	const char *sentence; /* the same in words */
+
+	uint32_t n_notes;     /* what is lost or does not fit, as of a report */
+	const char *const *notes;
 };
 
 struct taut_straggler_options { /* zero is every field's default */

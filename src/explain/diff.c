@@ -150,16 +150,64 @@ static bool table_init(struct differ *d, struct table *t,
 
 /* --- sums ------------------------------------------------------------------------- */
 
+/* Of one rank's thread; what a step does by itself, between its calls, is no event. */
+static double count_events(const struct taut_graph *g, const struct taut_trace *t,
+	uint32_t begin, uint32_t end)
+{
+	double n = 0;
+
+	for (uint32_t op = begin; op < end; op++)
+		n += is_host(g->kind[op]) && g->event[op] != TAUT_NONE &&
+			t->kind[g->event[op]] != TAUT_KIND_STEP;
+	return n;
+}
+
+static bool marks_steps(const struct taut_trace *t)
+{
+	for (size_t i = 0; i < t->n_events; i++)
+		if (t->kind[i] == TAUT_KIND_STEP)
+			return true;
+	return false;
+}
+
+/* Of how many steps the recording of a rank is: of those that it marks. Where
+ * others have more it was cut, or lacks marks: then what its thread does outside of
+ * them counts in proportion, and one without any (whose graph has one step, the
+ * whole) has as many as the others. */
+static double steps_of(const struct taut_graph *g, uint32_t first, uint32_t n,
+	double most)
+{
+	const struct taut_trace *t = &g->run->traces[g->steps[first].trace];
+	uint32_t lane = g->lane[g->steps[first].begin_op];
+	double inside = 0, all;
+
+	if (n >= most)
+		return n;
+	if (n == 1 && !marks_steps(t))
+		return most;
+	for (uint32_t i = first; i < first + n; i++)
+		inside += count_events(g, t, g->steps[i].begin_op,
+			g->steps[i].end_op);
+	all = count_events(g, t, g->lane_begin[lane],
+		g->lane_begin[lane + 1]);
+	return inside > 0 ? fmin(most, n * all / inside) : n;
+}
+
 /* Of each trace by its own number of steps: what of one operation is in a step. */
 static void share_steps(const struct differ *d, struct table *t)
 {
 	const struct taut_graph *g = t->g;
+	double most = tauti_steps_of_a_rank(t->report);
+	double ranks = d->same_ranks ? 1 : t->report->n_ranks;
 
-	for (uint32_t i = 0; i < g->n_steps; i++)
-		t->a_step[g->steps[i].trace]++;
-	for (uint32_t i = 0; i < g->run->n_traces; i++)
-		t->a_step[i] = (t->a_step[i] > 0 ? 1 / t->a_step[i] : 1) /
-			(d->same_ranks ? 1 : t->report->n_ranks);
+	for (uint32_t i = 0, n; i < g->n_steps; i += n) {
+		uint32_t trace = g->steps[i].trace;
+
+		for (n = 1; i + n < g->n_steps &&
+			g->steps[i + n].trace == trace;)
+			n++;
+		t->a_step[trace] = 1 / steps_of(g, i, n, most) / ranks;
+	}
 }
 
 static bool sum_up(const struct differ *d, struct table *t)

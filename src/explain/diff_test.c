@@ -127,7 +127,7 @@ static void unlike_steps(int steps, int marks)
 	expect_text(report, "2 ranks, 4 steps of 20.00 ms");
 	expect_text(report, "ms a step; count over all steps");
 	for (uint32_t i = 0; i < diff.n_ops; i++)
-		if (steps == marks && !strcmp(diff.ops[i].name, "gemm"))
+		if (!strcmp(diff.ops[i].name, "gemm"))
 			assert_int_equal(diff.ops[i].a_ns, 4000000);
 	taut_arena_destroy(arena);
 	taut_report_destroy(report);

@@ -66,22 +66,20 @@ static bool name_clocks(struct tauti_explain *x)
 	return clocks != NULL;
 }
 
-/* Lost input, then what could not be made to fit. */
-static bool write_notes(struct tauti_explain *x)
+bool tauti_notes(const struct taut_graph *g, struct taut_arena *arena,
+	const char *const **ret_notes, uint32_t *ret_n)
 {
-	const struct taut_graph *g = x->g;
-	struct taut_report *r = x->report;
-	const char **notes = TAUT_ARENA_ARRAY(x->arena, const char *,
+	const char **notes = TAUT_ARENA_ARRAY(arena, const char *,
 		g->run->n_notes + 7);
 	uint32_t n = 0;
 
 	for (uint32_t i = 0; notes && i < g->run->n_notes; i++)
 		notes[n++] = g->run->notes[i];
 	if (notes && g->unmatched)
-		notes[n++] = g->n_unmatched ? taut_arena_printf(x->arena,
+		notes[n++] = g->n_unmatched ? taut_arena_printf(arena,
 			"%u communication operations are not matched across "
 			"ranks: %s", g->n_unmatched, g->unmatched) :
-			taut_arena_printf(x->arena, "some collectives lack "
+			taut_arena_printf(arena, "some collectives lack "
 			"ranks of their group: %s", g->unmatched);
 	if (notes && g->by_order_alone)
 		notes[n++] = "collectives are matched by their order alone, for "
@@ -91,23 +89,23 @@ static bool write_notes(struct tauti_explain *x)
 		notes[n++] = "process groups are not named in the traces: ranks "
 			"were grouped by when their collectives ran";
 	if (notes && g->n_backward)
-		notes[n++] = taut_arena_printf(x->arena,
+		notes[n++] = taut_arena_printf(arena,
 			"%u waits run backward in time, by up to %.3f ms; they "
 			"were shortened to fit", g->n_backward,
 			(double)g->worst_backward_ns / 1e6);
 	if (notes && g->n_circular)
-		notes[n++] = taut_arena_printf(x->arena,
+		notes[n++] = taut_arena_printf(arena,
 			"%u waits are left out: operations of one instant would "
 			"wait for each other", g->n_circular);
 	if (notes && g->n_launches_cut)
-		notes[n++] = taut_arena_printf(x->arena,
+		notes[n++] = taut_arena_printf(arena,
 			"%u device operations have no recorded launch",
 			g->n_launches_cut);
 	for (uint32_t i = 0; i < n; i++)
 		if (!notes[i])
 			return false;
-	r->notes = notes;
-	r->n_notes = n;
+	*ret_notes = notes;
+	*ret_n = n;
 	return notes != NULL;
 }
 
@@ -121,7 +119,8 @@ static taut_status explain(struct tauti_explain *x, struct taut_error *err)
 		tauti_findings_say,
 	};
 	static const struct taut_replay_edit unordered = { .unordered = 1 };
-	taut_status status = name_ranks(x) && name_clocks(x) && write_notes(x) ?
+	taut_status status = name_ranks(x) && name_clocks(x) && tauti_notes(
+		x->g, x->arena, &x->report->notes, &x->report->n_notes) ?
 		TAUT_OK : tauti_explain_no_memory(err);
 
 	if (!status)

@@ -99,6 +99,10 @@ static inline uint32_t tauti_before(const struct taut_graph *g, uint32_t op)
 	return op > g->lane_begin[g->lane[op]] ? op - 1 : TAUT_NONE;
 }
 
+/* Lost input, then what could not be made to fit. false: no memory. */
+bool tauti_notes(const struct taut_graph *graph, struct taut_arena *arena,
+	const char *const **ret_notes, uint32_t *ret_n);
+
 taut_status tauti_facts_find(struct tauti_explain *x, struct taut_error *err);
 void tauti_facts_free(struct tauti_explain *x);
 /* Is instant `at` of this rank inside a wait for a batch? */

@@ -623,7 +623,8 @@ taut_status taut_stragglers_find(const struct taut_graph *graph,
 			"%s: has no steps to compare", graph->run->path);
 	l = create(graph, options);
 	if (!l || !find_places(l) || !find_steps(l) || !find_strict(l) ||
-		!tauti_lag_types(l))
+		!tauti_lag_types(l) || !tauti_notes(graph, l->arena,
+		&l->public.notes, &l->public.n_notes))
 		status = tauti_lag_no_memory(reterr);
 	if (!status)
 		status = find_tables(l, reterr);

@@ -15,6 +15,7 @@ static void put_run(
 	tauti_field_key(put, "steps");
 	tauti_put_int(put, tauti_steps_of_a_rank(r));
 	tauti_field_ms(put, "steady_step_ms", r->steady_ns);
+	tauti_field_texts(put, "notes", r->notes, r->n_notes);
 	tauti_put_char(put, '}');
 }
 

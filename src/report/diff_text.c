@@ -270,6 +270,17 @@ static void say_trust(const struct page *g)
 			"the ranks.", TAUTI_PLAIN);
 }
 
+static void say_notes(const struct page *g)
+{
+	const struct taut_report *a = g->d->a, *b = g->d->b;
+
+	if (!a->n_notes && !b->n_notes)
+		return;
+	tauti_sheet_heading(g->t.sheet, "Notes", "");
+	tauti_text_notes(g->t.sheet, "  A - ", a->notes, a->n_notes);
+	tauti_text_notes(g->t.sheet, "  B - ", b->notes, b->n_notes);
+}
+
 taut_status tauti_diff_text(const struct tauti_diff *diff,
 	const struct taut_text_options *options, FILE *out,
 	struct taut_error *reterr)
@@ -291,5 +302,6 @@ taut_status tauti_diff_text(const struct tauti_diff *diff,
 	say_path(&g);
 	say_colls(&g);
 	say_ops(&g);
+	say_notes(&g);
 	return tauti_sheet_end(&sheet, reterr);
 }

@@ -169,6 +169,9 @@ taut_status tauti_stragglers_text(const struct taut_stragglers *s,
 	for (int by = 0; by < TAUT_STRAGGLER_BY; by++)
 		say_table(&sheet, s, by);
 	say_steps(&sheet, s);
+	if (s->n_notes)
+		tauti_sheet_heading(&sheet, "Notes", "");
+	tauti_text_notes(&sheet, "  - ", s->notes, s->n_notes);
 	return tauti_sheet_end(&sheet, reterr);
 }
 
@@ -260,6 +263,8 @@ taut_status tauti_stragglers_json(const struct taut_stragglers *s,
 		tauti_put_key(&put, kinds[by].key);
 		put_rows(&put, s, by, s->by[by].delays);
 	}
-	tauti_put_text(&put, "}}\n");
+	tauti_put_char(&put, '}');
+	tauti_field_texts(&put, "notes", s->notes, s->n_notes);
+	tauti_put_text(&put, "}\n");
 	return tauti_put_end(&put, reterr);
 }

@@ -193,20 +193,26 @@ static void say_findings(const struct tauti_text *t)
 		say_finding(t, &r->findings[i], &s);
 }
 
+void tauti_text_notes(struct tauti_sheet *sheet, const char *lead,
+	const char *const *notes, uint32_t n)
+{
+	uint32_t shown = n > NOTES_SHOWN + 1 ? NOTES_SHOWN : n;
+
+	for (uint32_t i = 0; i < shown; i++)
+		tauti_sheet_wrap(sheet, lead, notes[i], TAUTI_PLAIN);
+	if (shown < n)
+		tauti_sheet_line(sheet, tauti_sheet_style(sheet, TAUTI_DIM,
+			tauti_sheet_text(sheet, "  %u more; --json lists all",
+			n - shown)));
+}
+
 static void say_notes(const struct tauti_text *t)
 {
-	const struct taut_report *r = t->report;
-	uint32_t shown = r->n_notes > NOTES_SHOWN + 1 ? NOTES_SHOWN : r->n_notes;
-
-	if (!r->n_notes)
+	if (!t->report->n_notes)
 		return;
 	tauti_sheet_heading(t->sheet, "Notes", "");
-	for (uint32_t i = 0; i < shown; i++)
-		tauti_sheet_wrap(t->sheet, "  - ", r->notes[i], TAUTI_PLAIN);
-	if (shown < r->n_notes)
-		tauti_sheet_line(t->sheet, tauti_sheet_style(t->sheet,
-			TAUTI_DIM, tauti_sheet_text(t->sheet,
-			"  %u more; --json lists all", r->n_notes - shown)));
+	tauti_text_notes(t->sheet, "  - ", t->report->notes,
+		t->report->n_notes);
 }
 
 /* --- the whole ---------------------------------------------------------------------*/

@@ -40,6 +40,10 @@ void tauti_text_base(const struct tauti_text *t);
 /* The width to use: the caller's if it is wide enough for the tables. */
 int tauti_text_width(const struct taut_text_options *options);
 
+/* Each behind `lead`; of very many the first. */
+void tauti_text_notes(struct tauti_sheet *sheet, const char *lead,
+	const char *const *notes, uint32_t n);
+
 void tauti_text_steps(const struct tauti_text *t);
 void tauti_text_collectives(const struct tauti_text *t);
 void tauti_text_links(const struct tauti_text *t);

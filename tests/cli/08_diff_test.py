@@ -134,6 +134,23 @@ class Diff(command.Case):
         self.assertIn("most of it is computation, +0.040", answer(140, 70, 20))
         self.assertIn("what adds most is computation, +0.040", answer(140, 80, 50))
 
+    def test_a_file_that_ends_early(self):
+        """Fewer steps of one rank change nothing, and it is told of."""
+        a = self.recording("a", 100, 50, 20)
+        b = self.recording("b", 100, 50, 20)
+        with open(os.path.join(b, "rank1.json"), "r+") as f:
+            f.truncate(f.seek(0, os.SEEK_END) * 2 // 3)
+        self.expect(a, b)
+        result = self.diff(a, b)
+        self.assertEqual(result["a"]["notes"], [])
+        self.assertIn("rank1.json: ends early", result["b"]["notes"][0])
+        for words, lead in (("diff", a, b), "B - "), (("stragglers", b), "- "):
+            notes = self.done(*words).split("\nNotes\n")[1].split()
+            self.assertRegex(" ".join(notes), f"^{lead}[^ ]*rank1.json: ends early")
+        self.assertNotIn("\nNotes\n", self.done("diff", a, a))
+        said = json.loads(self.done("stragglers", b, "--json"))
+        self.assertEqual(said["notes"], result["b"]["notes"])
+
     def test_the_same_twice(self):
         result = self.diff(EXAMPLE, EXAMPLE)
         self.assertEqual(set(self.changes(result).values()), {0})
