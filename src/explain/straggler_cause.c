@@ -1,38 +1,42 @@
 /* straggler_cause.c - what stands out, in words. */
-#include <string.h>
+#include <stdlib.h>
 
 #include "explain/stragglers.h"
 
 static const double worth_telling = 1.01;
 static const double most_of_it = 0.4; /* of the slowdown */
 
-struct excess {
-	double factor;      /* what an operation there takes over the others */
-	const char *name;   /* of the class that is over most */
-	bool transfers;
+enum { CLASSES_TRIED = 8 };
+
+struct excess { /* of one class, in the place and elsewhere */
+	double in, out, over;
+	uint32_t n_in, n_out;
+	uint32_t class;
 };
 
-/* Of the classes, the one whose members take most time above the ideal. */
-static bool find_excess(const struct tauti_lag *l, enum taut_straggler_by by,
-	int32_t number, struct excess *ret)
+static int by_over(const void *a, const void *b)
+{
+	const struct excess *x = a, *y = b;
+	if (x->over != y->over)
+		return x->over > y->over ? -1 : 1;
+	return x->class < y->class ? -1 : x->class > y->class;
+}
+
+/* Classes whose members in the place take longer than is usual, those that are
+ * over most first. */
+static uint32_t list_excess(const struct tauti_lag *l, enum taut_straggler_by by,
+	int32_t number, struct excess *sums)
 {
 	const struct taut_graph *g = l->g;
-	size_t n = l->n_classes;
-	struct sums { /* of one class, in the place and elsewhere */
-		double in, out, over;
-		uint32_t n_in, n_out;
-		bool transfers;
-	} *sums = TAUT_ARENA_ARRAY(l->arena, struct sums, n + 1);
-	double most = 0;
-	if (!sums)
-		return false;
+	uint32_t n = 0;
+	for (uint32_t i = 0; i < l->n_classes; i++)
+		sums[i] = (struct excess){ .class = i };
 	for (uint32_t op = 0; op < g->n_ops; op++) {
 		uint32_t trace = g->lanes[g->lane[op]].trace;
-		struct sums *s;
+		struct excess *s;
 		if (l->type_of[op] == TAUT_NONE || trace == TAUT_NONE)
 			continue;
 		s = &sums[l->class_of[op]];
-		s->transfers = g->kind[op] == TAUT_OP_TRANSFER;
 		if (l->number[by][trace] == number) {
 			s->in += (double)g->dur_ns[op];
 			s->over += (double)(g->dur_ns[op] - l->ideal_ns[op]);
@@ -42,16 +46,37 @@ static bool find_excess(const struct tauti_lag *l, enum taut_straggler_by by,
 			s->n_out++;
 		}
 	}
-	*ret = (struct excess){ 0, NULL, false };
-	for (size_t i = 0; i < n; i++) {
-		const struct sums *s = &sums[i];
-		if (s->over <= most || !s->n_out || s->out <= 0)
-			continue;
-		most = s->over;
-		*ret = (struct excess){ s->in / s->n_in / (s->out / s->n_out),
-			l->class_name[i], s->transfers };
-	}
-	return true;
+	for (uint32_t i = 0; i < l->n_classes; i++)
+		if (sums[i].over > 0 && sums[i].out > 0)
+			sums[n++] = sums[i];
+	qsort(sums, n, sizeof *sums, by_over);
+	return n;
+}
+
+/* The class that the steps are longest by: what is over most may be hidden. */
+static taut_status find_excess(struct tauti_lag *l, enum taut_straggler_by by,
+	int32_t number, const struct excess **ret_excess, struct taut_error *err)
+{
+	struct excess *sums = TAUT_ARENA_ARRAY(
+		l->arena, struct excess, l->n_classes + 1);
+	struct tauti_lag_row rows[CLASSES_TRIED];
+	uint32_t n = sums ? list_excess(l, by, number, sums) : 0, best = 0;
+	taut_status status = sums ? TAUT_OK : tauti_lag_no_memory(err);
+	*ret_excess = n ? sums : NULL;
+	if (n > CLASSES_TRIED)
+		n = CLASSES_TRIED;
+	for (uint32_t i = 0; i < n; i++)
+		rows[i] = (struct tauti_lag_row){ .by = by, .inverse = true,
+			.member = (uint32_t)number, .one_class = true,
+			.class = sums[i].class };
+	if (n > 1)
+		status = tauti_lag_replay(l, rows, n, err);
+	for (uint32_t i = 1; i < n && !status; i++)
+		if (rows[i].sum_ns < rows[best].sum_ns)
+			best = i;
+	if (n)
+		*ret_excess = &sums[best];
+	return status;
 }
 
 /* Which part of the slowdown goes when the top row of each table is ideal and
@@ -82,20 +107,23 @@ static taut_status repair(struct tauti_lag *l,
 	return status;
 }
 
-static bool say_place(struct tauti_lag *l, enum taut_straggler_by by)
+static taut_status say_place(struct tauti_lag *l, enum taut_straggler_by by,
+	struct taut_error *err)
 {
 	struct taut_stragglers *p = &l->public;
 	const struct taut_straggler_row *row = &p->by[by].rows[0];
-	struct excess e;
+	const struct excess *e = NULL;
 	const char *which = by != TAUT_BY_STAGE ? "" : !row->number ?
 		", the first," : row->number == (int32_t)p->by[by].n - 1 ?
 		", the last," : "";
 	const char *how = "";
-	if (!find_excess(l, by, row->number, &e))
-		return false;
-	if (e.name)
+	taut_status status = find_excess(l, by, row->number, &e, err);
+	if (status)
+		return status;
+	if (e)
 		how = taut_arena_printf(l->arena, ": its %s takes %.2f times "
-			"what it takes elsewhere", e.name, e.factor);
+			"what it takes elsewhere", l->class_name[e->class],
+			e->in / e->n_in / (e->out / e->n_out));
 	p->cause_number = row->number;
 	p->sentence = how ? taut_arena_printf(l->arena,
 		"%s %d%s is too slow%s. If it took what is usual, %.0f %% of "
@@ -103,7 +131,7 @@ static bool say_place(struct tauti_lag *l, enum taut_straggler_by by)
 		by == TAUT_BY_STAGE ? "Pipeline stage" :
 		by == TAUT_BY_REPLICA ? "Replica" : "Rank",
 		(int)row->number, which, how, p->repair_pct) : NULL;
-	return p->sentence != NULL;
+	return p->sentence ? TAUT_OK : tauti_lag_no_memory(err);
 }
 
 static bool say_spread(struct tauti_lag *l)
@@ -131,7 +159,6 @@ taut_status tauti_lag_cause(struct tauti_lag *l, struct taut_error *err)
 	struct taut_stragglers *p = &l->public;
 	double part[TAUT_BY_TYPE] = { 0 };
 	taut_status status = TAUT_OK;
-	bool ok;
 	p->cause = TAUT_STRAGGLER_BY;
 	p->cause_number = -1;
 	if (p->slowdown >= worth_telling)
@@ -147,7 +174,7 @@ taut_status tauti_lag_cause(struct tauti_lag *l, struct taut_error *err)
 	for (size_t i = 0; i < 3 && p->cause == TAUT_STRAGGLER_BY; i++)
 		if (100 * part[order[i]] > p->repair_pct)
 			p->repair_pct = 100 * part[order[i]];
-	ok = p->cause == TAUT_STRAGGLER_BY ? say_spread(l) :
-		say_place(l, p->cause);
-	return ok ? TAUT_OK : tauti_lag_no_memory(err);
+	if (p->cause != TAUT_STRAGGLER_BY)
+		return say_place(l, p->cause, err);
+	return say_spread(l) ? TAUT_OK : tauti_lag_no_memory(err);
 }

@@ -209,6 +209,10 @@ static void choose(const struct tauti_lag *l, const struct tauti_lag_row *row,
 			bool in = is_member(l, row, begin, trace);
 			memcpy(ret + begin, (in != row->inverse ? own : ideal) +
 				begin, (end - begin) * sizeof *ret);
+			for (uint32_t op = begin; in && row->one_class &&
+				op < end; op++)
+				if (l->class_of[op] != row->class)
+					ret[op] = own[op];
 			continue;
 		}
 		for (uint32_t op = begin; op < end; op++)

@@ -42,6 +42,8 @@ struct tauti_lag_row {
 	enum taut_straggler_by by;
 	uint32_t member;  /* class, or the number as it is */
 	bool inverse;     /* all others change instead */
+	bool one_class;   /* inverse alone: of a place's ops those of .class */
+	uint32_t class;
 	bool delays;      /* delays change, not durations */
 	int64_t *step_ns; /* result, by step */
 	int64_t sum_ns;   /* of all steps */
