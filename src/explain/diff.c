@@ -498,6 +498,14 @@ static void differ_fini(struct differ *d)
 	taut_vec_free(&d->keys);
 }
 
+static bool marks_any(const struct taut_run *run)
+{
+	for (uint32_t i = 0; i < run->n_traces; i++)
+		if (marks_steps(&run->traces[i]))
+			return true;
+	return false;
+}
+
 static taut_status has_steps(const struct taut_report *r, struct taut_error *err)
 {
 	if (r->n_steps && r->steady_ns > 0)
@@ -526,6 +534,8 @@ taut_status tauti_diff(const struct taut_report *a, const struct taut_report *b,
 	if (!status)
 		status = fall(&d, &out, reterr);
 	out.same_ranks = d.same_ranks;
+	out.a_marked = !status && marks_any(a->graph->run);
+	out.b_marked = !status && marks_any(b->graph->run);
 	differ_fini(&d);
 	if (!status)
 		*ret_diff = out;

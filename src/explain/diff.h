@@ -50,6 +50,8 @@ struct tauti_diff {
 	const struct taut_report *a, *b;
 	struct tauti_compare path; /* critical paths */
 	int same_ranks;
+	int a_marked, b_marked; /* some rank marks its steps; else a recording is
+	                           one step, whatever it is of */
 	uint32_t n_steps;  /* rows of the waterfall; the last is the rest */
 	struct tauti_diff_step steps[TAUTI_DIFF_KINDS + 1];
 	uint32_t n_ops;    /* largest difference first */

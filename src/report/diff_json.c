@@ -4,7 +4,8 @@
 #include "report/fields.h"
 
 static void put_run(
-	struct tauti_put *put, const char *name, const struct taut_report *r)
+	struct tauti_put *put, const char *name, const struct taut_report *r,
+	int marked)
 {
 	tauti_put_text(put, ",\n");
 	tauti_put_key(put, name);
@@ -14,6 +15,8 @@ static void put_run(
 	tauti_put_int(put, r->n_ranks);
 	tauti_field_key(put, "steps");
 	tauti_put_int(put, tauti_steps_of_a_rank(r));
+	tauti_field_key(put, "step_marks");
+	tauti_put_text(put, marked ? "true" : "false");
 	tauti_field_ms(put, "steady_step_ms", r->steady_ns);
 	tauti_field_texts(put, "notes", r->notes, r->n_notes);
 	tauti_put_char(put, '}');
@@ -94,8 +97,8 @@ taut_status tauti_diff_json(
 	tauti_put_begin(&put, out);
 	tauti_put_text(&put, "{\"version\":");
 	tauti_put_string(&put, taut_version());
-	put_run(&put, "a", diff->a);
-	put_run(&put, "b", diff->b);
+	put_run(&put, "a", diff->a, diff->a_marked);
+	put_run(&put, "b", diff->b, diff->b_marked);
 	tauti_field_key(&put, "same_ranks");
 	tauti_put_text(&put, diff->same_ranks ? "true" : "false");
 	put_steps(&put, diff);

@@ -264,10 +264,18 @@ static void say_ops(const struct page *g)
 
 static void say_trust(const struct page *g)
 {
-	if (!g->d->same_ranks)
+	const struct tauti_diff *d = g->d;
+
+	if (!d->same_ranks)
 		tauti_sheet_wrap(g->t.sheet, "  - ", "The recordings have not "
 			"the same ranks: times are carried over as means over "
 			"the ranks.", TAUTI_PLAIN);
+	if (!d->a_marked || !d->b_marked)
+		tauti_sheet_wrap(g->t.sheet, "  - ", tauti_sheet_text(g->t.sheet,
+			"%s: all of it counts as one step, so both must be of as "
+			"much work.", d->a_marked ? "B marks no steps" :
+			d->b_marked ? "A marks no steps" :
+			"The recordings mark no steps"), TAUTI_PLAIN);
 }
 
 static void say_notes(const struct page *g)

@@ -3,6 +3,7 @@
 
 import json
 import os
+import pathlib
 import re
 
 import command
@@ -150,6 +151,18 @@ class Diff(command.Case):
         self.assertNotIn("\nNotes\n", self.done("diff", a, a))
         said = json.loads(self.done("stragglers", b, "--json"))
         self.assertEqual(said["notes"], result["b"]["notes"])
+
+    def test_no_marks(self):
+        """All of such a recording is one step: that it is compared so is told."""
+        a, b = (self.recording(name, 100, 50, 20) for name in "ab")
+        for path in pathlib.Path(b).iterdir():
+            path.write_text(path.read_text().replace("ProfilerStep#", "iteration "))
+        result = self.diff(a, b)
+        self.assertEqual((result["a"]["step_marks"], result["b"]["step_marks"]), (True, False))
+        said = " ".join(self.done("diff", a, b).split())
+        self.assertIn("- B marks no steps: all of it counts as one step", said)
+        self.assertIn("- The recordings mark no steps", self.done("diff", b, b))
+        self.assertNotIn("no steps", self.done("diff", a, a))
 
     def test_the_same_twice(self):
         result = self.diff(EXAMPLE, EXAMPLE)
