@@ -138,7 +138,10 @@ static bool say_spread(struct tauti_lag *l)
 {
 	struct taut_stragglers *p = &l->public;
 	const struct taut_straggler_table *t = &p->by[TAUT_BY_TYPE];
-	p->sentence = p->slowdown < 2 - worth_telling ?
+	p->sentence = p->n_ranks < 2 && p->slowdown < worth_telling ?
+		"One rank alone has no other to be compared with, and its steps "
+		"are no longer than they must be." :
+		p->slowdown < 2 - worth_telling ?
 		"The ranks do unlike work: what their operations take in the "
 		"mean is no ideal for them." :
 		p->slowdown < worth_telling || !t->n ?

@@ -58,10 +58,11 @@ static void say_summary(struct tauti_sheet *sheet,
 		shape = tauti_sheet_text(sheet, " (%u stages, %u replicas)",
 			s->n_stages, s->n_replicas ? s->n_replicas : 1);
 	tauti_sheet_wrap(sheet, "", tauti_sheet_text(sheet,
-		"%u ranks%s, %u steps. With all workers alike a step would take "
+		"%u rank%s%s, %u step%s. With all workers alike a step would take "
 		"%s ms, and takes %s ms without delays: slowdown %s. It was "
 		"measured at %s ms: delays of launching add a factor of %s.",
-		s->n_ranks, shape, s->n_steps, ms(sheet, mean_of(s, 2)),
+		s->n_ranks, s->n_ranks == 1 ? "" : "s", shape, s->n_steps,
+		s->n_steps == 1 ? "" : "s", ms(sheet, mean_of(s, 2)),
 		ms(sheet, mean_of(s, 1)), real(sheet, s->slowdown, 4),
 		ms(sheet, mean_of(s, 0)), real(sheet, s->launch_slowdown, 4)),
 		TAUTI_PLAIN);

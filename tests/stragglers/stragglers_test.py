@@ -283,6 +283,13 @@ class ManyRanks(Case):
         self.assertIn("its aten::mm takes 1.60", r["cause"]["sentence"])
 
 
+    def test_one_rank(self):
+        path = pathlib.Path(self.folder.name) / "rank0.json"
+        path.write_text(json.dumps(self.rank(0, {})))
+        said = run("stragglers", path).stdout
+        self.assertIn("\n1 rank, 4 steps. With", said)
+        self.assertIn("One rank alone has no other", said)
+
     def test_a_rank_that_is_late(self):
         """Stages and replicas are told here; its own delay is of no stage."""
         def delays(type_, dp, stage, step, batch, seq):
