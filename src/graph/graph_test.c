@@ -7,87 +7,9 @@
 #include <cmocka.h>
 
 #include <taut/graph.h>
-#include <taut/replay.h>
 
 #include "tests/support/alloc_fail.h"
-#include "tests/support/write_trace.h"
-
-static struct taut_graph *build(const struct taut_run *run)
-{
-	struct taut_graph *g = NULL;
-	struct taut_error err = { 0 };
-
-	if (taut_graph_build(run, NULL, &g, &err))
-		fail_msg("%s", err.message);
-	return g;
-}
-
-/* The graph must give back the recording: every start and every end. */
-static void replays_exactly(const struct taut_graph *g)
-{
-	const struct taut_replay_edit unordered = { .unordered = 1 };
-	struct taut_timeline t = { 0 }, ahead = { 0 };
-	struct taut_error err = { 0 };
-	size_t n = g->n_ops;
-
-	assert_int_equal(taut_timeline_init(&t, g, &err), TAUT_OK);
-	assert_int_equal(taut_timeline_init(&ahead, g, &err), TAUT_OK);
-	if (taut_replay(g, NULL, &t, &err) ||
-		taut_replay(g, &unordered, &ahead, &err))
-		fail_msg("%s", err.message);
-	assert_memory_equal(t.start_ns, ahead.start_ns, n * sizeof *t.start_ns);
-	assert_memory_equal(t.end_ns, ahead.end_ns, n * sizeof *t.end_ns);
-	assert_memory_equal(t.decided_by, ahead.decided_by,
-		n * sizeof *t.decided_by);
-	assert_int_equal(t.makespan_ns, ahead.makespan_ns);
-	taut_timeline_fini(&ahead);
-	for (uint32_t i = 0; i < g->n_ops; i++) {
-		if (t.start_ns[i] != g->start_ns[i])
-			fail_msg("op %u (%s): replayed %lld, recorded %lld", i,
-				taut_names_text(g->names, g->name[i]),
-				(long long)t.start_ns[i],
-				(long long)g->start_ns[i]);
-	}
-	taut_timeline_fini(&t);
-}
-
-/* How every test ends. */
-static void finish(struct taut_graph *g, struct taut_run *run, struct wt *w)
-{
-	replays_exactly(g);
-	taut_graph_destroy(g);
-	taut_run_close(run);
-	wt_end(w);
-}
-
-static uint32_t find_op(const struct taut_graph *g, enum taut_op_kind kind,
-	const char *name, int skip)
-{
-	for (uint32_t i = 0; i < g->n_ops; i++)
-		if (g->kind[i] == kind && !strcmp(name,
-			taut_names_text(g->names, g->name[i])) && !skip--)
-			return i;
-	return TAUT_NONE;
-}
-
-static bool has_edge(const struct taut_graph *g, uint32_t from, uint32_t to,
-	enum taut_edge_kind kind)
-{
-	assert_true(from < g->n_ops && to < g->n_ops);
-	for (uint32_t e = g->edge_begin[from]; e < g->edge_begin[from + 1]; e++)
-		if (g->edge_to[e] == to &&
-			(g->edge_kind[e] & ~TAUT_EDGE_FROM_START) == kind)
-			return true;
-	return false;
-}
-
-static void step(struct wt *w, int id, double ts, double dur)
-{
-	char name[32];
-
-	snprintf(name, sizeof name, "ProfilerStep#%d", id);
-	wt_event(w, "user_annotation", name, 1, 10, ts, dur, "");
-}
+#include "tests/support/recorded.h"
 
 /* outer 0..100 holds inner 20..50: slices 20 + 30 + 50, and the time between
  * the ops of a step belongs to the step. */
@@ -229,6 +151,29 @@ static void test_two_backward_threads(void **state)
 	assert_true(has_edge(g, ret - 1, late, TAUT_EDGE_THREAD));
 	assert_false(has_edge(g, ret - 1, early, TAUT_EDGE_THREAD));
 	assert_int_equal(g->n_backward, 0);
+	finish(g, run, &w);
+}
+
+/* The autograd thread begins a call of no duration as the main thread's slice ends:
+ * it did nothing within it, so nothing was handed over. */
+static void test_nothing_handed_over(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+	uint32_t wait;
+
+	(void)state;
+	wt_rank(&w, 0);
+	step(&w, 1, 0, 1000);
+	wt_event(&w, "cpu_op", "aten::wait", 1, 10, 100, 100, "");
+	wt_kernel(&w, "k", 1, 5, 200, 0, 7, 210, 50, 1);
+	wt_event(&w, "cpu_op", "MmBackward0", 1, 5, 220, 50, "");
+	run = wt_open(&w);
+	g = build(run);
+	wait = find_op(g, TAUT_OP_HOST, "aten::wait", 0);
+	assert_int_equal(g->dur_ns[wait], 100000);
+	assert_int_equal(find_op(g, TAUT_OP_RETURN, "aten::wait", 0), TAUT_NONE);
 	finish(g, run, &w);
 }
 
@@ -400,25 +345,6 @@ static void test_mismatch_is_refused(void **state)
 	for (uint32_t i = 0; i < g->n_collectives; i++)
 		assert_int_equal(g->collectives[i].n_members, 1);
 	finish(g, run, &w);
-}
-
-static void collective(struct wt *w, const char *name, const char *group,
-	const char *ranks, int size, double ts, double dur, int stream, int corr,
-	const char *more)
-{
-	char args[512];
-
-	snprintf(args, sizeof args, "\"correlation\":%d", corr);
-	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10, ts - 6, 4, args);
-	snprintf(args, sizeof args, "\"device\":0,\"stream\":%d,"
-		"\"correlation\":%d,\"Collective name\":\"%s\","
-		"\"Process Group Name\":\"%s\",\"Process Group Ranks\":"
-		"\"%s\",\"Group size\":%d,\"dtype\":\"Float\","
-		"\"In msg nelems\":1000%s", stream, corr, name, group, ranks,
-		size, more);
-	wt_event(w, "kernel", strcmp(name, "send") && strcmp(name, "recv") ?
-		"ncclDevKernel_AllReduce_Sum_f32" : "ncclDevKernel_SendRecv", 0,
-		stream, ts, dur, args);
 }
 
 /* Two tensor-parallel pairs that the recording does not name: time tells them
@@ -869,6 +795,7 @@ int main(void)
 		cmocka_unit_test(test_slow_launch_is_the_hosts),
 		cmocka_unit_test(test_backward_thread),
 		cmocka_unit_test(test_two_backward_threads),
+		cmocka_unit_test(test_nothing_handed_over),
 		cmocka_unit_test(test_executor),
 		cmocka_unit_test(test_stream_waits_inferred),
 		cmocka_unit_test(test_last_arrival_decides),

@@ -66,6 +66,8 @@ static bool hands_over(const struct tauti_rank *rank, uint32_t m, uint32_t lo,
 	while (last > first && (tauti_is_idle(&ops[last - 1]) ||
 		ops[last - 1].start >= slice->end))
 		last--;
+	if (last <= first)
+		return false; /* began nothing before the slice ended */
 	last--;
 	if (ops[last].end > slice->end)
 		return false; /* went on after the slice */
