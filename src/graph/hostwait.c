@@ -66,6 +66,8 @@ struct named { /* what a synchronisation row says of a call */
 struct waits {
 	struct tauti_rank *rank;
 	uint8_t *kind_of; /* by name */
+	uint32_t *launches; /* by row of a device: up to it, one of many kernels
+	                       (a graph) counted once */
 	TAUT_VEC(struct named) named;   /* by correlation */
 	TAUT_VEC(struct named) records; /* of events, by correlation */
 };
@@ -220,11 +222,23 @@ static bool copy_blocks(const struct tauti_rank *rank,
 		!strstr(copy, "Device -> Device");
 }
 
+/* Work whose launch was cut is one of its own. */
+static void count_launches(struct waits *w)
+{
+	const uint32_t *of = w->rank->launch_of;
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < w->rank->trace->n_events; i++) {
+		n += !i || of[i] == TAUT_NONE || of[i] != of[i - 1];
+		w->launches[i] = n;
+	}
+}
+
 /* The work whose end made room for a launch into a full queue; TAUT_NONE: it was
  * not full, or the launch took no longer than others. */
-static uint32_t made_room(
-	const struct tauti_rank *rank, const struct tauti_call *call)
+static uint32_t made_room(const struct waits *w, const struct tauti_call *call)
 {
+	const struct tauti_rank *rank = w->rank;
 	const struct taut_trace *t = rank->trace;
 	uint32_t ended;
 
@@ -232,7 +246,8 @@ static uint32_t made_room(
 		return TAUT_NONE;
 	ended = last_ended(rank, t->lane[call->device],
 		tauti_row_end(t, call->row), t->start_ns[call->row]);
-	return ended != TAUT_NONE && call->device - ended > QUEUE_LAUNCHES &&
+	return ended != TAUT_NONE && w->launches[call->device] -
+		w->launches[ended] > QUEUE_LAUNCHES &&
 		tauti_row_end(t, ended) > t->start_ns[call->row] ? ended :
 		TAUT_NONE;
 }
@@ -260,7 +275,7 @@ static bool look_at(struct waits *w, uint32_t row)
 		if (kind == WAIT_COPY && copy_blocks(rank, c))
 			c->waited = c->device;
 		else if (c->waited == TAUT_NONE)
-			c->waited = made_room(rank, c);
+			c->waited = made_room(w, c);
 		return true;
 	}
 	if (kind == WAIT_NO || kind == WAIT_COPY)
@@ -274,14 +289,19 @@ taut_status tauti_host_waits(struct tauti_rank *rank, struct taut_error *err)
 	const struct taut_trace *t = rank->trace;
 	uint32_t n_names = taut_names_count(t->names);
 	struct waits w = { .rank = rank, .kind_of = calloc(n_names + 1, 1) };
-	bool ok = w.kind_of && index_records(&w) && index_named(&w);
+	bool ok;
 
+	w.launches = malloc((t->n_events + 1) * sizeof *w.launches);
+	ok = w.kind_of && w.launches && index_records(&w) && index_named(&w);
+	if (ok)
+		count_launches(&w);
 	for (uint32_t i = 0; ok && i < n_names; i++)
 		w.kind_of[i] = (uint8_t)wait_kind_of(
 			taut_names_text(t->names, i));
 	for (uint32_t i = 0; ok && i < t->n_events; i++)
 		ok = look_at(&w, i);
 	free(w.kind_of);
+	free(w.launches);
 	taut_vec_free(&w.named);
 	taut_vec_free(&w.records);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

@@ -125,6 +125,36 @@ static void test_no_full_queue(void **state)
 	tear_down(&rig);
 }
 
+enum { GRAPHS = 20, GRAPH_KERNELS = 200, GRAPH_CALL_US = 120 };
+
+/* A graph of kernels is one launch: two or three of them ahead of a device leave its
+ * queue all but empty, and the calls' time is the host's own. */
+static void test_graphs_are_one_launch(void **state)
+{
+	struct rig rig = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	char args[64];
+
+	(void)state;
+	wt_rank(&rig.w, 0);
+	wt_event(&rig.w, "user_annotation", "ProfilerStep#1", 1, 10, 0, 3000, "");
+	for (int s = 0; s < GRAPHS; s++) {
+		snprintf(args, sizeof args, "\"correlation\":%d", s + 1);
+		wt_event(&rig.w, "cuda_runtime", "cudaGraphLaunch", 1, 10,
+			10 + 130 * s, GRAPH_CALL_US, args);
+		snprintf(args, sizeof args, "\"device\":0,\"stream\":7,"
+			"\"correlation\":%d", s + 1);
+		for (int k = 0; k < GRAPH_KERNELS; k++)
+			wt_event(&rig.w, "kernel", "k", 0, 7,
+				140 + 5 * (s * GRAPH_KERNELS + k), 5, args);
+	}
+	rig.run = wt_open(&rig.w);
+	if (taut_graph_build(rig.run, NULL, &rig.g, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(find_op(rig.g, TAUT_OP_RETURN, 0), TAUT_NONE);
+	tear_down(&rig);
+}
+
 /* A copy that took its caller 354 us, and ended with it. */
 static bool copy_waits(const char *call, const char *name)
 {
@@ -161,6 +191,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_full_queue),
 		cmocka_unit_test(test_no_full_queue),
+		cmocka_unit_test(test_graphs_are_one_launch),
 		cmocka_unit_test(test_copies),
 	};
 
