@@ -119,6 +119,8 @@ struct aligner {
 	bool *settled;
 	bool *exchanged; /* its row is from its own comparisons */
 	bool *by_pairs;  /* only sends and receives tell of it */
+	uint32_t *root;  /* the rank that its row follows, by collectives or
+	                    a clock of the same name: itself, or one of by_pairs */
 	struct sample *samples;
 	struct bounds bounds; /* of the rank being settled */
 	double *buffer;
@@ -238,7 +240,7 @@ static void spread_clock(struct aligner *a, uint32_t rank)
 		a->rows[r] = a->rows[rank];
 		a->rows[r].trace = r;
 		a->rows[r].samples++;
-		a->by_pairs[r] = a->by_pairs[rank];
+		a->root[r] = a->root[rank];
 		a->settled[r] = true;
 	}
 }
@@ -282,6 +284,7 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 	double spread_us = f.spread_us > resolution_us ? f.spread_us :
 		resolution_us;
 
+	a->root[rank] = a->root[anchor];
 	row->samples = (uint32_t)n;
 	if (same_host(a, rank, anchor) && a->bounds.low_us <= 0 &&
 		a->bounds.high_us >= 0) {
@@ -294,6 +297,7 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 	row->uncertainty_us = of->uncertainty_us;
 	if (n < MIN_SAMPLES) { /* settle_pairs() */
 		a->by_pairs[rank] = true;
+		a->root[rank] = rank;
 		return;
 	}
 	row->uncertainty_us += spread_us;
@@ -311,7 +315,10 @@ static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 	row->drift_ppm = f.drift_ppm;
 }
 
-/* --- ranks that only sends and receives tell of ----------------------------*/
+/* --- ranks that only sends and receives tell of ----------------------------
+ *
+ * All that follow one of them, a pipeline stage with collectives of its own, say,
+ * move with it: what messages to any of them say bounds their root. */
 
 static int by_pair(const void *a, const void *b)
 {
@@ -335,8 +342,8 @@ static void pair_bound(const struct aligner *a, const struct taut_collective *c,
 	const struct tauti_comm *y = &a->ranks[to].comms.data[
 		a->match->member_comm.data[c->first_member + k]];
 
-	ret_bound->from = from;
-	ret_bound->to = to;
+	ret_bound->from = a->root[from];
+	ret_bound->to = a->root[to];
 	ret_bound->low_us = (double)(common(a, from, x->start) -
 		common(a, to, y->end)) / 1e3;
 }
@@ -352,7 +359,7 @@ static bool goes(const struct aligner *a, const struct taut_collective *c,
 		y->dst == a->ranks[to].trace->rank);
 }
 
-/* The tightest bound of each pair in which one rank is not settled. */
+/* The tightest bound of each pair of roots of which one is not settled. */
 static bool collect_pairs(const struct aligner *a,
 	struct tauti_pair_bound **ret_bounds, size_t *ret_n)
 {
@@ -372,7 +379,8 @@ static bool collect_pairs(const struct aligner *a,
 				if (!goes(a, c, i, k))
 					continue;
 				pair_bound(a, c, i, k, &b);
-				if (a->by_pairs[b.from] || a->by_pairs[b.to])
+				if (b.from != b.to && (a->by_pairs[b.from] ||
+					a->by_pairs[b.to]))
 					ok = taut_vec_push(&all, b);
 			}
 	}
@@ -412,13 +420,14 @@ static bool settle_pairs(struct aligner *a)
 	ok = ok && tauti_pairs_solve(&pairs, x, open);
 	for (uint32_t r = 0; ok && r < a->n_ranks; r++) {
 		struct taut_clock_row *row = &a->rows[r];
+		uint32_t root = a->root[r];
 
-		if (!a->by_pairs[r])
+		if (!a->by_pairs[root])
 			continue;
-		row->uncertainty_us = isfinite(open[r]) ?
-			row->uncertainty_us + open[r] : unknown_us;
+		row->uncertainty_us = isfinite(open[root]) ?
+			row->uncertainty_us + open[root] : unknown_us;
 		if (needs_moving(&pairs))
-			row->offset_us = x[r];
+			row->offset_us += x[root];
 	}
 	free(x);
 	free(open);
@@ -538,13 +547,16 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 
 	a.settled = calloc(n_ranks + 1, sizeof *a.settled);
 	a.by_pairs = calloc(n_ranks + 1, sizeof *a.by_pairs);
+	a.root = malloc((n_ranks + 1) * sizeof *a.root);
 	a.exchanged = calloc(n_ranks + 1, sizeof *a.exchanged);
 	a.samples = malloc(n * sizeof *a.samples);
 	a.buffer = malloc(n * sizeof *a.buffer);
-	ok = shared && a.settled && a.exchanged && a.by_pairs && a.samples &&
-		a.buffer;
-	for (uint32_t i = 0; i < n_ranks; i++)
+	ok = shared && a.settled && a.exchanged && a.by_pairs && a.root &&
+		a.samples && a.buffer;
+	for (uint32_t i = 0; ok && i < n_ranks; i++) {
 		rows[i] = (struct taut_clock_row) { .trace = i };
+		a.root[i] = i;
+	}
 	if (ok && n_ranks && settle_exchanged(&a, shared))
 		settle_hosts(&a);
 	else if (ok && n_ranks)
@@ -571,6 +583,7 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	free(a.settled);
 	free(a.exchanged);
 	free(a.by_pairs);
+	free(a.root);
 	free(a.samples);
 	free(a.buffer);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,
