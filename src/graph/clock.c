@@ -275,25 +275,40 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 	return best;
 }
 
+/* One host has one clock, unless the ranks prove otherwise: is the anchor's row this
+ * rank's as well? */
+static bool has_hosts_clock(struct aligner *a, uint32_t rank, uint32_t anchor)
+{
+	struct taut_clock_row *row = &a->rows[rank], alone = *row;
+	const struct taut_clock_row *of = &a->rows[anchor];
+
+	if (!same_host(a, rank, anchor))
+		return false;
+	row->offset_us = of->offset_us;
+	row->drift_ppm = of->drift_ppm;
+	row->uncertainty_us = of->uncertainty_us + resolution_us;
+	row->samples = (uint32_t)take_samples(a, rank, anchor);
+	if (a->bounds.low_us <= 0 && a->bounds.high_us >= 0)
+		return true;
+	*row = alone;
+	return false;
+}
+
 static void settle(struct aligner *a, uint32_t rank, uint32_t anchor)
 {
 	struct taut_clock_row *row = &a->rows[rank];
 	const struct taut_clock_row *of = &a->rows[anchor];
-	size_t n = take_samples(a, rank, anchor);
-	struct fit f = fit_line(a->samples, n, a->buffer);
-	double spread_us = f.spread_us > resolution_us ? f.spread_us :
-		resolution_us;
+	double spread_us;
+	struct fit f;
+	size_t n;
 
 	a->root[rank] = a->root[anchor];
-	row->samples = (uint32_t)n;
-	if (same_host(a, rank, anchor) && a->bounds.low_us <= 0 &&
-		a->bounds.high_us >= 0) {
-		/* one host has one clock, unless the ranks prove otherwise */
-		row->offset_us = of->offset_us;
-		row->drift_ppm = of->drift_ppm;
-		row->uncertainty_us = of->uncertainty_us + resolution_us;
+	if (has_hosts_clock(a, rank, anchor))
 		return;
-	}
+	n = take_samples(a, rank, anchor);
+	f = fit_line(a->samples, n, a->buffer);
+	spread_us = f.spread_us > resolution_us ? f.spread_us : resolution_us;
+	row->samples = (uint32_t)n;
 	row->uncertainty_us = of->uncertainty_us;
 	if (n < MIN_SAMPLES) { /* settle_pairs() */
 		a->by_pairs[rank] = true;

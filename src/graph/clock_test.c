@@ -59,10 +59,69 @@ static void test_a_stage_moves_as_one(void **state)
 	stages(true, false);
 }
 
+/* Ranks of one host share its clock, though its collectives end 300 us apart, always
+ * the same way: also where that clock is not rank 0's. */
+static void test_a_host_with_another_clock(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 4; r++) {
+		double shift = r > 1 ? 50000 : 0;
+
+		wt_rank(&w, r);
+		wt_host(&w, r > 1 ? "b" : "a");
+		step(&w, 1, shift, 9000);
+		for (int i = 0; i < 8; i++)
+			wt_kernel(&w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
+				shift + 1000 * i + 10, 5, 20,
+				shift + 1000 * i + 16, 500 + 300 * (r & 1),
+				100 + i);
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_true(g->clocks[1].offset_us == 0);
+	assert_in_range((int)-g->clocks[2].offset_us, 49998, 50002);
+	assert_true(g->clocks[3].offset_us == g->clocks[2].offset_us);
+	finish(g, run, &w);
+}
+
+/* The second host's clock drifts, too, and over seconds: so does that of its ranks. */
+static void test_a_host_whose_clock_drifts(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 4; r++) {
+		double f = r > 1 ? 1 + 100e-6 : 1, shift = r > 1 ? 7000 : 0;
+
+		wt_rank(&w, r);
+		wt_host(&w, r > 1 ? "b" : "a");
+		step(&w, 1, shift, 2100000 * f);
+		for (int i = 0; i < 200; i++)
+			wt_kernel(&w, "ncclDevKernel_AllReduce_Sum_f32", 1, 10,
+				shift + (10000 * i + 10) * f, 5, 20,
+				shift + (10000 * i + 16) * f,
+				(500 + 50 * (r & 1)) * f, 100 + i);
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_in_range((int)(-g->clocks[2].drift_ppm * 10), 980, 1020);
+	assert_true(g->clocks[3].drift_ppm == g->clocks[2].drift_ppm);
+	assert_true(g->clocks[3].offset_us == g->clocks[2].offset_us);
+	finish(g, run, &w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_stage_moves_as_one),
+		cmocka_unit_test(test_a_host_with_another_clock),
+		cmocka_unit_test(test_a_host_whose_clock_drifts),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
