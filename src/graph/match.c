@@ -149,34 +149,36 @@ static void find_unnumbered(struct matcher *m, uint8_t *unnumbered)
 				unnumbered[m->ranks[i].comms.data[k].key] = 1;
 }
 
-static bool same_steps(const struct matcher *m)
+/* The steps of a rank, as one number. */
+static uint64_t sign_steps(const struct tauti_rank *r)
 {
-	const struct tauti_rank *a = &m->ranks[0];
+	uint64_t h = 0;
 
-	for (uint32_t i = 1; i < m->n_ranks; i++) {
-		const struct tauti_rank *b = &m->ranks[i];
-
-		if (a->marks.count != b->marks.count)
-			return false;
-		for (size_t k = 0; k < a->marks.count; k++)
-			if (a->marks.data[k].id != b->marks.data[k].id)
-				return false;
+	for (size_t k = 0; k < r->marks.count; k++) {
+		h = (h + 1 + (uint64_t)r->marks.data[k].id) *
+			0x9e3779b97f4a7c15u;
+		h ^= h >> 31;
 	}
-	return true;
+	return h;
 }
 
-/* Sequences that are the same from first to last on every rank, over the same
- * steps, match as a whole: a send may be launched in one step and received in
+struct whole { /* what one rank has of a sequence; 0 nothing */
+	uint64_t kinds, steps;
+};
+
+/* Sequences that are the same from first to last on each of their ranks, over the
+ * same steps, match as a whole: a send may be launched in one step and received in
  * the next, and order within steps would then be off by one. */
 static bool find_whole(const struct matcher *m, uint8_t *whole, uint32_t n_keys)
 {
-	uint64_t *first = calloc(n_keys + 1, sizeof *first);
+	struct whole *first = calloc(n_keys + 1, sizeof *first);
 	uint64_t *mine = calloc(n_keys + 1, sizeof *mine);
 	bool ok = first && mine;
 
-	memset(whole, ok && same_steps(m), n_keys);
+	memset(whole, ok, n_keys);
 	for (uint32_t i = 0; ok && i < m->n_ranks; i++) {
 		const struct tauti_rank *r = &m->ranks[i];
+		uint64_t steps = sign_steps(r);
 
 		memset(mine, 0, n_keys * sizeof *mine);
 		for (size_t k = 0; k < r->comms.count; k++) {
@@ -187,10 +189,11 @@ static bool find_whole(const struct matcher *m, uint8_t *whole, uint32_t n_keys)
 			*h ^= *h >> 31;
 		}
 		for (uint32_t k = 0; k < n_keys; k++) {
-			if (mine[k] && first[k] && mine[k] != first[k])
+			if (mine[k] && first[k].kinds && (mine[k] !=
+				first[k].kinds || steps != first[k].steps))
 				whole[k] = 0;
 			if (mine[k])
-				first[k] = mine[k];
+				first[k] = (struct whole) { mine[k], steps };
 		}
 	}
 	free(first);
