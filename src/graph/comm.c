@@ -252,7 +252,7 @@ static bool add_comm(struct tauti_rank *rank, uint32_t row)
 		.waiter = TAUT_NONE,
 		.start = t->start_ns[row], .end = tauti_row_end(t, row),
 		.order_at = t->start_ns[row],
-		.step = INT64_MIN, .bytes = -1, .seq = -1, .group_size = -1,
+		.mark = 0, .bytes = -1, .seq = -1, .group_size = -1,
 		.src = -1, .dst = -1, .arrive = TAUT_NONE, .match = TAUT_NONE,
 	};
 
@@ -500,7 +500,7 @@ taut_status tauti_comm_describe(struct tauti_rank *rank,
 	for (size_t i = 0; ok && i < rank->comms.count; i++) {
 		struct tauti_comm *c = &rank->comms.data[i];
 
-		c->step = tauti_step_at(rank, c->launch == TAUT_NONE ?
+		c->mark = tauti_mark_at(rank, c->launch == TAUT_NONE ?
 			c->start : t->start_ns[c->launch]);
 		complete_pair(c, t->rank);
 	}

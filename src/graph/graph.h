@@ -86,7 +86,8 @@ struct tauti_comm {
 	enum taut_coll_kind kind;
 	int64_t start, end;
 	int64_t order_at;  /* its place among the rank's operations */
-	int64_t step;      /* id of the step that launched it; INT64_MIN none */
+	uint32_t mark;     /* the step that launched it, from 1; 0: before the
+	                      first; one more than there are: after the last */
 	int64_t bytes, seq;
 	uint8_t number_bytes; /* 0 not known */
 	int32_t group_size, src, dst;
@@ -101,6 +102,7 @@ struct tauti_mark {
 	int64_t id, start, end;
 	uint32_t row; /* of the step, or TAUT_NONE */
 	uint32_t begin_op, end_op;
+	uint32_t round; /* how often numbers of steps have begun again by then */
 };
 
 struct tauti_rank {
@@ -167,8 +169,8 @@ void tauti_rank_fini(struct tauti_rank *rank);
 
 /* Steps (events of kind STEP on the main thread, or one over everything). */
 taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err);
-/* The step in which a host instant lies; INT64_MIN none. */
-int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at);
+/* The step in which a host instant lies, as tauti_comm.mark has it. */
+uint32_t tauti_mark_at(const struct tauti_rank *rank, int64_t at);
 
 taut_status tauti_comm_find(struct tauti_rank *rank, struct taut_error *err);
 bool tauti_comm_is(const struct taut_graph_options *options, const char *name);

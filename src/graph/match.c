@@ -15,6 +15,8 @@
 
 struct item { /* one operation of one rank, in the order of matching */
 	uint32_t key;
+	uint32_t turn; /* which of the steps of this number, and whether in it,
+	                  before (the first) or after it (the last) */
 	int64_t step, order; /* order: seq, or position in the step */
 	uint32_t rank, comm;
 };
@@ -202,23 +204,70 @@ static bool find_whole(const struct matcher *m, uint8_t *whole, uint32_t n_keys)
 }
 
 struct position { /* in a sequence, of one rank */
-	int64_t step, next; /* step, and the next order in it; or number, and
-	                       how often it came in a row */
+	int64_t number, next; /* and how often it came in a row */
 };
 enum { PER_NUMBER = 1 << 12 }; /* operations under one number, at most */
+enum { BEFORE, WITHIN, AFTER, TURNS }; /* a step */
 
-/* Where comm stands in its sequence. One number may stand for several kernels:
- * then they follow each other. */
-static void take_place(struct position *p, const struct tauti_comm *c,
-	bool unnumbered, bool whole, struct item *it)
+/* One number may stand for several kernels: then they follow each other. */
+static void take_number(struct position *p, int64_t number, struct item *it)
 {
-	int64_t of = !unnumbered ? c->seq : whole ? 0 : c->step;
+	if (p->number != number)
+		*p = (struct position) { number, 0 };
+	it->order = number * PER_NUMBER + p->next++;
+}
 
-	if (p->step != of)
-		*p = (struct position) { of, 0 };
-	it->step = unnumbered ? of : 0;
-	it->order = unnumbered ? p->next : c->seq * PER_NUMBER + p->next;
-	p->next++;
+static void take_step(const struct tauti_rank *r, uint32_t mark, struct item *it)
+{
+	uint32_t n = (uint32_t)r->marks.count;
+	uint32_t at = !mark ? 0 : mark > n ? n - 1 : mark - 1;
+
+	it->step = r->marks.data[at].id;
+	it->turn = r->marks.data[at].round * TURNS +
+		(!mark ? BEFORE : mark > n ? AFTER : WITHIN);
+}
+
+static bool same_step(const struct item *x, const struct item *y)
+{
+	return x->step == y->step && x->turn == y->turn;
+}
+
+static int by_step(const struct item *x, const struct item *y)
+{
+	if (x->key != y->key)
+		return x->key < y->key ? -1 : 1;
+	if (x->turn / TURNS != y->turn / TURNS)
+		return x->turn < y->turn ? -1 : 1;
+	if (x->step != y->step)
+		return x->step < y->step ? -1 : 1;
+	return x->turn < y->turn ? -1 : x->turn > y->turn;
+}
+
+static int by_rank_in_step(const void *a, const void *b)
+{
+	const struct item *x = a, *y = b;
+	int step = by_step(x, y);
+
+	if (step)
+		return step;
+	if (x->rank != y->rank)
+		return x->rank < y->rank ? -1 : 1;
+	return x->comm < y->comm ? -1 : x->comm > y->comm;
+}
+
+/* Each rank's operations of a step count from 0, also where another thread hands
+ * them over behind those of the next step. */
+static void count_in_steps(struct matcher *m, const uint8_t *unnumbered)
+{
+	struct item *items = m->items.data;
+
+	if (m->items.count)
+		qsort(items, m->items.count, sizeof *items, by_rank_in_step);
+	for (size_t i = 0; i < m->items.count; i++)
+		if (unnumbered[items[i].key])
+			items[i].order = i && !by_step(&items[i - 1], &items[i]) &&
+				items[i - 1].rank == items[i].rank ?
+				items[i - 1].order + 1 : 0;
 }
 
 static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
@@ -232,13 +281,15 @@ static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
 		struct tauti_rank *r = &m->ranks[i];
 
 		for (uint32_t k = 0; k < n_keys; k++)
-			at[k] = (struct position) { INT64_MIN, 0 };
+			at[k] = (struct position) { -1, 0 };
 		for (uint32_t k = 0; ok && k < r->comms.count; k++) {
 			struct tauti_comm *c = &r->comms.data[k];
-			struct item it = { c->key, 0, 0, i, k };
+			struct item it = { c->key, 0, 0, 0, i, k };
 
-			take_place(&at[c->key], c, unnumbered[c->key],
-				whole[c->key], &it);
+			if (!unnumbered[c->key])
+				take_number(&at[c->key], c->seq, &it);
+			else if (!whole[c->key])
+				take_step(r, c->mark, &it);
 			ok = taut_vec_push(&m->items, it);
 		}
 	}
@@ -250,11 +301,10 @@ static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
 static int by_place(const void *a, const void *b)
 {
 	const struct item *x = a, *y = b;
+	int step = by_step(x, y);
 
-	if (x->key != y->key)
-		return x->key < y->key ? -1 : 1;
-	if (x->step != y->step)
-		return x->step < y->step ? -1 : 1;
+	if (step)
+		return step;
 	if (x->order != y->order)
 		return x->order < y->order ? -1 : 1;
 	if (x->rank != y->rank)
@@ -270,6 +320,7 @@ static taut_status arrange(struct matcher *m, const uint8_t *unnumbered,
 
 	taut_vec_clear(&m->items);
 	status = collect(m, unnumbered, n_keys);
+	count_in_steps(m, unnumbered);
 	if (!status && m->items.count)
 		qsort(m->items.data, m->items.count, sizeof *m->items.data,
 			by_place);
@@ -334,15 +385,16 @@ static bool emit_alone(struct matcher *m, const struct item *items, size_t n)
 static void tell(struct matcher *m, struct taut_names *names,
 	const struct item *a, const struct item *b, const char *what)
 {
-	char step[48] = "outside every step";
+	static const char *const where[TURNS] = { "before", "in", "after" };
+	struct item at = *a;
 
 	if (m->out->unmatched[0])
 		return;
-	if (a->step != INT64_MIN)
-		snprintf(step, sizeof step, "in step %lld", (long long)a->step);
+	take_step(&m->ranks[a->rank], comm_of(m, a)->mark, &at);
 	snprintf(m->out->unmatched, sizeof m->out->unmatched,
-		"%.200s: collective %lld %s is %s on rank %d, but %s %s",
-		taut_names_text(names, a->key), (long long)a->order + 1, step,
+		"%.200s: collective %lld %s step %lld is %s on rank %d, but %s %s",
+		taut_names_text(names, a->key), (long long)a->order + 1,
+		where[at.turn % TURNS], (long long)at.step,
 		taut_coll_kind_name(comm_of(m, a)->kind),
 		m->ranks[a->rank].trace->rank, b ?
 		taut_coll_kind_name(comm_of(m, b)->kind) : "missing", what);
@@ -442,7 +494,7 @@ static bool emit_places(struct matcher *m, struct taut_names *names,
 	for (size_t i = 0; i < n;) {
 		size_t same = i + 1;
 
-		while (same < n && items[same].step == items[i].step &&
+		while (same < n && same_step(&items[same], &items[i]) &&
 			items[same].order == items[i].order)
 			same++;
 		if (!emit_place(m, names, &items[i], same - i))
@@ -467,7 +519,7 @@ static bool match_places(struct matcher *m, struct taut_names *names,
 		size_t len = 1;
 		bool ok;
 
-		while (i + len < n && items[i + len].step == items[i].step &&
+		while (i + len < n && same_step(&items[i + len], &items[i]) &&
 			(!numbered || items[i + len].order == items[i].order))
 			len++;
 		ok = numbered || n_ranks < 2 ||
@@ -524,7 +576,8 @@ static void sign(const struct matcher *m, const struct item *items, size_t n,
 	for (size_t i = 0; i < n; i++) {
 		uint64_t *h = &signature[items[i].rank];
 
-		*h = (*h ^ (uint64_t)items[i].step) * 0x9e3779b97f4a7c15u;
+		*h = (*h ^ (uint64_t)items[i].step ^ (uint64_t)items[i].turn << 40) *
+			0x9e3779b97f4a7c15u;
 		*h = (*h ^ (uint64_t)items[i].order ^ (uint64_t)comm_of(m,
 			&items[i])->kind << 32) * 0xff51afd7ed558ccdu;
 		*h ^= *h >> 29;
@@ -596,7 +649,7 @@ static void tell_alone(struct matcher *m, struct taut_names *names,
 	for (size_t i = 0; i < n && !m->out->unmatched[0];) {
 		size_t len = 1;
 
-		while (i + len < n && items[i + len].step == items[i].step)
+		while (i + len < n && same_step(&items[i + len], &items[i]))
 			len++;
 		(void)sound(m, names, &items[i], len, n_ranks);
 		i += len;

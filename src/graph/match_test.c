@@ -14,6 +14,23 @@ static int count_members(const struct taut_graph *g, uint32_t members)
 	return n;
 }
 
+/* No collective has a rank twice. */
+static void each_rank_once(const struct taut_graph *g)
+{
+	for (uint32_t i = 0; i < g->n_collectives; i++) {
+		const struct taut_collective *c = &g->collectives[i];
+		uint32_t before = TAUT_NONE;
+
+		for (uint32_t k = 0; k < c->n_members; k++) {
+			uint32_t op = g->member_arrive[c->first_member + k];
+			uint32_t trace = g->lanes[g->lane[op]].trace;
+
+			assert_int_not_equal(trace, before);
+			before = trace;
+		}
+	}
+}
+
 /* Sends that are launched in one step and received in the next, of two ranks of the
  * same steps. What another rank's steps are has no say in it. */
 static void sends_across_steps(int third_from)
@@ -57,10 +74,119 @@ static void test_another_rank_begins_late(void **state)
 	sends_across_steps(1);
 }
 
+/* One all-reduce before the first step, one in each, one after the last, in a group of
+ * ranks that begin to record with other steps. */
+static struct taut_graph *around_steps(struct wt *w, const char *const groups[2],
+	struct taut_run **ret_run)
+{
+	for (int r = 0; r < 2; r++) {
+		wt_rank(w, r);
+		for (int s = r; s < 3; s++)
+			step(w, s, 5000 * s + 5000, 5000);
+		for (int i = r; i < 5; i++)
+			collective(w, "allreduce", groups[r], "", 2,
+				5000 * i + 100, 200, 20, 10 + i, "");
+	}
+	*ret_run = wt_open(w);
+	return build(*ret_run);
+}
+
+/* What came before the first step and what came after the last are two places. */
+static void test_before_and_after_the_steps(void **state)
+{
+	static const char *const one[] = { "0", "0" }, *const own[] = { "0", "1" };
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g = around_steps(&w, one, &run);
+
+	(void)state;
+	each_rank_once(g);
+	/* those of steps 1 and 2, and the last; before which steps the first of each
+	 * rank came is not the same */
+	assert_int_equal(count_members(g, 2), 3);
+	assert_int_equal(g->n_unmatched, 3);
+	assert_non_null(strstr(g->unmatched, "missing on 1 of 2 ranks"));
+	finish(g, run, &w);
+
+	/* Each alone in its group. */
+	w = wt_begin();
+	g = around_steps(&w, own, &run);
+	assert_int_equal(count_members(g, 1), 9);
+	assert_int_equal(g->n_backward, 0);
+	finish(g, run, &w);
+}
+
+/* Steps are numbered 0, 1, 0, 1; rank 1 misses the first all-reduce of 16. */
+static void test_step_numbers_begin_again(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int s = 0; s < 4; s++)
+			step(&w, s % 2, 5000 * s, 5000);
+		for (int i = r; i < 16; i++)
+			collective(&w, "allreduce", "0", "[0, 1]", 2,
+				5000 * (i / 4) + 1000 * (i % 4) + 100, 200, 20,
+				10 + i, "");
+	}
+	run = wt_open(&w);
+	g = build(run);
+	each_rank_once(g);
+	assert_int_equal(count_members(g, 2), 12);
+	assert_int_equal(g->n_unmatched, 7); /* of the first step */
+	assert_non_null(strstr(g->unmatched, "collective 4 in step 0"));
+	finish(g, run, &w);
+}
+
+/* An all-reduce of the first step is handed over, by another thread, behind those of
+ * the second. */
+static void test_a_step_comes_back(void **state)
+{
+	static const int in_step[] = { 0, 0, 1, 0, 1, 1 };
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int s = r; s < 3; s++)
+			step(&w, s, 5000 * s, 5000);
+		for (int i = 0; i < 6; i++) {
+			char args[256];
+
+			if (in_step[i] < r)
+				continue;
+			snprintf(args, sizeof args, "\"correlation\":%d", 10 + i);
+			wt_event(&w, "cuda_runtime", "cudaLaunchKernel", 1, 10,
+				5000 * in_step[i] + 100 * i + 10, 5, args);
+			snprintf(args, sizeof args, "\"device\":0,\"stream\":20,"
+				"\"correlation\":%d,\"Collective name\":"
+				"\"allreduce\",\"Process Group Name\":\"0\","
+				"\"Group size\":2", 10 + i);
+			wt_event(&w, "kernel", "ncclDevKernel_AllReduce_Sum_f32",
+				0, 20, 9000 + 100 * i, 50, args);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	each_rank_once(g);
+	assert_int_equal(count_members(g, 2), 3);
+	assert_int_equal(g->n_unmatched, 3);
+	finish(g, run, &w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_another_rank_begins_late),
+		cmocka_unit_test(test_before_and_after_the_steps),
+		cmocka_unit_test(test_step_numbers_begin_again),
+		cmocka_unit_test(test_a_step_comes_back),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -110,7 +110,7 @@ void tauti_rank_fini(struct tauti_rank *rank)
 static struct tauti_mark whole(const struct taut_trace *t)
 {
 	struct tauti_mark m = { 0, INT64_MAX, INT64_MIN, TAUT_NONE, TAUT_NONE,
-		TAUT_NONE };
+		TAUT_NONE, 0 };
 
 	for (uint32_t l = 0; l < t->n_lanes; l++) {
 		if (t->lanes[l].kind == TAUT_LANE_OTHER)
@@ -133,12 +133,15 @@ taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err)
 	for (uint32_t i = t->lane_begin[rank->main_lane];
 		ok && i < t->lane_begin[rank->main_lane + 1]; i++) {
 		struct tauti_mark m = { 0, t->start_ns[i], tauti_row_end(t, i),
-			i, TAUT_NONE, TAUT_NONE };
+			i, TAUT_NONE, TAUT_NONE, 0 };
+		const struct tauti_mark *last = rank->marks.count ?
+			&rank->marks.data[rank->marks.count - 1] : NULL;
 
 		if (!is_step(t, i))
 			continue;
 		m.id = t->sequence[i] ? (int64_t)t->sequence[i] - 1 :
 			(int64_t)rank->marks.count;
+		m.round = last ? last->round + (m.id <= last->id) : 0;
 		ok = taut_vec_push(&rank->marks, m);
 	}
 	if (ok && !rank->marks.count) {
@@ -150,7 +153,7 @@ taut_status tauti_steps_find(struct tauti_rank *rank, struct taut_error *err)
 		"%s: no memory for steps", t->path);
 }
 
-int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at)
+uint32_t tauti_mark_at(const struct tauti_rank *rank, int64_t at)
 {
 	size_t lo = 0, hi = rank->marks.count;
 
@@ -162,8 +165,7 @@ int64_t tauti_step_at(const struct tauti_rank *rank, int64_t at)
 		else
 			hi = mid;
 	}
-	if (!lo || (at > rank->marks.data[lo - 1].end && lo == hi &&
-		lo == rank->marks.count))
-		return INT64_MIN;
-	return rank->marks.data[lo - 1].id;
+	if (lo && lo == rank->marks.count && at > rank->marks.data[lo - 1].end)
+		lo++;
+	return (uint32_t)lo;
 }
