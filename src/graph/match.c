@@ -25,6 +25,7 @@ struct matcher {
 	struct tauti_rank *ranks;
 	uint32_t n_ranks;
 	struct tauti_match *out;
+	const uint8_t *unnumbered; /* by key: order counts, not numbers */
 	TAUT_VEC(struct item) items;
 };
 
@@ -142,7 +143,7 @@ static bool counts_alike(
 }
 
 /* Sequence numbers serve a sequence only if all its operations have one. */
-static void find_unnumbered(struct matcher *m, uint8_t *unnumbered)
+static void find_unnumbered(const struct matcher *m, uint8_t *unnumbered)
 {
 	for (uint32_t i = 0; i < m->n_ranks; i++)
 		for (size_t k = 0; k < m->ranks[i].comms.count; k++)
@@ -257,21 +258,20 @@ static int by_rank_in_step(const void *a, const void *b)
 
 /* Each rank's operations of a step count from 0, also where another thread hands
  * them over behind those of the next step. */
-static void count_in_steps(struct matcher *m, const uint8_t *unnumbered)
+static void count_in_steps(struct matcher *m)
 {
 	struct item *items = m->items.data;
 
 	if (m->items.count)
 		qsort(items, m->items.count, sizeof *items, by_rank_in_step);
 	for (size_t i = 0; i < m->items.count; i++)
-		if (unnumbered[items[i].key])
+		if (m->unnumbered[items[i].key])
 			items[i].order = i && !by_step(&items[i - 1], &items[i]) &&
 				items[i - 1].rank == items[i].rank ?
 				items[i - 1].order + 1 : 0;
 }
 
-static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
-	uint32_t n_keys)
+static taut_status collect(struct matcher *m, uint32_t n_keys)
 {
 	struct position *at = malloc((n_keys + 1) * sizeof *at);
 	uint8_t *whole = malloc(n_keys + 1);
@@ -286,7 +286,7 @@ static taut_status collect(struct matcher *m, const uint8_t *unnumbered,
 			struct tauti_comm *c = &r->comms.data[k];
 			struct item it = { c->key, 0, 0, 0, i, k };
 
-			if (!unnumbered[c->key])
+			if (!m->unnumbered[c->key])
 				take_number(&at[c->key], c->seq, &it);
 			else if (!whole[c->key])
 				take_step(r, c->mark, &it);
@@ -313,14 +313,13 @@ static int by_place(const void *a, const void *b)
 }
 
 /* Every operation at its place, in the order of matching. */
-static taut_status arrange(struct matcher *m, const uint8_t *unnumbered,
-	uint32_t n_keys)
+static taut_status arrange(struct matcher *m, uint32_t n_keys)
 {
 	taut_status status;
 
 	taut_vec_clear(&m->items);
-	status = collect(m, unnumbered, n_keys);
-	count_in_steps(m, unnumbered);
+	status = collect(m, n_keys);
+	count_in_steps(m);
 	if (!status && m->items.count)
 		qsort(m->items.data, m->items.count, sizeof *m->items.data,
 			by_place);
@@ -386,16 +385,20 @@ static void tell(struct matcher *m, struct taut_names *names,
 	const struct item *a, const struct item *b, const char *what)
 {
 	static const char *const where[TURNS] = { "before", "in", "after" };
+	const struct tauti_comm *c = comm_of(m, a);
+	bool numbered = !m->unnumbered[a->key];
 	struct item at = *a;
 
 	if (m->out->unmatched[0])
 		return;
-	take_step(&m->ranks[a->rank], comm_of(m, a)->mark, &at);
+	take_step(&m->ranks[a->rank], c->mark, &at);
 	snprintf(m->out->unmatched, sizeof m->out->unmatched,
-		"%.200s: collective %lld %s step %lld is %s on rank %d, but %s %s",
-		taut_names_text(names, a->key), (long long)a->order + 1,
+		"%.200s: collective %s%lld %s step %lld is %s on rank %d, "
+		"but %s %s", taut_names_text(names, a->key),
+		numbered ? "number " : "",
+		(long long)(numbered ? c->seq : a->order + 1),
 		where[at.turn % TURNS], (long long)at.step,
-		taut_coll_kind_name(comm_of(m, a)->kind),
+		taut_coll_kind_name(c->kind),
 		m->ranks[a->rank].trace->rank, b ?
 		taut_coll_kind_name(comm_of(m, b)->kind) : "missing", what);
 }
@@ -734,8 +737,7 @@ static bool match_key(struct matcher *m, struct taut_names *names, size_t from,
 	return match_places(m, names, items, n, numbered, n_ranks);
 }
 
-static taut_status match_all(struct matcher *m, struct taut_names *names,
-	const uint8_t *unnumbered)
+static taut_status match_all(struct matcher *m, struct taut_names *names)
 {
 	uint8_t *seen = malloc(m->n_ranks + 1);
 	bool ok = seen != NULL;
@@ -747,7 +749,7 @@ static taut_status match_all(struct matcher *m, struct taut_names *names,
 		while (i + n < m->items.count &&
 			m->items.data[i + n].key == key)
 			n++;
-		ok = match_key(m, names, i, n, !unnumbered[key], seen);
+		ok = match_key(m, names, i, n, !m->unnumbered[key], seen);
 		i += n;
 	}
 	free(seen);
@@ -763,16 +765,17 @@ taut_status tauti_match(struct tauti_rank *ranks, uint32_t n_ranks,
 	uint32_t n_keys = taut_names_count(names);
 	uint8_t *unnumbered = calloc(n_keys + 1, 1);
 
+	m.unnumbered = unnumbered;
 	if (!unnumbered)
 		status = TAUT_ENOMEM;
 	if (!status) {
 		find_unnumbered(&m, unnumbered);
-		status = arrange(&m, unnumbered, n_keys);
+		status = arrange(&m, n_keys);
 	}
 	if (!status && find_misnumbered(&m, unnumbered))
-		status = arrange(&m, unnumbered, n_keys);
+		status = arrange(&m, n_keys);
 	if (!status)
-		status = match_all(&m, names, unnumbered);
+		status = match_all(&m, names);
 	free(unnumbered);
 	taut_vec_free(&m.items);
 	return status ? taut_error_set(err, status, -1,

@@ -180,6 +180,36 @@ static void test_a_step_comes_back(void **state)
 	finish(g, run, &w);
 }
 
+/* The eighth of 16 numbered all-reduces, the last of step 11, is a broadcast on the
+ * other rank: it is told by its number, and by the step that launched it. */
+static void test_a_numbered_mismatch(void **state)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	(void)state;
+	for (int r = 0; r < 2; r++) {
+		wt_rank(&w, r);
+		for (int s = 0; s < 4; s++)
+			step(&w, s + 10, 5000 * s, 5000);
+		for (int i = 0; i < 16; i++) {
+			char seq[32];
+
+			snprintf(seq, sizeof seq, ",\"Seq\":%d", i);
+			collective(&w, r && i == 7 ? "broadcast" : "allreduce",
+				"0", "[0, 1]", 2, 5000 * (i / 4) +
+				1000 * (i % 4) + 100, 200, 20, 10 + i, seq);
+		}
+	}
+	run = wt_open(&w);
+	g = build(run);
+	assert_non_null(g->unmatched);
+	assert_non_null(strstr(g->unmatched, "collective number 7 in step 11 is "
+		"all-reduce on rank 0, but broadcast on rank 1"));
+	finish(g, run, &w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -187,6 +217,7 @@ int main(void)
 		cmocka_unit_test(test_before_and_after_the_steps),
 		cmocka_unit_test(test_step_numbers_begin_again),
 		cmocka_unit_test(test_a_step_comes_back),
+		cmocka_unit_test(test_a_numbered_mismatch),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
