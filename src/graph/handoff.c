@@ -114,28 +114,72 @@ static bool find_autograd(struct tauti_handoff *f, uint32_t lane)
 	return true;
 }
 
+struct ending { /* of a transfer on a worker thread, as recorded */
+	int64_t at;
+	uint32_t comm;
+};
+
+static int by_end(const void *a, const void *b)
+{
+	const struct ending *x = a, *y = b;
+
+	if (x->at != y->at)
+		return x->at < y->at ? -1 : 1;
+	return x->comm < y->comm ? -1 : x->comm > y->comm;
+}
+
+/* NULL: no memory. */
+static struct ending *sort_endings(const struct tauti_rank *r, size_t *ret_n)
+{
+	struct ending *all = malloc((r->comms.count + 1) * sizeof *all);
+	size_t n = 0;
+
+	for (uint32_t i = 0; all && i < r->comms.count; i++) {
+		const struct tauti_comm *c = &r->comms.data[i];
+
+		if (r->trace->kind[c->row] != TAUT_KIND_KERNEL)
+			all[n++] = (struct ending) { c->end, i };
+	}
+	if (n)
+		qsort(all, n, sizeof *all, by_end);
+	*ret_n = n;
+	return all;
+}
+
+static size_t first_ending_after(const struct ending *all, size_t n, int64_t at)
+{
+	size_t lo = 0;
+
+	while (lo < n) {
+		size_t mid = lo + (n - lo) / 2;
+
+		if (all[mid].at <= at)
+			lo = mid + 1;
+		else
+			n = mid;
+	}
+	return lo;
+}
+
 /* The transfer on a worker thread whose end explains best why slice m ended:
  * it ran while the slice did and ended within it. The recorded end may be a
  * little late: the worker first wakes its waiter, then writes the stamp. */
 static uint32_t comm_ending_in(const struct tauti_rank *r,
-	const struct tauti_op *m)
+	const struct tauti_op *m, const struct ending *all, size_t n)
 {
 	uint32_t best = TAUT_NONE;
 	int64_t best_end = m->start;
 
-	for (size_t i = 0; i < r->comms.count; i++) {
-		const struct tauti_comm *c = &r->comms.data[i];
-		int64_t end = c->end;
+	for (size_t i = first_ending_after(all, n, m->start);
+		i < n && all[i].at <= m->end + COMM_STAMP_NS &&
+		(all[i].at - m->end) * 2 < m->end - m->start; i++) {
+		const struct tauti_comm *c = &r->comms.data[all[i].comm];
+		int64_t end = c->end < m->end ? c->end : m->end;
 
-		if (r->trace->kind[c->row] == TAUT_KIND_KERNEL ||
-			c->start >= m->end)
+		if (c->start >= m->end || end < best_end || (end == best_end &&
+			(best == TAUT_NONE || all[i].comm > best)))
 			continue;
-		if (end > m->end && end <= m->end + COMM_STAMP_NS &&
-			(c->end - m->end) * 2 < m->end - m->start)
-			end = m->end;
-		if (end > m->end || end <= best_end)
-			continue;
-		best = (uint32_t)i;
+		best = all[i].comm;
 		best_end = end;
 	}
 	if (best == TAUT_NONE || m->end - best_end > COMM_TAIL_NS +
@@ -169,25 +213,31 @@ static bool find_comm_waits(struct tauti_handoff *f)
 {
 	struct tauti_rank *r = f->rank;
 	uint32_t main = r->main_lane, end = r->lane_begin[main + 1];
+	struct ending *endings;
+	size_t n;
+	bool ok = true;
 
 	if (!has_workers(r))
 		return true;
-	for (uint32_t m = r->lane_begin[main]; m < end; m++) {
+	endings = sort_endings(r, &n);
+	if (!endings)
+		return false;
+	for (uint32_t m = r->lane_begin[main]; ok && m < end; m++) {
 		const struct tauti_op *op = &r->ops.data[m];
 		struct tauti_split s = { m, op->start, 0, TAUT_NONE };
 		uint32_t c;
 
 		if (op->end - op->start < COMM_SHORT_NS || !is_blank(r, op))
 			continue;
-		c = comm_ending_in(r, op);
+		c = comm_ending_in(r, op, endings, n);
 		if (c == TAUT_NONE)
 			continue;
 		s.to = end_by(r, c, op->end);
 		s.last = tauti_op_out(r, r->comms.data[c].row);
-		if (!taut_vec_push(&f->splits, s))
-			return false;
+		ok = taut_vec_push(&f->splits, s);
 	}
-	return true;
+	free(endings);
+	return ok;
 }
 
 static int by_op(const void *a, const void *b)
