@@ -24,13 +24,12 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "graph/graph.h"
+#include "graph/meets.h"
 #include "graph/pairs.h"
 
 enum {
 	MIN_SAMPLES = 3,
 	MIN_FOR_DRIFT = 16,
-	LEVEL_WEIGHT = 1000, /* a collective against a send/recv */
 };
 #define HOST_WEIGHT ((uint64_t)1 << 40)
 static const double resolution_us = 1.0; /* of the recorders' stamps */
@@ -110,10 +109,17 @@ static struct fit fit_line(const struct sample *s, size_t n, double *buffer)
 	return f;
 }
 
+/* Of a collective that levels: the last of the settled ranks to begin, and the
+ * first to end. */
+struct settled_part {
+	int64_t last_begin, first_end;
+};
+
 struct aligner {
 	const struct tauti_rank *ranks;
 	uint32_t n_ranks;
 	const struct tauti_match *match;
+	struct tauti_meets meets;
 	int64_t origin;
 	struct taut_clock_row *rows;
 	bool *settled;
@@ -121,20 +127,11 @@ struct aligner {
 	bool *by_pairs;  /* only sends and receives tell of it */
 	uint32_t *root;  /* the rank that its row follows, by collectives or
 	                    a clock of the same name: itself, or one of by_pairs */
+	struct settled_part *parts; /* by collective */
 	struct sample *samples;
 	struct bounds bounds; /* of the rank being settled */
 	double *buffer;
 };
-
-static const struct tauti_comm *member_of(const struct aligner *a,
-	const struct taut_collective *c, uint32_t rank)
-{
-	for (uint32_t i = 0; i < c->n_members; i++)
-		if (a->match->member_rank.data[c->first_member + i] == rank)
-			return &a->ranks[rank].comms.data[
-				a->match->member_comm.data[c->first_member + i]];
-	return NULL;
-}
 
 static int64_t absolute(const struct aligner *a, uint32_t rank, int64_t t)
 {
@@ -154,12 +151,6 @@ static void tighten(struct bounds *b, double low, double high)
 		b->low_us = low;
 	if (high < b->high_us)
 		b->high_us = high;
-}
-
-static bool tells_time(const struct taut_collective *c)
-{
-	return c->n_members > 1 && (taut_coll_levels(c->kind) ||
-		c->kind == TAUT_COLL_SENDRECV);
 }
 
 static int by_time(const void *a, const void *b)
@@ -186,29 +177,42 @@ static void bound(struct aligner *a, const struct taut_collective *c,
 		tighten(&a->bounds, -INFINITY, (double)(y1 - x0) / 1e3);
 }
 
+/* One operation in which both had part. Returns the samples that are now there. */
+static size_t take_sample(struct aligner *a, uint32_t rank, uint32_t anchor,
+	const struct tauti_meet *of_rank, const struct tauti_meet *of_anchor, size_t n)
+{
+	const struct taut_collective *c =
+		&a->match->collectives.data[of_rank->coll];
+	const struct tauti_comm *x = &a->ranks[rank].comms.data[of_rank->comm];
+	const struct tauti_comm *y = &a->ranks[anchor].comms.data[of_anchor->comm];
+	int64_t tx, ty;
+
+	bound(a, c, rank, anchor, x, y);
+	if (!taut_coll_levels(c->kind))
+		return n;
+	tx = common(a, rank, x->end);
+	ty = common(a, anchor, y->end);
+	a->samples[n] = (struct sample) {
+		(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
+	return n + 1;
+}
+
 static size_t take_samples(struct aligner *a, uint32_t rank, uint32_t anchor)
 {
+	const struct tauti_meet *meets = a->meets.meets;
+	uint32_t i = a->meets.begin[rank], k = a->meets.begin[anchor];
 	size_t n = 0;
 
 	a->bounds = (struct bounds) { -INFINITY, INFINITY };
-	for (size_t i = 0; i < a->match->collectives.count; i++) {
-		const struct taut_collective *c = &a->match->collectives.data[i];
-		const struct tauti_comm *x, *y;
-		int64_t tx, ty;
-
-		if (!tells_time(c))
-			continue;
-		x = member_of(a, c, rank);
-		y = member_of(a, c, anchor);
-		if (!x || !y)
-			continue;
-		bound(a, c, rank, anchor, x, y);
-		if (!taut_coll_levels(c->kind))
-			continue;
-		tx = common(a, rank, x->end);
-		ty = common(a, anchor, y->end);
-		a->samples[n++] = (struct sample) {
-			(double)(tx - a->origin) / 1e9, (double)(ty - tx) / 1e3 };
+	while (i < a->meets.begin[rank + 1] && k < a->meets.begin[anchor + 1]) {
+		if (meets[i].coll < meets[k].coll) {
+			i++;
+		} else if (meets[i].coll > meets[k].coll) {
+			k++;
+		} else {
+			n = take_sample(a, rank, anchor, &meets[i++],
+				&meets[k++], n);
+		}
 	}
 	qsort(a->samples, n, sizeof *a->samples, by_time);
 	return n;
@@ -254,15 +258,7 @@ static uint32_t find_anchor(const struct aligner *a, uint32_t rank,
 	uint64_t best_count = 0;
 
 	memset(shared, 0, a->n_ranks * sizeof *shared);
-	for (size_t i = 0; i < a->match->collectives.count; i++) {
-		const struct taut_collective *c = &a->match->collectives.data[i];
-
-		if (!tells_time(c) || !member_of(a, c, rank))
-			continue;
-		for (uint32_t k = 0; k < c->n_members; k++)
-			shared[a->match->member_rank.data[c->first_member + k]]
-				+= taut_coll_levels(c->kind) ? LEVEL_WEIGHT : 1;
-	}
+	tauti_meets_count(&a->meets, rank, shared);
 	for (uint32_t r = 0; r < a->n_ranks; r++) {
 		uint64_t count = shared[r] + (shared[r] && same_host(a, rank, r) ?
 			HOST_WEIGHT : 0);
@@ -374,6 +370,19 @@ static bool goes(const struct aligner *a, const struct taut_collective *c,
 		y->dst == a->ranks[to].trace->rank);
 }
 
+/* Are its ranks of several roots, and one of these not settled? */
+static bool joins_roots(const struct aligner *a, const struct taut_collective *c)
+{
+	const uint32_t *rank = &a->match->member_rank.data[c->first_member];
+	bool open = false, several = false;
+
+	for (uint32_t i = 0; i < c->n_members; i++) {
+		open |= a->by_pairs[a->root[rank[i]]];
+		several |= a->root[rank[i]] != a->root[rank[0]];
+	}
+	return open && several;
+}
+
 /* The tightest bound of each pair of roots of which one is not settled. */
 static bool collect_pairs(const struct aligner *a,
 	struct tauti_pair_bound **ret_bounds, size_t *ret_n)
@@ -385,7 +394,7 @@ static bool collect_pairs(const struct aligner *a,
 	for (size_t n = 0; ok && n < a->match->collectives.count; n++) {
 		const struct taut_collective *c = &a->match->collectives.data[n];
 
-		if (!tells_time(c))
+		if (!tauti_tells_time(c) || !joins_roots(a, c))
 			continue;
 		for (uint32_t i = 0; ok && i < c->n_members; i++)
 			for (uint32_t k = 0; ok && k < c->n_members; k++) {
@@ -453,16 +462,49 @@ static bool settle_pairs(struct aligner *a)
 
 /* --- rows from the ranks' own comparisons ---------------------------------*/
 
+static void take_part(struct aligner *a, uint32_t rank)
+{
+	for (uint32_t i = a->meets.begin[rank]; i < a->meets.begin[rank + 1]; i++) {
+		const struct tauti_meet *meet = &a->meets.meets[i];
+		const struct tauti_comm *y =
+			&a->ranks[rank].comms.data[meet->comm];
+		struct settled_part *part = &a->parts[meet->coll];
+		int64_t begin = common(a, rank, y->start);
+		int64_t end = common(a, rank, y->end);
+
+		if (begin > part->last_begin)
+			part->last_begin = begin;
+		if (end < part->first_end)
+			part->first_end = end;
+	}
+}
+
+static void bound_by_part(struct aligner *a, uint32_t rank,
+	const struct settled_part *part, const struct tauti_comm *x)
+{
+	if (part->last_begin == INT64_MIN)
+		return; /* none of its ranks is settled */
+	tighten(&a->bounds,
+		(double)(part->last_begin - common(a, rank, x->end)) / 1e3,
+		(double)(part->first_end - common(a, rank, x->start)) / 1e3);
+}
+
 /* What all shared operations with settled ranks let this rank be moved by. */
 static void take_bounds(struct aligner *a, uint32_t rank)
 {
 	a->bounds = (struct bounds) { -INFINITY, INFINITY };
-	for (size_t i = 0; i < a->match->collectives.count; i++) {
-		const struct taut_collective *c = &a->match->collectives.data[i];
-		const struct tauti_comm *x = tells_time(c) ?
-			member_of(a, c, rank) : NULL;
+	for (uint32_t i = a->meets.begin[rank]; i < a->meets.begin[rank + 1]; i++) {
+		const struct tauti_meet *meet = &a->meets.meets[i];
+		const struct taut_collective *c =
+			&a->match->collectives.data[meet->coll];
+		const struct tauti_comm *x =
+			&a->ranks[rank].comms.data[meet->comm];
 
-		for (uint32_t k = 0; x && k < c->n_members; k++) {
+		if (taut_coll_levels(c->kind)) {
+			bound_by_part(a, rank, &a->parts[meet->coll], x);
+			continue;
+		}
+		for (uint32_t k = 0; k < c->n_members; k++) {
 			uint32_t at = c->first_member + k;
 			uint32_t other = a->match->member_rank.data[at];
 
@@ -515,12 +557,18 @@ static bool settle_exchanged(struct aligner *a, uint32_t *shared)
 			tauti_clock_exchanged(t, a->origin, &a->rows[r]);
 		any |= a->exchanged[r];
 	}
+	for (size_t i = 0; i < a->match->collectives.count; i++)
+		a->parts[i] = (struct settled_part) { INT64_MIN, INT64_MAX };
 	for (uint32_t r = 0; any && r < a->n_ranks; r++)
-		a->settled[r] = a->ranks[r].trace->rank == 0;
+		if (a->ranks[r].trace->rank == 0) {
+			a->settled[r] = true;
+			take_part(a, r);
+		}
 	for (uint32_t r = 0; r < a->n_ranks; r++)
 		if (a->exchanged[r]) {
 			refine(a, r, find_anchor(a, r, shared));
 			a->settled[r] = true;
+			take_part(a, r);
 		}
 	for (uint32_t r = 0; r < a->n_ranks; r++)
 		if (a->settled[r])
@@ -564,10 +612,12 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	a.by_pairs = calloc(n_ranks + 1, sizeof *a.by_pairs);
 	a.root = malloc((n_ranks + 1) * sizeof *a.root);
 	a.exchanged = calloc(n_ranks + 1, sizeof *a.exchanged);
+	a.parts = malloc(n * sizeof *a.parts);
 	a.samples = malloc(n * sizeof *a.samples);
 	a.buffer = malloc(n * sizeof *a.buffer);
 	ok = shared && a.settled && a.exchanged && a.by_pairs && a.root &&
-		a.samples && a.buffer;
+		a.parts && a.samples && a.buffer;
+	ok = tauti_meets_init(&a.meets, match, n_ranks) && ok;
 	for (uint32_t i = 0; ok && i < n_ranks; i++) {
 		rows[i] = (struct taut_clock_row) { .trace = i };
 		a.root[i] = i;
@@ -599,6 +649,8 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 	free(a.exchanged);
 	free(a.by_pairs);
 	free(a.root);
+	tauti_meets_fini(&a.meets);
+	free(a.parts);
 	free(a.samples);
 	free(a.buffer);
 	return ok ? TAUT_OK : taut_error_set(err, TAUT_ENOMEM, -1,

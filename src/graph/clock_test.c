@@ -2,7 +2,9 @@
 #include "tests/support/unit.h"
 
 #include <math.h>
+#include <time.h>
 
+#include "graph/graph.h"
 #include "tests/support/recorded.h"
 
 /* Two pipeline stages of two ranks, the second with a clock 50 ms behind. Each stage
@@ -116,12 +118,69 @@ static void test_a_host_whose_clock_drifts(void **state)
 	finish(g, run, &w);
 }
 
+enum { MANY_RANKS = 1200, MANY_COLLECTIVES = 500, LATE_NS = 7000 };
+
+/* All ranks meet in all collectives; rank r's clock is ahead by r times LATE_NS. */
+static void meet(struct tauti_rank *ranks, struct taut_trace *traces,
+	struct tauti_match *match)
+{
+	for (uint32_t r = 0; r < MANY_RANKS; r++) {
+		traces[r] = (struct taut_trace) { .rank = (int32_t)r };
+		ranks[r] = (struct tauti_rank) { .trace = &traces[r], .index = r };
+		assert_true(taut_vec_reserve(&ranks[r].comms, MANY_COLLECTIVES));
+	}
+	for (uint32_t i = 0; i < MANY_COLLECTIVES; i++) {
+		struct taut_collective c = { .kind = TAUT_COLL_ALLREDUCE,
+			.n_members = MANY_RANKS,
+			.first_member = i * MANY_RANKS };
+
+		assert_true(taut_vec_push(&match->collectives, c));
+		for (uint32_t r = 0; r < MANY_RANKS; r++) {
+			int64_t at = (int64_t)i * 1000000 + r * LATE_NS;
+			struct tauti_comm comm = { .kind = c.kind, .start = at,
+				.end = at + 2000 };
+
+			assert_true(taut_vec_push(&ranks[r].comms, comm) &&
+				taut_vec_push(&match->member_rank, r) &&
+				taut_vec_push(&match->member_comm, i));
+		}
+	}
+}
+
+/* Hundreds of ranks are aligned in a moment: of each only its own operations are
+ * looked at, not all of the run with all of their ranks, which takes seconds here. */
+static void test_many_ranks(void **state)
+{
+	struct tauti_rank *ranks = calloc(MANY_RANKS, sizeof *ranks);
+	struct taut_trace *traces = calloc(MANY_RANKS, sizeof *traces);
+	struct taut_clock_row *rows = calloc(MANY_RANKS, sizeof *rows);
+	struct tauti_match match = { .n_unmatched = 0 };
+	clock_t from;
+
+	(void)state;
+	assert_true(ranks && traces && rows);
+	meet(ranks, traces, &match);
+	from = clock();
+	assert_int_equal(tauti_clock_align(ranks, MANY_RANKS, &match, 0, rows,
+		NULL), TAUT_OK);
+	assert_true(clock() - from < CLOCKS_PER_SEC);
+	for (int r = 30; r < MANY_RANKS; r++)
+		assert_true(fabs(rows[r].offset_us + r * (LATE_NS / 1e3)) < 3);
+	for (uint32_t r = 0; r < MANY_RANKS; r++)
+		taut_vec_free(&ranks[r].comms);
+	tauti_match_fini(&match);
+	free(ranks);
+	free(traces);
+	free(rows);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_a_stage_moves_as_one),
 		cmocka_unit_test(test_a_host_with_another_clock),
 		cmocka_unit_test(test_a_host_whose_clock_drifts),
+		cmocka_unit_test(test_many_ranks),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
