@@ -50,7 +50,7 @@ static uint32_t set_free_by(const struct tauti_rank *rank, uint32_t row,
 	before = end - 1;
 	distance = start - tauti_row_end(t, before) + SLACK_NS;
 	if (distance > WINDOW_NS || (rank->launch_of[row] != TAUT_NONE &&
-		tauti_launch_time(rank, before) >= tauti_launch_time(rank, row)) ||
+		rank->launched_at[before] >= rank->launched_at[row]) ||
 		(int64_t)(end - first) * distance * 100 >
 		(start - known) * MAX_CHANCE_PCT)
 		return TAUT_NONE;

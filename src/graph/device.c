@@ -144,6 +144,24 @@ static taut_status link_launches(struct linker *k)
 	return TAUT_OK;
 }
 
+/* A stream takes launches in its order: what ran before work of which the launch is
+ * recorded was launched before it, however much later it began. */
+static void find_launch_times(struct tauti_rank *rank)
+{
+	const struct taut_trace *t = rank->trace;
+
+	for (uint32_t l = 0; l < t->n_lanes; l++)
+		for (uint32_t i = t->lane_begin[l + 1]; i-- > t->lane_begin[l];) {
+			uint32_t call = rank->launch_of[i];
+			int64_t at = t->start_ns[call == TAUT_NONE ? i : call];
+
+			if (call == TAUT_NONE && i + 1 < t->lane_begin[l + 1] &&
+				rank->launched_at[i + 1] < at)
+				at = rank->launched_at[i + 1];
+			rank->launched_at[i] = at;
+		}
+}
+
 /* --- waits between streams --------------------------------------------------*/
 
 struct timed_row {
@@ -321,7 +339,7 @@ uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
 	while (lo < hi) {
 		uint32_t mid = lo + (hi - lo) / 2;
 
-		if (tauti_launch_time(rank, mid) < at)
+		if (rank->launched_at[mid] < at)
 			lo = mid + 1;
 		else
 			hi = mid;
@@ -519,6 +537,8 @@ taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err)
 		status = collect_runtime(&k);
 	if (!status)
 		status = link_launches(&k);
+	if (!status)
+		find_launch_times(rank);
 	if (!status && names_waits(rank->trace))
 		status = named_waits(&k);
 	else if (!status && !(status = propose(&k)))

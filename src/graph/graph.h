@@ -122,6 +122,9 @@ struct tauti_rank {
 	                         batch (ARRIVE where it is communication),
 	                         the last of a batch's taking; elsewhere
 	                         TAUT_NONE */
+	int64_t *launched_at; /* by row: when device work was launched. Where that
+	                         is not recorded, when it began, or what is
+	                         behind it on its stream was launched */
 	int64_t *free_at;     /* by row: when device work could have begun, for
 	                         all that is known but its launch */
 	int64_t launch_lag;   /* usual time from a launch to its work */
@@ -140,15 +143,6 @@ static inline bool tauti_is_device(uint8_t kind)
 {
 	return kind == TAUT_KIND_KERNEL || kind == TAUT_KIND_MEMCPY ||
 		kind == TAUT_KIND_MEMSET;
-}
-
-/* When device work was launched; where that is not recorded, when it began. */
-static inline int64_t tauti_launch_time(const struct tauti_rank *rank,
-	uint32_t row)
-{
-	uint32_t call = rank->launch_of[row];
-
-	return rank->trace->start_ns[call == TAUT_NONE ? row : call];
 }
 
 /* The op whose end is the end of device work. */
@@ -181,8 +175,7 @@ int tauti_dtype_bytes(const char *name);
 taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err);
 /* cudaEventRecord -> "EventRecord"; also hip and cu. */
 const char *tauti_bare_call(const char *name);
-/* The work launched last before `at` on a stream; TAUT_NONE: none. Work whose
- * launch is not recorded counts as launched when it began. */
+/* The work launched last before `at` on a stream; TAUT_NONE: none. */
 uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
 	int64_t at);
 /* Adds stream waits that only the times show; needs free_at. */

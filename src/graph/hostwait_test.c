@@ -186,6 +186,54 @@ static void test_copies(void **state)
 	assert_false(copy_waits("cudaMemcpyAsync", "Memcpy DtoD (Device -> Device)"));
 }
 
+static uint32_t synchronises(const struct rig *rig, const char *kernel)
+{
+	uint32_t n = 0;
+
+	for (uint32_t i = 0; i < rig->g->n_ops; i++)
+		for (uint32_t e = rig->g->edge_begin[i];
+			!strcmp(taut_names_text(rig->g->names, rig->g->name[i]),
+			kernel) && e < rig->g->edge_begin[i + 1]; e++)
+			n += rig->g->edge_kind[e] == TAUT_EDGE_SYNC;
+	return n;
+}
+
+/* So many kernels ran whose launches the recording has not, before 10 that it has were
+ * launched in its first 0.3 ms. The call that waits for these waits long. */
+static void waits_behind_cut_launches(int cut)
+{
+	struct rig rig = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	int at = 10 + 100 * cut;
+
+	wt_rank(&rig.w, 0);
+	wt_event(&rig.w, "user_annotation", "ProfilerStep#1", 1, 10, 0, 40000, "");
+	for (int k = 0; k < cut; k++)
+		wt_event(&rig.w, "kernel", "cut", 0, 7, 10 + 100 * k, 100,
+			"\"device\":0,\"stream\":7");
+	for (int k = 0; k < 20; k++) {
+		int call = k < 10 ? 100 + 20 * k : at + 1100 + 20 * k;
+		int begins = (k < 10 ? at : at + 1100) + 100 * k;
+
+		wt_kernel(&rig.w, k == 9 ? "last" : "k", 1, 10, call, 8, 7,
+			begins, 100, 1 + k);
+	}
+	wt_event(&rig.w, "cuda_runtime", "cudaStreamSynchronize", 1, 10, 400,
+		at + 1000 + TAIL_US - 400, "\"correlation\":500");
+	rig.run = wt_open(&rig.w);
+	if (taut_graph_build(rig.run, NULL, &rig.g, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(synchronises(&rig, "last"), 1);
+	tear_down(&rig);
+}
+
+static void test_launches_that_were_cut(void **state)
+{
+	(void)state;
+	for (int cut = 0; cut < 200; cut += 40)
+		waits_behind_cut_launches(cut);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -193,6 +241,7 @@ int main(void)
 		cmocka_unit_test(test_no_full_queue),
 		cmocka_unit_test(test_graphs_are_one_launch),
 		cmocka_unit_test(test_copies),
+		cmocka_unit_test(test_launches_that_were_cut),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

@@ -70,13 +70,14 @@ taut_status tauti_rank_init(struct tauti_rank *rank,
 		sizeof *rank->shadow_lane);
 	rank->lane_begin = calloc(trace->n_lanes + 1, sizeof(uint32_t));
 	rank->free_at = malloc((n + 1) * sizeof *rank->free_at);
+	rank->launched_at = malloc((n + 1) * sizeof *rank->launched_at);
 	rank->launch_of = filled(n);
 	rank->call_of = filled(n);
 	rank->comm_of = filled(n);
 	rank->op_of = filled(n);
 	if (!rank->comm_lane || !rank->load_lane ||
 		!rank->shadow_lane || !rank->lane_begin || !rank->free_at ||
-		!rank->launch_of || !rank->call_of || !rank->comm_of ||
+		!rank->launched_at || !rank->launch_of || !rank->call_of || !rank->comm_of ||
 		!rank->op_of)
 		return taut_error_set(err, TAUT_ENOMEM, -1,
 			"%s: no memory for its graph", trace->path);
@@ -94,6 +95,7 @@ void tauti_rank_fini(struct tauti_rank *rank)
 	free(rank->shadow_lane);
 	free(rank->lane_begin);
 	free(rank->free_at);
+	free(rank->launched_at);
 	free(rank->launch_of);
 	free(rank->call_of);
 	free(rank->comm_of);
