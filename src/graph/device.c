@@ -317,7 +317,7 @@ static taut_status judge(struct linker *k)
 
 /* --- waits that the recording names ------------------------------------------*/
 
-static uint32_t lane_of_stream(const struct taut_trace *t, int64_t device,
+uint32_t tauti_lane_of_stream(const struct taut_trace *t, int64_t device,
 	int64_t stream)
 {
 	for (uint32_t l = 0; l < t->n_lanes; l++)
@@ -373,8 +373,8 @@ static taut_status named_waits(struct linker *k)
 
 		if (s->kind != TAUT_SYNC_STREAM_WAIT || s->wait_correlation < 0)
 			continue;
-		to = lane_of_stream(t, device, s->stream);
-		from = lane_of_stream(t, device, s->wait_stream);
+		to = tauti_lane_of_stream(t, device, s->stream);
+		from = tauti_lane_of_stream(t, device, s->wait_stream);
 		wait = find_call(index, n, t, t->correlation[s->event]);
 		record = find_call(index, n, t, (uint32_t)s->wait_correlation);
 		if (to == TAUT_NONE || from == TAUT_NONE || from == to ||

@@ -175,6 +175,9 @@ int tauti_dtype_bytes(const char *name);
 taut_status tauti_device_link(struct tauti_rank *rank, struct taut_error *err);
 /* cudaEventRecord -> "EventRecord"; also hip and cu. */
 const char *tauti_bare_call(const char *name);
+/* A device's stream, of any device where that is below 0; TAUT_NONE: none. */
+uint32_t tauti_lane_of_stream(const struct taut_trace *t, int64_t device,
+	int64_t stream);
 /* The work launched last before `at` on a stream; TAUT_NONE: none. */
 uint32_t tauti_last_launched(const struct tauti_rank *rank, uint32_t lane,
 	int64_t at);

@@ -60,6 +60,7 @@ static enum wait_kind wait_kind_of(const char *name)
 struct named { /* what a synchronisation row says of a call */
 	uint32_t correlation;
 	int64_t stream;
+	int64_t device; /* below 0: of any, the row's has no such stream */
 	int64_t until; /* it waits for what was launched before this */
 };
 
@@ -83,7 +84,7 @@ static int by_correlation(const void *a, const void *b)
 /* When the event with this correlation was recorded; INT64_MAX: not seen. */
 static int64_t recorded_at(const struct waits *w, uint32_t correlation)
 {
-	const struct named key = { correlation, 0, 0 };
+	const struct named key = { correlation, 0, 0, 0 };
 	const struct named *found = w->records.count ? bsearch(&key,
 		w->records.data, w->records.count, sizeof key,
 		by_correlation) : NULL;
@@ -96,7 +97,7 @@ static bool index_records(struct waits *w)
 	const struct taut_trace *t = w->rank->trace;
 
 	for (uint32_t i = 0; t->n_syncs && i < t->n_events; i++) {
-		struct named n = { t->correlation[i], 0, t->start_ns[i] };
+		struct named n = { t->correlation[i], 0, 0, t->start_ns[i] };
 
 		if (t->kind[i] == TAUT_KIND_RUNTIME && n.correlation &&
 			strstr(taut_trace_name(t, i), "EventRecord") &&
@@ -117,8 +118,10 @@ static bool index_named(struct waits *w)
 		const struct taut_sync_args *s = &t->syncs[i];
 		struct named n = { t->correlation[s->event], s->kind ==
 			TAUT_SYNC_STREAM ? s->stream : s->wait_stream,
-			INT64_MAX };
+			t->lanes[t->lane[s->event]].pid, INT64_MAX };
 
+		if (tauti_lane_of_stream(t, n.device, n.stream) == TAUT_NONE)
+			n.device = -1;
 		if (s->kind == TAUT_SYNC_EVENT && s->wait_correlation > 0)
 			n.until = recorded_at(w, (uint32_t)s->wait_correlation);
 
@@ -137,7 +140,7 @@ static bool index_named(struct waits *w)
 /* What a synchronisation row says of this call; NULL: nothing. */
 static const struct named *named(const struct waits *w, uint32_t call)
 {
-	struct named key = { w->rank->trace->correlation[call], 0, 0 };
+	struct named key = { w->rank->trace->correlation[call], 0, 0, 0 };
 
 	return w->named.count ? bsearch(&key, w->named.data, w->named.count,
 		sizeof key, by_correlation) : NULL;
@@ -164,6 +167,14 @@ static uint32_t last_ended(const struct tauti_rank *rank, uint32_t lane,
 	return lo > begin ? lo - 1 : TAUT_NONE;
 }
 
+/* Is this the stream that a row names? */
+static bool is_said(const struct taut_trace *t, uint32_t lane,
+	const struct named *said)
+{
+	return t->lanes[lane].tid == said->stream &&
+		(said->device < 0 || t->lanes[lane].pid == said->device);
+}
+
 /* The work whose end explains best why the call returned when it did. */
 static uint32_t explain_return(const struct waits *w, uint32_t call,
 	enum wait_kind kind)
@@ -181,7 +192,7 @@ static uint32_t explain_return(const struct waits *w, uint32_t call,
 		uint32_t row;
 
 		if (t->lanes[l].kind != TAUT_LANE_STREAM ||
-			(said && t->lanes[l].tid != said->stream))
+			(said && !is_said(t, l, said)))
 			continue;
 		row = kind == WAIT_EVENT && !said ?
 			last_ended(rank, l, e + SLACK_NS, s) :

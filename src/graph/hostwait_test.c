@@ -234,6 +234,50 @@ static void test_launches_that_were_cut(void **state)
 		waits_behind_cut_launches(cut);
 }
 
+static void on_device(struct wt *w, const char *name, int device, double call,
+	double begins, double took, int correlation)
+{
+	char args[64];
+
+	snprintf(args, sizeof args, "\"correlation\":%d", correlation);
+	wt_event(w, "cuda_runtime", "cudaLaunchKernel", 1, 10, call, 5, args);
+	snprintf(args, sizeof args, "\"device\":%d,\"stream\":7,"
+		"\"correlation\":%d", device, correlation);
+	wt_event(w, "kernel", name, device, 7, begins, took, args);
+}
+
+/* Each device of a process has a stream 7: the row that names what was waited for tells
+ * which device's. One that names a device without such a stream means any. */
+static void waits_for_device(int device, const char *kernel)
+{
+	struct rig rig = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	char args[96];
+
+	wt_rank(&rig.w, 0);
+	wt_event(&rig.w, "user_annotation", "ProfilerStep#1", 1, 10, 0, 1000, "");
+	on_device(&rig.w, "of 0", 0, 10, 20, 480, 1);
+	on_device(&rig.w, "of 1", 1, 30, 40, 470, 2);
+	wt_event(&rig.w, "cuda_runtime", "cudaStreamSynchronize", 1, 10, 50, 455,
+		"\"correlation\":3");
+	snprintf(args, sizeof args, "\"cuda_sync_kind\":\"Stream Sync\","
+		"\"stream\":7,\"device\":%d,\"correlation\":3", device);
+	wt_event(&rig.w, "cuda_sync", "Stream Sync", device, 7, 60, 440, args);
+	rig.run = wt_open(&rig.w);
+	if (taut_graph_build(rig.run, NULL, &rig.g, &err))
+		fail_msg("%s", err.message);
+	assert_int_equal(synchronises(&rig, kernel), 1);
+	tear_down(&rig);
+}
+
+static void test_streams_of_several_devices(void **state)
+{
+	(void)state;
+	waits_for_device(0, "of 0");
+	waits_for_device(1, "of 1");
+	waits_for_device(2, "of 1");
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -242,6 +286,7 @@ int main(void)
 		cmocka_unit_test(test_graphs_are_one_launch),
 		cmocka_unit_test(test_copies),
 		cmocka_unit_test(test_launches_that_were_cut),
+		cmocka_unit_test(test_streams_of_several_devices),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
