@@ -152,6 +152,8 @@ struct taut_graph {
 	                            found by the times alone */
 	int by_order_alone;      /* some operations have neither numbers nor
 	                            steps: matched in order from the first */
+	uint32_t n_apart;        /* ranks whose clock nothing compares, more than
+	                            an hour from the first: begun with it */
 	uint32_t edges_of[TAUT_EDGE_KINDS];
 	uint32_t n_launches_cut; /* device work whose launch is not recorded */
 };
@@ -168,7 +170,8 @@ struct taut_graph_options { /* zero is every field's default */
 /* The built-in patterns, NULL-terminated. */
 TAUT_API const char *const *taut_comm_patterns(void);
 
-/* TAUT_ENOMEM; TAUT_EFORMAT when a trace has no host or device work. */
+/* TAUT_ENOMEM; TAUT_EFORMAT when a trace has no host or device work; TAUT_EMATCH when
+ * two are decades apart. */
 TAUT_API TAUT_NODISCARD taut_status taut_graph_build(const struct taut_run *run,
 	const struct taut_graph_options *options, struct taut_graph **ret_graph,
 	struct taut_error *reterr);

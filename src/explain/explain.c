@@ -97,6 +97,12 @@ bool tauti_notes(const struct taut_graph *g, struct taut_arena *arena,
 		notes[n++] = taut_arena_printf(arena,
 			"%u waits are left out: operations of one instant would "
 			"wait for each other", g->n_circular);
+	if (notes && g->n_apart)
+		notes[n++] = taut_arena_printf(x->arena,
+			"%u ranks have no operation with the others that would "
+			"compare their clocks, and are more than an hour away: "
+			"they are shown as if they began with the first",
+			g->n_apart);
 	if (notes && g->n_launches_cut)
 		notes[n++] = taut_arena_printf(arena,
 			"%u device operations have no recorded launch",

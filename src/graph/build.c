@@ -39,6 +39,9 @@ static taut_status build_rank(void *context, size_t i, struct taut_error *err)
 	return status;
 }
 
+/* Half of what the gaps of a graph may add up to, 36 years. */
+#define TOO_FAR_NS ((uint64_t)1 << 59)
+
 /* --- one clock ------------------------------------------------------------------*/
 
 static int64_t first_event(const struct taut_trace *t)
@@ -53,9 +56,50 @@ static int64_t first_event(const struct taut_trace *t)
 	return first == INT64_MAX ? t->base_ns : t->base_ns + first;
 }
 
+/* On the common clock. */
+static int64_t first_common(const struct builder *b, uint32_t rank)
+{
+	return tauti_clock_apply(&b->clocks[rank],
+		first_event(&b->run->traces[rank]), b->raw_origin);
+}
+
+/* A rank whose clock nothing compares, and that counts from another epoch than the
+ * first, begins when that does. */
+static void join_epochs(struct builder *b)
+{
+	for (uint32_t i = 1; i < b->n_ranks; i++) {
+		int64_t apart;
+
+		if (b->clocks[i].uncertainty_us < TAUTI_UNKNOWN_US ||
+			(!__builtin_sub_overflow(first_common(b, 0),
+			first_common(b, i), &apart) &&
+			apart <= TAUTI_MAX_APART_NS &&
+			apart >= -TAUTI_MAX_APART_NS))
+			continue;
+		b->clocks[i].offset_us += (double)apart / 1e3;
+		b->g->n_apart++;
+	}
+}
+
+static taut_status too_far_apart(const struct builder *b, struct taut_error *err)
+{
+	uint32_t first = 0, last = 0;
+
+	for (uint32_t i = 1; i < b->n_ranks; i++) {
+		if (first_common(b, i) < first_common(b, first))
+			first = i;
+		if (first_common(b, i) > first_common(b, last))
+			last = i;
+	}
+	return taut_error_set(err, TAUT_EMATCH, -1, "%s and %s: their times are "
+		"decades apart, of other epochs; they cannot be laid on one line",
+		b->run->traces[first].path, b->run->traces[last].path);
+}
+
 static taut_status align(struct builder *b, struct taut_error *err)
 {
 	taut_status status = TAUT_OK;
+	int64_t last = INT64_MIN;
 
 	b->raw_origin = INT64_MAX;
 	for (uint32_t i = 0; i < b->n_ranks; i++) {
@@ -68,14 +112,20 @@ static taut_status align(struct builder *b, struct taut_error *err)
 	if (!b->options.no_clock_alignment)
 		status = tauti_clock_align(b->ranks, b->n_ranks, &b->match,
 			b->raw_origin, b->clocks, err);
+	if (!status && !b->options.no_clock_alignment)
+		join_epochs(b);
 	b->origin = INT64_MAX;
 	for (uint32_t i = 0; i < b->n_ranks; i++) {
-		int64_t first = tauti_clock_apply(&b->clocks[i],
-			first_event(&b->run->traces[i]), b->raw_origin);
+		int64_t first = first_common(b, i);
 
 		if (first < b->origin)
 			b->origin = first;
+		if (first > last)
+			last = first;
 	}
+	if (!status && b->n_ranks &&
+		(uint64_t)last - (uint64_t)b->origin >= TOO_FAR_NS)
+		status = too_far_apart(b, err);
 	return status;
 }
 

@@ -36,7 +36,6 @@ static const double resolution_us = 1.0; /* of the recorders' stamps */
 static const double min_span_s = 0.5;    /* for a drift to mean anything */
 static const double max_drift_ppm = 1000; /* no clock is that bad */
 static const double clear_factor = 4.0;  /* of the uncertainty */
-static const double unknown_us = 1e6; /* nothing tells the clocks apart */
 static const double common_bias_us = 20.0; /* ranks of one collective may end
                                               so far apart, always alike */
 
@@ -449,7 +448,7 @@ static bool settle_pairs(struct aligner *a)
 		if (!a->by_pairs[root])
 			continue;
 		row->uncertainty_us = isfinite(open[root]) ?
-			row->uncertainty_us + open[root] : unknown_us;
+			row->uncertainty_us + open[root] : TAUTI_UNKNOWN_US;
 		if (needs_moving(&pairs))
 			row->offset_us += x[root];
 	}
@@ -643,7 +642,7 @@ taut_status tauti_clock_align(const struct tauti_rank *ranks, uint32_t n_ranks,
 		ok = settle_pairs(&a);
 	for (uint32_t r = 0; ok && r < n_ranks; r++)
 		if (!a.settled[r])
-			rows[r].uncertainty_us = unknown_us;
+			rows[r].uncertainty_us = TAUTI_UNKNOWN_US;
 	free(shared);
 	free(a.settled);
 	free(a.exchanged);

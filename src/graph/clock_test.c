@@ -174,6 +174,44 @@ static void test_many_ranks(void **state)
 	free(rows);
 }
 
+/* Two ranks without a collective, of which one counts from 0 and one from 1970. */
+static struct taut_run *two_epochs(struct wt *w)
+{
+	for (int r = 0; r < 2; r++) {
+		double from = r ? 1.7e15 : 0;
+
+		wt_rank(w, r);
+		wt_event(w, "cpu_op", "aten::mm", 1, 10, from + 100, 50, "");
+		wt_event(w, "cpu_op", "aten::mm", 1, 10, from + 200, 50, "");
+	}
+	return wt_open(w);
+}
+
+static void test_ranks_of_two_epochs(void **state)
+{
+	const struct taut_graph_options as_recorded = { .no_clock_alignment = 1 };
+	struct wt w = wt_begin();
+	struct taut_run *run = two_epochs(&w);
+	struct taut_graph *g = build(run);
+	struct taut_error err = { 0 };
+
+	(void)state;
+	assert_int_equal(g->n_apart, 1);
+	assert_int_equal((int)g->clocks[1].uncertainty_us, 1000000);
+	for (uint32_t i = 0; i < g->n_ops; i++)
+		assert_in_range(g->start_ns[i], 0, 250000);
+	replays_exactly(g);
+	taut_graph_destroy(g);
+
+	/* Left as they are they cannot be laid on one line, and the files are named. */
+	assert_int_equal(taut_graph_build(run, &as_recorded, &g, &err),
+		TAUT_EMATCH);
+	assert_non_null(strstr(err.message, "rank0.json"));
+	assert_non_null(strstr(err.message, "rank1.json"));
+	taut_run_close(run);
+	wt_end(&w);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -181,6 +219,7 @@ int main(void)
 		cmocka_unit_test(test_a_host_with_another_clock),
 		cmocka_unit_test(test_a_host_whose_clock_drifts),
 		cmocka_unit_test(test_many_ranks),
+		cmocka_unit_test(test_ranks_of_two_epochs),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);

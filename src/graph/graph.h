@@ -27,6 +27,10 @@
 
 #include "base/vec.h"
 
+/* Times that are further apart count from other epochs. */
+#define TAUTI_MAX_APART_NS ((int64_t)3600 * 1000000000)
+#define TAUTI_UNKNOWN_US 1e6 /* a clock's uncertainty where nothing compares it */
+
 /* What taut_graph_destroy() frees. */
 struct tauti_owned_graph {
 	struct taut_graph graph;

@@ -15,7 +15,6 @@
 #include "graph/graph.h"
 
 enum { SLACK_NS = 20000, MIN_COMMON = 4 };
-#define MAX_APART_NS ((int64_t)3600 * 1000000000)
 
 static int by_value(const void *a, const void *b)
 {
@@ -72,7 +71,7 @@ static int64_t base_later(int64_t a_ns, int64_t b_ns)
 	int64_t later;
 
 	if (__builtin_sub_overflow(b_ns, a_ns, &later) ||
-		later > MAX_APART_NS || later < -MAX_APART_NS)
+		later > TAUTI_MAX_APART_NS || later < -TAUTI_MAX_APART_NS)
 		return 0;
 	return later;
 }
