@@ -48,6 +48,7 @@ struct tauti_op_id {
 enum tauti_lost {
 	TAUTI_LOST_BROKEN,  /* no JSON */
 	TAUTI_LOST_LARGE,   /* larger than TAUTI_WINDOW_MAX */
+	TAUTI_LOST_BEHIND,  /* one of those: where it begins cannot be told */
 	TAUTI_LOST_TIME,    /* no readable start or duration */
 	TAUTI_LOST_PLACE,   /* no readable pid or tid */
 	TAUTI_LOST_NO_BEGIN, /* an E without its B */

@@ -178,7 +178,28 @@ static enum step lose_event(
 	k->builder->events_seen++;
 	k->state = KINETO_RESYNC;
 	k->tail[0] = k->tail[1] = 0;
+	k->phase_passed = false;
 	return STEP_RESTART;
+}
+
+/* A value among the events that is none, such as null. Where it is whole, the
+ * text behind it can be trusted. */
+static enum step value_among_events(struct kineto *k, uint32_t *i)
+{
+	uint32_t end = *i;
+	bool whole = tauti_token_skip(&k->window, &end);
+	char next = tauti_token_byte(&k->window, end);
+	if (is_behind(k, *i) ||
+		(is_behind(k, end) && !tauti_window_is_full(&k->window)))
+		return STEP_MORE;
+	if (is_behind(k, end))
+		return lose_event(k, *i, TAUTI_LOST_LARGE);
+	if (!whole || (next != ',' && next != ']'))
+		return lose_event(k, *i, TAUTI_LOST_BROKEN);
+	tauti_builder_lose(k->builder, TAUTI_LOST_BROKEN, offset_of(k, *i));
+	k->builder->events_seen++;
+	*i = end;
+	return STEP_ON;
 }
 
 static enum step event_step(struct kineto *k, uint32_t *i)
@@ -212,8 +233,7 @@ static enum step events_step(struct kineto *k, uint32_t *i)
 		k->state = k->bare ? KINETO_DONE : KINETO_ROOT;
 		return STEP_ON;
 	default:
-		return is_behind(k, *i) ?
-			STEP_MORE : lose_event(k, *i, TAUTI_LOST_BROKEN);
+		return value_among_events(k, i);
 	}
 }
 
@@ -311,6 +331,7 @@ static void name_lanes(struct kineto *k)
 static const char *const lost_text[TAUTI_LOST_COUNT] = {
 	[TAUTI_LOST_BROKEN] = "not JSON",
 	[TAUTI_LOST_LARGE] = "larger than 16 MiB",
+	[TAUTI_LOST_BEHIND] = "behind one that is not JSON",
 	[TAUTI_LOST_TIME] = "no readable ts or dur",
 	[TAUTI_LOST_PLACE] = "no readable pid or tid",
 	[TAUTI_LOST_NO_BEGIN] = "an end (ph E) without its begin",

@@ -51,6 +51,7 @@ struct kineto {
 	unsigned before; /* KINETO_SKIP: class of the token before */
 	char schema[24]; /* of an execution trace */
 	char tail[2];	 /* KINETO_RESYNC: the last bytes passed */
+	bool phase_passed; /* the same: that of the broken event */
 	uint64_t event_end; /* byte behind the last event that was whole */
 	uint64_t broken_at; /* root broken here; the rest was left out */
 	bool broken;

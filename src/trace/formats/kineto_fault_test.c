@@ -166,14 +166,23 @@ static void test_end_is_told_by_its_byte(void **state)
 	"{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name \
 	"\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1,\"args\":{\"a\":[1]}}"
 
+/* The same as other writers order the keys: sorted, or the id first. */
+#define SORTED(name) \
+	"{\"args\":{\"a\":[1]},\"cat\":\"cpu_op\",\"dur\":1,\"name\":\"" name \
+	"\",\"ph\":\"X\",\"pid\":1,\"tid\":1,\"ts\":1}"
+#define ID_FIRST(name) \
+	"{\"id\":3,\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name \
+	"\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}"
+
 /* One broken event is lost, its neighbours and the file's end are not. */
-static void check_recovery(const char *broken, const char *newline)
+static void check_recovery(const char *one, const char *two,
+	const char *broken, const char *newline)
 {
 	char text[2048];
 	snprintf(text, sizeof text,
-		"{\"traceEvents\":[" GOOD("one") ",%s%s,%s" GOOD("two")
+		"{\"traceEvents\":[%s,%s%s,%s%s"
 		"%s],\"traceName\":\"t\",\"baseTimeNanoseconds\":7000}",
-		newline, broken, newline, newline);
+		one, newline, broken, newline, two, newline);
 	struct taut_run *run = open_text(text);
 	const struct taut_trace *t = &run->traces[0];
 	if (t->n_events != 2 || t->events_lost != 1)
@@ -194,8 +203,15 @@ static void check_recovery(const char *broken, const char *newline)
 static void test_goes_on_after_a_broken_event(void **state)
 {
 	(void)state;
+	static const char *const good[][2] = {
+		{ GOOD("one"), GOOD("two") },
+		{ SORTED("one"), SORTED("two") },
+		{ ID_FIRST("one"), ID_FIRST("two") },
+	};
 	static const char *const broken[] = {
 		GOOD("a\"b"),
+		SORTED("a\"b"),
+		ID_FIRST("a\"b"),
 		GOOD("\""),
 		"{\"ph\":\"X\",\"name\" \"x\"}",
 		"{\"ph\":\"X\",\"name\":}",
@@ -206,10 +222,43 @@ static void test_goes_on_after_a_broken_event(void **state)
 		"null",
 		"[{\"a\":1}]",
 	};
-	for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
-		check_recovery(broken[i], "");
-		check_recovery(broken[i], "\n  ");
-	}
+	for (size_t g = 0; g < sizeof good / sizeof *good; g++)
+		for (size_t i = 0; i < sizeof broken / sizeof *broken; i++) {
+			check_recovery(good[g][0], good[g][1], broken[i], "");
+			check_recovery(
+				good[g][0], good[g][1], broken[i], "\n  ");
+		}
+}
+
+/* What is whole costs itself alone, whatever the events begin with. */
+static void test_values_that_are_no_events(void **state)
+{
+	(void)state;
+#define STRANGE(name) \
+	"{\"own\":1,\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"" name \
+	"\",\"pid\":1,\"tid\":1,\"ts\":1,\"dur\":1}"
+	static const char *const values[] = { "null", "-1.5e3", "\"a, {\"",
+		"[{\"a\":1},2]" };
+	for (size_t i = 0; i < sizeof values / sizeof *values; i++)
+		check_recovery(STRANGE("one"), STRANGE("two"), values[i], "");
+}
+
+/* Where the next event cannot be told, those passed are not lost in silence. */
+static void test_events_that_are_passed_are_told(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text("{\"traceEvents\":[" STRANGE("one")
+		"," STRANGE("a\"b") "," STRANGE("two") "," STRANGE("three")
+		"]}");
+	const struct taut_trace *t = &run->traces[0];
+	assert_int_equal(t->n_events, 1);
+	assert_int_equal(t->events_seen, 4);
+	assert_int_equal(t->events_lost, 3);
+	assert_int_equal(run->n_notes, 2);
+	assert_non_null(strstr(run->notes[0], "1 event left out (not JSON)"));
+	assert_non_null(strstr(run->notes[1],
+		"2 events left out (behind one that is not JSON)"));
+	taut_run_close(run);
 }
 
 static void test_last_event_broken(void **state)
@@ -342,6 +391,8 @@ int main(void)
 		cmocka_unit_test(test_corrupt_gzip_is_refused),
 		cmocka_unit_test(test_end_is_told_by_its_byte),
 		cmocka_unit_test(test_goes_on_after_a_broken_event),
+		cmocka_unit_test(test_values_that_are_no_events),
+		cmocka_unit_test(test_events_that_are_passed_are_told),
 		cmocka_unit_test(test_last_event_broken),
 		cmocka_unit_test(test_text_behind_the_end),
 		cmocka_unit_test(test_root_broken_behind_the_events),

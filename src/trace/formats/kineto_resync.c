@@ -7,6 +7,8 @@
  *
  *     ,  {  "ph" or another key of an event  :       the next event
  *     ]  ,  "traceName" or another key of the root  :   their end
+ *
+ * Events that are passed, since they begin with another key, are counted.
  */
 #include "trace/formats/kineto.h"
 
@@ -64,7 +66,9 @@ static bool match_key(
 static bool match_event(struct matcher *m)
 {
 	static const char *const keys[] = { "\"ph\"", "\"name\"", "\"cat\"",
-		"\"pid\"", "\"tid\"", "\"ts\"", "\"dur\"" };
+		"\"pid\"", "\"tid\"", "\"ts\"", "\"dur\"", "\"args\"", "\"id\"",
+		"\"bp\"", "\"s\"", "\"cname\"", "\"sf\"", "\"tts\"", "\"tdur\"",
+		"\"v\"" };
 	return match_byte(m, '{') &&
 	       match_key(m, keys, sizeof keys / sizeof *keys);
 }
@@ -74,7 +78,8 @@ static bool match_root(struct matcher *m)
 	static const char *const keys[] = { "\"traceName\"",
 		"\"displayTimeUnit\"", "\"baseTimeNanoseconds\"",
 		"\"distributedInfo\"", "\"deviceProperties\"",
-		"\"schemaVersion\"" };
+		"\"schemaVersion\"", "\"trace_id\"", "\"with_flops\"",
+		"\"with_modules\"", "\"with_stack\"" };
 	return match_byte(m, ',') &&
 	       match_key(m, keys, sizeof keys / sizeof *keys);
 }
@@ -96,6 +101,18 @@ static void remember_tail(struct kineto *k, size_t used)
 	k->tail[1] = last[0];
 }
 
+/* Every event has one "ph", so those that are passed tell how many events
+ * are; the first is of the event that is lost already. */
+static void pass_phase(struct kineto *k, const char *p)
+{
+	if (k->phase_passed) {
+		tauti_builder_lose(k->builder, TAUTI_LOST_BEHIND,
+			k->window.offset + (uint64_t)(p - k->window.text));
+		k->builder->events_seen++;
+	}
+	k->phase_passed = true;
+}
+
 /* Looks at what p begins. True: matched; m->more: it cannot be told yet. */
 static bool match_at(struct kineto *k, struct matcher *m, char first)
 {
@@ -111,14 +128,18 @@ bool tauti_kineto_resync(struct kineto *k, size_t *ret_used)
 	const struct tauti_window *w = &k->window;
 	const char *end = w->text + w->span, *p = w->text;
 	bool may_wait = !w->last && !tauti_window_is_full(w);
+	static const char *const phase[] = { "ph\"" };
 	for (; p < end; p++) {
 		struct matcher m = { p + 1, end, false };
 		if (match_at(k, &m, *p)) {
 			*ret_used = (size_t)(p - w->text) + 1;
 			return true;
 		}
+		bool is_phase = *p == '"' && match_key(&m, phase, 1);
 		if (m.more && may_wait)
 			break;
+		if (is_phase)
+			pass_phase(k, p);
 	}
 	*ret_used = (size_t)(p - w->text);
 	remember_tail(k, *ret_used);
