@@ -170,6 +170,45 @@ class Dumps(unittest.TestCase):
         for word in ("never", "hangs", "different ways"):
             self.assertNotIn(word, notes)
 
+    def split(self, rank, mesh, told=True):
+        """A rank of two that have split off; the others' group is named 1
+        too."""
+        both = mesh * 2, mesh * 2 + 1
+        made = dump([entry(1, "completed")])
+        if told:
+            made["pg_config"]["1"] = {"name": "1", "desc": "tp",
+                                      "ranks": str(list(both))}
+        name = "nccl:all_gather" if mesh else "nccl:all_reduce"
+        for seq in range(1, 3 if mesh else 5):
+            made["entries"].append(entry(
+                seq, "completed", name, ("1", "tp"), seq * 2000,
+                record_id=seq))
+        self.write(rank, made)
+        return made
+
+    def test_groups_of_one_name_and_different_ranks(self):
+        for rank in range(4):
+            self.split(rank, rank // 2)
+        notes = self.notes()
+        for word in ("never", "hangs", "different ways"):
+            self.assertNotIn(word, notes)
+
+    def test_a_hang_in_one_of_two_groups_of_one_name(self):
+        for rank in range(4):
+            made = self.split(rank, rank // 2, rank != 3)
+            if rank != 2:
+                made["entries"].append(entry(
+                    3 if rank > 1 else 5, "started", "nccl:all_gather"
+                    if rank > 1 else "nccl:all_reduce", ("1", "tp"), 30000,
+                    record_id=9))
+            self.write(rank, made)
+        notes = self.notes()
+        self.assertIn("rank 2 never scheduled all_gather 3 of group 1 (tp), "
+                      "which rank 3 scheduled", notes)
+        self.assertIn("nccl:all_reduce 5 of group 1 (tp): started, never "
+                      "completed on ranks 0, 1", notes)
+        self.assertNotIn("different ways", notes)
+
     def test_no_version_is_no_dump(self):
         path = self.write(0, {"entries": []})
         done = subprocess.run([TAUT, "report", path], capture_output=True,

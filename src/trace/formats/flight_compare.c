@@ -7,24 +7,33 @@
 #include <stdlib.h>
 #include <string.h>
 
+/* Ranks count groups each for itself, so groups of different ranks may have
+ * one name. */
+struct group {
+	const char *name;
+	const char *ranks; /* as text; "": not told */
+};
+
 /* One group as one rank saw it. */
 struct view {
 	const struct taut_trace *trace;
-	const char *group, *desc;
+	struct group group;
+	const char *desc;
 	long long last[3]; /* enqueued, started, completed */
-	const char *ranks; /* of the group, as text; "": not told */
 };
 
 /* One collective of one rank. */
 struct call {
-	const char *group, *what;
+	struct group group;
+	const char *what;
 	int64_t seq;
 	int32_t rank;
 };
 
 /* One operation of one rank that never completed. */
 struct stuck {
-	const char *group, *desc, *name, *how;
+	struct group group;
+	const char *desc, *name, *how;
 	int64_t seq; /* -1: between two ranks */
 	int32_t rank;
 };
@@ -34,16 +43,31 @@ struct stuck {
 struct comparison {
 	struct taut_arena *arena;
 	tauti_lines *lines;
+	TAUT_VEC(struct group) told; /* all whose ranks some dump tells */
 	TAUT_VEC(struct view) views;
 	TAUT_VEC(struct call) calls;
 	TAUT_VEC(struct stuck) stuck;
 	unsigned long long discovered, untimed, before; /* of all dumps */
 };
 
+static int by_name(const void *a, const void *b)
+{
+	const struct group *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+	/* mostly the same text, which may be long; see find_group() */
+	return order || x->ranks == y->ranks ? order :
+		strcmp(x->ranks, y->ranks);
+}
+
+static bool is_same(const struct group *x, const struct group *y)
+{
+	return by_name(x, y) == 0;
+}
+
 static int by_group(const void *a, const void *b)
 {
 	const struct view *x = a, *y = b;
-	int order = strcmp(x->group, y->group);
+	int order = by_name(&x->group, &y->group);
 	if (order)
 		return order;
 	return x->trace->rank < y->trace->rank ? -1 :
@@ -53,7 +77,7 @@ static int by_group(const void *a, const void *b)
 static int by_seq(const void *a, const void *b)
 {
 	const struct call *x = a, *y = b;
-	int order = strcmp(x->group, y->group);
+	int order = by_name(&x->group, &y->group);
 	if (order)
 		return order;
 	if (x->seq != y->seq)
@@ -62,6 +86,74 @@ static int by_seq(const void *a, const void *b)
 }
 
 /* --- gathering ----------------------------------------------------------- */
+
+/* Is rank in "[0, 1, 12]"? */
+static bool has_rank(const char *ranks, int32_t rank)
+{
+	while (*ranks) {
+		char *end;
+		long long r = strtoll(ranks, &end, 10);
+		if (end == ranks)
+			end++; /* no digit */
+		else if (r == rank)
+			return true;
+		ranks = end;
+	}
+	return false;
+}
+
+/* The groups of one dump whose ranks it tells. */
+static bool add_told(struct comparison *c, const struct taut_trace *t)
+{
+	uint32_t last = TAUT_NONE;
+	for (size_t i = 0; i < t->n_comms; i++) {
+		struct group group = {
+			taut_names_text(t->names, t->comms[i].group_name),
+			taut_names_text(t->names, t->comms[i].group_ranks),
+		};
+		if (t->comms[i].group_name == last || !*group.ranks)
+			continue;
+		last = t->comms[i].group_name;
+		if (!taut_vec_push(&c->told, group))
+			return false;
+	}
+	return true;
+}
+
+/* Sorted, and each once. */
+static void sort_told(struct comparison *c)
+{
+	size_t kept = 0;
+	if (c->told.count)
+		qsort(c->told.data, c->told.count, sizeof *c->told.data,
+			by_name);
+	for (size_t i = 0; i < c->told.count; i++)
+		if (!kept || !is_same(&c->told.data[kept - 1],
+				     &c->told.data[i]))
+			c->told.data[kept++] = c->told.data[i];
+	c->told.count = kept;
+}
+
+/* A dump that does not tell the ranks of a group means the one of that name
+ * in which, as others tell, its rank is. */
+static struct group find_group(const struct comparison *c, const char *name,
+	const char *ranks, int32_t rank)
+{
+	struct group group = { name, ranks };
+	size_t lo = 0, hi = c->told.count;
+	while (lo < hi) {
+		size_t mid = lo + (hi - lo) / 2;
+		if (by_name(&c->told.data[mid], &group) < 0)
+			lo = mid + 1;
+		else
+			hi = mid;
+	}
+	for (; lo < c->told.count && !strcmp(c->told.data[lo].name, name);
+		lo++)
+		if (*ranks || has_rank(c->told.data[lo].ranks, rank))
+			return c->told.data[lo];
+	return group;
+}
 
 static const char *ranks_of(const struct taut_trace *t, const char *group)
 {
@@ -92,10 +184,10 @@ static bool add_views(struct comparison *c, const struct taut_trace *t)
 			sscanf(fact->value, "%lld %lld %lld%n", &view.last[0],
 				&view.last[1], &view.last[2], &used) != 3)
 			continue;
-		view.group = fact->key + prefix;
+		view.group = find_group(c, fact->key + prefix,
+			ranks_of(t, fact->key + prefix), t->rank);
 		view.desc = fact->value + used;
 		view.desc += *view.desc == ' ';
-		view.ranks = ranks_of(t, view.group);
 		if (!taut_vec_push(&c->views, view))
 			return false;
 	}
@@ -107,22 +199,22 @@ static const struct view *view_of(const struct comparison *c,
 {
 	for (size_t i = c->views.count; i-- > 0;)
 		if (c->views.data[i].trace == t &&
-			strcmp(c->views.data[i].group, group) == 0)
+			strcmp(c->views.data[i].group.name, group) == 0)
 			return &c->views.data[i];
 	return NULL;
 }
 
 static bool add_stuck(struct comparison *c, const struct taut_trace *t,
-	const struct taut_comm_args *args)
+	const struct taut_comm_args *args, struct group group)
 {
 	struct stuck stuck = {
-		.group = taut_names_text(t->names, args->group_name),
+		.group = group,
 		.desc = taut_names_text(t->names, args->group_desc),
 		.name = taut_trace_name(t, args->event),
 		.seq = args->seq, .rank = t->rank,
 		.how = "never completed",
 	};
-	const struct view *view = view_of(c, t, stuck.group);
+	const struct view *view = view_of(c, t, group.name);
 	if (view && args->seq >= 0)
 		stuck.how = args->seq <= view->last[1] ?
 			"started, never completed" :
@@ -135,31 +227,19 @@ static bool add_calls(struct comparison *c, const struct taut_trace *t)
 	for (size_t i = 0; i < t->n_comms; i++) {
 		const struct taut_comm_args *args = &t->comms[i];
 		struct call call = {
-			taut_names_text(t->names, args->group_name),
+			find_group(c,
+				taut_names_text(t->names, args->group_name),
+				taut_names_text(t->names, args->group_ranks),
+				t->rank),
 			taut_names_text(t->names, args->collective),
 			args->seq, t->rank };
 		if (args->seq >= 0 && !taut_vec_push(&c->calls, call))
 			return false;
 		if (t->flags[args->event] & TAUT_EVENT_CUT &&
-			!add_stuck(c, t, args))
+			!add_stuck(c, t, args, call.group))
 			return false;
 	}
 	return true;
-}
-
-/* Is rank in "[0, 1, 12]"? */
-static bool has_rank(const char *ranks, int32_t rank)
-{
-	while (*ranks) {
-		char *end;
-		long long r = strtoll(ranks, &end, 10);
-		if (end == ranks)
-			end++; /* no digit */
-		else if (r == rank)
-			return true;
-		ranks = end;
-	}
-	return false;
 }
 
 /* Its buffer held every operation that it ever scheduled. */
@@ -182,15 +262,15 @@ static bool add_absent(struct comparison *c, const struct taut_trace *traces,
 	size_t n = c->views.count;
 	for (size_t i = 0; i < n; i++) {
 		struct view view = c->views.data[i];
-		if (i && strcmp(c->views.data[i - 1].group, view.group) == 0)
+		if (i && is_same(&c->views.data[i - 1].group, &view.group))
 			continue;
 		for (size_t k = 0; k < n_traces; k++) {
 			view.trace = &traces[k];
 			view.last[0] = view.last[1] = view.last[2] = -1;
 			if (strcmp(traces[k].format, "flight") == 0 &&
-				has_rank(view.ranks, traces[k].rank) &&
+				has_rank(view.group.ranks, traces[k].rank) &&
 				is_complete(&traces[k]) &&
-				!view_of(c, &traces[k], view.group) &&
+				!view_of(c, &traces[k], view.group.name) &&
 				!taut_vec_push(&c->views, view))
 				return false;
 		}
@@ -226,21 +306,22 @@ static void list_ranks(const struct view *views, size_t n, int state,
 	}
 }
 
-static const char *what_of(
-	const struct comparison *c, const char *group, long long seq)
+static const char *what_of(const struct comparison *c,
+	const struct group *group, long long seq)
 {
 	for (size_t i = 0; i < c->calls.count; i++)
 		if (c->calls.data[i].seq == seq &&
-			strcmp(c->calls.data[i].group, group) == 0)
+			is_same(&c->calls.data[i].group, group))
 			return c->calls.data[i].what;
 	return "collective";
 }
 
 /* The calls are sorted. */
-static long long first_of(const struct comparison *c, const char *group)
+static long long first_of(
+	const struct comparison *c, const struct group *group)
 {
 	for (size_t i = 0; i < c->calls.count; i++)
-		if (strcmp(c->calls.data[i].group, group) == 0)
+		if (is_same(&c->calls.data[i].group, group))
 			return c->calls.data[i].seq;
 	return 0;
 }
@@ -273,7 +354,7 @@ static bool compare_group(
 		}
 		if (most < 0 || least == most || (state && least < 0))
 			continue;
-		long long seq = least < 0 ? first_of(c, views->group) :
+		long long seq = least < 0 ? first_of(c, &views->group) :
 					    least + 1;
 		list_ranks(views, n, state, seq, true, late, sizeof late);
 		list_ranks(views, n, state, seq, false, others,
@@ -283,8 +364,8 @@ static bool compare_group(
 			"which rank%s %s %s: the job hangs there, unless the "
 			"dumps were written at different times",
 			plural(late), late, did[state],
-			what_of(c, views->group, seq), seq,
-			views->group, *views->desc ? " (" : "", views->desc,
+			what_of(c, &views->group, seq), seq,
+			views->group.name, *views->desc ? " (" : "", views->desc,
 			*views->desc ? ")" : "", plural(others), others,
 			did[state]));
 	}
@@ -294,19 +375,19 @@ static bool compare_group(
 /* The first collective of a group that is not the same on all ranks. */
 static bool compare_calls(struct comparison *c)
 {
-	const char *done = NULL;
+	const struct group *done = NULL;
 	for (size_t i = 1; i < c->calls.count; i++) {
 		const struct call *a = &c->calls.data[i - 1];
 		const struct call *b = &c->calls.data[i];
-		if (strcmp(a->group, b->group) != 0 || a->seq != b->seq ||
-			(done && strcmp(done, b->group) == 0) ||
+		if (!is_same(&a->group, &b->group) || a->seq != b->seq ||
+			(done && is_same(done, &b->group)) ||
 			strcmp(a->what, b->what) == 0)
 			continue;
-		done = b->group;
+		done = &b->group;
 		if (!say(c, taut_arena_printf(c->arena,
 			"collective %" PRId64 " of group %.40s is %.60s on "
 			"rank %d and %.60s on rank %d: the ranks have gone "
-			"different ways", a->seq, a->group, a->what,
+			"different ways", a->seq, a->group.name, a->what,
 			(int)a->rank, b->what, (int)b->rank)))
 			return false;
 	}
@@ -317,7 +398,7 @@ static bool compare_calls(struct comparison *c)
 
 static int same_but_rank(const struct stuck *x, const struct stuck *y)
 {
-	int order = strcmp(x->group, y->group);
+	int order = by_name(&x->group, &y->group);
 	if (!order)
 		order = x->seq < y->seq ? -1 : x->seq > y->seq;
 	if (!order)
@@ -353,7 +434,7 @@ static bool say_stuck(struct comparison *c, const struct stuck *s, size_t n)
 		snprintf(seq, sizeof seq, " %" PRId64, s->seq);
 	return say(c, taut_arena_printf(c->arena,
 		"%.60s%s of group %.40s%s%.60s%s: %s on rank%s %s", s->name,
-		seq, s->group, *s->desc ? " (" : "", s->desc,
+		seq, s->group.name, *s->desc ? " (" : "", s->desc,
 		*s->desc ? ")" : "", s->how, plural(ranks), ranks));
 }
 
@@ -406,7 +487,7 @@ static bool compare(struct comparison *c)
 			by_seq);
 	for (size_t i = 0, n; i < c->views.count; i += n) {
 		for (n = 1; i + n < c->views.count &&
-			strcmp(views[i].group, views[i + n].group) == 0; n++)
+			is_same(&views[i].group, &views[i + n].group); n++)
 			;
 		if (n > 1 && !compare_group(c, views + i, n))
 			return false;
@@ -421,12 +502,17 @@ taut_status tauti_flight_compare(const struct taut_trace *traces,
 	bool ok = true;
 	for (size_t i = 0; ok && i < n_traces; i++)
 		if (strcmp(traces[i].format, "flight") == 0)
+			ok = add_told(&c, &traces[i]);
+	sort_told(&c);
+	for (size_t i = 0; ok && i < n_traces; i++)
+		if (strcmp(traces[i].format, "flight") == 0)
 			ok = add_views(&c, &traces[i]) &&
 				add_calls(&c, &traces[i]);
 	sort_views(&c);
 	ok = ok && add_absent(&c, traces, n_traces);
 	sort_views(&c);
 	ok = ok && compare(&c);
+	taut_vec_free(&c.told);
 	taut_vec_free(&c.views);
 	taut_vec_free(&c.calls);
 	taut_vec_free(&c.stuck);
