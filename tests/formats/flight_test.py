@@ -162,12 +162,43 @@ class Dumps(unittest.TestCase):
         self.assertIn("collective 2 of group 0 is all_reduce on rank 0 and "
                       "broadcast on rank 1", self.notes())
 
+    def different(self, name, shapes, dtypes=("Float", "Float")):
+        for rank in range(2):
+            self.write(rank, dump([entry(1, "completed"), entry(
+                2, "started", name, input_sizes=shapes[rank],
+                input_dtypes=[dtypes[rank]])], "[0, 1]"))
+        return self.notes()
+
+    def test_different_sizes_and_types(self):
+        self.assertIn(
+            "all_reduce 2 of group 0 is of 4 Float on rank 0 and of 5 "
+            "BFloat16 on rank 1, where all ranks must pass the same",
+            self.different("nccl:all_reduce", ([[4]], [[5]]),
+                           ("Float", "BFloat16")))
+        self.assertIn("of 4 Float on rank 0 and of 4 Half on rank 1",
+                      self.different("nccl:_all_gather_base", ([[4]], [[4]]),
+                                     ("Float", "Half")))
+
+    def test_sizes_that_may_differ(self):
+        self.assertNotIn("must pass", self.different(
+            "nccl:all_to_all", ([[4]], [[5]])))
+        self.assertNotIn("must pass", self.different(
+            "nccl:all_reduce", ([[2, 2]], [[4]])))
+
+    def test_calls_put_together_have_no_order(self):
+        for rank in range(2):
+            sizes = ([[4]], [[5]])
+            self.write(rank, dump(
+                [entry(2, "completed", at=at, input_sizes=sizes[at ^ rank],
+                       record_id=at) for at in range(2)], "[0, 1]"))
+        self.assertNotIn("must pass", self.notes())
+
     def test_all_is_well(self):
         for rank in range(4):
             self.write(rank, dump([entry(1, "completed"),
                                    entry(2, "completed", at=2000)]))
         notes = self.notes()
-        for word in ("never", "hangs", "different ways"):
+        for word in ("never", "hangs", "different ways", "must pass"):
             self.assertNotIn(word, notes)
 
     def split(self, rank, mesh, told=True):
@@ -190,7 +221,7 @@ class Dumps(unittest.TestCase):
         for rank in range(4):
             self.split(rank, rank // 2)
         notes = self.notes()
-        for word in ("never", "hangs", "different ways"):
+        for word in ("never", "hangs", "different ways", "must pass"):
             self.assertNotIn(word, notes)
 
     def test_a_hang_in_one_of_two_groups_of_one_name(self):

@@ -25,8 +25,8 @@ struct view {
 /* One collective of one rank. */
 struct call {
 	struct group group;
-	const char *what;
-	int64_t seq;
+	const char *what, *dtype;
+	int64_t seq, elements; /* going in; -1: not told */
 	int32_t rank;
 };
 
@@ -227,12 +227,14 @@ static bool add_calls(struct comparison *c, const struct taut_trace *t)
 	for (size_t i = 0; i < t->n_comms; i++) {
 		const struct taut_comm_args *args = &t->comms[i];
 		struct call call = {
-			find_group(c,
+			.group = find_group(c,
 				taut_names_text(t->names, args->group_name),
 				taut_names_text(t->names, args->group_ranks),
 				t->rank),
-			taut_names_text(t->names, args->collective),
-			args->seq, t->rank };
+			.what = taut_names_text(t->names, args->collective),
+			.dtype = taut_names_text(t->names, args->dtype),
+			.seq = args->seq, .elements = args->in_elements,
+			.rank = t->rank };
 		if (args->seq >= 0 && !taut_vec_push(&c->calls, call))
 			return false;
 		if (t->flags[args->event] & TAUT_EVENT_CUT &&
@@ -372,26 +374,85 @@ static bool compare_group(
 	return true;
 }
 
-/* The first collective of a group that is not the same on all ranks. */
+/* Must all ranks pass the same? Not so where each has a part of its own. */
+static bool is_alike(const char *what)
+{
+	static const char *const names[] = { "all_reduce",
+		"allreduce_coalesced", "reduce", "broadcast", "all_gather",
+		"_all_gather_base", "reduce_scatter", "_reduce_scatter_base" };
+	for (size_t i = 0; i < sizeof names / sizeof *names; i++)
+		if (strcmp(what, names[i]) == 0)
+			return true;
+	return false;
+}
+
+static bool is_one_collective(const struct call *a, const struct call *b)
+{
+	return a->seq == b->seq && is_same(&a->group, &b->group);
+}
+
+/* Calls that were put together have one number, and no order is told. */
+static bool is_single(const struct comparison *c, size_t i)
+{
+	const struct call *call = &c->calls.data[i];
+	return !(i && call[-1].rank == call->rank &&
+		       is_one_collective(&call[-1], call)) &&
+		!(i + 1 < c->calls.count && call[1].rank == call->rank &&
+			is_one_collective(call, &call[1]));
+}
+
+/* Calls i - 1 and i are of one collective and of one name. */
+static bool differ_in_size(const struct comparison *c, size_t i)
+{
+	const struct call *a = &c->calls.data[i - 1], *b = a + 1;
+	return is_alike(a->what) && a->elements >= 0 && b->elements >= 0 &&
+		*a->dtype && *b->dtype &&
+		(a->elements != b->elements || strcmp(a->dtype, b->dtype)) &&
+		is_single(c, i - 1) && is_single(c, i);
+}
+
+static bool say_names(
+	struct comparison *c, const struct call *a, const struct call *b)
+{
+	return say(c, taut_arena_printf(c->arena,
+		"collective %" PRId64 " of group %.40s is %.60s on rank %d and "
+		"%.60s on rank %d: the ranks have gone different ways",
+		a->seq, a->group.name, a->what, (int)a->rank, b->what,
+		(int)b->rank));
+}
+
+static bool say_sizes(
+	struct comparison *c, const struct call *a, const struct call *b)
+{
+	return say(c, taut_arena_printf(c->arena,
+		"%.60s %" PRId64 " of group %.40s is of %" PRId64 " %.40s on "
+		"rank %d and of %" PRId64 " %.40s on rank %d, where all ranks "
+		"must pass the same", a->what, a->seq, a->group.name,
+		a->elements, a->dtype, (int)a->rank, b->elements, b->dtype,
+		(int)b->rank));
+}
+
+/* The first collective of a group that is not the same on all ranks, and the
+ * first to which they did not bring the same. */
 static bool compare_calls(struct comparison *c)
 {
-	const struct group *done = NULL;
-	for (size_t i = 1; i < c->calls.count; i++) {
-		const struct call *a = &c->calls.data[i - 1];
-		const struct call *b = &c->calls.data[i];
-		if (!is_same(&a->group, &b->group) || a->seq != b->seq ||
-			(done && is_same(done, &b->group)) ||
-			strcmp(a->what, b->what) == 0)
+	const struct group *named = NULL, *sized = NULL;
+	bool ok = true;
+	for (size_t i = 1; ok && i < c->calls.count; i++) {
+		const struct call *a = &c->calls.data[i - 1], *b = a + 1;
+		if (!is_one_collective(a, b))
 			continue;
-		done = &b->group;
-		if (!say(c, taut_arena_printf(c->arena,
-			"collective %" PRId64 " of group %.40s is %.60s on "
-			"rank %d and %.60s on rank %d: the ranks have gone "
-			"different ways", a->seq, a->group.name, a->what,
-			(int)a->rank, b->what, (int)b->rank)))
-			return false;
+		if (strcmp(a->what, b->what) != 0) {
+			ok = (named && is_same(named, &b->group)) ||
+				say_names(c, a, b);
+			named = &b->group;
+		} else if (differ_in_size(c, i)) {
+			ok = (sized && is_same(sized, &b->group)) ||
+				say_sizes(c, a, b);
+			sized = &b->group;
+		}
 	}
-	return true;
+	return ok;
 }
 
 /* --- what never completed ------------------------------------------------ */
