@@ -16,6 +16,7 @@ enum {
 	SAMPLE = 4096, /* nodes with which a constant is looked for */
 	MOST_APART = 16,
 	ENOUGH_PCT = 50, /* of the sample; chance gives a seventh */
+	FEW = 32, /* of fewer, chance may give half */
 	ENOUGH_OF_THREAD_PCT = 80, /* by order nothing else proves it */
 };
 
@@ -52,9 +53,8 @@ static size_t gather(const struct et *et, enum et_way way, struct key *keys)
 	return n;
 }
 
-/* The row of that number and name; TAUT_NONE. */
-static uint32_t find(const struct et *et, const struct key *keys, size_t n,
-	int64_t number, uint32_t name)
+/* The first key that is not below number. */
+static size_t first_key(const struct key *keys, size_t n, int64_t number)
 {
 	size_t lo = 0, hi = n;
 	while (lo < hi) {
@@ -64,6 +64,14 @@ static uint32_t find(const struct et *et, const struct key *keys, size_t n,
 		else
 			hi = mid;
 	}
+	return lo;
+}
+
+/* The row of that number and name; TAUT_NONE. */
+static uint32_t find(const struct et *et, const struct key *keys, size_t n,
+	int64_t number, uint32_t name)
+{
+	size_t lo = first_key(keys, n, number);
 	for (; lo < n && (int64_t)keys[lo].number == number; lo++)
 		if (tauti_builder_row_at(et->builder, keys[lo].row)->name ==
 			name)
@@ -89,10 +97,10 @@ static size_t hits(const struct et *et, const struct key *keys, size_t n,
 
 /* Does a constant lead from the nodes' numbers to the operators'? */
 static bool fits(const struct et *et, const struct key *keys, size_t n,
-	int most, int *ret_apart)
+	int *ret_apart)
 {
 	size_t best = 0, tried = 0;
-	for (int apart = -most; n && apart <= most; apart++) {
+	for (int apart = -MOST_APART; n && apart <= MOST_APART; apart++) {
 		size_t found = hits(et, keys, n, apart, &tried);
 		if (found > best) {
 			best = found;
@@ -100,6 +108,25 @@ static bool fits(const struct et *et, const struct key *keys, size_t n,
 		}
 	}
 	return best && best * 100 >= tried * ENOUGH_PCT;
+}
+
+/* Are the nodes' numbers the operators' own? The two may have been recorded
+ * at different times, so those count that both have. */
+static bool fits_exactly(
+	const struct et *et, const struct key *keys, size_t n)
+{
+	size_t found = 0, both = 0, all = 0;
+	for (size_t i = 0; i < et->nodes.count; i++) {
+		const struct et_node *node = &et->nodes.data[i];
+		if (node->rf_id == TAUT_NONE)
+			continue;
+		size_t at = first_key(keys, n, node->rf_id);
+		all++;
+		both += at < n && keys[at].number == node->rf_id;
+		found += find(et, keys, n, node->rf_id, node->name) !=
+			TAUT_NONE;
+	}
+	return found && found * 100 >= (both < FEW ? all : both) * ENOUGH_PCT;
 }
 
 static bool add_pair(struct et *et, uint32_t node, uint32_t row)
@@ -113,7 +140,8 @@ static bool join_by(struct et *et, enum et_way way, struct key *keys)
 {
 	int apart = 0;
 	size_t n = gather(et, way, keys);
-	if (!fits(et, keys, n, way == ET_RECORD_ID ? 0 : MOST_APART, &apart))
+	if (way == ET_RECORD_ID ? !fits_exactly(et, keys, n) :
+				  !fits(et, keys, n, &apart))
 		return true;
 	et->way = way;
 	for (size_t i = 0; i < et->nodes.count; i++) {

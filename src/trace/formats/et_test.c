@@ -145,6 +145,54 @@ static void test_plainly_said(void **state)
 	taut_run_close(run);
 }
 
+/* --- recorded at different times -------------------------------------------- */
+
+enum { NODES = 5000, OPS = 100 };
+
+/* An ET of NODES + OPS operators, of which Kineto has the last OPS. */
+static void write_window(char *kineto, char *et, const char *name)
+{
+	int k = sprintf(kineto, "{\"traceEvents\":[");
+	int e = sprintf(et, "{\"schema\": \"1.0.1\", \"nodes\": [");
+	for (int i = 0; i < NODES + OPS; i++) {
+		e += sprintf(et + e,
+			"%s{\"name\":\"op%d\",\"id\":%d,\"rf_id\":%d,"
+			"\"parent\":2,\"tid\":1,\"inputs\":[]}",
+			i ? "," : "", i % 7, 10 + i, 3 + i);
+		if (i < NODES)
+			continue;
+		k += sprintf(kineto + k,
+			"%s{\"ph\":\"X\",\"cat\":\"cpu_op\",\"name\":\"%s%d\","
+			"\"pid\":9,\"tid\":9,\"ts\":%d,\"dur\":1,\"args\":{"
+			"\"External id\":%d,\"Record function id\":%d}}",
+			i > NODES ? "," : "", name, i % 7, 2 * i, 900 + i,
+			3 + i);
+	}
+	strcpy(kineto + k, "]}");
+	strcpy(et + e, "]}");
+}
+
+static void check_window(const char *name, const char *note)
+{
+	static char kineto[OPS * 200], et[(NODES + OPS) * 100];
+	struct taut_run *run = NULL;
+	write_window(kineto, et, name);
+	assert_int_equal(open_both(kineto, et, &run), TAUT_OK);
+	assert_int_equal(run->n_traces, 1);
+	assert_int_equal(run->n_notes, 1);
+	if (!strstr(run->notes[0], note))
+		fail_msg("%s", run->notes[0]);
+	taut_run_close(run);
+}
+
+static void test_begun_before_the_profiler(void **state)
+{
+	(void)state;
+	check_window("op", "100 of its 5100 operators are found in the "
+			   "profiler's trace (by Record function id)");
+	check_window("other", "of another run");
+}
+
 /* --- schema 1.0: arguments by position, Ev Idx = rf_id + 1 ---------------------- */
 
 #define FLAT(name, rf, tid, rest) \
@@ -358,6 +406,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		TEST(test_plainly_said),
+		TEST(test_begun_before_the_profiler),
 		TEST(test_by_a_constant),
 		TEST(test_what_the_profiler_says_stays),
 		TEST(test_by_order),
