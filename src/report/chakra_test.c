@@ -131,6 +131,39 @@ static void test_there_and_back(void **state)
 	finish(&j);
 }
 
+/* More steps than the first bytes of a file hold. */
+static void test_many_steps(void **state)
+{
+	enum { STEPS = 600 };
+	struct job j = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	size_t steps = 0;
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	for (int i = 0; i < STEPS; i++) {
+		char name[32];
+
+		snprintf(name, sizeof name, "ProfilerStep#%d", i);
+		wt_event(&j.w, "user_annotation", name, 9, 9, 1000 * i, 900,
+			"");
+		wt_event(&j.w, "cpu_op", "aten::mm", 9, 9, 1000 * i + 10, 80,
+			"");
+	}
+	j.run = wt_open(&j.w);
+	if (taut_graph_build(j.run, NULL, &j.graph, &err) ||
+		taut_explain(j.graph, NULL, &j.report, &err))
+		fail_msg("%s", err.message);
+	struct taut_run *run = read_back(j.report, 0);
+	const struct taut_trace *t = &run->traces[0];
+	for (size_t i = 0; i < t->n_events; i++)
+		steps += t->kind[i] == TAUT_KIND_STEP;
+	assert_int_equal(steps, STEPS);
+	assert_int_equal(run->n_notes, 0);
+	taut_run_close(run);
+	finish(&j);
+}
+
 /* Where both ends say so, a pair is a send and a receive; else it is a
  * collective of two. */
 static void check_pair(const char *of_0, const char *of_1, int32_t src,
@@ -211,6 +244,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_there_and_back),
+		cmocka_unit_test(test_many_steps),
 		cmocka_unit_test(test_pairs),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_refusals),

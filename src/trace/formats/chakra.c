@@ -10,16 +10,20 @@
 #include "trace/format.h"
 #include "trace/stream.h"
 
-enum { LENGTH_MAX = 10 }; /* bytes of a length */
+enum {
+	LENGTH_MAX = 10, /* bytes of a length */
+	LONG = 1024, /* first bytes of which so many are seen */
+};
 
 /* --- probing ------------------------------------------------------------------ */
 
 /* Metadata holds texts (the version) and attributes, which begin with a
- * name. */
-static bool is_metadata(struct tauti_wire w)
+ * name. Where it is cut, one field at least must be whole. */
+static bool is_metadata(struct tauti_wire w, bool cut)
 {
 	struct tauti_field f, in;
-	while (tauti_wire_next(&w, &f)) {
+	size_t whole = 0;
+	for (; tauti_wire_next(&w, &f); whole++) {
 		if (f.type != TAUTI_WIRE_BYTES || f.number > 2)
 			return false;
 		struct tauti_wire attribute = tauti_wire_in(&f);
@@ -28,7 +32,9 @@ static bool is_metadata(struct tauti_wire w)
 					     in.type != TAUTI_WIRE_BYTES))
 			return false;
 	}
-	return !w.broken;
+	if (!cut || !w.broken)
+		return !w.broken;
+	return whole && (*w.at == 0x0a || *w.at == 0x12); /* either field */
 }
 
 /* A node begins with its id, which only node 0 leaves out. */
@@ -49,7 +55,12 @@ static bool probe_chakra(const char *head, size_t len)
 	if (!tauti_wire_varint(&w, &first))
 		return false;
 	size_t left = (size_t)(w.end - w.at);
-	if (first > left || !is_metadata(tauti_wire_of(w.at, (size_t)first)))
+	/* All steps of a run may be an attribute, so it may be long; what is
+	 * short and ends inside it was never a trace. */
+	if (first > left)
+		return len >= LONG && first <= TAUTI_FEED_MAX &&
+		       is_metadata(tauti_wire_of(w.at, left), true);
+	if (!is_metadata(tauti_wire_of(w.at, (size_t)first), false))
 		return false;
 	return first < left && is_node(w.at + first, w.end);
 }
