@@ -522,7 +522,9 @@ static bool has_any(const char *head, size_t len, const char *const *keys)
 	return false;
 }
 
-/* A pickle of protocol 2 to 5, or JSON, with such keys early. */
+/* A pickle of protocol 2 to 5, or JSON, with such keys early. A Kineto trace
+ * says pg_config too, in its distributedInfo, which may lie far before the
+ * events. */
 static bool probe(const char *head, size_t len)
 {
 	static const char *const pickled[] = { "version", "pg_config",
@@ -530,11 +532,14 @@ static bool probe(const char *head, size_t len)
 	static const char *const quoted[] = { "\"collective_seq_id\"",
 		"\"pg_status\"", "\"pg_config\"", "\"comm_lib_version\"",
 		NULL };
+	static const char *const kineto[] = { "\"traceEvents\"",
+		"\"schemaVersion\"", "\"distributedInfo\"",
+		"\"deviceProperties\"", "\"baseTimeNanoseconds\"",
+		"\"displayTimeUnit\"", NULL };
 	if (len > 3 && head[0] == '\x80' && head[1] >= 2 && head[1] <= 5)
 		return has_any(head, len, pickled);
 	return len && *head == '{' && has_any(head, len, quoted) &&
-		!memmem(head, len, "\"traceEvents\"", 13) &&
-		!memmem(head, len, "\"schemaVersion\"", 15);
+		!has_any(head, len, kineto);
 }
 
 const struct tauti_format tauti_format_flight = {

@@ -541,6 +541,24 @@ static void test_keys_in_any_order(void **state)
 	taut_run_close(run);
 }
 
+/* Sorted, with a pg_config as a flight recorder's dump has it, and with more
+ * than the first bytes hold before the first key that is of Kineto alone. */
+static void test_sorted_keys(void **state)
+{
+	(void)state;
+	char text[8192];
+	snprintf(text, sizeof text,
+		"{\"baseTimeNanoseconds\":5,\"deviceProperties\":[],"
+		"\"displayTimeUnit\":\"ms\",\"distributedInfo\":{"
+		"\"backend\":\"nccl\",\"pg_config\":[{\"pg_name\":\"0\"}],"
+		"\"rank\":3},%6000s\"schemaVersion\":1,\"traceEvents\":[%s]}",
+		"", EVENT("cpu_op", "a", "1", "1", "1", "1", ""));
+	struct taut_run *run = open_text(text);
+	assert_string_equal(first(run)->format, "kineto");
+	assert_int_equal(first(run)->rank, 3);
+	taut_run_close(run);
+}
+
 static void test_bare_array(void **state)
 {
 	(void)state;
@@ -643,6 +661,7 @@ int main(void)
 		cmocka_unit_test(test_places_that_are_texts),
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_keys_in_any_order),
+		cmocka_unit_test(test_sorted_keys),
 		cmocka_unit_test(test_bare_array),
 		cmocka_unit_test(test_names_are_texts),
 		cmocka_unit_test(test_unpadded_nanoseconds),
