@@ -5,6 +5,7 @@
 
 #include <stdbool.h>
 #include <stddef.h>
+#include <stdint.h>
 
 #include <taut/base.h>
 
@@ -51,6 +52,11 @@ extern const struct tauti_format tauti_format_nsight;
 extern const struct tauti_format tauti_format_shapes;
 extern const struct tauti_format tauti_format_xplane;
 extern const struct tauti_format tauti_format_tftrace;
+
+/* The rank that a Kineto trace tells before its events, in as much as is read
+ * at once; -1: none, or it is no such trace. The stream is at its start. */
+TAUT_NODISCARD taut_status tauti_kineto_rank(struct tauti_stream *stream,
+	int32_t *ret_rank, struct taut_error *err);
 
 /* Finds the format from the first bytes and reads.  *ret_format is set with
  * TAUT_OK. An input that no format wants is TAUT_EFORMAT and other_kind, and

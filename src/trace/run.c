@@ -15,6 +15,7 @@
 #include "trace/formats/shapes.h"
 #include "trace/inputs.h"
 #include "trace/lines.h"
+#include "trace/pairs.h"
 #include "trace/processes.h"
 #include "trace/recording.h"
 #include "trace/stream.h"
@@ -579,56 +580,10 @@ out:
 
 /* --- execution traces ---------------------------------------------------- */
 
-static taut_status is_et(
-	const struct tauti_input *input, bool *ret_is, struct taut_error *err)
-{
-	struct tauti_stream *stream = NULL;
-	const char *head;
-	size_t len;
-	taut_status status =
-		tauti_stream_open_file(input->path, NULL, &stream, err);
-	*ret_is = false;
-	if (status == TAUT_OK)
-		status = tauti_stream_peek(stream, &head, &len, err);
-	if (status == TAUT_OK)
-		*ret_is = tauti_et_probe(head, len);
-	tauti_stream_close(stream);
-	return status == TAUT_EFORMAT ? TAUT_OK : status; /* told later */
-}
-
-static int32_t rank_of(const struct file *file)
-{
-	return file->rank_given >= 0 ? file->rank_given :
-				       tauti_rank_of_path(file->input->path);
-}
-
 /* An execution trace by itself, which nobody has taken yet. */
 static bool is_lone_et(const struct file *file)
 {
 	return file->n_inputs == 1 && file->et == file->input;
-}
-
-/* The one file of the execution trace's rank, or the only one there is; NULL:
- * there is none, or it cannot be told. */
-static struct file *find_partner(struct run *run, const struct file *et)
-{
-	struct file *same = NULL, *only = NULL;
-	size_t n_same = 0, n = 0;
-	int32_t rank = rank_of(et);
-	for (size_t i = 0; i < run->n_files; i++) {
-		struct file *file = &run->files[i];
-		if (!file->n_inputs || is_lone_et(file))
-			continue;
-		only = file;
-		n++;
-		if (rank >= 0 && rank_of(file) == rank) {
-			same = file;
-			n_same++;
-		}
-	}
-	if (!n_same && n == 1 && (rank < 0 || rank_of(only) < 0))
-		same = only;
-	return n_same <= 1 && same && !same->et ? same : NULL;
 }
 
 static taut_status find_ets(struct run *run, struct taut_error *err)
@@ -638,13 +593,36 @@ static taut_status find_ets(struct run *run, struct taut_error *err)
 		struct file *file = &run->files[i];
 		for (size_t k = 0; k < file->n_inputs && !file->et; k++) {
 			bool et = false;
-			status = is_et(&file->input[k], &et, err);
+			status = tauti_pairs_is_et(&file->input[k], &et, err);
 			if (status != TAUT_OK)
 				return status;
 			if (et)
 				file->et = &file->input[k];
 		}
 	}
+	return status;
+}
+
+static taut_status find_pairs(struct run *run, struct taut_error *err)
+{
+	size_t n = run->n_files;
+	struct tauti_pair *pairs = calloc(n, sizeof *pairs);
+	if (!pairs)
+		return no_memory(run->files->input->path, err);
+	for (size_t i = 0; i < n; i++)
+		pairs[i] = (struct tauti_pair){
+			.input = run->files[i].input,
+			.rank_given = run->files[i].rank_given,
+			.is_et = is_lone_et(&run->files[i]),
+			.has_et = run->files[i].et != NULL,
+		};
+	taut_status status = tauti_pairs_find(pairs, n, err);
+	for (size_t i = 0; status == TAUT_OK && i < n; i++)
+		if (pairs[i].et != SIZE_MAX) {
+			run->files[i].et = run->files[pairs[i].et].input;
+			run->files[pairs[i].et].n_inputs = 0;
+		}
+	free(pairs);
 	return status;
 }
 
@@ -655,16 +633,8 @@ static taut_status pair_ets(struct run *run, struct taut_error *err)
 	if (run->n_inputs < 2)
 		return TAUT_OK;
 	taut_status status = find_ets(run, err);
-	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
-		struct file *et = &run->files[i], *partner;
-		if (!is_lone_et(et))
-			continue;
-		partner = find_partner(run, et);
-		if (partner) {
-			partner->et = et->input;
-			et->n_inputs = 0;
-		}
-	}
+	if (status == TAUT_OK)
+		status = find_pairs(run, err);
 	for (size_t i = 0; status == TAUT_OK && i < run->n_files; i++) {
 		if (is_lone_et(&run->files[i]))
 			run->files[i].et = NULL; /* refused, as any other */

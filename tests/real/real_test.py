@@ -98,7 +98,8 @@ NO_JSON = "byte 0: is text that is not JSON" + UNKNOWN
 TAR = "byte 0: is a tar archive; unpack it first" + UNKNOWN
 ET = (
     "is a PyTorch execution trace (schema %s), which holds no times; give "
-    "the Kineto trace of the same run beside it"
+    "the Kineto trace of the same run beside it, and of several ranks name "
+    "both by the rank"
 )
 REFUSED = {
     "README.md": NO_JSON,

@@ -358,6 +358,45 @@ static void test_whose_it_is_cannot_be_told(void **state)
 	taut_run_close(run);
 }
 
+/* As PyTorch's own handler names them, after the host and the process; the
+ * rank stands inside. */
+static void test_rank_inside_the_trace(void **state)
+{
+	(void)state;
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+	const char *paths[] = { folder };
+	char traces[2][160], ets[2][128];
+	for (int rank = 0; rank < 2; rank++) {
+		char text[1024];
+		snprintf(traces[rank], sizeof *traces,
+			"%s/host_%d.1700000000000.pt.trace.json", folder,
+			900 - rank);
+		snprintf(text, sizeof text, "{\"schemaVersion\":1,"
+			"\"distributedInfo\":{\"rank\":%d},"
+			"\"traceEvents\":[%s]}", rank, OP("mm", 9, 10, ID(5)));
+		write_file(traces[rank], text);
+		snprintf(ets[rank], sizeof *ets, "%s/et_rank%d.json", folder,
+			rank);
+		write_file(ets[rank], OLD_ET(FLAT("mm", 5, 1, "[]")));
+	}
+	taut_status status = taut_run_open(paths, 1, NULL, &run, &err);
+	for (int rank = 0; rank < 2; rank++) {
+		unlink(traces[rank]);
+		unlink(ets[rank]);
+	}
+	assert_int_equal(status, TAUT_OK);
+	assert_int_equal(run->n_traces, 2);
+	assert_int_equal(run->n_notes, 2);
+	for (int rank = 0; rank < 2; rank++) {
+		assert_int_equal(run->traces[rank].rank, rank);
+		assert_non_null(strstr(run->notes[rank], "1 of its 1"));
+		assert_ptr_equal(strstr(run->notes[rank], ets[rank]),
+			run->notes[rank]);
+	}
+	taut_run_close(run);
+}
+
 static void test_cut_at_every_byte(void **state)
 {
 	(void)state;
@@ -414,6 +453,7 @@ int main(void)
 		TEST(test_of_another_run),
 		TEST(test_alone),
 		TEST(test_whose_it_is_cannot_be_told),
+		TEST(test_rank_inside_the_trace),
 		TEST(test_cut_at_every_byte),
 		TEST(test_memory_that_runs_out),
 	};

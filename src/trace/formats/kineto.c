@@ -80,7 +80,8 @@ static enum step execution_trace(struct kineto *k)
 	k->builder->other_kind = true;
 	taut_error_set(k->err, TAUT_EFORMAT, -1,
 		"%s: is a PyTorch execution trace (schema %s), which holds no "
-		"times; give the Kineto trace of the same run beside it",
+		"times; give the Kineto trace of the same run beside it, and "
+		"of several ranks name both by the rank",
 		path_of(k), k->schema);
 	return STEP_ERROR;
 }
@@ -237,6 +238,12 @@ static enum step events_step(struct kineto *k, uint32_t *i)
 	}
 }
 
+static bool is_done(const struct kineto *k)
+{
+	return k->state == KINETO_DONE ||
+	       (k->head_only && k->state == KINETO_EVENTS);
+}
+
 /* Walks the window; *ret_used is what is done with. */
 static enum step walk(struct kineto *k, size_t *ret_used)
 {
@@ -246,7 +253,7 @@ static enum step walk(struct kineto *k, size_t *ret_used)
 	if (k->state == KINETO_RESYNC)
 		return tauti_kineto_resync(k, ret_used) ? STEP_RESTART :
 							  STEP_MORE;
-	while (step == STEP_ON && k->state != KINETO_DONE) {
+	while (step == STEP_ON && !is_done(k)) {
 		switch (k->state) {
 		case KINETO_START:
 			step = start_step(k, &i);
@@ -487,6 +494,35 @@ static taut_status read_kineto(struct tauti_stream *stream,
 	taut_vec_free(&k.lane_names);
 	taut_vec_free(&k.call_bytes);
 	taut_vec_free(&k.scratch);
+	return status;
+}
+
+taut_status tauti_kineto_rank(struct tauti_stream *stream, int32_t *ret_rank,
+	struct taut_error *err)
+{
+	struct taut_error own;
+	struct tauti_builder builder;
+	struct kineto k = {
+		.builder = &builder,
+		.err = err ? err : &own,
+		.head_only = true,
+	};
+	size_t used;
+	*ret_rank = -1;
+	taut_status status =
+		tauti_builder_init(&builder, tauti_stream_name(stream));
+	if (status != TAUT_OK)
+		return taut_error_set(err, status, -1,
+			"%s: no memory to open it", tauti_stream_name(stream));
+	status = tauti_window_init(&k.window, stream, 0, k.err);
+	if (status == TAUT_OK)
+		status = tauti_window_next(&k.window, 0, k.err);
+	if (status == TAUT_OK && walk(&k, &used) == STEP_ERROR)
+		status = k.err->code;
+	if (status == TAUT_OK)
+		*ret_rank = builder.rank;
+	tauti_window_fini(&k.window);
+	tauti_builder_fini(&builder);
 	return status;
 }
 

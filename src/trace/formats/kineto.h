@@ -44,6 +44,7 @@ struct kineto {
 	struct tauti_builder *builder;
 	struct taut_error *err;
 	enum kineto_state state;
+	bool head_only;	 /* done where the events begin */
 	bool bare;	 /* the root is the array of events */
 	bool has_events; /* traceEvents was there */
 	bool has_nodes, display_ns;

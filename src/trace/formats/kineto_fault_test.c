@@ -318,7 +318,7 @@ static void test_refusals(void **state)
 				    "\"nodes\":[{\"id\":1}]}"),
 		"t.json: is a PyTorch execution trace (schema 1.0.1), which "
 		"holds no times; give the Kineto trace of the same run beside "
-		"it");
+		"it, and of several ranks name both by the rank");
 	assert_string_equal(refusal("{\"a\":1}"),
 		"t.json: is JSON without traceEvents; expected a PyTorch "
 		"profiler trace");
