@@ -3,6 +3,6 @@
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
-	check_bytes(&tauti_format_nsight, data, size, 0);
+	check_bytes(&tauti_format_nsight, data, size, 0, NULL);
 	return 0;
 }

@@ -4,6 +4,6 @@
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 {
 	if (size && data[0] == 0x80)
-		check_bytes(&tauti_format_flight, data, size, 0);
+		check_bytes(&tauti_format_flight, data, size, 0, NULL);
 	return 0;
 }
