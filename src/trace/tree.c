@@ -8,17 +8,22 @@
 #include "trace/json/number.h"
 #include "trace/json/string.h"
 
-const struct tauti_value *tauti_tree_get(
-	const struct tauti_value *dict, const char *key)
+const struct tauti_value *tauti_tree_find(
+	const struct tauti_value *dict, const char *key, uint32_t keys)
 {
 	if (!dict || dict->kind != TAUTI_VALUE_DICT)
 		return NULL;
-	for (uint32_t i = 0; i + 1 < dict->count && i < 2 * TAUTI_TREE_KEYS;
-		i += 2)
+	for (uint32_t i = 0; i + 1 < dict->count && i / 2 < keys; i += 2)
 		if (dict->items[i]->kind == TAUTI_VALUE_TEXT &&
 			strcmp(dict->items[i]->text, key) == 0)
 			return dict->items[i + 1];
 	return NULL;
+}
+
+const struct tauti_value *tauti_tree_get(
+	const struct tauti_value *dict, const char *key)
+{
+	return tauti_tree_find(dict, key, TAUTI_TREE_KEYS);
 }
 
 const struct tauti_value *tauti_tree_item(

@@ -43,6 +43,10 @@ struct tauti_value {
  * to a fixed depth. */
 const struct tauti_value *tauti_tree_get(
 	const struct tauti_value *dict, const char *key);
+/* The same for a dict that holds something under each of many names: so many
+ * keys are looked at. */
+const struct tauti_value *tauti_tree_find(
+	const struct tauti_value *dict, const char *key, uint32_t keys);
 /* Item i of a list; NULL: list is NULL, no list, or shorter. */
 const struct tauti_value *tauti_tree_item(
 	const struct tauti_value *list, uint32_t i);

@@ -18,7 +18,8 @@
 
 #define BYTES_MAX ((size_t)1 << 30)
 #define SIZES_MAX 4096	   /* of the sizes of one operation */
-#define GROUPS_MAX 4096
+#define GROUPS_MAX 4096	   /* that have entries */
+#define CONFIG_MAX 65536   /* of which something is told */
 
 enum state { SCHEDULED, STARTED, COMPLETED };
 static const char *const state_names[] = { "scheduled", "started",
@@ -70,7 +71,7 @@ static int64_t count_ranks(const char *ranks)
 	return n;
 }
 
-/* Rank number i of "[0, 1, 2, 3]"; i itself where that is not told. */
+/* Rank number i of "[0, 1, 2, 3]"; -1: it has fewer. */
 static int64_t rank_in(const char *ranks, int64_t i)
 {
 	for (const char *at = ranks; *at && i >= 0; at++) {
@@ -120,8 +121,9 @@ static taut_status find_group(struct flight *f,
 	*ret_group = NULL;
 	if (f->groups.count == GROUPS_MAX)
 		return TAUT_OK;
-	g.ranks = tauti_tree_text(tauti_tree_get(tauti_tree_get(
-		tauti_tree_get(f->root, "pg_config"), g.name), "ranks"));
+	g.ranks = tauti_tree_text(tauti_tree_get(tauti_tree_find(
+		tauti_tree_get(f->root, "pg_config"), g.name, CONFIG_MAX),
+		"ranks"));
 	if (strcmp(g.desc, "undefined") == 0)
 		g.desc = "";
 	taut_status status = name_lane(f, &g);
@@ -193,7 +195,8 @@ static int64_t elements(const struct tauti_value *sizes)
 	return tauti_tree_item(sizes, 0) ? sum : -1;
 }
 
-/* "nccl:send 0->1" sends from 0 to 1; "nccl:recv 1<-0" too. */
+/* "nccl:send 0->1" sends from 0 to 1; "nccl:recv 1<-0" too. These are numbers
+ * in the group, so without its ranks nothing is known, unless it is everybody. */
 static void take_peers(const struct entry *e, struct taut_comm_args *args)
 {
 	const char *space = strchr(e->name, ' ');
@@ -207,6 +210,8 @@ static void take_peers(const struct entry *e, struct taut_comm_args *args)
 	if (*e->group->ranks) {
 		a = rank_in(e->group->ranks, a);
 		b = rank_in(e->group->ranks, b);
+	} else if (strcmp(e->group->desc, "default_pg") != 0) {
+		return;
 	}
 	args->src_rank = (int32_t)(sends ? a : b);
 	args->dst_rank = (int32_t)(sends ? b : a);
@@ -356,9 +361,11 @@ static void take_status(struct flight *f)
 		struct group *g = &f->groups.data[i];
 		char id[32];
 		snprintf(id, sizeof id, "%" PRId64, g->id);
+		const struct tauti_value *own =
+			tauti_tree_find(all, id, CONFIG_MAX);
 		for (int k = 0; k < 3; k++) {
-			int64_t last = tauti_tree_int(tauti_tree_get(
-				tauti_tree_get(all, id), keys[k]), -1);
+			int64_t last = tauti_tree_int(
+				tauti_tree_get(own, keys[k]), -1);
 			if (last > g->last[k])
 				g->last[k] = last;
 		}

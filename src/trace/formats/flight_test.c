@@ -90,6 +90,46 @@ static void test_peers(void **state)
 	taut_run_close(run);
 }
 
+/* A dump with 300 groups of the ranks 5 and 9, in one of which something was
+ * sent. */
+static struct taut_run *open_groups(const char *group, const char *ranks)
+{
+	static char text[64 << 10];
+	int len = snprintf(text, sizeof text,
+		"{\"version\": \"2.10\", \"pg_config\": {");
+	for (int i = 0; i < 300; i++)
+		len += snprintf(text + len, sizeof text - (size_t)len,
+			"%s\"%d\": {\"name\": \"%d\", \"ranks\": \"%s\"}",
+			i ? ", " : "", i, i, ranks);
+	snprintf(text + len, sizeof text - (size_t)len,
+		"}, \"entries\": [{\"p2p_seq_id\": 1, \"time_created_ns\": "
+		"1000, \"is_p2p\": true, \"state\": \"started\", "
+		"\"profiling_name\": \"nccl:send 0->1\", "
+		"\"process_group\": [\"%s\", \"%s\"], \"pg_id\": 0}]}",
+		group, strcmp(group, "0") ? "" : "default_pg");
+	return open_text(text);
+}
+
+static void check_peers(const char *group, const char *ranks, int32_t src,
+	int32_t dst)
+{
+	struct taut_run *run = open_groups(group, ranks);
+	const struct taut_comm_args *args =
+		taut_trace_comm(&run->traces[0], 1);
+	assert_int_equal(args->src_rank, src);
+	assert_int_equal(args->dst_rank, dst);
+	taut_run_close(run);
+}
+
+static void test_many_groups(void **state)
+{
+	(void)state;
+	check_peers("10", "[5, 9]", 5, 9);
+	check_peers("299", "[5, 9]", 5, 9);
+	check_peers("299", "", -1, -1);
+	check_peers("0", "", 0, 1); /* everybody */
+}
+
 static void test_refusals(void **state)
 {
 	(void)state;
@@ -124,6 +164,7 @@ int main(void)
 		cmocka_unit_test(test_operations),
 		cmocka_unit_test(test_duration),
 		cmocka_unit_test(test_peers),
+		cmocka_unit_test(test_many_groups),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_no_memory),
 	};
