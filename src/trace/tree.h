@@ -91,6 +91,12 @@ TAUT_NODISCARD taut_status tauti_values_next(struct tauti_values *values,
 	struct taut_arena *arena, struct tauti_value **ret_value,
 	struct taut_error *err);
 
+/* The value at token i of a window, which is whole. *ret_value is NULL where it
+ * is nested too deeply. False: no memory. */
+TAUT_NODISCARD bool tauti_tree_of_token(struct taut_arena *arena,
+	const struct tauti_window *window, uint32_t i,
+	struct tauti_value **ret_value);
+
 /* The one JSON value that a text is. what: what was expected, as "a plan, which is one
  * JSON object". TAUT_EFORMAT: "NAME:LINE: expected WHAT"; TAUT_ENOMEM. */
 TAUT_NODISCARD taut_status tauti_tree_json(const char *name, const char *text,

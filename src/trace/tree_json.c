@@ -153,6 +153,18 @@ static bool is_deep(const struct tauti_window *w, uint32_t i, uint32_t end)
 	return false;
 }
 
+bool tauti_tree_of_token(struct taut_arena *arena,
+	const struct tauti_window *window, uint32_t i,
+	struct tauti_value **ret_value)
+{
+	uint32_t end = i;
+	*ret_value = NULL;
+	if (!tauti_token_skip(window, &end) || is_deep(window, i, end))
+		return true;
+	*ret_value = parse(arena, window, &i, DEPTH_MAX);
+	return *ret_value != NULL;
+}
+
 /* --- one after the other ------------------------------------------------- */
 
 static void stop(struct tauti_values *v, bool cut)

@@ -13,6 +13,7 @@
 
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/json/items.h"
 #include "trace/stream.h"
 #include "trace/tree.h"
 
@@ -436,6 +437,13 @@ static taut_status read_dump(struct flight *f)
 
 /* --- pickle and JSON ----------------------------------------------------- */
 
+static taut_status too_large(struct flight *f)
+{
+	return taut_error_set(f->err, TAUT_EFORMAT, -1,
+		"%s: larger than 1 GiB, which no flight recorder's dump is",
+		f->builder->path);
+}
+
 static taut_status read_bytes(struct flight *f, struct tauti_stream *stream,
 	char **ret_bytes, size_t *ret_len)
 {
@@ -450,9 +458,7 @@ static taut_status read_bytes(struct flight *f, struct tauti_stream *stream,
 			break;
 		char *more = room < BYTES_MAX ? realloc(bytes, room * 2) : NULL;
 		if (room >= BYTES_MAX)
-			status = taut_error_set(f->err, TAUT_EFORMAT, -1,
-				"%s: larger than 1 GiB, which no flight "
-				"recorder's dump is", f->builder->path);
+			status = too_large(f);
 		else if (!more)
 			status = no_memory(f);
 		bytes = more ? more : bytes;
@@ -478,24 +484,91 @@ static taut_status load_pickle(struct flight *f, struct tauti_stream *stream,
 	return status;
 }
 
+/* The root, entry after entry: all of them may be more than a window holds. */
+struct json {
+	struct flight *f;
+	struct tauti_value *root, *entries;
+	bool deep, large; /* a value that is refused */
+};
+
+/* False, as where there is no memory: reading ends. */
+static bool take_value(struct json *j, const struct tauti_window *w,
+	uint32_t i, struct tauti_value *to)
+{
+	struct tauti_value *value;
+	j->large = w->offset + w->at[i] > BYTES_MAX;
+	if (j->large || !tauti_tree_of_token(j->f->arena, w, i, &value))
+		return false;
+	j->deep = !value;
+	return value && tauti_tree_push(j->f->arena, to, value);
+}
+
+static bool take_item(void *context, const struct tauti_window *w,
+	uint32_t i, uint64_t offset)
+{
+	struct json *j = context;
+	(void)offset;
+	return take_value(j, w, i, j->entries);
+}
+
+static bool push_key(struct json *j, struct tauti_text text)
+{
+	struct tauti_value *key =
+		tauti_tree_add(j->f->arena, TAUTI_VALUE_TEXT);
+	return key && tauti_tree_set_text(
+			j->f->arena, key, text.at, text.len) &&
+		tauti_tree_push(j->f->arena, j->root, key);
+}
+
+static bool take_other(void *context, const struct tauti_window *w,
+	struct tauti_text key, uint32_t i)
+{
+	struct json *j = context;
+	return push_key(j, key) && take_value(j, w, i, j->root);
+}
+
+static taut_status json_fault(const struct json *j,
+	const struct tauti_items *items, taut_status status)
+{
+	const char *path = j->f->builder->path;
+	if (j->large)
+		return too_large(j->f);
+	if (status != TAUT_OK && !j->deep)
+		return status == TAUT_ENOMEM ? no_memory(j->f) : status;
+	if (j->deep)
+		return taut_error_set(j->f->err, TAUT_EFORMAT, -1,
+			"%s: a flight recorder's dump that is nested too "
+			"deeply", path);
+	return taut_error_set(j->f->err, TAUT_EFORMAT, (int64_t)items->end_at,
+		"%s: byte %" PRIu64 ": a flight recorder's dump that %s", path,
+		items->end_at, items->end == TAUTI_ITEMS_CUT ? "is cut" :
+							       "is no JSON");
+}
+
 static taut_status load_json(struct flight *f, struct tauti_stream *stream,
 	struct tauti_value **ret_root)
 {
-	struct tauti_values values;
-	taut_status status = tauti_values_init(
-		&values, stream, f->builder->window_bytes, f->err);
-	if (status == TAUT_OK)
-		status = tauti_values_next(
-			&values, f->arena, ret_root, f->err);
-	if (status == TAUT_OK && !*ret_root)
-		status = taut_error_set(f->err, TAUT_EFORMAT,
-			(int64_t)values.offset,
-			"%s: byte %" PRIu64 ": a flight recorder's dump that "
-			"%s", f->builder->path, values.offset,
-			values.cut ? "is cut" : "is no JSON");
-	f->builder->bytes_read = values.window.offset + values.window.span;
-	tauti_values_fini(&values);
-	return status;
+	static const char key[] = "entries";
+	struct json j = {
+		.f = f,
+		.root = tauti_tree_add(f->arena, TAUTI_VALUE_DICT),
+		.entries = tauti_tree_add(f->arena, TAUTI_VALUE_LIST),
+	};
+	struct tauti_items items = { .key = key, .item = take_item,
+		.other = take_other, .context = &j };
+	if (!j.root || !j.entries)
+		return no_memory(f);
+	taut_status status = tauti_items_read(
+		&items, stream, f->builder->window_bytes, f->err);
+	f->builder->bytes_read = items.bytes;
+	if (status != TAUT_OK || items.end != TAUTI_ITEMS_WHOLE)
+		return json_fault(&j, &items, status);
+	if (items.found && (!push_key(&j, (struct tauti_text){ key,
+			sizeof key - 1 }) ||
+		!tauti_tree_push(f->arena, j.root, j.entries)))
+		return no_memory(f);
+	*ret_root = j.root;
+	return TAUT_OK;
 }
 
 static taut_status read_flight(struct tauti_stream *stream,

@@ -142,6 +142,32 @@ static void test_refusals(void **state)
 		refusal("{\"pg_status\": {\"a\" 1}}"), "is no JSON"));
 }
 
+/* More than a window ever holds. */
+static void test_large(void **state)
+{
+	(void)state;
+	static const char one[] =
+		"{\"record_id\": 0, \"collective_seq_id\": 1, "
+		"\"time_created_ns\": 1000, \"state\": \"completed\", "
+		"\"frames\": [{\"name\": \"f\", \"filename\": \"a.py\"}], "
+		ALL_REDUCE "},";
+	size_t n = ((size_t)17 << 20) / sizeof one, len = sizeof one - 1;
+	char *entries = malloc(n * len + 1), *text;
+	assert_non_null(entries);
+	for (size_t i = 0; i < n; i++)
+		memcpy(entries + i * len, one, len);
+	entries[n * len - 1] = '\0'; /* the last comma */
+	text = malloc(n * len + 4096);
+	assert_non_null(text);
+	snprintf(text, n * len + 4096, DUMP("%s"), entries);
+	struct taut_run *run = open_text(text);
+	assert_int_equal(run->traces[0].n_events, 2 * n);
+	assert_int_equal(run->traces[0].world_size, 3);
+	taut_run_close(run);
+	free(text);
+	free(entries);
+}
+
 static void test_no_memory(void **state)
 {
 	(void)state;
@@ -166,6 +192,7 @@ int main(void)
 		cmocka_unit_test(test_peers),
 		cmocka_unit_test(test_many_groups),
 		cmocka_unit_test(test_refusals),
+		cmocka_unit_test(test_large),
 		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
