@@ -276,3 +276,14 @@ int32_t tauti_rank_of_path(const char *path)
 	rank = number_after(folder, folder_len, "rank");
 	return rank >= 0 ? rank : number_after(folder, folder_len, "worker");
 }
+
+int32_t tauti_rank_at_end(const char *path)
+{
+	size_t len = strlen(path);
+	const char *end = path + len, *name = last_part(path, len), *p = end;
+	if (strchr(name, '.'))
+		return -1;
+	while (p > name && is_digit(p[-1]))
+		p--;
+	return number_at(p, end, 0);
+}

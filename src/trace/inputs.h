@@ -35,6 +35,10 @@ size_t tauti_inputs_of_rank(const struct tauti_input *inputs, size_t n);
  * "x_3.json" in the file's name, or the first two in its folder's. */
 int32_t tauti_rank_of_path(const char *path);
 
+/* The number at the end of a file's name in which no point is, or -1: dumps of
+ * PyTorch's flight recorder are named <prefix><rank>. */
+int32_t tauti_rank_at_end(const char *path);
+
 /* tensorboard_trace_handler names files <host>_<pid>.<time>.pt.trace.json.
  * The length of the host at *ret_host, or 0. */
 size_t tauti_host_of_path(const char *path, const char **ret_host);

@@ -46,6 +46,17 @@ static void test_ranks(void **state)
 				(int)tauti_rank_of_path(cases[i].path));
 }
 
+static void test_ranks_at_the_end(void **state)
+{
+	(void)state;
+	assert_int_equal(tauti_rank_at_end("a/torchcomm_fr_trace_3"), 3);
+	assert_int_equal(tauti_rank_at_end("/tmp/dump12"), 12);
+	assert_int_equal(tauti_rank_at_end("a9/dump"), -1);
+	assert_int_equal(tauti_rank_at_end("trace.3"), -1);
+	assert_int_equal(tauti_rank_at_end("dump_1700000000"), -1);
+	assert_int_equal(tauti_rank_at_end(""), -1);
+}
+
 static void test_hosts(void **state)
 {
 	(void)state;
@@ -69,6 +80,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_ranks),
+		cmocka_unit_test(test_ranks_at_the_end),
 		cmocka_unit_test(test_hosts),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);

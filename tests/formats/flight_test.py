@@ -193,6 +193,15 @@ class Dumps(unittest.TestCase):
                        record_id=at) for at in range(2)], "[0, 1]"))
         self.assertNotIn("must pass", self.notes())
 
+    def test_named_by_a_prefix_and_the_rank(self):
+        for rank in range(2):
+            made = dump([entry(1, "started" if rank else "completed")],
+                        "[0, 1]")
+            path = os.path.join(self.folder, "torchcomm_fr_trace_%d" % rank)
+            with open(path, "wb") as file:
+                pickle.dump(made, file, 2)
+        self.assertIn("never completed on rank 1", self.notes())
+
     def test_all_is_well(self):
         for rank in range(4):
             self.write(rank, dump([entry(1, "completed"),

@@ -13,6 +13,7 @@
 
 #include "trace/builder.h"
 #include "trace/format.h"
+#include "trace/inputs.h"
 #include "trace/json/items.h"
 #include "trace/stream.h"
 #include "trace/tree.h"
@@ -352,6 +353,13 @@ static void find_latest(struct flight *f, const struct tauti_value *entries)
 		}
 }
 
+/* No dump tells its rank. */
+static int32_t rank_of_name(const char *path)
+{
+	int32_t rank = tauti_rank_of_path(path);
+	return rank >= 0 ? rank : tauti_rank_at_end(path);
+}
+
 /* What the groups themselves say may be newer than their entries. */
 static void take_status(struct flight *f)
 {
@@ -587,6 +595,7 @@ static taut_status read_flight(struct tauti_stream *stream,
 	status = *head == '\x80' ? load_pickle(&f, stream, &root) :
 				   load_json(&f, stream, &root);
 	f.root = root;
+	builder->rank = rank_of_name(builder->path);
 	if (status == TAUT_OK)
 		status = read_dump(&f);
 	taut_vec_free(&f.groups);
