@@ -30,6 +30,7 @@ struct tauti_stream {
 	bool done, cut, tail;
 
 	size_t head_len, head_taken;
+	size_t mark; /* bytes of head before the text */
 	bool peeked;
 	char head[HEAD_BYTES];
 	uint8_t buffer[]; /* INPUT_BYTES for a file, nothing for memory */
@@ -300,6 +301,18 @@ static taut_status read_text(struct tauti_stream *s, char *to, size_t room,
 			 read_plain(s, to, room, ret_len, err);
 }
 
+/* Bytes of the mark that some editors and Windows put before a text: of JSON,
+ * so that no other format is told by what it does not begin with. */
+static size_t byte_order_mark(const char *head, size_t len)
+{
+	size_t i = 3;
+	if (len < i || memcmp(head, "\xef\xbb\xbf", i) != 0)
+		return 0;
+	while (i < len && head[i] && strchr(" \t\r\n", head[i]))
+		i++;
+	return i < len && (head[i] == '{' || head[i] == '[') ? 3 : 0;
+}
+
 taut_status tauti_stream_peek(struct tauti_stream *s, const char **ret_head,
 	size_t *ret_len, struct taut_error *err)
 {
@@ -309,16 +322,23 @@ taut_status tauti_stream_peek(struct tauti_stream *s, const char **ret_head,
 		if (status != TAUT_OK)
 			return status;
 		s->peeked = true;
+		s->mark = byte_order_mark(s->head, s->head_len);
+		s->head_taken = s->mark;
 	}
-	*ret_head = s->head;
-	*ret_len = s->head_len;
+	*ret_head = s->head + s->mark;
+	*ret_len = s->head_len - s->mark;
 	return TAUT_OK;
 }
 
 taut_status tauti_stream_read(struct tauti_stream *s, char *to, size_t room,
 	size_t *ret_len, struct taut_error *err)
 {
-	size_t len = s->head_len - s->head_taken;
+	const char *head;
+	size_t len;
+	taut_status status = tauti_stream_peek(s, &head, &len, err);
+	if (status != TAUT_OK)
+		return status;
+	len = s->head_len - s->head_taken;
 	if (len > room)
 		len = room;
 	memcpy(to, s->head + s->head_taken, len);
@@ -328,7 +348,7 @@ taut_status tauti_stream_read(struct tauti_stream *s, char *to, size_t room,
 		return TAUT_OK;
 	}
 	size_t more = 0;
-	taut_status status = read_text(s, to + len, room - len, &more, err);
+	status = read_text(s, to + len, room - len, &more, err);
 	if (status == TAUT_OK)
 		*ret_len = len + more;
 	return status;

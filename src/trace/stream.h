@@ -1,6 +1,7 @@
 /* stream.h - the bytes of one trace, inflated on the way when they are gzip.
  * Gzip is told by its magic bytes; several members in a row are one text. A
- * gzip file that ends early gives what is whole and says so.
+ * gzip file that ends early gives what is whole and says so. A byte order mark
+ * before JSON is no part of the text.
  * Owner:   who opened it closes it. Memory given is borrowed until then.
  * Threads: one at a time. Reading may block on the file system. */
 #ifndef TAUT_TRACE_STREAM_H

@@ -559,6 +559,24 @@ static void test_sorted_keys(void **state)
 	taut_run_close(run);
 }
 
+static void test_byte_order_mark(void **state)
+{
+	(void)state;
+	static const char text[] = "\xef\xbb\xbf [" EVENT("cpu_op", "a", "1",
+		"1", "1", "1", "") "]";
+	struct taut_run *run = open_text(text);
+	assert_int_equal(first(run)->n_events, 1);
+	assert_int_equal(first(run)->bytes_read, sizeof text - 1 - 3);
+	taut_run_close(run);
+	char packed[sizeof text + 256];
+	struct taut_error err = { 0 };
+	size_t len = gzip_member(text, sizeof text - 1, packed);
+	assert_int_equal(taut_run_open_memory(
+		"t.gz", packed, len, 0, &run, &err), TAUT_OK);
+	assert_int_equal(first(run)->n_events, 1);
+	taut_run_close(run);
+}
+
 static void test_bare_array(void **state)
 {
 	(void)state;
@@ -662,6 +680,7 @@ int main(void)
 		cmocka_unit_test(test_devices),
 		cmocka_unit_test(test_keys_in_any_order),
 		cmocka_unit_test(test_sorted_keys),
+		cmocka_unit_test(test_byte_order_mark),
 		cmocka_unit_test(test_bare_array),
 		cmocka_unit_test(test_names_are_texts),
 		cmocka_unit_test(test_unpadded_nanoseconds),
