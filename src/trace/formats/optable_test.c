@@ -220,6 +220,35 @@ static void test_tracks(void **state)
 	taut_run_close(run);
 }
 
+/* Names of kernels are long; those of one length are told apart to the end. */
+static void check_long_name(size_t len, const char *quote)
+{
+	char name[8192], text[32768];
+	memset(name, 'n', len);
+	name[len - 1] = '0';
+	name[len] = '\0';
+	int at = snprintf(text, sizeof text, HEADER "0,1,%s%s%s,kernel,s,1,2,,\n",
+		quote, name, quote);
+	name[len - 1] = '1';
+	snprintf(text + at, sizeof text - (size_t)at,
+		"0,1,%s%s%s,kernel,s,3,2,,\n", quote, name, quote);
+	struct taut_run *run = open_text(text);
+	name[len < 4096 ? len : 4096] = '\0';
+	check_row(run->traces, name, TAUT_KIND_KERNEL, 3000 - 2000 * (len > 4096),
+		2000);
+	taut_run_close(run);
+}
+
+static void test_long_names(void **state)
+{
+	(void)state;
+	static const size_t lens[] = { 512, 513, 4096, 4097 };
+	for (size_t i = 0; i < sizeof lens / sizeof *lens; i++) {
+		check_long_name(lens[i], "");
+		check_long_name(lens[i], "\"");
+	}
+}
+
 static void test_gzip(void **state)
 {
 	(void)state;
@@ -275,6 +304,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_pipeline),
 		cmocka_unit_test(test_tracks),
+		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_gzip),
 		cmocka_unit_test(test_cut),
 		cmocka_unit_test(test_memory_that_runs_out),

@@ -9,7 +9,7 @@
 #include "trace/proto/wire.h"
 #include "trace/text.h"
 
-enum { MAX_COLUMNS = 64, MAX_TEXT = 512 };
+enum { MAX_COLUMNS = 64 };
 
 struct column {
 	uint8_t field; /* enum tauti_table_field */
@@ -26,7 +26,7 @@ struct reader {
 	const char *wanted; /* of the field that is wrong */
 	size_t wrong;       /* its column */
 	bool memory;        /* false: out of it */
-	char text[MAX_TEXT]; /* a quoted field without its quotes */
+	TAUT_VEC(char) text; /* a quoted field without its quotes */
 };
 
 struct field {
@@ -326,8 +326,6 @@ static bool read_small(struct field f, int32_t *ret)
 
 static bool read_name(struct reader *r, struct field f, uint32_t *ret)
 {
-	if (f.len > MAX_TEXT)
-		return false;
 	*ret = f.len ? tauti_text_name(r->t->names, f.at, f.len) : 0;
 	r->memory &= *ret != TAUT_NONE;
 	return true;
@@ -405,16 +403,12 @@ static bool take_field(struct reader *r, const struct column *c,
 		r->wanted = "a time";
 		return read_time(f, c->digits, end_ns);
 	case TAUTI_FIELD_NAME:
-		r->wanted = "a name of at most 512 bytes";
 		return read_name(r, f, &op->name);
 	case TAUTI_FIELD_KIND:
-		r->wanted = "a kind of at most 512 bytes";
 		return read_name(r, f, &op->kind_name);
 	case TAUTI_FIELD_LANE:
-		r->wanted = "a lane of at most 512 bytes";
 		return read_name(r, f, &op->lane);
 	case TAUTI_FIELD_GROUP:
-		r->wanted = "a group of at most 512 bytes";
 		return read_name(r, f, &op->group);
 	default:
 		return true;
@@ -423,24 +417,27 @@ static bool take_field(struct reader *r, const struct column *c,
 
 /* --- lines ------------------------------------------------------------------------- */
 
-/* A field in quotes, without them; false: nothing closes them, or it is longer
- * than a field is read. *at moves behind it. */
+/* A field in quotes, without them; false: nothing closes them, or there is no
+ * memory. *at moves behind it. */
 static bool unquote(struct reader *r, const char **at, const char *end,
 	struct field *ret)
 {
-	size_t n = 0;
+	taut_vec_clear(&r->text);
 	for ((*at)++; *at < end; (*at)++) {
 		if (**at == '"') {
 			if (*at + 1 == end || (*at)[1] != '"') {
 				(*at)++;
-				*ret = (struct field){ r->text, n };
+				*ret = (struct field){
+					r->text.count ? r->text.data : "",
+					r->text.count };
 				return *at == end || **at == r->separator;
 			}
 			(*at)++;
 		}
-		if (n == sizeof r->text)
+		if (!taut_vec_push(&r->text, **at)) {
+			r->memory = false;
 			return false;
-		r->text[n++] = **at;
+		}
 	}
 	return false;
 }
@@ -592,5 +589,6 @@ taut_status tauti_table_read(struct tauti_table *table,
 	}
 	table->builder->bytes_read = feed.offset;
 	tauti_feed_fini(&feed);
+	taut_vec_free(&r.text);
 	return status;
 }
