@@ -145,6 +145,11 @@ static void test_refusals(void **state)
 		"column 3 (name): expected as many fields as the header has");
 	check_refusal(HEADER "0,1,\"a,compute,m,1,2,,\n",
 		"column 3 (name): expected a field that ends where its quotes");
+	check_refusal("start_us,dur_us,name\n1,2,sum, of 3\n",
+		"column 3 (name): expected as many fields as the header has, "
+		"found 'sum'");
+	check_refusal("start_us,dur_us,name\n1,2,a\n1,2,\"a\nb\" c\n3,1,d\n",
+		"t.json:3: column 3 (name): expected a field that ends");
 	check_refusal("name,start_us,end_us\na,10,9\n",
 		"expected a row whose end is not before its start");
 	check_refusal(HEADER, "without a readable row");
@@ -217,6 +222,21 @@ static void test_tracks(void **state)
 		"1,a,compute,0,10\n1,sum,all-reduce,8,5\n1,b,compute,10,10\n");
 	assert_string_equal(lane_name(&run->traces[0], "sum"), "compute");
 	assert_string_equal(lane_name(&run->traces[1], "sum"), "collectives");
+	taut_run_close(run);
+}
+
+/* A quote within a field, or in a remark, is a sign as any other. */
+static void test_quotes(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text("start_us,dur_us,name\n"
+		"1,1,read 5\" disk\n2,1,b\n# 3\" and\n3,1,read 5\" disk\n"
+		"4,1,\"one,\n\"\"two\"\"\"\n6,1,e,,\n");
+	const struct taut_trace *t = run->traces;
+	assert_int_equal(t->n_events, 5);
+	check_row(t, "b", TAUT_KIND_OP, 2000, 1000);
+	check_row(t, "one, \"two\"", TAUT_KIND_OP, 4000, 1000);
+	check_row(t, "e", TAUT_KIND_OP, 6000, 1000);
 	taut_run_close(run);
 }
 
@@ -304,6 +324,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_pipeline),
 		cmocka_unit_test(test_tracks),
+		cmocka_unit_test(test_quotes),
 		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_gzip),
 		cmocka_unit_test(test_cut),

@@ -472,6 +472,15 @@ static bool is_complete(struct reader *r, struct tauti_table_op *op,
 	       (op->rank >= 0 || !tauti_table_has(r->t, TAUTI_FIELD_RANK));
 }
 
+/* Is what stands at the separator behind the last column nothing but more of
+ * them, or of columns that the header has and no room was for? */
+static bool is_over(const struct reader *r, const char *at, const char *end)
+{
+	while (at < end && *at == r->separator)
+		at++;
+	return at == end || r->n_columns == MAX_COLUMNS || r->t->lenient;
+}
+
 /* False: r->wrong is the column that is not what r->wanted says. */
 static bool take_line(struct reader *r, const char *line, size_t len)
 {
@@ -485,11 +494,10 @@ static bool take_line(struct reader *r, const char *line, size_t len)
 		if (!next_field(r, &at, end, &f) || !take_field(r,
 			&r->columns[r->wrong], f, &op, &end_ns))
 			return false;
-		if (at == end && r->wrong + 1 < r->n_columns &&
-			!r->t->lenient) {
-			r->wanted = "as many fields as the header has";
+		r->wanted = "as many fields as the header has";
+		if (r->wrong + 1 == r->n_columns ? !is_over(r, at, end) :
+			at == end && !r->t->lenient)
 			return false;
-		}
 		if (at == end)
 			break;
 		at++;
@@ -546,20 +554,25 @@ static taut_status read_line(struct reader *r, const char *line, size_t len,
 	return TAUT_OK;
 }
 
-/* Where the line ends: at a line feed outside of quotes; NULL: not yet. */
-static const char *line_end(const char *line, size_t held)
+/* Where the line ends: at a line feed outside of quotes, which open where a
+ * field begins and nowhere else; NULL: not yet. */
+static const char *line_end(
+	const struct reader *r, const char *line, size_t held)
 {
 	const char *end = memchr(line, '\n', held);
-	const char *quote = end ? memchr(line, '"', (size_t)(end - line)) :
-				  NULL;
-	bool open = false;
-	if (!quote)
+	bool open = false, may_open = true;
+	if (!end || !r->line || *line == '#' ||
+		!memchr(line, '"', (size_t)(end - line)))
 		return end;
-	for (const char *at = quote; at < line + held; at++) {
-		if (*at == '"')
+	for (const char *at = line; at < line + held; at++) {
+		if (*at == '"' && (open || may_open)) {
 			open = !open;
-		else if (*at == '\n' && !open)
+			may_open = true; /* two stand for one */
+		} else if (!open && *at == '\n') {
 			return at;
+		} else if (!open) {
+			may_open = *at == r->separator;
+		}
 	}
 	return NULL;
 }
@@ -577,7 +590,7 @@ taut_status tauti_table_read(struct tauti_table *table,
 		if (status != TAUT_OK || !feed.held)
 			break;
 		const char *line = (const char *)feed.at;
-		const char *end = line_end(line, feed.held);
+		const char *end = line_end(&r, line, feed.held);
 		if (!end && !feed.ended) {
 			want = feed.held + 1;
 			continue;
