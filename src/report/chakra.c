@@ -33,10 +33,66 @@ struct writer {
 	message node, part;
 	TAUT_VEC(uint64_t) waits, starts; /* of the node that is next */
 	uint64_t n_nodes;
-	bool cpu;     /* the lane of the operation that is written */
+	int64_t *tids; /* by lane of the trace */
+	bool cpu;      /* the lane of the operation that is written */
 	int64_t tid;
-	bool memory;  /* false: it ran out */
+	bool memory;   /* false: it ran out */
 };
+
+/* --- lanes ---------------------------------------------------------------- */
+
+struct lane {
+	int64_t tid;
+	uint32_t index;
+	bool stream;
+};
+
+static int by_tid(const void *a, const void *b)
+{
+	const struct lane *x = a, *y = b;
+
+	if (x->stream != y->stream)
+		return x->stream ? 1 : -1;
+	if (x->tid != y->tid)
+		return x->tid < y->tid ? -1 : 1;
+	return (x->index > y->index) - (x->index < y->index);
+}
+
+static bool may_keep(int64_t tid)
+{
+	return tid >= 0 && tid < INT64_MAX / 2;
+}
+
+/* A node names its lane by one number. Where a rank has a number twice (a
+ * stream of two devices, a thread of two processes) or for a lane none, it
+ * gets one above all. False: no memory. */
+static bool number_lanes(struct writer *w)
+{
+	const struct taut_trace *t = w->trace;
+	size_t n = t->n_lanes;
+	struct lane *lanes = calloc(n + 1, sizeof *lanes);
+	int64_t next = 0;
+
+	w->tids = calloc(n + 1, sizeof *w->tids);
+	for (size_t i = 0; lanes && i < n; i++) {
+		lanes[i] = (struct lane){ t->lanes[i].tid, (uint32_t)i,
+			t->lanes[i].kind == TAUT_LANE_STREAM };
+		if (may_keep(lanes[i].tid) && lanes[i].tid >= next)
+			next = lanes[i].tid + 1;
+	}
+	if (lanes)
+		qsort(lanes, n, sizeof *lanes, by_tid);
+	for (size_t i = 0; lanes && w->tids && i < n; i++) {
+		const struct lane *l = &lanes[i];
+		bool again = i && l[-1].tid == l->tid &&
+			l[-1].stream == l->stream;
+
+		w->tids[l->index] = may_keep(l->tid) && !again ?
+			l->tid : next++;
+	}
+	free(lanes);
+	return lanes && w->tids;
+}
 
 /* --- messages ------------------------------------------------------------- */
 
@@ -129,8 +185,8 @@ static void put_steps(struct writer *w, uint32_t rank)
 
 		if (s->trace != rank || g->event[s->begin_op] == TAUT_NONE)
 			continue;
-		put_varint(w, &packed, (uint64_t)w->trace->lanes[g->lanes[
-			g->lane[s->begin_op]].trace_lane].tid);
+		put_varint(w, &packed, (uint64_t)w->tids[
+			g->lanes[g->lane[s->begin_op]].trace_lane]);
 		put_varint(w, &packed, (uint64_t)s->id);
 		/* rounded as nodes are, which else would lie before it */
 		int64_t start = 1000 * chakra_us(s->start_ns);
@@ -333,6 +389,23 @@ static const char *kind_of(const struct writer *w, uint32_t op)
 	}
 }
 
+/* Of a call that waited for a device the node is what was left of it behind
+ * that: when it was made, and how long it took, is told beside. */
+static void put_call(struct writer *w, uint32_t op)
+{
+	uint32_t row = w->g->event[op];
+	int64_t took;
+
+	if (row == TAUT_NONE || w->trace->kind[row] != TAUT_KIND_RUNTIME)
+		return;
+	took = chakra_us(w->trace->dur_ns[row]);
+	if (took > chakra_end_us(w->g, op))
+		return;
+	number_attr(w, NODE_ATTR, "ready_us", ATTR_INT64,
+		chakra_end_us(w->g, op) - took);
+	number_attr(w, NODE_ATTR, "took_us", ATTR_INT64, took);
+}
+
 /* An operation, in as many nodes as others wait for parts of it. */
 static void put_parts(struct writer *w, uint32_t op)
 {
@@ -358,6 +431,8 @@ static void put_parts(struct writer *w, uint32_t op)
 			number_attr(w, NODE_ATTR, "continues", ATTR_BOOL, 1);
 		if (named && kind_of(w, op))
 			text_attr(w, NODE_ATTR, "event_kind", kind_of(w, op));
+		if (g->kind[op] == TAUT_OP_RETURN && i == first)
+			put_call(w, op);
 		if (copy && copy->bytes >= 0)
 			number_attr(w, NODE_ATTR, "tensor_size", ATTR_UINT64,
 				copy->bytes);
@@ -587,7 +662,7 @@ static void put_op(struct writer *w, uint32_t op)
 	const struct taut_graph_lane *lane = &g->lanes[g->lane[op]];
 
 	w->cpu = lane->kind != TAUT_LANE_STREAM;
-	w->tid = w->trace->lanes[lane->trace_lane].tid;
+	w->tid = w->tids[lane->trace_lane];
 	taut_vec_clear(&w->waits);
 	wait_for_lane(w, op);
 	wait_for_others(w, op);
@@ -601,18 +676,25 @@ static void put_op(struct writer *w, uint32_t op)
 		put_parts(w, op);
 }
 
+static taut_status no_memory(const struct writer *w, struct taut_error *err)
+{
+	return taut_error_set(err, TAUT_ENOMEM, -1,
+		"no memory for the Chakra trace of rank %d",
+		(int)w->trace->rank);
+}
+
 taut_status tauti_chakra_write(struct tauti_chakra *c, uint32_t rank,
 	FILE *out, struct taut_error *err)
 {
 	struct tauti_put *put = malloc(sizeof *put);
 	struct writer w = { .c = c, .g = c->g, .put = put, .memory = true,
 		.trace = &c->g->run->traces[rank] };
-	taut_status status;
+	taut_status status = TAUT_ENOMEM;
 
-	if (!put)
-		return taut_error_set(err, TAUT_ENOMEM, -1,
-			"no memory for the Chakra trace of rank %d",
-			(int)w.trace->rank);
+	if (!number_lanes(&w) || !put) {
+		no_memory(&w, err);
+		goto done;
+	}
 	tauti_put_begin(put, out);
 	put_metadata(&w, rank);
 	for (uint32_t i = c->rank_begin[rank];
@@ -620,13 +702,13 @@ taut_status tauti_chakra_write(struct tauti_chakra *c, uint32_t rank,
 		put_op(&w, c->order[i]);
 	status = tauti_put_end(put, err);
 	if (!w.memory)
-		status = taut_error_set(err, TAUT_ENOMEM, -1,
-			"no memory for the Chakra trace of rank %d",
-			(int)w.trace->rank);
+		status = no_memory(&w, err);
 	taut_vec_free(&w.node);
 	taut_vec_free(&w.part);
 	taut_vec_free(&w.waits);
 	taut_vec_free(&w.starts);
+done:
+	free(w.tids);
 	free(put);
 	return status;
 }

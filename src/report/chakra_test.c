@@ -210,6 +210,42 @@ static void test_pairs(void **state)
 		"all_to_all");
 }
 
+/* A stream number of two devices, and a thread number of two processes. */
+static void test_lanes(void **state)
+{
+	struct job j = { .w = wt_begin() };
+	struct taut_error err = { 0 };
+	struct taut_run *run;
+	const struct taut_trace *t;
+
+	(void)state;
+	wt_rank(&j.w, 0);
+	wt_event(&j.w, "user_annotation", "ProfilerStep#3", 9, 9, 0, 400, "");
+	wt_event(&j.w, "cpu_op", "aten::mm", 9, 9, 10, 80, "");
+	wt_event(&j.w, "cpu_op", "aten::add", 10, 9, 20, 80, "");
+	wt_event(&j.w, "cuda_runtime", "cudaDeviceSynchronize", 9, 9, 120, 240,
+		"");
+	wt_event(&j.w, "kernel", "gemm", 0, 7, 100, 200, "\"device\":0");
+	wt_event(&j.w, "kernel", "axpy", 1, 7, 150, 200, "\"device\":1");
+	j.run = wt_open(&j.w);
+	if (taut_graph_build(j.run, NULL, &j.graph, &err) ||
+		taut_explain(j.graph, NULL, &j.report, &err))
+		fail_msg("%s", err.message);
+	run = read_back(j.report, 0);
+	t = &run->traces[0];
+	assert_int_equal(j.run->traces[0].n_lanes, 4);
+	assert_int_equal(t->n_lanes, 4);
+	check_event(t, "ProfilerStep#3", TAUT_KIND_STEP, 0, 400);
+	check_event(t, "gemm", TAUT_KIND_KERNEL, 100, 200);
+	check_event(t, "axpy", TAUT_KIND_KERNEL, 150, 200);
+	assert_int_equal(t->lanes[t->lane[find(t, "gemm")]].tid, 7);
+	assert_int_equal(t->lanes[t->lane[find(t, "axpy")]].tid, 11);
+	/* a call that waited for both is as long as it was */
+	check_event(t, "cudaDeviceSynchronize", TAUT_KIND_RUNTIME, 120, 240);
+	taut_run_close(run);
+	finish(&j);
+}
+
 static void test_groups(void **state)
 {
 	struct job j = make();
@@ -246,6 +282,7 @@ int main(void)
 		cmocka_unit_test(test_there_and_back),
 		cmocka_unit_test(test_many_steps),
 		cmocka_unit_test(test_pairs),
+		cmocka_unit_test(test_lanes),
 		cmocka_unit_test(test_groups),
 		cmocka_unit_test(test_refusals),
 	};

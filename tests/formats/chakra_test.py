@@ -204,6 +204,23 @@ class Pipeline(Written, unittest.TestCase):
             self.assertEqual(node.attrs[own], rank)
 
 
+class Server(unittest.TestCase):
+    """Workers of a parameter server, whose steps are on a lane without a
+    number of its own."""
+
+    def test_steps(self):
+        run = ROOT / "examples" / "tensorflow" / "server"
+        with tempfile.TemporaryDirectory() as folder:
+            done = taut("convert", run, "--to", "chakra", "-o", folder)
+            self.assertEqual(done.returncode, 0, done.stderr)
+            again, before = report(folder), report(run)
+        self.assertEqual(len(again["steps"]), len(before["steps"]))
+        for one, other in zip(again["steps"], before["steps"]):
+            self.assertEqual(one["rank"], other["rank"])
+            self.assertAlmostEqual(one["measured_ms"],
+                                   other["measured_ms"], delta=0.002)
+
+
 class Refused(unittest.TestCase):
     def test_it_is_a_folder(self):
         example = TwoHosts.run_path

@@ -212,7 +212,7 @@ static bool add_row(struct chakra *c, struct chakra_node *node,
 		.args = TAUT_NONE,
 		.kind = (uint8_t)kind,
 	};
-	if (is_comm(node) && node->ready_ns >= 0 && !c->scheduled &&
+	if (node->ready_ns >= 0 && !c->scheduled &&
 		node->took_ns >= 0 && node->took_ns <= TAUTI_TIME_LIMIT_NS / 2) {
 		row.start_ns = node->ready_ns;
 		row.dur_ns = node->took_ns;
