@@ -1,4 +1,6 @@
 /* csv.c - the operations of all ranks as a table for other programs. */
+#include <stdbool.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -104,6 +106,26 @@ static void put_op(struct csv *c, uint32_t op)
 	tauti_put_char(put, '\n');
 }
 
+/* The lane's title; with the device or process before it where the rank has
+ * another lane of the same. */
+static void name_lane(struct csv *c, uint32_t lane)
+{
+	const struct taut_lane *lanes = c->trace->lanes, *l = &lanes[lane];
+	bool device = l->kind == TAUT_LANE_STREAM, again = false;
+	char title[sizeof c->lane];
+
+	tauti_lane_title(c->trace, lane, c->lane, sizeof c->lane);
+	for (uint32_t i = 0; i < c->trace->n_lanes && !again; i++)
+		again = i != lane && lanes[i].kind == l->kind &&
+			lanes[i].tid == l->tid &&
+			(device || lanes[i].name == l->name);
+	if (!again)
+		return;
+	memcpy(title, c->lane, sizeof title);
+	snprintf(c->lane, sizeof c->lane, "%s %lld %.96s",
+		device ? "device" : "process", (long long)l->pid, title);
+}
+
 static void put_lane(struct csv *c, uint32_t lane)
 {
 	const struct taut_graph_lane *l = &c->g->lanes[lane];
@@ -111,7 +133,7 @@ static void put_lane(struct csv *c, uint32_t lane)
 	if (l->trace == TAUT_NONE)
 		return; /* joins: no rank's own */
 	c->trace = &c->g->run->traces[l->trace];
-	tauti_lane_title(c->trace, l->trace_lane, c->lane, sizeof c->lane);
+	name_lane(c, l->trace_lane);
 	find_steps(c, l->trace);
 	for (uint32_t op = c->g->lane_begin[lane];
 		op < c->g->lane_begin[lane + 1]; op++)

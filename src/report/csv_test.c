@@ -100,10 +100,40 @@ static void test_table(void **state)
 	taut_names_destroy(s.names);
 }
 
+/* Streams of one number are told apart by their device, threads by their
+ * process. */
+static void test_lanes(void **state)
+{
+	static const struct taut_lane lanes[] = {
+		{ TAUT_LANE_STREAM, 1, 7, 0 }, { TAUT_LANE_STREAM, 0, 7, 0 } };
+	static const struct taut_lane threads[] = {
+		{ TAUT_LANE_THREAD, 1, 42, 0 }, { TAUT_LANE_THREAD, 5, 42, 0 } };
+	struct sample s;
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+
+	(void)state;
+	assert_non_null(out);
+	make(&s);
+	s.trace.lanes = lanes;
+	assert_int_equal(tauti_csv_write(&s.report, out, NULL), TAUT_OK);
+	s.trace.lanes = threads;
+	assert_int_equal(tauti_csv_write(&s.report, out, NULL), TAUT_OK);
+	fclose(out);
+	assert_non_null(strstr(text, ",aten::add,host,device 1 stream 7,"));
+	assert_non_null(strstr(text, ",nccl,arrive,device 0 stream 7,"));
+	assert_non_null(strstr(text, ",aten::add,host,process 1 thread 42,"));
+	assert_non_null(strstr(text, ",nccl,arrive,process 5 thread 42,"));
+	free(text);
+	taut_names_destroy(s.names);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_table),
+		cmocka_unit_test(test_lanes),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
