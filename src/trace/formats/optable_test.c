@@ -225,6 +225,24 @@ static void test_tracks(void **state)
 	taut_run_close(run);
 }
 
+/* Where the main lane is a device's, steps are on it all the same. */
+static void test_steps_of_a_device(void **state)
+{
+	(void)state;
+	struct taut_run *run = open_text(HEADER
+		"0,1,a,kernel,gpu,0,10,,\n0,1,b,kernel,gpu,10,10,,\n"
+		"0,1,sum,all-reduce,net,10,20,world,4\n"
+		"0,1,put,copy,side,5,2,,\n0,2,a,kernel,gpu,40,10,,\n");
+	const struct taut_trace *t = run->traces;
+	check_row(t, "step 1", TAUT_KIND_STEP, 0, 20000);
+	check_row(t, "step 2", TAUT_KIND_STEP, 40000, 10000);
+	assert_string_equal(lane_name(t, "step 2"), "gpu");
+	assert_int_equal(t->lanes[t->lane[row(t, "a")]].kind, TAUT_LANE_THREAD);
+	assert_int_equal(t->lanes[t->lane[row(t, "put")]].kind,
+		TAUT_LANE_STREAM);
+	taut_run_close(run);
+}
+
 /* A quote within a field, or in a remark, is a sign as any other. */
 static void test_quotes(void **state)
 {
@@ -324,6 +342,7 @@ int main(void)
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_pipeline),
 		cmocka_unit_test(test_tracks),
+		cmocka_unit_test(test_steps_of_a_device),
 		cmocka_unit_test(test_quotes),
 		cmocka_unit_test(test_long_names),
 		cmocka_unit_test(test_gzip),

@@ -23,6 +23,7 @@ struct writer {
 	uint32_t *lane_of;   /* by name of the table: the rank's lane */
 	uint32_t track_lane[TRACKS];
 	uint32_t n_lanes, main_lane;
+	uint32_t main_name;  /* of the main lane; 0: it is not told */
 	uint8_t *wanted;     /* by op: something waits for it by its place */
 	TAUT_VEC(uint32_t) lasts; /* of each rank and step the last op of the
 	                             main lane, by step */
@@ -76,10 +77,12 @@ static const char *track_name(const struct writer *w, uint8_t track)
 }
 
 /* A lane of device work beside others is a stream; the main one must be a
- * thread. */
+ * thread, for steps are looked for on threads alone. */
 static enum tauti_role lane_role(const struct writer *w, uint32_t lane)
 {
 	bool device = false, other = false;
+	if (lane == w->main_name)
+		return TAUTI_ROLE_THREAD;
 	for (size_t i = w->begin; i < w->end; i++) {
 		const struct tauti_table_op *op = op_at(w, i);
 		bool on_device = op->kind == TAUTI_TABLE_DEVICE ||
@@ -161,7 +164,10 @@ static uint32_t find_main_lane(struct writer *w)
 		}
 	}
 	free(count);
-	return main == TAUT_NONE ? main : lane_id(w, op_at(w, main));
+	if (main == TAUT_NONE)
+		return main;
+	w->main_name = op_at(w, main)->lane;
+	return lane_id(w, op_at(w, main));
 }
 
 /* --- communication --------------------------------------------------------------------- */
