@@ -213,16 +213,28 @@ static void test_pipeline(void **state)
 	taut_run_close(run);
 }
 
+static void check_tracks(const char *kind)
+{
+	char text[512];
+	snprintf(text, sizeof text, "rank,name,kind,start_us,dur_us\n"
+		"0,a,%s,0,10\n0,sum,all-reduce,10,5\n0,b,%s,15,10\n"
+		"1,a,%s,0,10\n1,sum,all-reduce,8,5\n1,b,%s,10,10\n"
+		"2,a,%s,0,10\n2,sum,all-reduce,10,5\n2,b,%s,12,10\n",
+		kind, kind, kind, kind, kind, kind);
+	struct taut_run *run = open_text(text);
+	assert_string_equal(lane_name(&run->traces[0], "sum"), "compute");
+	assert_string_equal(lane_name(&run->traces[1], "sum"), "collectives");
+	assert_string_equal(lane_name(&run->traces[2], "sum"), "collectives");
+	taut_run_close(run);
+}
+
 /* What never runs beside computation is on its lane, where none is told. */
 static void test_tracks(void **state)
 {
 	(void)state;
-	struct taut_run *run = open_text("rank,name,kind,start_us,dur_us\n"
-		"0,a,compute,0,10\n0,sum,all-reduce,10,5\n0,b,compute,15,10\n"
-		"1,a,compute,0,10\n1,sum,all-reduce,8,5\n1,b,compute,10,10\n");
-	assert_string_equal(lane_name(&run->traces[0], "sum"), "compute");
-	assert_string_equal(lane_name(&run->traces[1], "sum"), "collectives");
-	taut_run_close(run);
+	check_tracks("compute");
+	check_tracks("kernel");
+	check_tracks("copy");
 }
 
 /* Where the main lane is a device's, steps are on it all the same. */

@@ -105,6 +105,12 @@ static uint32_t lane_id(struct writer *w, const struct tauti_table_op *op)
 	return *lane;
 }
 
+static bool is_computation(const struct tauti_table_op *op)
+{
+	return op->kind == TAUTI_TABLE_COMPUTE ||
+	       op->kind == TAUTI_TABLE_DEVICE || op->kind == TAUTI_TABLE_COPY;
+}
+
 /* Does it run beside computation, as the times have it? */
 static bool is_beside(const struct writer *w, size_t i, int64_t busy_until)
 {
@@ -116,7 +122,7 @@ static bool is_beside(const struct writer *w, size_t i, int64_t busy_until)
 		if (next->start_ns >= op->start_ns + op->dur_ns ||
 			next->step != op->step)
 			return false;
-		if (next->kind == TAUTI_TABLE_COMPUTE && next->dur_ns)
+		if (is_computation(next) && next->dur_ns)
 			return true;
 	}
 	return false;
