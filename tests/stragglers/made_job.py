@@ -313,7 +313,7 @@ class Job:
                     op.type.rsplit("-", 1)[1] if op.type in PAIRS else
                     "all-reduce")
             group = " ".join(map(str, op.group)) if kind != "compute" else ""
-            yield (f"{row},op{op.number},{ids},{kind},{group},"
+            yield (f'{row},op{op.number},{ids},{kind},"{group}",'
                    f"lane {op.track}")
 
 
