@@ -67,6 +67,7 @@ static void test_communication(void **state)
 {
 	(void)state;
 	struct taut_run *run = open_text(table);
+	int64_t seq[2];
 	for (int r = 0; r < 2; r++) {
 		const struct taut_trace *t = &run->traces[r];
 		const struct taut_comm_args *c =
@@ -77,9 +78,32 @@ static void test_communication(void **state)
 			t->names, c->group_name), "world");
 		assert_int_equal(c->group_size, 2);
 		assert_int_equal(c->in_elements, 4096);
-		assert_int_equal(c->seq, 0);
+		seq[r] = c->seq;
 	}
+	assert_int_equal(seq[0], seq[1]);
 	taut_run_close(run);
+}
+
+static int64_t seq_of(const char *text, const char *name)
+{
+	struct taut_run *run = open_text(text);
+	int64_t seq = taut_trace_comm(
+		run->traces, row(run->traces, name))->seq;
+	taut_run_close(run);
+	return seq;
+}
+
+/* Files of a rank each need not begin with the same step. */
+static void test_numbers_of_files(void **state)
+{
+	(void)state;
+	int64_t seq = seq_of(HEADER "0,2,sum 2,all-reduce,net,5,1,world,8\n",
+		"sum 2");
+	assert_int_equal(seq, seq_of(HEADER
+		"1,1,sum 1,all-reduce,net,2,1,world,8\n"
+		"1,2,sum 2,all-reduce,net,5,1,world,8\n", "sum 2"));
+	assert_int_not_equal(seq, seq_of(HEADER
+		"1,1,sum 1,all-reduce,net,2,1,world,8\n", "sum 1"));
 }
 
 /* One value of the column of times, in ns. */
@@ -153,6 +177,9 @@ static void test_refusals(void **state)
 	check_refusal("name,start_us,end_us\na,10,9\n",
 		"expected a row whose end is not before its start");
 	check_refusal(HEADER, "without a readable row");
+	check_refusal("rank,stage,name,start_us,dur_us\n"
+		"1,1,forward-compute,0,10\n",
+		"t.json: has stage 1 of a pipeline, and not stage 0; expected");
 	check_refusal("name,start_us,dur_us,waits\na,1,1,\nb,2,1,5\n",
 		"no column id says");
 	check_refusal("name,start_us,dur_us,id\na,1,1,5\nb,2,1,5\n"
@@ -349,6 +376,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_rows),
 		cmocka_unit_test(test_communication),
+		cmocka_unit_test(test_numbers_of_files),
 		cmocka_unit_test(test_units),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_waits),

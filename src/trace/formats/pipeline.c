@@ -235,7 +235,7 @@ static void number_pairs(struct pipe *p, uint32_t stage, uint8_t role)
 			continue;
 		op->meets = true;
 		op->peer = p->stages[peer].rank;
-		op->seq = (int64_t)op->step_index << 24 | (k++ * 2 + back);
+		op->seq = tauti_table_seq(op, k++ * 2 + back);
 	}
 }
 
@@ -417,8 +417,7 @@ static void number_collectives(struct pipe *p, const struct stage *s)
 			struct tauti_table_op *op =
 				op_of(p, nth(p, &s->roles[r], k));
 			op->meets = true;
-			op->seq = ((int64_t)op->step_index << 24 | k) *
-				TAUTI_ROLES + r;
+			op->seq = tauti_table_seq(op, k) * TAUTI_ROLES + r;
 		}
 }
 

@@ -387,6 +387,22 @@ static bool fits(const struct tauti_table *t)
 	return true;
 }
 
+/* What a stage waits for is found among the rows of its file. */
+static taut_status check_stages(
+	const struct tauti_table *t, struct taut_error *err)
+{
+	int32_t first = INT32_MAX;
+	for (size_t i = 0; i < t->ops.count; i++)
+		if (t->ops.data[i].stage >= 0 && t->ops.data[i].stage < first)
+			first = t->ops.data[i].stage;
+	if (!first)
+		return TAUT_OK;
+	return taut_error_set(err, TAUT_EMATCH, -1,
+		"%s: has stage %d of a pipeline, and not stage 0; expected all "
+		"ranks of a pipeline in one file, their stages counted from 0",
+		t->builder->path, (int)first);
+}
+
 taut_status tauti_table_settle(struct tauti_table *t, struct taut_error *err)
 {
 	struct tauti_builder *b = t->builder;
@@ -407,6 +423,9 @@ taut_status tauti_table_settle(struct tauti_table *t, struct taut_error *err)
 	if (t->from_step && !lay_steps(t))
 		return too_large(t, err);
 	t->pipelined = is_pipeline(t);
+	status = t->pipelined ? check_stages(t, err) : TAUT_OK;
+	if (status != TAUT_OK)
+		return status;
 	if ((t->pipelined && !tauti_pipeline_tell(t)) || !tauti_table_write(t))
 		return TAUT_ENOMEM;
 	if (b->lost[TAUTI_LOST_BROKEN])

@@ -106,6 +106,14 @@ static inline bool tauti_table_has(
 	return t->columns >> field & 1;
 }
 
+/* The number of the k-th communication of its step in its group; the same
+ * whichever other steps are in the file. */
+static inline int64_t tauti_table_seq(
+	const struct tauti_table_op *op, int64_t k)
+{
+	return (int64_t)(op->step < 0 ? 0 : op->step) << 24 | k;
+}
+
 /* Could this be the first line of a table: are names, starts and durations
  * (or ends) among its columns? */
 bool tauti_table_is_header(const char *head, size_t len);

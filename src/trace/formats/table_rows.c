@@ -3,6 +3,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "base/hash.h"
 #include "trace/formats/table.h"
 
 enum { TRACKS = 8 };
@@ -19,6 +20,7 @@ struct writer {
 	uint32_t ordinal;        /* of the rank, from 0 */
 	uint32_t n_ranks, n_names;
 	int32_t last_stage, replicas;
+	uint64_t first_id;   /* of those that rows without one get */
 	uint32_t *name_of;   /* by name of the table: the rank's */
 	uint32_t *lane_of;   /* by name of the table: the rank's lane */
 	uint32_t track_lane[TRACKS];
@@ -228,7 +230,6 @@ static int64_t count_comm(struct writer *w, const struct tauti_table_op *op)
 {
 	char text[64];
 	struct counter none = { TAUT_NONE, 0 }, *c;
-	int64_t step = op->step < 0 ? 0 : (int64_t)op->step_index;
 	int sends = op->kind == TAUTI_TABLE_SEND, even = 0;
 	uint32_t id;
 	if (op->kind != TAUTI_TABLE_COMM && op->peer < 0)
@@ -244,7 +245,7 @@ static int64_t count_comm(struct writer *w, const struct tauti_table_op *op)
 	c = &w->counters.data[id];
 	if (c->step_index != op->step_index)
 		*c = (struct counter){ op->step_index, 0 };
-	return step << 24 | (c->count++ * 2 + even);
+	return tauti_table_seq(op, c->count++ * 2 + even);
 }
 
 static bool describe(struct writer *w, const struct tauti_table_op *op,
@@ -305,12 +306,13 @@ static bool add_copy(struct writer *w, const struct tauti_table_op *op,
 /* Where the table has ids of its own, nothing else is waited for. */
 static uint64_t op_id(const struct writer *w, size_t op)
 {
-	return w->t->wait_ids.count ? op_at(w, op)->id : op + 1;
+	return w->t->wait_ids.count ? op_at(w, op)->id : w->first_id + op;
 }
 
 static uint64_t step_id(const struct writer *w, uint32_t rank, uint32_t step)
 {
-	return w->t->ops.count + 1 + (uint64_t)rank * w->t->steps.count + step;
+	return w->first_id + w->t->ops.count +
+		(uint64_t)rank * w->t->steps.count + step;
 }
 
 static bool add_ref(uint32_t row, uint64_t id, void *refs)
@@ -584,7 +586,10 @@ static void measure(struct writer *w)
 
 static bool writer_init(struct writer *w, struct tauti_table *t)
 {
+	const char *path = t->builder->path;
 	*w = (struct writer){ .t = t, .replicas = 1 };
+	/* Far from those of other files of the run. */
+	w->first_id = tauti_hash(path, strlen(path)) >> 2 | UINT64_C(1) << 62;
 	w->n_names = taut_names_count(t->names);
 	w->name_of = malloc(w->n_names * sizeof *w->name_of);
 	w->lane_of = malloc(w->n_names * sizeof *w->lane_of);
