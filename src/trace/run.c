@@ -2,10 +2,12 @@
  * ranks. */
 #include <taut/trace.h>
 
+#include <limits.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
 #include "base/meter.h"
 #include "trace/builder.h"
@@ -544,11 +546,46 @@ void taut_run_close(struct taut_run *public)
 }
 
 /* run->files from the paths; their inputs lie in the arena. */
+/* "host.trace.json.gz" in a folder beside "host.xplane.pb": the same profile
+ * once more, for viewers. */
+static bool is_once_more(const struct tauti_input *input)
+{
+	const char *end = strstr(input->path, ".trace.json");
+	char path[PATH_MAX];
+	if (!input->in_folder || !end || (end[11] && strcmp(end + 11, ".gz")))
+		return false;
+	return snprintf(path, sizeof path, "%.*s.xplane.pb",
+		       (int)(end - input->path), input->path) <
+		       (int)sizeof path && access(path, R_OK) == 0;
+}
+
+/* What is to be read, and a line for what is not. False: no memory. */
+static bool keep_inputs(struct run *run, const tauti_inputs *inputs,
+	struct tauti_input *kept, size_t *ret_n)
+{
+	size_t n = 0;
+	for (size_t i = 0; i < inputs->count; i++) {
+		const char *line;
+		if (!is_once_more(&inputs->data[i])) {
+			kept[n++] = inputs->data[i];
+			continue;
+		}
+		line = taut_arena_printf(run->arena, "%s: the profile of the "
+			".xplane.pb beside it once more (left out)",
+			inputs->data[i].path);
+		if (!line || !taut_vec_push(&run->lines, line))
+			return false;
+	}
+	*ret_n = n;
+	return true;
+}
+
 static taut_status list_files(struct run *run, const char *const *paths,
 	size_t n_paths, const int32_t *ranks, struct taut_error *err)
 {
 	tauti_inputs inputs = { 0 };
 	taut_status status = TAUT_OK;
+	size_t n = 0;
 	for (size_t i = 0; i < n_paths && status == TAUT_OK; i++)
 		status = tauti_inputs_add(
 			&inputs, run->arena, paths[i], i, err);
@@ -557,19 +594,15 @@ static taut_status list_files(struct run *run, const char *const *paths,
 	struct tauti_input *kept = TAUT_ARENA_ARRAY(
 		run->arena, struct tauti_input, inputs.count);
 	run->files = calloc(inputs.count + 1, sizeof *run->files);
-	if (!kept || !run->files) {
+	if (!kept || !run->files || !keep_inputs(run, &inputs, kept, &n)) {
 		status = no_memory(paths[0], err);
 		goto out;
 	}
 	run->n_inputs = inputs.count;
-	for (size_t i = 0; i < inputs.count; i++)
-		kept[i] = inputs.data[i];
-	for (size_t i = 0; i < inputs.count; i += run->files[run->n_files++]
-							.n_inputs)
+	for (size_t i = 0; i < n; i += run->files[run->n_files++].n_inputs)
 		run->files[run->n_files] = (struct file){
 			.input = &kept[i],
-			.n_inputs = tauti_inputs_of_rank(&kept[i],
-				inputs.count - i),
+			.n_inputs = tauti_inputs_of_rank(&kept[i], n - i),
 			.rank_given = ranks && !kept[i].in_folder ?
 				ranks[kept[i].given] : -1,
 		};

@@ -230,6 +230,32 @@ static void test_missing_ranks_are_told(void **state)
 	cleanup(&f);
 }
 
+/* What JAX writes: one profile in two forms, of which the smaller one is for
+ * viewers. By its name alone it is read. */
+static void test_one_profile_in_two_forms(void **state)
+{
+	(void)state;
+	struct folder f;
+	char path[128];
+	const char *paths[] = { path };
+	struct taut_run *run = NULL;
+	setup(&f);
+	put(&f, "host1.xplane.pb", TRACE("", "a"));
+	put(&f, "host1.trace.json.gz", TRACE("", "b"));
+	run = open_folder(&f);
+	assert_int_equal(run->n_traces, 1);
+	assert_string_equal(name_at(run, 0), "a");
+	assert_int_equal(run->n_notes, 1);
+	assert_non_null(strstr(run->notes[0], "host1.trace.json.gz: the "
+		"profile of the .xplane.pb beside it once more (left out)"));
+	taut_run_close(run);
+	snprintf(path, sizeof path, "%s/host1.trace.json.gz", f.path);
+	assert_int_equal(taut_run_open(paths, 1, NULL, &run, NULL), TAUT_OK);
+	assert_string_equal(name_at(run, 0), "b");
+	taut_run_close(run);
+	cleanup(&f);
+}
+
 static void test_hosts(void **state)
 {
 	(void)state;
@@ -479,6 +505,7 @@ int main(void)
 		cmocka_unit_test(test_folders),
 		cmocka_unit_test(test_what_cannot_be_opened),
 		cmocka_unit_test(test_missing_ranks_are_told),
+		cmocka_unit_test(test_one_profile_in_two_forms),
 		cmocka_unit_test(test_hosts),
 		cmocka_unit_test(test_threads_and_progress),
 		cmocka_unit_test(test_recording),
