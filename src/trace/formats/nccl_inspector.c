@@ -15,6 +15,7 @@ struct inspector {
 	struct tauti_builder *builder;
 	struct taut_error *err;
 	int64_t largest; /* ranks of the communicator that told the rank */
+	uint64_t offset; /* of the operation, about */
 	uint64_t untimed;
 };
 
@@ -180,7 +181,7 @@ static taut_status add_op(struct inspector *in, struct op *op)
 	b->events_seen++;
 	take_times(op);
 	if (op->start_ns == INT64_MIN) {
-		tauti_builder_lose(b, TAUTI_LOST_TIME, 0);
+		tauti_builder_lose(b, TAUTI_LOST_TIME, in->offset);
 		return TAUT_OK;
 	}
 	struct tauti_row *row = tauti_builder_row(b);
@@ -222,6 +223,10 @@ static taut_status add_value(
 
 /* --- the whole file ------------------------------------------------------ */
 
+static const char *const lost_text[TAUTI_LOST_COUNT] = {
+	[TAUTI_LOST_TIME] = "no readable time",
+};
+
 static taut_status finish(
 	struct inspector *in, const struct tauti_values *values)
 {
@@ -239,6 +244,9 @@ static taut_status finish(
 			values->cut ? "the text ends inside an object" :
 				      "is no JSON") == TAUT_OK;
 	}
+	if (ok)
+		ok = tauti_builder_note_lost(
+			b, "operation", lost_text) == TAUT_OK;
 	if (ok && in->untimed)
 		ok = tauti_builder_note(b, "NCCL Inspector: %" PRIu64
 			" operations say how long they took and not when; "
@@ -261,6 +269,9 @@ static taut_status read_values(
 		bool more = value != NULL;
 		if (status == TAUT_OK && more)
 			status = add_value(in, value);
+		if (more)
+			in->offset = values->window.offset +
+				values->window.at[values->i];
 		taut_arena_destroy(arena);
 		if (!more)
 			break;

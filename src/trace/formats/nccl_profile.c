@@ -13,9 +13,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "trace/lanes.h"
 #include "trace/tree.h"
-
-#define OPEN_LOOKED_AT 512 /* an end is looked for among so many begins */
 
 enum category { CALL, LAUNCH, COLL, P2P, PROXY, NET, OTHER };
 static const struct {
@@ -31,13 +30,18 @@ static const struct {
 struct begun {
 	enum category category;
 	uint32_t name, row; /* row: TAUT_NONE: nothing is kept of it */
-	int64_t id, at_ns;  /* 0: not told */
+	int64_t at_ns;      /* 0: not told */
+	uint32_t key, before; /* the one that began before it, place + 1 */
 };
 
 struct profile {
 	struct tauti_builder *builder;
 	struct taut_error *err;
-	TAUT_VEC(struct begun) open;
+	TAUT_VEC(struct begun) open; /* and places that are free */
+	uint32_t vacant;             /* the first of these, place + 1 */
+	struct tauti_lanes keys;     /* category, id and name: a number */
+	TAUT_VEC(uint32_t) last;     /* by key: of open, place + 1; 0: none */
+	uint64_t offset;             /* of the event, about */
 	struct taut_chunk_args proxy; /* of the proxy operation begun last */
 	uint32_t chunk;		      /* row of the step that goes on */
 	int64_t chunk_id;
@@ -187,6 +191,52 @@ static void end_step(struct profile *p, const struct begun *begun,
 
 /* --- begins and ends ----------------------------------------------------- */
 
+static int64_t key_of(enum category category, uint32_t name)
+{
+	return (int64_t)name << 8 | category;
+}
+
+static bool open_one(
+	struct profile *p, const struct event *e, struct begun begun)
+{
+	uint32_t at = p->vacant;
+	begun.key = tauti_lanes_add(&p->keys, TAUTI_ROLE_OTHER, e->id,
+		key_of(e->category, begun.name));
+	if (begun.key == TAUT_NONE)
+		return false;
+	while (p->last.count <= begun.key)
+		if (!taut_vec_push(&p->last, 0))
+			return false;
+	begun.before = p->last.data[begun.key];
+	if (!at) {
+		if (!taut_vec_push(&p->open, begun))
+			return false;
+		at = (uint32_t)p->open.count;
+	} else {
+		p->vacant = p->open.data[at - 1].before;
+		p->open.data[at - 1] = begun;
+	}
+	p->last.data[begun.key] = at;
+	return true;
+}
+
+/* The begin of e, of several the last; false: there is none. */
+static bool close_one(struct profile *p, const struct event *e, uint32_t name,
+	struct begun *ret_begun)
+{
+	uint32_t key = tauti_lanes_find(&p->keys, TAUTI_ROLE_OTHER, e->id,
+		key_of(e->category, name));
+	uint32_t at = key == TAUT_NONE ? 0 : p->last.data[key];
+	struct begun *begun = at ? &p->open.data[at - 1] : NULL;
+	if (!begun)
+		return false;
+	*ret_begun = *begun;
+	p->last.data[key] = begun->before;
+	*begun = (struct begun){ .row = TAUT_NONE, .before = p->vacant };
+	p->vacant = at;
+	return true;
+}
+
 static taut_status begin_call(
 	struct profile *p, const struct event *e, struct tauti_row *row)
 {
@@ -198,7 +248,7 @@ static taut_status begin_call(
 
 static taut_status begin(struct profile *p, const struct event *e)
 {
-	struct begun begun = { .category = e->category, .id = e->id,
+	struct begun begun = { .category = e->category,
 		.at_ns = e->at_ns, .row = TAUT_NONE };
 	taut_status status = TAUT_OK;
 	struct tauti_row *row = NULL;
@@ -219,7 +269,7 @@ static taut_status begin(struct profile *p, const struct event *e)
 		status = e->category >= COLL ? add_comm(p, e, row) :
 					       begin_call(p, e, row);
 	}
-	if (status == TAUT_OK && !taut_vec_push(&p->open, begun))
+	if (status == TAUT_OK && !open_one(p, e, begun))
 		status = no_memory(p);
 	return status;
 }
@@ -242,24 +292,16 @@ static void end_row(struct profile *p, const struct begun *begun,
 
 static taut_status end(struct profile *p, const struct event *e)
 {
+	struct begun begun;
 	uint32_t name;
-	size_t n = p->open.count, floor = n > OPEN_LOOKED_AT ?
-		n - OPEN_LOOKED_AT : 0;
 	if (!intern(p, e->name, &name))
 		return no_memory(p);
-	for (size_t i = n; i-- > floor;) {
-		struct begun begun = p->open.data[i];
-		if (begun.category != e->category || begun.id != e->id ||
-			begun.name != name)
-			continue;
-		p->open.data[i] = p->open.data[--p->open.count];
-		if (begun.row != TAUT_NONE && e->category == NET)
-			end_step(p, &begun, e->at_ns);
-		else if (begun.row != TAUT_NONE)
-			end_row(p, &begun, e->at_ns);
-		return TAUT_OK;
-	}
-	tauti_builder_lose(p->builder, TAUTI_LOST_NO_BEGIN, 0);
+	if (!close_one(p, e, name, &begun))
+		tauti_builder_lose(p->builder, TAUTI_LOST_NO_BEGIN, p->offset);
+	else if (begun.row != TAUT_NONE && e->category == NET)
+		end_step(p, &begun, e->at_ns);
+	else if (begun.row != TAUT_NONE)
+		end_row(p, &begun, e->at_ns);
 	return TAUT_OK;
 }
 
@@ -328,6 +370,10 @@ static void close_open(struct profile *p)
 	}
 }
 
+static const char *const lost_text[TAUTI_LOST_COUNT] = {
+	[TAUTI_LOST_NO_BEGIN] = "an end without its begin",
+};
+
 static taut_status finish(
 	struct profile *p, const struct tauti_values *values)
 {
@@ -349,6 +395,8 @@ static taut_status finish(
 			values->cut ? "the text ends before its array does" :
 				      "is no JSON") == TAUT_OK;
 	}
+	if (ok)
+		ok = tauti_builder_note_lost(b, "event", lost_text) == TAUT_OK;
 	if (ok && p->one_ended)
 		ok = tauti_builder_note(b, "%" PRIu64 " events have a begin or "
 			"an end of 0, which was never set: they are points",
@@ -372,6 +420,9 @@ static taut_status read_values(struct profile *p, struct tauti_values *values)
 		bool more = value != NULL;
 		if (status == TAUT_OK && more)
 			status = add_value(p, value);
+		if (more)
+			p->offset = values->window.offset +
+				values->window.at[values->i];
 		taut_arena_destroy(arena);
 		if (!more)
 			break;
@@ -396,6 +447,8 @@ static taut_status read_profile(struct tauti_stream *stream,
 		status = finish(&p, &values);
 	tauti_values_fini(&values);
 	taut_vec_free(&p.open);
+	taut_vec_free(&p.last);
+	tauti_lanes_fini(&p.keys);
 	return status;
 }
 

@@ -151,6 +151,11 @@ static void test_profile(void **state)
 	assert_int_equal(t->start_ns[row], 14500);
 	assert_true(t->flags[row] & TAUT_EVENT_CUT);
 	assert_int_equal(t->events_lost, 1); /* the end of a Reduce */
+	char note[96];
+	snprintf(note, sizeof note, "1 event left out (an end without its "
+		"begin), the first at byte %zu", (size_t)(strstr(profile,
+		"{\"name\": \"Reduce\"") - profile - 2));
+	assert_non_null(strstr(run->notes[0], note));
 	taut_run_close(run);
 }
 
@@ -169,6 +174,37 @@ static void test_profile_unfinished(void **state)
 	}
 	assert_int_equal(t->n_comms, 2);
 	taut_run_close(run);
+}
+
+/* However many are under way at once, each ends with its own end. */
+static void test_profile_of_many_at_once(void **state)
+{
+	(void)state;
+	enum { N = 2000 };
+	char *text = NULL;
+	size_t len;
+	FILE *out = open_memstream(&text, &len);
+	assert_non_null(out);
+	fprintf(out, "[\n");
+	for (int i = 0; i < N; i++)
+		fprintf(out, "{\"name\": \"AllReduce\", \"cat\": \"COLL\", "
+			"\"ph\": \"b\", \"id\": %d, \"pid\": 9, \"ts\": %d, "
+			"\"args\": {\"SeqNum\": %d, \"Rank\": 2}},\n",
+			i, 10 + i, i);
+	for (int i = 0; i < N; i++)
+		fprintf(out, "{\"name\": \"AllReduce\", \"cat\": \"COLL\", "
+			"\"ph\": \"e\", \"id\": %d, \"pid\": 9, \"ts\": %d}"
+			",\n", i, 5010 + i);
+	fprintf(out, "{}]\n");
+	fclose(out);
+	struct taut_run *run = open_text(text);
+	const struct taut_trace *t = &run->traces[0];
+	assert_int_equal(t->n_events, N);
+	for (size_t i = 0; i < t->n_events; i++)
+		assert_int_equal(t->dur_ns[i], 5000000);
+	assert_int_equal(t->events_lost, 0);
+	taut_run_close(run);
+	free(text);
 }
 
 static void check_no_memory(const char *text)
@@ -200,6 +236,7 @@ int main(void)
 		cmocka_unit_test(test_inspector_is_cut),
 		cmocka_unit_test(test_profile),
 		cmocka_unit_test(test_profile_unfinished),
+		cmocka_unit_test(test_profile_of_many_at_once),
 		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
