@@ -177,9 +177,6 @@ static void test_refusals(void **state)
 	check_refusal("name,start_us,end_us\na,10,9\n",
 		"expected a row whose end is not before its start");
 	check_refusal(HEADER, "without a readable row");
-	check_refusal("rank,stage,name,start_us,dur_us\n"
-		"1,1,forward-compute,0,10\n",
-		"t.json: has stage 1 of a pipeline, and not stage 0; expected");
 	check_refusal("name,start_us,dur_us,waits\na,1,1,\nb,2,1,5\n",
 		"no column id says");
 	check_refusal("name,start_us,dur_us,id\na,1,1,5\nb,2,1,5\n"
@@ -253,6 +250,20 @@ static void check_tracks(const char *kind)
 	assert_string_equal(lane_name(&run->traces[1], "sum"), "collectives");
 	assert_string_equal(lane_name(&run->traces[2], "sum"), "collectives");
 	taut_run_close(run);
+}
+
+/* Refused in a folder, too, where what is no trace is passed by. */
+static void test_part_of_a_pipeline(void **state)
+{
+	(void)state;
+	static const char text[] = "rank,stage,name,start_us,dur_us\n"
+		"1,1,forward-compute,0,10\n";
+	struct taut_run *run = NULL;
+	struct taut_error err = { 0 };
+	assert_int_equal(taut_run_open_memory("t.csv", text, sizeof text - 1,
+		-1, &run, &err), TAUT_EMATCH);
+	assert_non_null(strstr(err.message, "t.csv: has stage 1 of a pipeline, "
+		"and not stage 0; expected all ranks of a pipeline in one"));
 }
 
 /* What never runs beside computation is on its lane, where none is told. */
@@ -381,6 +392,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_waits),
 		cmocka_unit_test(test_pipeline),
+		cmocka_unit_test(test_part_of_a_pipeline),
 		cmocka_unit_test(test_tracks),
 		cmocka_unit_test(test_steps_of_a_device),
 		cmocka_unit_test(test_quotes),
