@@ -464,22 +464,6 @@ static int comm_type(enum taut_coll_kind kind)
 	}
 }
 
-/* The arguments of the innermost event that is open at row and has some. */
-static const struct taut_comm_args *args_around(
-	const struct taut_trace *t, uint32_t row)
-{
-	int64_t end = t->start_ns[row] + t->dur_ns[row];
-
-	for (uint32_t i = row + 1, n = 0; i-- > 0 && n < 256; n++) {
-		if (t->lane[i] != t->lane[row])
-			break;
-		if (t->start_ns[i] + t->dur_ns[i] >= end &&
-			taut_trace_comm(t, i))
-			return taut_trace_comm(t, i);
-	}
-	return NULL;
-}
-
 /* What the recording says of op's collective: at its event, or around the
  * call that launched it. */
 static const struct taut_comm_args *args_of(
@@ -496,7 +480,7 @@ static const struct taut_comm_args *args_of(
 
 		if (w->g->kind[c->in_from[i]] == TAUT_OP_LAUNCH &&
 			row != TAUT_NONE)
-			args = args_around(w->trace, row);
+			args = tauti_comm_around(w->trace, row);
 	}
 	return args;
 }

@@ -4,6 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "report/chakra.h"
 #include "report/lanes.h"
 #include "report/names.h"
 #include "report/put.h"
@@ -15,6 +16,8 @@ struct csv {
 	const struct taut_trace *trace; /* of the lane that is written */
 	char lane[128];
 	uint32_t step, end_step;        /* of that rank, in g->steps */
+	struct tauti_chakra groups;     /* of it the names of groups alone */
+	uint32_t *launch;               /* by op: what launched it */
 };
 
 /* Quoted only where a field must be: it holds a comma, a quote or a line. */
@@ -77,11 +80,127 @@ static int64_t bytes_of(const struct csv *c, uint32_t op)
 	return copy ? copy->bytes : -1;
 }
 
+/* --- sends and receives --------------------------------------------------- */
+
+enum side { SIDE_NONE, SIDE_SEND, SIDE_RECV };
+
+static const struct taut_trace *trace_of(const struct csv *c, uint32_t op)
+{
+	return &c->g->run->traces[c->g->lanes[c->g->lane[op]].trace];
+}
+
+/* Of a pair of which one sends: what does the rank of this arrival? */
+static enum side told_side(const struct csv *c, uint32_t arrive)
+{
+	const struct taut_trace *t = trace_of(c, arrive);
+	const struct taut_comm_args *args = NULL;
+	uint32_t by = c->launch[arrive];
+	const char *what;
+
+	if (c->g->event[arrive] != TAUT_NONE)
+		args = taut_trace_comm(t, c->g->event[arrive]);
+	if (!args && by != TAUT_NONE && c->g->event[by] != TAUT_NONE)
+		args = tauti_comm_around(t, c->g->event[by]);
+	if (!args)
+		return SIDE_NONE;
+	what = taut_names_text(t->names, args->collective);
+	if ((args->dst_rank >= 0 && args->dst_rank != t->rank) ||
+		!strcmp(what, "send"))
+		return SIDE_SEND;
+	return (args->src_rank >= 0 && args->src_rank != t->rank) ||
+		!strcmp(what, "recv") ? SIDE_RECV : SIDE_NONE;
+}
+
+/* Of the operation's communication; both ends must take it for the same. */
+static enum side side_of(const struct csv *c, uint32_t op, uint32_t *ret_peer)
+{
+	const struct taut_graph *g = c->g;
+	const struct taut_collective *coll = &g->collectives[g->collective[op]];
+	uint32_t one, other;
+	enum side side;
+
+	if (coll->kind != TAUT_COLL_SENDRECV || coll->n_members != 2)
+		return SIDE_NONE;
+	one = g->member_arrive[coll->first_member];
+	other = g->member_arrive[coll->first_member + 1];
+	if (trace_of(c, one) != c->trace) {
+		uint32_t swap = one;
+
+		one = other;
+		other = swap;
+	}
+	side = told_side(c, one);
+	if (!side || told_side(c, other) != SIDE_SEND + SIDE_RECV - side)
+		return SIDE_NONE;
+	*ret_peer = other;
+	return side;
+}
+
+/* Sends and receives are counted by step when they are read: both are of the
+ * step in which the sender is. */
+static const struct taut_step *step_of_pair(
+	const struct csv *c, uint32_t op, uint32_t peer, enum side side)
+{
+	const struct taut_graph *g = c->g;
+	uint32_t arrive = g->kind[op] == TAUT_OP_TRANSFER ? op - 1 : op;
+	uint32_t sends = side == SIDE_SEND ? arrive : peer;
+	uint32_t trace = g->lanes[g->lane[sends]].trace;
+
+	for (uint32_t i = 0; i < g->n_steps; i++)
+		if (g->steps[i].trace == trace &&
+			g->steps[i].start_ns <= g->start_ns[sends] &&
+			g->start_ns[sends] < g->steps[i].end_ns)
+			return &g->steps[i];
+	return NULL;
+}
+
+static taut_status find_launches(struct csv *c, struct taut_error *err)
+{
+	const struct taut_graph *g = c->g;
+
+	c->launch = TAUT_ARENA_ARRAY(
+		c->groups.arena, uint32_t, (size_t)g->n_ops + 1);
+	if (!c->launch)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for the table of %u operations", g->n_ops);
+	memset(c->launch, 0xff, g->n_ops * sizeof *c->launch);
+	for (uint32_t op = 0; op < g->n_ops; op++)
+		for (uint32_t e = g->edge_begin[op];
+			e < g->edge_begin[op + 1]; e++)
+			if (g->kind[op] == TAUT_OP_LAUNCH)
+				c->launch[g->edge_to[e]] = op;
+	return TAUT_OK;
+}
+
+/* A name stands for one set of ranks; a number behind it tells several. What
+ * has a peer needs none. */
+static void put_group(struct csv *c, uint32_t index, bool has_peer)
+{
+	const char *name = taut_names_text(
+		c->g->names, c->g->collectives[index].group);
+	const char *label =
+		c->groups.groups[c->groups.group[index]].label;
+	char text[256];
+
+	if (!*name || has_peer || !strcmp(name, label)) {
+		field(&c->put, name);
+		return;
+	}
+	snprintf(text, sizeof text, "%.200s/%.32s", name, label);
+	field(&c->put, text);
+}
+
 static void put_op(struct csv *c, uint32_t op)
 {
 	const struct taut_graph *g = c->g;
 	struct tauti_put *put = &c->put;
 	const struct taut_step *step = step_of(c, g->start_ns[op]);
+	uint32_t index = g->collective[op];
+	uint32_t peer = TAUT_NONE;
+	enum side side = index == TAUT_NONE ? SIDE_NONE : side_of(c, op, &peer);
+
+	if (side)
+		step = step_of_pair(c, op, peer, side);
 
 	tauti_put_int(put, c->trace->rank);
 	tauti_put_char(put, ',');
@@ -90,7 +209,9 @@ static void put_op(struct csv *c, uint32_t op)
 	tauti_put_char(put, ',');
 	field(put, taut_names_text(g->names, g->name[op]));
 	tauti_put_char(put, ',');
-	tauti_put_text(put, tauti_op_kind_key(g->kind[op]));
+	tauti_put_text(put, !side || g->kind[op] != TAUT_OP_TRANSFER ?
+		tauti_op_kind_key(g->kind[op]) :
+		side == SIDE_SEND ? "send" : "recv");
 	tauti_put_char(put, ',');
 	field(put, c->lane);
 	tauti_put_char(put, ',');
@@ -98,11 +219,13 @@ static void put_op(struct csv *c, uint32_t op)
 	tauti_put_char(put, ',');
 	tauti_put_us(put, g->dur_ns[op]);
 	tauti_put_char(put, ',');
-	if (g->collective[op] != TAUT_NONE)
-		field(put, taut_names_text(g->names,
-			g->collectives[g->collective[op]].group));
+	if (index != TAUT_NONE)
+		put_group(c, index, side != SIDE_NONE);
 	tauti_put_char(put, ',');
 	known(put, bytes_of(c, op));
+	tauti_put_char(put, ',');
+	if (side)
+		tauti_put_int(put, trace_of(c, peer)->rank);
 	tauti_put_char(put, '\n');
 }
 
@@ -140,15 +263,40 @@ static void put_lane(struct csv *c, uint32_t lane)
 		put_op(c, op);
 }
 
+/* How groups are called. */
+static taut_status name_groups(struct csv *c, struct taut_error *err)
+{
+	size_t n = (size_t)c->g->n_collectives + 1;
+	struct tauti_chakra *groups = &c->groups;
+
+	groups->g = c->g;
+	groups->arena = taut_arena_create();
+	if (groups->arena) {
+		groups->group = TAUT_ARENA_ARRAY(groups->arena, uint32_t, n);
+		groups->seq = TAUT_ARENA_ARRAY(groups->arena, uint32_t, n);
+	}
+	if (!groups->group || !groups->seq)
+		return taut_error_set(err, TAUT_ENOMEM, -1,
+			"no memory for the names of groups");
+	return tauti_chakra_groups(groups, err);
+}
+
 taut_status tauti_csv_write(const struct taut_report *report, FILE *out,
 	struct taut_error *reterr)
 {
 	struct csv c = { .g = report->graph };
+	taut_status status = name_groups(&c, reterr);
 
-	tauti_put_begin(&c.put, out);
-	tauti_put_text(&c.put, "rank,step,name,kind,lane,start_us,"
-		"duration_us,group,bytes\n");
-	for (uint32_t lane = 0; lane < c.g->n_lanes; lane++)
-		put_lane(&c, lane);
-	return tauti_put_end(&c.put, reterr);
+	if (!status)
+		status = find_launches(&c, reterr);
+	if (!status) {
+		tauti_put_begin(&c.put, out);
+		tauti_put_text(&c.put, "rank,step,name,kind,lane,start_us,"
+			"duration_us,group,bytes,peer\n");
+		for (uint32_t lane = 0; lane < c.g->n_lanes; lane++)
+			put_lane(&c, lane);
+		status = tauti_put_end(&c.put, reterr);
+	}
+	taut_arena_destroy(c.groups.arena);
+	return status;
 }

@@ -49,6 +49,7 @@ static void make(struct sample *s)
 	static const struct taut_step steps[] = {
 		{ .trace = 0, .id = 23, .start_ns = 1000, .end_ns = 5500 },
 		{ .trace = 0, .id = 24, .start_ns = 5500, .end_ns = 9000000 } };
+	static const uint32_t no_edges[N_OPS + 1];
 	static struct taut_collective collective;
 	static uint32_t name[N_OPS];
 
@@ -71,7 +72,8 @@ static void make(struct sample *s)
 		.n_collectives = 1, .start_ns = start, .dur_ns = dur,
 		.lane = lane, .name = name, .event = event, .collective = coll,
 		.kind = kind, .lanes = graph_lanes, .lane_begin = lane_begin,
-		.steps = steps, .collectives = &collective };
+		.edge_begin = no_edges, .steps = steps,
+		.collectives = &collective };
 	s->report = (struct taut_report){ .run = &s->run, .graph = &s->graph };
 }
 
@@ -88,14 +90,14 @@ static void test_table(void **state)
 	assert_int_equal(tauti_csv_write(&s.report, out, NULL), TAUT_OK);
 	fclose(out);
 	assert_string_equal(text,
-		"rank,step,name,kind,lane,start_us,duration_us,group,bytes\n"
-		"3,,aten::add,host,thread 42,0.000,1.000,,\n"
+		"rank,step,name,kind,lane,start_us,duration_us,group,bytes,peer\n"
+		"3,,aten::add,host,thread 42,0.000,1.000,,,\n"
 		"3,23,\"a, \"\"quoted\"\"\nname\",launch,thread 42,1.000,"
-		"0.500,,\n"
-		"3,,tail,host,thread 42,9000.500,0.001,,\n"
-		"3,23,Memcpy HtoD,copy,stream 7,2.000,3.000,,4096\n"
-		"3,23,nccl,arrive,stream 7,5.000,0.000,\"tp,0\",1024\n"
-		"3,24,nccl,transfer,stream 7,6.000,1234.567,\"tp,0\",1024\n");
+		"0.500,,,\n"
+		"3,,tail,host,thread 42,9000.500,0.001,,,\n"
+		"3,23,Memcpy HtoD,copy,stream 7,2.000,3.000,,4096,\n"
+		"3,23,nccl,arrive,stream 7,5.000,0.000,\"tp,0\",1024,\n"
+		"3,24,nccl,transfer,stream 7,6.000,1234.567,\"tp,0\",1024,\n");
 	free(text);
 	taut_names_destroy(s.names);
 }

@@ -127,3 +127,18 @@ void tauti_members_free(struct tauti_members *members)
 	members->data = NULL;
 	members->begin = NULL;
 }
+
+const struct taut_comm_args *tauti_comm_around(
+	const struct taut_trace *t, uint32_t row)
+{
+	int64_t end = t->start_ns[row] + t->dur_ns[row];
+
+	for (uint32_t i = row + 1, n = 0; i-- > 0 && n < 256; n++) {
+		if (t->lane[i] != t->lane[row])
+			break;
+		if (t->start_ns[i] + t->dur_ns[i] >= end &&
+			taut_trace_comm(t, i))
+			return taut_trace_comm(t, i);
+	}
+	return NULL;
+}

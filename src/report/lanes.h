@@ -1,5 +1,5 @@
-/* lanes.h - what the page and the Perfetto file both ask of a rank: the
- * names of its lanes, its collectives.
+/* lanes.h - what the page and the files ask of a rank: the names of its
+ * lanes, its collectives.
  * Owner:   tauti_members_find() gives arrays of its own; free with _free.
  * Threads: read-only once made.
  * Units:   nanoseconds on the graph's clock. */
@@ -28,5 +28,10 @@ struct tauti_members {
 taut_status tauti_members_find(const struct taut_graph *graph,
 	struct tauti_members *ret_members, struct taut_error *reterr);
 void tauti_members_free(struct tauti_members *members);
+
+/* What the innermost event that is open at row and tells of a communication
+ * tells; NULL: none does. */
+const struct taut_comm_args *tauti_comm_around(
+	const struct taut_trace *trace, uint32_t row);
 
 #endif /* TAUT_REPORT_LANES_H */

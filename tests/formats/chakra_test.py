@@ -65,7 +65,7 @@ class Written:
         done = taut("convert", self.run_path, "--to", "csv")
         ends = []
         for line in done.stdout.splitlines()[1:]:
-            start, dur = line.rsplit(",", 4)[1:3]
+            start, dur = line.rsplit(",", 5)[1:3]
             ends.append(float(start) + float(dur))
         return max(ends)
 

@@ -317,6 +317,62 @@ class Recordings(Case):
         late = sorted(r["steps"], key=lambda s: -s["slowdown"])[:2]
         self.assertEqual({s["step"] for s in late}, {24, 26})
 
+    def kineto(self, told):
+        """Four ranks of three steps; told: what is said of the one kernel of
+        each, by rank and step."""
+        folder = pathlib.Path(self.folder.name) / "kineto"
+        folder.mkdir(exist_ok=True)
+        for rank in range(4):
+            events = []
+            for step in range(3):
+                at = 1000 * step
+                args = {"correlation": step + 1}
+                start = at + 100 + 10 * rank
+                events += [
+                    {"cat": "user_annotation", "name": f"ProfilerStep#{step}",
+                     "pid": 1, "tid": 1, "ts": at, "dur": 990},
+                    {"cat": "cuda_runtime", "name": "cudaLaunchKernel",
+                     "pid": 1, "tid": 1, "ts": at + 50, "dur": 5,
+                     "args": args},
+                    {"cat": "kernel", "name": "ncclDevKernel_SendRecv",
+                     "pid": 0, "tid": 20, "ts": start,
+                     "dur": at + 300 - start, "args": {
+                         **args, "In msg nelems": 1000, "dtype": "Float",
+                         **told(rank, step)}}]
+            (folder / f"rank{rank}.json").write_text(json.dumps(
+                {"schemaVersion": 1, "distributedInfo": {"rank": rank},
+                 "traceEvents": [{"ph": "X", **e} for e in events]}))
+        return folder
+
+    def check_communication(self, path, count):
+        out = pathlib.Path(self.folder.name) / "out.csv"
+        done = run("convert", path, "--to", "csv", "-o", out)
+        self.assertEqual(done.returncode, 0, done.stderr)
+        was, now = (json.loads(run("report", p, "--json").stdout)
+                    for p in (path, out))
+        self.assertEqual(was["collectives"]["count"], count)
+        for key in "count", "complete", "wait_ms_by_rank":
+            self.assertEqual(was["collectives"][key], now["collectives"][key])
+
+    def test_convert_keeps_sends_and_receives(self):
+        def told(rank, step):
+            peer = rank ^ 1
+            return {"Collective name": "recv" if rank & 1 else "send",
+                    "Process Group Name": "pp",
+                    "Process Group Ranks": "[0, 1, 2, 3]",
+                    "Src Rank" if rank & 1 else "Dst Rank": peer}
+        self.check_communication(self.kineto(told), 6)
+        self.check_communication(
+            ROOT / "examples" / "tensorflow" / "server", 98)
+
+    def test_convert_keeps_groups_of_one_name_apart(self):
+        def told(rank, step):
+            first = rank & 2
+            return {"Collective name": "allreduce",
+                    "Process Group Name": "tp", "Group size": 2,
+                    "Process Group Ranks": f"[{first}, {first + 1}]"}
+        self.check_communication(self.kineto(told), 6)
+
     def test_tables_of_convert_are_read_again(self):
         """All rows, and all collectives. What a host call was is lost, and
         which call posted which of two broadcasts on two threads."""

@@ -136,6 +136,13 @@ static bool is_kind(const struct tauti_table *t,
 	return !strcmp(taut_names_text(t->names, op->kind_name), text);
 }
 
+static bool is_moving(
+	const struct tauti_table *t, const struct tauti_table_op *op)
+{
+	return is_kind(t, op, "transfer") || is_kind(t, op, "send") ||
+	       is_kind(t, op, "recv");
+}
+
 static bool same_lane(
 	const struct tauti_table_op *a, const struct tauti_table_op *b)
 {
@@ -152,7 +159,7 @@ static void join_halves(struct tauti_table *t)
 		struct tauti_table_op op = ops[i];
 		struct tauti_table_op *next = &ops[i + 1];
 		if (i + 1 < t->ops.count && is_kind(t, &op, "arrive") &&
-			is_kind(t, next, "transfer") && same_lane(&op, next)) {
+			is_moving(t, next) && same_lane(&op, next)) {
 			next->dur_ns += next->start_ns - op.start_ns;
 			next->start_ns = op.start_ns;
 			continue;
