@@ -1,9 +1,11 @@
 /* cmd_convert.c - taut convert: hand the data to other tools. */
+#include <dirent.h>
 #include <errno.h>
 #include <limits.h>
 #include <stdio.h>
 #include <string.h>
 #include <sys/stat.h>
+#include <unistd.h>
 
 #include "cli/job.h"
 #include "cli/out.h"
@@ -107,12 +109,54 @@ static taut_status make_folder(const char *path, struct taut_error *err)
 {
 	struct stat at;
 
-	if (stat(path, &at) == 0 && S_ISDIR(at.st_mode))
-		return TAUT_OK;
+	if (stat(path, &at) == 0 && S_ISDIR(at.st_mode)) {
+		if (access(path, W_OK | X_OK) == 0)
+			return TAUT_OK;
+		return taut_error_set(err, TAUT_EIO, -1,
+			"%s: cannot be written in: %s", path, strerror(errno));
+	}
 	if (mkdir(path, 0777) == 0)
 		return TAUT_OK;
 	return taut_error_set(err, TAUT_EIO, -1, "%s: cannot be made: %s",
 		path, strerror(errno));
+}
+
+/* "chakra.3.et" of a rank that the job does not have? */
+static bool is_strange(const struct taut_run *run, const char *name)
+{
+	char own[32];
+	int rank;
+
+	if (sscanf(name, "chakra.%d.et", &rank) != 1)
+		return false;
+	snprintf(own, sizeof own, "chakra.%d.et", rank);
+	if (strcmp(name, own) != 0)
+		return false;
+	for (uint32_t i = 0; i < run->n_traces; i++)
+		if (run->traces[i].rank == rank)
+			return false;
+	return true;
+}
+
+/* Whoever reads the folder takes all files in it for one job. */
+static taut_status check_folder(const struct taut_run *run, const char *path,
+	struct taut_error *err)
+{
+	DIR *folder = opendir(path);
+	const struct dirent *entry;
+	taut_status status = TAUT_OK;
+
+	if (!folder)
+		return taut_error_set(err, TAUT_EIO, -1,
+			"%s: cannot be read: %s", path, strerror(errno));
+	while (!status && (entry = readdir(folder)))
+		if (is_strange(run, entry->d_name))
+			status = taut_error_set(err, TAUT_EINVAL, -1,
+				"%s: has %.32s, of a rank that this job does "
+				"not have; remove it or give another folder",
+				path, entry->d_name);
+	closedir(folder);
+	return status;
 }
 
 static taut_status write_folder(
@@ -122,6 +166,8 @@ static taut_status write_folder(
 	char path[PATH_MAX], name[32];
 	taut_status status = make_folder(folder, err);
 
+	if (!status)
+		status = check_folder(job->run, folder, err);
 	if (!status)
 		status = tauti_chakra_open(job->report, &output.chakra, err);
 	for (uint32_t i = 0; !status && i < job->run->n_traces; i++) {

@@ -115,6 +115,35 @@ class Files(command.Case):
             **somebody,
         )
         self.assertEqual(self.files(), [])
+        self.refused(
+            1,
+            "convert",
+            self.folder / "no-run",
+            "--to",
+            "chakra",
+            "-o",
+            self.folder,
+            says="cannot be written in",
+            **somebody,
+        )
+
+    def test_a_folder_of_another_job(self):
+        folder = self.folder / "et"
+        self.done("convert", EXAMPLE, "--to", "chakra", "-o", folder)
+        self.done("convert", EXAMPLE, "--to", "chakra", "-o", folder)
+        (folder / "chakra.99.et").write_bytes(b"")
+        before = (folder / "chakra.0.et").stat().st_mtime_ns
+        self.refused(
+            1,
+            "convert",
+            EXAMPLE,
+            "--to",
+            "chakra",
+            "-o",
+            folder,
+            says="has chakra.99.et, of a rank that this job does not have",
+        )
+        self.assertEqual(before, (folder / "chakra.0.et").stat().st_mtime_ns)
 
     def test_failure_keeps_the_old_file(self):
         path = self.folder / "report.html"

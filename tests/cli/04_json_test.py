@@ -263,7 +263,9 @@ class Csv(command.Case):
         rows = list(csv.DictReader(io.StringIO(text, newline="")))
         self.assertEqual(
             list(rows[0]),
-            "rank,step,name,kind,lane,start_us,duration_us,group,bytes".split(","),
+            "rank,step,name,kind,lane,start_us,duration_us,group,bytes,peer".split(
+                ","
+            ),
         )
         self.assertEqual({row["rank"] for row in rows}, {"0", "1"})
         self.assertIn("transfer", {row["kind"] for row in rows})
