@@ -122,6 +122,13 @@ static taut_status note_lost(struct nsight *n)
 			(unsigned long long)lost) != TAUT_OK)
 			return nsight_no_memory(n);
 	}
+	if (n->empty) {
+		n->builder->truncated = true;
+		if (tauti_builder_note(n->builder, "%llu rows of device work "
+			"without times are left out: the export is damaged or "
+			"cut", (unsigned long long)n->empty) != TAUT_OK)
+			return nsight_no_memory(n);
+	}
 	if (n->strange && tauti_builder_note(n->builder,
 		"%llu rows of processes that did not work on a device are "
 		"left out", (unsigned long long)n->strange) != TAUT_OK)

@@ -77,6 +77,7 @@ struct nsight {
 	bool one_process; /* device work does not say whose it is */
 	bool may_add;	  /* rows of a new process make it a rank */
 	uint64_t strange; /* rows of processes that are no rank */
+	uint64_t empty;   /* rows of device work without times */
 };
 
 /* --- nsight_db.c --------------------------------------------------------- */

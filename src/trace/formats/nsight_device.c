@@ -38,7 +38,12 @@ static taut_status device_row(struct nsight *n,
 	struct tauti_row *row = NULL;
 	int64_t device = nsight_number(rows, DEVICE, 0);
 	int64_t correlation = nsight_number(rows, CORRELATION, 0);
-	taut_status status = tauti_nsight_process(n,
+	taut_status status;
+	if (nsight_is_null(rows, START) || !nsight_number(rows, END, 1)) {
+		n->empty++; /* as SQLite reads what is cut off a page */
+		return TAUT_OK;
+	}
+	status = tauti_nsight_process(n,
 		nsight_number(rows, PROCESS, 0) >> NSIGHT_TID_BITS, &p);
 	if (status == TAUT_OK && p)
 		status = tauti_nsight_row(n, p, nsight_number(rows, START, 0),

@@ -393,6 +393,25 @@ static void test_cut_and_damaged(void **state)
 	sqlite3_free(bytes);
 }
 
+/* What is cut off a page reads as rows of nothing, which are no rank. */
+static void test_rows_of_nothing(void **state)
+{
+	(void)state;
+	char sql[sizeof two_ranks + 256];
+	snprintf(sql, sizeof sql, "%sINSERT INTO CUPTI_ACTIVITY_KIND_KERNEL "
+		"VALUES (NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL),"
+		" (0, 0, 0, 0, NULL, NULL, NULL, NULL, NULL);",
+		two_ranks);
+	struct taut_run *run = open_sql(sql);
+	bool told = false;
+	assert_int_equal(run->n_traces, 2);
+	for (uint32_t i = 0; i < run->n_notes; i++)
+		told |= strstr(run->notes[i], "2 rows of device work without "
+			"times are left out") != NULL;
+	assert_true(told);
+	taut_run_close(run);
+}
+
 static void test_no_memory(void **state)
 {
 	(void)state;
@@ -428,6 +447,7 @@ int main(void)
 		cmocka_unit_test(test_rank_of_the_environment),
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_cut_and_damaged),
+		cmocka_unit_test(test_rows_of_nothing),
 		cmocka_unit_test(test_no_memory),
 	};
 	return cmocka_run_group_tests(tests, NULL, NULL);
