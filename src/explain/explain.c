@@ -98,7 +98,7 @@ bool tauti_notes(const struct taut_graph *g, struct taut_arena *arena,
 			"%u waits are left out: operations of one instant would "
 			"wait for each other", g->n_circular);
 	if (notes && g->n_apart)
-		notes[n++] = taut_arena_printf(x->arena,
+		notes[n++] = taut_arena_printf(arena,
 			"%u ranks have no operation with the others that would "
 			"compare their clocks, and are more than an hour away: "
 			"they are shown as if they began with the first",
