@@ -50,37 +50,44 @@ struct rank_events {
 	uint32_t index;
 	uint32_t first_lane, end_lane; /* of the graph */
 	int32_t device;
+	TAUT_VEC(int32_t) devices; /* of its events */
 	TAUT_VEC(struct seen) seen;
 	TAUT_VEC(uint32_t) open; /* in seen, newest last */
 };
 
-static uint32_t events_of(const struct taut_trace *t, int32_t device)
+static int by_number(const void *a, const void *b)
 {
-	uint32_t n = 0;
+	int32_t x = *(const int32_t *)a, y = *(const int32_t *)b;
 
-	for (size_t i = 0; i < t->n_memory; i++)
-		n += t->memory[i].device == device;
-	return n;
+	return x < y ? -1 : x > y;
 }
 
-/* The device with most events, else the host's memory. */
-static int32_t choose_device(const struct taut_trace *t)
+/* The device with most events, the first of several such; else the host's
+ * memory. */
+static bool choose_device(struct rank_events *r)
 {
-	int32_t best = -1;
-	uint32_t most = 0;
+	const struct taut_trace *t = r->trace;
+	size_t most = 0;
 
-	for (size_t i = 0; i < t->n_memory; i++) {
-		int32_t device = t->memory[i].device;
-
-		if (device < 0 || device == best)
-			continue;
-		uint32_t n = events_of(t, device);
-		if (n > most) {
-			best = device;
-			most = n;
+	r->device = -1;
+	r->devices.count = 0;
+	for (size_t i = 0; i < t->n_memory; i++)
+		if (t->memory[i].device >= 0 &&
+			!taut_vec_push(&r->devices, t->memory[i].device))
+			return false;
+	if (r->devices.count)
+		qsort(r->devices.data, r->devices.count,
+			sizeof *r->devices.data, by_number);
+	for (size_t i = 0, end; i < r->devices.count; i = end) {
+		for (end = i + 1; end < r->devices.count &&
+			r->devices.data[end] == r->devices.data[i]; end++)
+			;
+		if (end - i > most) {
+			most = end - i;
+			r->device = r->devices.data[i];
 		}
 	}
-	return best;
+	return true;
 }
 
 static int by_key(const void *a, const void *b)
@@ -251,10 +258,10 @@ static uint32_t fill(const struct rank_events *r, struct taut_block *blocks,
 static bool build_rank(struct taut_memory *memory, struct rank_events *r,
 	struct taut_block *blocks, struct taut_memory_rank *rank)
 {
-	rank->device = r->device = choose_device(r->trace);
 	r->seen.count = r->open.count = 0;
-	if (!collect(r) || !pair(r))
+	if (!choose_device(r) || !collect(r) || !pair(r))
 		return false;
+	rank->device = r->device;
 	rank->first_block = memory->n_blocks;
 	rank->n_blocks = fill(r, blocks + memory->n_blocks, rank);
 	memory->n_blocks += rank->n_blocks;
@@ -297,6 +304,7 @@ static bool build(struct owned_memory *owned, const struct taut_graph *graph)
 		lanes_of_rank(&r);
 		ok = build_rank(&owned->memory, &r, blocks, &ranks[i]);
 	}
+	taut_vec_free(&r.devices);
 	taut_vec_free(&r.seen);
 	taut_vec_free(&r.open);
 	owned->memory.graph = graph;

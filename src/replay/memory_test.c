@@ -4,6 +4,7 @@
 #include <stdbool.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include <taut/memory.h>
 
@@ -198,6 +199,32 @@ static void the_device_is_chosen(void **state)
 	end(&job);
 }
 
+/* One process with several devices: each event is looked at once, however many
+ * there are. */
+static void a_device_of_many_is_chosen_at_once(void **state)
+{
+	enum { EVENTS = 120000 };
+	struct job job = begin();
+	struct taut_memory *again;
+	struct taut_error err;
+	clock_t from, took;
+
+	(void)state;
+	for (int i = 0; i < EVENTS; i++)
+		memory_event(&job.w, 50 + i * 1e-3, i % 6 < 3 ? 64 : -64, 64,
+			1 + i % 3, i % 3);
+	memory_event(&job.w, 300, 64, 64, 9, 2);
+	open_job(&job);
+	assert_int_equal(job.memory->ranks[0].device, 2);
+	assert_int_equal(job.memory->ranks[0].n_events, EVENTS / 3 + 1);
+	from = clock();
+	assert_int_equal(taut_memory_create(job.graph, &again, &err), 0);
+	took = clock() - from;
+	taut_memory_destroy(again);
+	assert_true(took < CLOCKS_PER_SEC);
+	end(&job);
+}
+
 static void nothing_recorded(void **state)
 {
 	struct job job = begin();
@@ -317,6 +344,7 @@ int main(void)
 		cmocka_unit_test(what_was_there_before),
 		cmocka_unit_test(what_the_host_had_before),
 		cmocka_unit_test(the_device_is_chosen),
+		cmocka_unit_test(a_device_of_many_is_chosen_at_once),
 		cmocka_unit_test(nothing_recorded),
 		cmocka_unit_test(blocks_are_carried),
 		cmocka_unit_test(no_memory_is_said),
