@@ -138,8 +138,9 @@ struct taut_cost_class { /* transfers of one kind in groups of one size */
 	                          network_bytes (or local_bytes). n 0: no time was
 	                          this class's own; the line is another's.
 	                          alpha is half of the most that it can be, and
-	                          alpha_error as much, unless sizes over a factor
-	                          of four tell it */
+	                          alpha_error as much and half of what the clocks
+	                          are unsure, unless sizes over a factor of four
+	                          tell it */
 	int64_t least_bytes, most_bytes; /* of one rank's input */
 	double rate_gbs;  /* 1 / beta: goodput of the link */
 };

@@ -292,11 +292,28 @@ double tauti_messages_of(const struct taut_cost_class *class)
 	return law.messages > 0 ? law.messages : 1;
 }
 
-/* No transfer was done before its latency had passed: what the shortest leaves
- * for a message, of those that end for all at once. INFINITY: not known. */
-static double most_latency(const struct taut_costs *costs, int on_network)
+struct short_time { /* of a transfer, for each of its messages */
+	uint32_t class;
+	int64_t bytes; /* -1: of those of all sizes */
+	double ns;
+};
+
+static int by_size(const void *a, const void *b)
 {
-	double most = INFINITY;
+	const struct short_time *x = a, *y = b;
+
+	if (x->class != y->class)
+		return x->class < y->class ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return x->ns < y->ns ? -1 : x->ns > y->ns;
+}
+
+/* Of those that end for all at once. */
+static uint32_t short_times(const struct taut_costs *costs, int on_network,
+	struct short_time *ret)
+{
+	uint32_t n = 0;
 
 	for (uint32_t i = 0; i < costs->graph->n_collectives; i++) {
 		const struct taut_transfer *t = &costs->transfers[i];
@@ -304,23 +321,79 @@ static double most_latency(const struct taut_costs *costs, int on_network)
 
 		if (class != TAUT_NONE && t->on_network == on_network &&
 			taut_coll_levels(costs->classes[class].kind))
-			most = fmin(most, t->amount /
-				tauti_messages_of(&costs->classes[class]));
+			ret[n++] = (struct short_time){ class,
+				costs->graph->collectives[i].bytes, t->amount /
+				tauti_messages_of(&costs->classes[class]) };
 	}
+	return n;
+}
+
+/* The least of the lower quartiles of each size that was met three times and
+ * more; the least time itself may be a slip of the clocks. INFINITY: none. */
+static double least_quartile(struct short_time *all, uint32_t n)
+{
+	double least = INFINITY;
+
+	if (n)
+		qsort(all, n, sizeof *all, by_size);
+	for (uint32_t i = 0, end; i < n; i = end) {
+		for (end = i + 1; end < n && all[end].class == all[i].class &&
+			all[end].bytes == all[i].bytes; end++)
+			;
+		if (end - i > 2)
+			least = fmin(least,
+				all[i + (end - i < 8 ? 1 : (end - i) / 4)].ns);
+	}
+	return least;
+}
+
+/* No transfer was done before its latency had passed: what short ones leave for
+ * a message. INFINITY: not known; NAN: no memory. */
+static double most_latency(const struct taut_costs *costs, int on_network)
+{
+	struct short_time *all = malloc(
+		((size_t)costs->graph->n_collectives + 1) * sizeof *all);
+	uint32_t n = all ? short_times(costs, on_network, all) : 0;
+	double most = all ? least_quartile(all, n) : NAN;
+
+	if (isinf(most)) { /* no size was met three times */
+		for (uint32_t i = 0; i < n; i++) {
+			all[i].class = 0;
+			all[i].bytes = -1;
+		}
+		most = least_quartile(all, n);
+	}
+	if (isinf(most) && n)
+		most = all[0].ns;
+	free(all);
 	return most;
 }
 
+/* By how much a time between two ranks may be off. */
+static double clocks_ns(const struct taut_graph *g)
+{
+	double most_us = 0;
+
+	for (uint32_t i = 0; g->clocks && i < g->run->n_traces; i++)
+		most_us = fmax(most_us, g->clocks[i].uncertainty_us);
+	return most_us * 1e3;
+}
+
 /* Where its own points do not tell the latency, a message has half of the most
- * that it can be, and is unsure by as much. */
+ * that it can be, and is unsure by as much, and by what the clocks are unsure. */
 static taut_status bound_latency(struct taut_costs *costs,
 	struct taut_cost_class *c, struct points *p, struct taut_error *err)
 {
-	double most = tauti_messages_of(c) * fmin(USUAL_LATENCY_NS,
-		most_latency(costs, c->on_network));
-	taut_status status = tauti_line_slope(
-		p->x, p->y, p->n, most / 2, &c->line, err);
+	double usual = tauti_messages_of(c) * USUAL_LATENCY_NS;
+	double most = most_latency(costs, c->on_network);
+	taut_status status = isnan(most) ? TAUT_ENOMEM : TAUT_OK;
 
-	c->line.alpha_error = most / 2;
+	if (status)
+		return taut_error_set(err, status, -1,
+			"no memory for the times of transfers");
+	most = fmin(usual, tauti_messages_of(c) * most);
+	status = tauti_line_slope(p->x, p->y, p->n, most / 2, &c->line, err);
+	c->line.alpha_error = fmin(usual, most + clocks_ns(costs->graph)) / 2;
 	return status;
 }
 

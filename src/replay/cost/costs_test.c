@@ -255,6 +255,45 @@ static void test_latency_that_is_not_told(void **state)
 	job_destroy(job);
 }
 
+/* Of transfers of one size whose shortest is a slip of the clocks; 0: none
+ * is. */
+static struct taut_line line_with(int64_t slip_ns, double clocks_us)
+{
+	struct job *job = job_create(&(struct job_truth){ .ranks = 2,
+		.ways = 1, .every = 8, .alpha = 20e3, .beta = 0.01,
+		.one_host = 1 });
+	struct taut_line line;
+
+	for (uint32_t i = 0; i < job->graph.n_collectives; i++)
+		job->collectives[i].bytes = 1000000;
+	for (uint32_t i = 0; slip_ns && i < 2; i++)
+		job->dur_ns[job->member_arrive[
+			job->collectives[3].first_member + i] + 1] = slip_ns;
+	job->clocks[1].uncertainty_us = clocks_us;
+	struct taut_costs *costs = learn(&job->graph);
+	line = costs->classes[0].line;
+	taut_costs_destroy(costs);
+	job_destroy(job);
+	return line;
+}
+
+/* One stray does not tell the latency; what the clocks are unsure by, the latency is. */
+static void test_one_short_transfer(void **state)
+{
+	(void)state;
+	struct taut_line line = line_with(0, 0), slip = line_with(100, 0);
+
+	assert_in_range(line.alpha, 20e3 / 2, (20e3 + 20e3) / 2);
+	near(line.alpha_error, line.alpha, 0);
+	near(slip.alpha, line.alpha, line.alpha / 2);
+	near(slip.beta, line.beta, line.beta / 2);
+	near(line_with(1, 0).alpha, slip.alpha, 0);
+	line = line_with(100, 30);
+	near(line.alpha, slip.alpha, 0);
+	near(line.alpha_error, slip.alpha_error + 15e3, 1);
+	near(line_with(100, 1e6).alpha_error, 100e3, 1);
+}
+
 /* Everything is beside transfers, or nothing: not told. */
 static void test_nothing_to_compare(void **state)
 {
@@ -490,6 +529,7 @@ int main(void)
 		cmocka_unit_test(test_a_slow_step),
 		cmocka_unit_test(test_no_drag),
 		cmocka_unit_test(test_latency_that_is_not_told),
+		cmocka_unit_test(test_one_short_transfer),
 		cmocka_unit_test(test_nothing_to_compare),
 		cmocka_unit_test(test_on_one_host),
 		cmocka_unit_test(test_what_has_no_flow),
