@@ -217,7 +217,8 @@ TAUT_API void taut_costs_net(const struct taut_costs *costs,
  *     attention, of L keys of D        4 queries L D; backward 10 (FlashAttention
  *                                      computes the scores again; arXiv 2307.08691)
  *     recurrent layer                  2 (inputs / features) weights; backward twice
- *     one by one                       an element 1; norms and softmax 5, backward 8
+ *     one by one                       an element of what all inputs make together
+ *                                      1; norms and softmax 5, backward 8
  *     look-ups, copies                 0
  *
  * Bytes: each operand once, as if all else stayed in a cache; a recurrent

@@ -235,11 +235,49 @@ static double largest(const struct worker *w)
 	return most;
 }
 
-/* An operand of one dimension beside larger ones is a bias, or a sum. */
+/* From the last dimension on, the larger of each. false: they do not fit, or
+ * there are lists of tensors, of which each has an output of its own. */
+static bool broadcast(const struct worker *w, struct taut_operand *ret_out)
+{
+	struct taut_operand out = made(TAUT_ROLE_OUT, 1);
+	int64_t back[TAUT_MOST_DIMS]; /* from the last one on */
+
+	for (uint32_t i = 0; i < w->sizes->n; i++) {
+		const struct tauti_size *size = &w->sizes->all[i];
+
+		if (size->n_dims > TAUT_MOST_DIMS || (i &&
+			size->argument == w->sizes->all[i - 1].argument))
+			return false;
+		for (uint32_t k = 0; k < size->n_dims; k++) {
+			int64_t dim = size->dim[size->n_dims - 1 - k];
+
+			if (k == out.n_dims)
+				back[out.n_dims++] = dim;
+			else if (back[k] == 1)
+				back[k] = dim;
+			else if (dim != back[k] && dim != 1)
+				return false;
+		}
+	}
+	for (uint32_t k = 0; k < out.n_dims; k++) {
+		out.dim[out.n_dims - 1 - k] = back[k];
+		out.elements *= (double)back[k];
+	}
+	*ret_out = out;
+	return true;
+}
+
+/* What is made of all inputs, one by one, has the dimensions of all of them; what
+ * norms and those that are not known make is as large as the largest. An operand
+ * of one dimension beside larger ones is a bias, or a sum. */
 static bool each(struct worker *w, bool output)
 {
 	double most = largest(w);
+	struct taut_operand out = made(TAUT_ROLE_OUT, most), all;
 
+	if (w->is.kind == TAUT_OPWORK_POINTWISE && most > 0 &&
+		broadcast(w, &all))
+		out = all;
 	for (uint32_t i = 0; i < w->sizes->n; i++) {
 		const struct tauti_size *size = &w->sizes->all[i];
 
@@ -247,8 +285,8 @@ static bool each(struct worker *w, bool output)
 			TAUT_ROLE_WEIGHT : TAUT_ROLE_IN);
 	}
 	if (output)
-		add(w, made(TAUT_ROLE_OUT, most));
-	w->work->flops = w->is.flops * most;
+		add(w, out);
+	w->work->flops = w->is.flops * out.elements;
 	return most > 0;
 }
 

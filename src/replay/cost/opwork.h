@@ -40,7 +40,7 @@ enum tauti_form { /* where its signature has what */
 	TAUTI_FORM_ATTENTION_LATE_BACKWARD,
 	TAUTI_FORM_RECURRENT, /* input, weights in arguments 1 and 2 */
 	TAUTI_FORM_RECURRENT_BACKWARD,
-	TAUTI_FORM_EACH,     /* output as the largest input */
+	TAUTI_FORM_EACH,     /* output of the dimensions of all inputs */
 	TAUTI_FORM_SUM,      /* output small */
 	TAUTI_FORM_WRITE,    /* nothing is read */
 	TAUTI_FORM_COPY,     /* to, from */

@@ -127,6 +127,30 @@ static void test_one_by_one(void **state)
 	near(w.flops, 0, 0);
 }
 
+/* [1024, 1, 64] less [1, 1024, 64] makes 1,024 times as much as either. */
+static void test_what_broadcasts(void **state)
+{
+	struct taut_opwork w = work("aten::sub",
+		"[[1024, 1, 64], [1, 1024, 64], []]");
+
+	(void)state;
+	near(w.flops, 67108864, 0);
+	near(w.bytes, 4.0 * (2 * 65536 + 67108864), 0);
+	assert_int_equal(w.operands[2].role, TAUT_ROLE_OUT);
+	assert_int_equal(w.operands[2].n_dims, 3);
+	assert_int_equal(w.operands[2].dim[1], 1024);
+	w = work("aten::mul", "[[4096, 1], [4096]]");
+	near(w.bytes, 4.0 * (2 * 4096 + 4096.0 * 4096), 0);
+	w = work("aten::where", "[[8, 1, 1], [5, 1], [7]]");
+	near(w.flops, 8 * 5 * 7, 0);
+	/* they do not fit; a list has an output each; what a norm makes is as
+	 * its input, whatever its weights are */
+	near(work("aten::add", "[[8, 100], [7]]").flops, 800, 0);
+	near(work("aten::add", "[[[8, 1], [1, 9]], []]").flops, 9, 0);
+	near(work("aten::batch_norm", "[[8, 16, 1, 1], [16], [16]]").flops,
+		5 * 128, 0);
+}
+
 static void test_no_work(void **state)
 {
 	static const char *const names[] = { "aten::view", "aten::t",
@@ -390,6 +414,7 @@ int main(void)
 		cmocka_unit_test(test_convolutions),
 		cmocka_unit_test(test_attention_and_recurrence),
 		cmocka_unit_test(test_one_by_one),
+		cmocka_unit_test(test_what_broadcasts),
 		cmocka_unit_test(test_no_work),
 		cmocka_unit_test(test_all_names_are_found),
 		cmocka_unit_test(test_sizes_that_do_not_read),
