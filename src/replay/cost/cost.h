@@ -57,6 +57,9 @@ int tauti_law_is_hosts_ring(const struct taut_law_in *in);
 /* --- line.c ------------------------------------------------------------------------*/
 /* splitmix64: from the same seed the same draws everywhere */
 uint64_t tauti_draw(uint64_t *state);
+/* The kth smallest from 0 on, k < n; v is reordered: none before it is larger,
+ * none behind it is smaller. */
+double tauti_select(double *v, uint32_t n, uint32_t k);
 /* As taut_line_fit(), for an alpha that is known; n > 0, y is changed. */
 taut_status tauti_line_slope(const double *x, double *y, uint32_t n,
 	double alpha, struct taut_line *ret_line, struct taut_error *err);

@@ -36,8 +36,8 @@ static void swap(double *v, int64_t i, int64_t k)
 	v[k] = t;
 }
 
-/* The kth smallest; v is reordered (Hoare's select). */
-static double select_nth(double *v, uint32_t n, uint32_t k)
+/* Hoare's select. */
+double tauti_select(double *v, uint32_t n, uint32_t k)
 {
 	int64_t lo = 0, hi = (int64_t)n - 1;
 
@@ -114,7 +114,7 @@ static struct fit best_at(const struct points *p, double b)
 
 	for (uint32_t i = 0; i < p->n; i++)
 		p->buffer[i] = p->y[i] - b * p->x[i];
-	a = select_nth(p->buffer, p->n, p->n / 2);
+	a = tauti_select(p->buffer, p->n, p->n / 2);
 	a = a > 0 ? a : 0;
 	return (struct fit){ a, b, sum_of(p, a, b) };
 }
@@ -314,7 +314,7 @@ static double scatter_of(const struct points *p, const struct taut_line *line)
 		p->buffer[i] = on > 0 ? fabs(p->y[i] - on) / on :
 			p->y[i] > 0;
 	}
-	return select_nth(p->buffer, p->n, p->n / 2);
+	return tauti_select(p->buffer, p->n, p->n / 2);
 }
 
 static taut_status fit_points(const struct points *p, struct taut_line *line)

@@ -10,7 +10,7 @@
 enum {
 	LEAST_SIZES = 5,   /* for a roofline of its own */
 	LEAST_SPAN = 4,    /* largest / smallest of its work */
-	MOST_SAMPLES = 2000, /* of more, every so manyeth */
+	MOST_SAMPLES = 200, /* of more, evenly by their work */
 	SLOW_MEMORY = 4,     /* a device has one: no product moves bytes so much
 	                        more slowly than others do */
 };
@@ -37,18 +37,33 @@ static int by_kind(const void *a, const void *b, void *context)
 	return order ? order : (i > k) - (i < k);
 }
 
+static int by_work(const void *a, const void *b)
+{
+	const struct taut_opwork_time *x = a, *y = b;
+
+	if (x->flops != y->flops)
+		return x->flops < y->flops ? -1 : 1;
+	if (x->bytes != y->bytes)
+		return x->bytes < y->bytes ? -1 : 1;
+	return x->time_ns < y->time_ns ? -1 : x->time_ns > y->time_ns;
+}
+
 static uint32_t take_samples(struct fitter *f, uint32_t first, uint32_t n)
 {
-	uint32_t taken = 0;
-
-	for (uint32_t i = 0; i < n; i += 1 + n / MOST_SAMPLES) {
+	for (uint32_t i = 0; i < n; i++) {
 		const struct taut_opwork_row *row =
 			&f->r->rows[f->order[first + i]];
 
-		f->samples[taken++] = (struct taut_opwork_time){ row->work.flops,
+		f->samples[i] = (struct taut_opwork_time){ row->work.flops,
 			row->work.bytes, row->time_ns };
 	}
-	return taken;
+	if (n <= MOST_SAMPLES)
+		return n;
+	qsort(f->samples, n, sizeof *f->samples, by_work);
+	for (uint32_t i = 0; i < MOST_SAMPLES; i++) /* the first and last, too */
+		f->samples[i] = f->samples[(uint64_t)i * (n - 1) /
+			(MOST_SAMPLES - 1)];
+	return MOST_SAMPLES;
 }
 
 static bool is_enough(const struct taut_opwork_time *samples, uint32_t n)

@@ -18,6 +18,7 @@ enum { FLOPS, BYTES, FIXED, TERMS };
 
 static const double huber = 1.345;
 static const double least_width = 1e-9; /* of residuals: below, all are exact */
+static const double roughly = 1e-3; /* to tell good starts from bad ones */
 static const double lost = 1e-12; /* of the least time: a term is not there */
 
 /* Deviations, of logarithms, from what is believed before: what a call costs is
@@ -40,45 +41,47 @@ struct point {
 
 /* --- the model ------------------------------------------------------------------*/
 
-/* Each term's share of m, and m. */
-static double model(const struct fitting *f, const double p[TERMS],
-	const struct taut_opwork_time *s, double share[TERMS])
-{
-	double part[TERMS] = {
-		s->flops > 0 ? s->flops * exp(p[FLOPS]) : 0,
-		s->bytes > 0 ? s->bytes * exp(p[BYTES]) : 0,
-		exp(p[FIXED]),
-	};
-	double m;
+struct rates {
+	double of[TERMS];
+};
 
-	if (!f->turns)
-		part[part[FLOPS] >= part[BYTES] ? BYTES : FLOPS] = 0;
-	m = part[FLOPS] + part[BYTES] + part[FIXED];
-	for (int k = 0; k < TERMS; k++)
-		share[k] = m > 0 ? part[k] / m : 0;
-	return m;
+static struct rates rates_of(const double p[TERMS])
+{
+	return (struct rates){ { exp(p[FLOPS]), exp(p[BYTES]),
+		exp(p[FIXED]) } };
 }
 
-static int by_value(const void *a, const void *b)
+/* Each term's part of m, and m. */
+static double model(const struct fitting *f, const struct rates *r,
+	const struct taut_opwork_time *s, double part[TERMS])
 {
-	double x = *(const double *)a, y = *(const double *)b;
-
-	return x < y ? -1 : x > y;
+	part[FLOPS] = s->flops > 0 ? s->flops * r->of[FLOPS] : 0;
+	part[BYTES] = s->bytes > 0 ? s->bytes * r->of[BYTES] : 0;
+	part[FIXED] = r->of[FIXED];
+	if (!f->turns)
+		part[part[FLOPS] >= part[BYTES] ? BYTES : FLOPS] = 0;
+	return part[FLOPS] + part[BYTES] + part[FIXED];
 }
 
 static double median(double *v, uint32_t n)
 {
-	qsort(v, n, sizeof *v, by_value);
-	return n & 1 ? v[n / 2] : (v[n / 2 - 1] + v[n / 2]) / 2;
+	double high = tauti_select(v, n, n / 2), low = v[0];
+
+	if (n & 1)
+		return high;
+	for (uint32_t i = 1; i < n / 2; i++) /* the lower half stands first */
+		low = v[i] > low ? v[i] : low;
+	return (low + high) / 2;
 }
 
 /* Fills residual; -1 where the model has no time for a sample. */
 static double cost_of(const struct fitting *f, const double p[TERMS])
 {
-	double share[TERMS], sum = 0;
+	struct rates rates = rates_of(p);
+	double part[TERMS], sum = 0;
 
 	for (uint32_t i = 0; i < f->n; i++) {
-		double m = model(f, p, &f->samples[i], share);
+		double m = model(f, &rates, &f->samples[i], part);
 
 		if (!(m > 0))
 			return -1;
@@ -135,13 +138,16 @@ struct normal {
 static void gather(const struct fitting *f, const struct point *at,
 	struct normal *eq)
 {
+	struct rates rates = rates_of(at->p);
 	double share[TERMS], k = huber * at->width;
 
 	*eq = (struct normal){ 0 };
 	for (uint32_t i = 0; i < f->n; i++) {
 		double r = f->residual[i], w = fabs(r) > k ? k / fabs(r) : 1;
+		double m = model(f, &rates, &f->samples[i], share);
 
-		model(f, at->p, &f->samples[i], share);
+		for (int u = 0; u < TERMS; u++)
+			share[u] = m > 0 ? share[u] / m : 0;
 		for (int u = 0; u < TERMS; u++) {
 			eq->b[u] += w * share[u] * r;
 			for (int v = 0; v < TERMS; v++)
@@ -203,8 +209,9 @@ static void believe(const struct fitting *f, const struct point *at,
 	}
 }
 
-/* One round with one width; true: it moved. */
-static bool improve(const struct fitting *f, struct point *at, double *damping)
+/* One round with one width; by how much the furthest parameter moved, 0: none
+ * did. */
+static double improve(const struct fitting *f, struct point *at, double *damping)
 {
 	struct normal eq;
 	double before;
@@ -215,26 +222,31 @@ static bool improve(const struct fitting *f, struct point *at, double *damping)
 	gather(f, at, &eq);
 	believe(f, at, &eq);
 	for (int tries = 0; tries < 12; tries++, *damping *= 8) {
-		double x[TERMS] = { 0 }, p[TERMS];
+		double x[TERMS] = { 0 }, p[TERMS], moved = 0;
 
 		if (!solve(eq, *damping, x))
 			continue;
 		step_from(at, x, p);
 		if (cost_of(f, p) < 0 || huber_of(f, p, at->width) >= before)
 			continue;
+		for (int t = 0; t < TERMS; t++)
+			if (isfinite(p[t]))
+				moved = fmax(moved, fabs(p[t] - at->p[t]));
 		memcpy(at->p, p, sizeof p);
 		*damping = *damping > 1e-9 ? *damping / 20 : *damping;
-		return true;
+		return moved;
 	}
-	return false;
+	return 0;
 }
 
-static void descend(const struct fitting *f, struct point *at)
+/* Until no parameter moves by more than `still`. */
+static void descend(const struct fitting *f, struct point *at, double still)
 {
 	enum { MOST_ROUNDS = 80 };
 	double damping = 1e-3;
 
-	for (int i = 0; i < MOST_ROUNDS && improve(f, at, &damping); i++)
+	for (int i = 0; i < MOST_ROUNDS &&
+		improve(f, at, &damping) > still; i++)
 		;
 	at->cost = cost_of(f, at->p);
 	at->width = width_of(f);
@@ -257,8 +269,8 @@ static double start_of(const struct fitting *f, int term, double quantile)
 	}
 	if (!n)
 		return -INFINITY;
-	qsort(f->scratch, n, sizeof *f->scratch, by_value);
-	return log(f->scratch[(uint32_t)(quantile * (n - 1))]);
+	return log(tauti_select(
+		f->scratch, n, (uint32_t)(quantile * (n - 1))));
 }
 
 static double least_time(const struct fitting *f)
@@ -284,10 +296,12 @@ static struct point best_of(const struct fitting *f)
 
 		if (cost_of(f, at.p) < 0)
 			continue;
-		descend(f, &at);
+		descend(f, &at, roughly);
 		if (best.cost < 0 || at.cost < best.cost * (1 - 1e-9))
 			best = at;
 	}
+	if (best.cost >= 0)
+		descend(f, &best, 0);
 	return best;
 }
 

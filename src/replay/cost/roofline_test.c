@@ -4,6 +4,7 @@
 #include <math.h>
 #include <stdlib.h>
 #include <string.h>
+#include <time.h>
 
 #include "replay/cost/opwork.h"
 
@@ -358,6 +359,23 @@ static void test_noise_within_the_stated_error(void **state)
 				inside[k]);
 }
 
+/* As many as a fit of a recording gets, and as many of them as one has names. */
+static void test_many_fits_are_no_wait(void **state)
+{
+	enum { SETS = 4, FITS = 20 };
+	struct taut_opwork_time s[SETS * SAMPLES];
+	clock_t from = clock();
+
+	(void)state;
+	for (uint64_t k = 1; k <= FITS; k++) {
+		for (int i = 0; i < SETS; i++)
+			make_up(&s[i * SAMPLES], 0.02, 0.1, 3000, 0, 0.1,
+				k * SETS + (uint64_t)i);
+		near(fit(s, SETS * SAMPLES, 0).ns_per_flop, 0.02, 0.05);
+	}
+	assert_true(clock() - from < CLOCKS_PER_SEC);
+}
+
 static void test_what_the_samples_do_not_tell(void **state)
 {
 	struct taut_opwork_time s[SAMPLES];
@@ -422,6 +440,7 @@ int main(void)
 		cmocka_unit_test(test_exact_machines),
 		cmocka_unit_test(test_strays_do_not_move_it),
 		cmocka_unit_test(test_noise_within_the_stated_error),
+		cmocka_unit_test(test_many_fits_are_no_wait),
 		cmocka_unit_test(test_what_the_samples_do_not_tell),
 		cmocka_unit_test(test_samples_that_are_none),
 		cmocka_unit_test(test_no_memory),
