@@ -4,6 +4,8 @@
  * best does not exceed. Then all candidates in their order: one whose busiest link
  * or rank alone needs that long is not played, and one that has not come to its end
  * by then is left. */
+#include <assert.h>
+
 #include "play.h"
 
 enum { MOST_PASSES = 256, MOST_AT_ONCE = 8, LEAST_PASS_BYTES = 4096 };
@@ -56,20 +58,29 @@ static taut_status try(struct search *s, bool *ret_less)
 	return status == TAUT_EAGAIN ? TAUT_OK : status;
 }
 
+/* The last power of two that is allowed: what is tried later, too. */
+static uint32_t allowed(uint32_t guess, uint32_t most)
+{
+	while (guess > most)
+		guess /= 2;
+	return guess;
+}
+
+/* Of the candidates alone, or none of them might be as good. */
 static taut_status guess(struct search *s)
 {
 	taut_status status = TAUT_OK;
 
 	for (int way = 0; !status && way < TAUT_WAYS; way++) {
-		uint32_t n = s->choices.most_passes < GUESS_PASSES ?
-			s->choices.most_passes : GUESS_PASSES;
+		uint32_t n = allowed(GUESS_PASSES, s->choices.most_passes);
 		bool less;
 
 		s->call.way = (enum taut_coll_way)way;
-		s->call.passes_at_once = GUESS_AT_ONCE;
 		while (n > 1 && !cut_in(s, n))
 			n /= 2;
 		(void)cut_in(s, n);
+		s->call.passes_at_once = allowed(allowed(
+			GUESS_AT_ONCE, s->choices.most_at_once), n);
 		if (has_way(s, s->call.way))
 			status = try(s, &less);
 	}
@@ -153,6 +164,7 @@ taut_status taut_play_best(const struct taut_play_net *net,
 			taut_coll_verb_name(call->verb));
 	s.limit_ns++; /* what takes as long as the best guess may be it */
 	status = try_all(&s);
+	assert(status || s.best.n_played);
 	if (!status)
 		*ret_best = s.best;
 	return status;
