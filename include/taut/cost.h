@@ -213,6 +213,7 @@ TAUT_API void taut_costs_net(const struct taut_costs *costs,
  *
  *     product of M x K and K x N       2 M N K
  *     convolution                      2 outputs (weights / output channels)
+ *     the same, transposed             2 inputs (weights / input channels)
  *     its backward part                twice that
  *     attention, of L keys of D        4 queries L D; backward 10 (FlashAttention
  *                                      computes the scores again; arXiv 2307.08691)

@@ -123,25 +123,51 @@ static bool product(struct worker *w, uint32_t first, bool linear)
 	return true;
 }
 
+/* Its weights are [in, out / groups, ...], where those of others are [out,
+ * in / groups, ...]: known where the channels fit no other way, or where more
+ * comes out than otherwise can. */
+static bool is_transposed(const struct tauti_size *in,
+	const struct tauti_size *weight, double outputs, double pixels)
+{
+	return in->dim[1] == weight->dim[0] && weight->dim[1] > 0 &&
+		(in->dim[1] % weight->dim[1] || outputs >
+			(double)in->dim[0] * (double)weight->dim[0] * pixels);
+}
+
 static bool convolution(struct worker *w, double outputs)
 {
 	const struct tauti_size *in = argument(w, 0), *weight = argument(w, 1);
-	double pixels = 1;
+	double pixels = 1, sums;
+	bool transposed;
 
 	if (!in || !weight || in->n_dims < 3 || in->n_dims > TAUT_MOST_DIMS ||
 		weight->n_dims < 3 || !(weight->dim[0] > 0))
 		return false;
 	for (uint32_t i = 2; i < in->n_dims; i++)
 		pixels *= (double)in->dim[i];
+	transposed = is_transposed(in, weight, outputs, pixels);
 	if (!(outputs > 0))
-		outputs = (double)in->dim[0] * (double)weight->dim[0] * pixels;
+		outputs = (double)in->dim[0] * pixels *
+			(double)weight->dim[transposed ? 1 : 0];
+	sums = transposed ? in->elements : outputs;
 	add_size(w, in, TAUT_ROLE_IN);
 	add_size(w, weight, TAUT_ROLE_WEIGHT);
 	add_size(w, argument(w, 2), TAUT_ROLE_WEIGHT);
 	add(w, made(TAUT_ROLE_OUT, outputs));
-	w->work->flops = 2 * outputs * weight->elements /
-		(double)weight->dim[0];
+	w->work->flops = 2 * sums * weight->elements / (double)weight->dim[0];
 	return true;
+}
+
+/* Of what goes in and comes out, that whose channels are the first dimension of
+ * the weights; where both are, the one with fewer pixels. */
+static double multiplied(const struct tauti_size *in,
+	const struct tauti_size *out, const struct tauti_size *weight)
+{
+	bool by_in = in->n_dims > 1 && in->dim[1] == weight->dim[0];
+	bool by_out = out->n_dims > 1 && out->dim[1] == weight->dim[0];
+
+	return by_in && (!by_out || in->elements < out->elements) ?
+		in->elements : out->elements;
 }
 
 static bool convolution_backward(struct worker *w, uint32_t gradient)
@@ -158,7 +184,7 @@ static bool convolution_backward(struct worker *w, uint32_t gradient)
 	add_size(w, weight, TAUT_ROLE_WEIGHT);
 	add(w, made(TAUT_ROLE_OUT, in->elements));
 	add_size(w, weight, TAUT_ROLE_WEIGHT_OUT);
-	w->work->flops = 4 * out->elements * weight->elements /
+	w->work->flops = 4 * multiplied(in, out, weight) * weight->elements /
 		(double)weight->dim[0];
 	return true;
 }

@@ -79,6 +79,33 @@ static void test_convolutions(void **state)
 	near(w.bytes, 4 * (outputs + inputs + 128 * 64 * 9), 0);
 }
 
+/* Of a generator of images: each input adds its part to 4 x 4 pixels of all
+ * channels. */
+static void test_transposed_convolutions(void **state)
+{
+	struct taut_opwork w = work("aten::convolution_backward",
+		"[[64, 256, 8, 8], [64, 512, 4, 4], [512, 256, 4, 4], []]");
+
+	(void)state;
+	near(w.flops, 4.0 * 64 * 512 * 16 * 256 * 16, 0);
+	w = work("aten::convolution_backward",
+		"[[64, 3, 64, 64], [64, 64, 32, 32], [64, 3, 4, 4], []]");
+	near(w.flops, 4.0 * 64 * 64 * 1024 * 3 * 16, 0);
+	/* as many channels: from 8 x 8 to 16 x 16, and, plain, back */
+	w = work("aten::convolution_backward",
+		"[[4, 32, 16, 16], [4, 32, 8, 8], [32, 32, 4, 4], []]");
+	near(w.flops, 4.0 * 4 * 32 * 64 * 32 * 16, 0);
+	w = work("aten::convolution_backward",
+		"[[4, 32, 8, 8], [4, 32, 16, 16], [32, 32, 4, 4], []]");
+	near(w.flops, 4.0 * 4 * 32 * 64 * 32 * 16, 0);
+	assert_true(taut_opwork_of("aten::convolution",
+		"[[64, 512, 4, 4], [512, 256, 4, 4], []]", 64 * 256 * 64, &w));
+	near(w.flops, 2.0 * 64 * 512 * 16 * 256 * 16, 0);
+	assert_true(taut_opwork_of("aten::convolution",
+		"[[64, 64, 32, 32], [64, 3, 4, 4], []]", 64 * 3 * 4096, &w));
+	near(w.flops, 2.0 * 64 * 64 * 1024 * 3 * 16, 0);
+}
+
 static void test_attention_and_recurrence(void **state)
 {
 	struct taut_opwork w = work("aten::_scaled_dot_product_flash_attention",
@@ -430,6 +457,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_products),
 		cmocka_unit_test(test_convolutions),
+		cmocka_unit_test(test_transposed_convolutions),
 		cmocka_unit_test(test_attention_and_recurrence),
 		cmocka_unit_test(test_one_by_one),
 		cmocka_unit_test(test_what_broadcasts),
