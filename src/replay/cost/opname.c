@@ -126,7 +126,7 @@ static const struct row rows[] = { /* by name */
 	{ "flatten", NONE },
 	{ "full", NONE },
 	{ "full_like", NONE },
-	{ "gather", KIND(LOOKUP, LOOKUP, 0) },
+	{ "gather", KIND(LOOKUP, GATHER, 0) },
 	{ "ge", EACH },
 	{ "gelu", EACH },
 	{ "gelu_backward", EACH },

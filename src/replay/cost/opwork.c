@@ -346,8 +346,8 @@ static bool join(struct worker *w)
 	return sum > 0;
 }
 
-/* A row of the table for each index; no more of the table is read. */
-static bool look_up(struct worker *w)
+/* A row of the table for each index, or a number; no more of it is read. */
+static bool look_up(struct worker *w, bool rows)
 {
 	const struct tauti_size *table = argument(w, 0), *index = NULL;
 	double outputs;
@@ -357,7 +357,7 @@ static bool look_up(struct worker *w)
 			index = &w->sizes->all[i];
 	if (!table || !index)
 		return false;
-	outputs = index->elements * (double)(table->n_dims == 2 ?
+	outputs = index->elements * (double)(rows && table->n_dims == 2 ?
 		last_dim(table) : 1);
 	add_size(w, index, TAUT_ROLE_IN);
 	add(w, made(TAUT_ROLE_IN, outputs));
@@ -416,7 +416,9 @@ static bool fill(struct worker *w, double outputs)
 	case TAUTI_FORM_JOIN:
 		return join(w);
 	case TAUTI_FORM_LOOKUP:
-		return look_up(w);
+		return look_up(w, true);
+	case TAUTI_FORM_GATHER:
+		return look_up(w, false);
 	case TAUTI_FORM_LOOKUP_BACKWARD:
 		return look_up_backward(w);
 	case TAUTI_FORM_NONE:

@@ -46,6 +46,7 @@ enum tauti_form { /* where its signature has what */
 	TAUTI_FORM_COPY,     /* to, from */
 	TAUTI_FORM_JOIN,     /* output is all inputs together */
 	TAUTI_FORM_LOOKUP,   /* table, indices */
+	TAUTI_FORM_GATHER,   /* table, indices: a number for each */
 	TAUTI_FORM_LOOKUP_BACKWARD, /* gradient, indices */
 };
 struct tauti_opname {

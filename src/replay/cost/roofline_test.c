@@ -147,6 +147,8 @@ static void test_one_by_one(void **state)
 	near(w.bytes, 2 * 4 * 960, 0);
 	w = work("aten::embedding", "[[4000, 320], [12, 24], [], [], []]");
 	near(w.bytes, 4 * (288 + 2 * 288 * 320), 0);
+	w = work("aten::gather", "[[8192, 50257], [], [8192, 1], []]");
+	near(w.bytes, 4 * 3 * 8192, 0);
 	w = work("aten::fill_", "[[8, 100], []]");
 	near(w.bytes, 3200, 0);
 	w = work("triton_poi_fused_relu_0", "[[8, 100], [8, 100]]");
