@@ -13,6 +13,7 @@ from . import _heap, _lib, _spent
 from ._process import host_name
 
 ALL_PPM = 1_000_000
+NOTHING, OPENED, LOADED = range(3)  # enum tauti_stalls_listing
 _MAGIC, _VERSION, _BYTES = b"tautcold", 1, 4096
 _COLD_PPM, _OPENED, _LISTING = 12, 16, 52  # where they are in the page
 
@@ -43,9 +44,10 @@ class Control:
             lib = _lib.declare([("taut_stalls_forget", ctypes.c_int, types)])
             _lib.call(lib.taut_stalls_forget, os.fsencode(self.folder), ppm)
 
-    def stop_listing(self):
-        """What was opened so far is enough to know the storage by."""
-        struct.pack_into("<I", self.page, _LISTING, 0)
+    def list(self, what):
+        """NOTHING, OPENED or LOADED: what files that are opened from now on are listed
+        as."""
+        struct.pack_into("<I", self.page, _LISTING, what)
 
 
 class Sums:

@@ -205,8 +205,7 @@ class Phases:
             yield from self._loaded(number, "cold", measured.ALL_PPM, reads_all=True)
             yield from self._loaded(number, "cached", 0)
             yield from self._loaded(number, "part", measured.ALL_PPM // 2)
-            if not number:
-                self.control.stop_listing()
+            self.control.list(measured.NOTHING)
         yield from self._halves()
         self._leave()
 
@@ -251,6 +250,14 @@ class Phases:
         finally:
             source.close()
 
+    def _listed(self, batches, number):
+        """The same. What is opened from the first one on are items, for workers that begin
+        have read what they need themselves by then. One round is enough to know them by."""
+        for pair in batches:
+            if not number:
+                self.control.list(measured.LOADED)
+            yield pair
+
     def _loaded(self, number, name, ppm, reads_all=False):
         """reads_all: also what later phases will have read ahead at their ends."""
 
@@ -263,10 +270,12 @@ class Phases:
         self.control.cold(ppm)
         with contextlib.closing(self._opened(begin)) as batches:
             run_up, steps = self.source.run_up(), self.loaded_steps
-            yield from self._count(number, name, batches, run_up, steps)
+            listed = self._listed(batches, number)
+            yield from self._count(number, name, listed, run_up, steps)
             if reads_all:
                 self.source.read_on(batches, self.source.ahead())
         self.control.cold(0)
+        self.control.list(measured.NOTHING if number else measured.OPENED)
 
     def _in_place(self):
         while True:

@@ -47,7 +47,7 @@ static taut_status fill(const char *folder, struct taut_error *err)
 {
 	char page[TAUTI_STALLS_CONTROL_BYTES] = { 0 };
 	struct tauti_stalls_control control = { .version = TAUTI_STALLS_VERSION,
-		.is_listing = 1 };
+		.is_listing = TAUTI_STALLS_LIST_OPENED };
 	taut_status status;
 
 	memcpy(control.magic, TAUTI_STALLS_MAGIC, sizeof control.magic);

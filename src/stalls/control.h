@@ -21,8 +21,10 @@
  *
  * FOLDER/files has a line "BYTES PATH" for each file that was opened for reading, once a
  * process (and what it forked, for what was listed before), in the order in which they
- * were, at most 65,536 of a process; not of /proc, /sys and /dev. Who makes FOLDER makes it,
- * empty. A process that was killed may leave a torn line.
+ * were, at most 65,536 of a process; not of /proc, /sys and /dev. A line "+BYTES PATH", once
+ * again, is of one that was opened while the loader that is measured was at work: an item,
+ * where each is a file; all else may be a model, a library, a configuration. Who makes FOLDER
+ * makes it, empty. A process that was killed may leave a torn line.
  *
  * Threads: all fields that change are atomic; any process at any time.
  * Units:   bytes. */
@@ -45,8 +47,14 @@ struct tauti_stalls_control {
 	_Atomic uint64_t forgotten; /* 32: files, of which all or a piece was */
 	_Atomic uint64_t forgotten_bytes; /* 40 */
 	_Atomic uint32_t processes; /* 48: that it was loaded into */
-	_Atomic uint32_t is_listing; /* 52: files are written to FOLDER/files; else not. The
-	                                    command sets it, _stalls.py ends it */
+	_Atomic uint32_t is_listing; /* 52: enum tauti_stalls_listing. The command begins it,
+	                                    _stalls.py goes on and ends it */
+};
+
+enum tauti_stalls_listing { /* what is written to FOLDER/files */
+	TAUTI_STALLS_LIST_NOTHING,
+	TAUTI_STALLS_LIST_OPENED, /* "BYTES PATH" */
+	TAUTI_STALLS_LIST_LOADED, /* "+BYTES PATH" */
 };
 
 #endif /* TAUT_STALLS_CONTROL_H */

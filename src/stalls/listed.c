@@ -39,17 +39,18 @@ static const char *read_bytes(const char *at, const char *end, uint64_t *ret_byt
 static taut_status add(
 	struct tauti_listed *listed, const char *at, const char *end, struct taut_error *reterr)
 {
-	struct tauti_listed_file file;
-	const char *path = read_bytes(at, end, &file.bytes);
+	struct tauti_listed_file file = { .is_loaded = at < end && *at == '+' };
+	const char *path = read_bytes(at + file.is_loaded, end, &file.bytes);
 
 	if (!path || end - path >= PATH_MAX || memchr(path, '\0', (size_t)(end - path)))
 		return TAUT_OK;
 	file.path = taut_names_add(listed->paths, path, (size_t)(end - path));
 	if (file.path == TAUT_NONE)
 		return no_memory(reterr);
-	if (file.path <= listed->files.count)
+	if (file.path <= listed->files.count) {
+		file.is_loaded |= listed->files.data[file.path - 1].is_loaded;
 		listed->files.data[file.path - 1] = file;
-	else if (!taut_vec_push(&listed->files, file))
+	} else if (!taut_vec_push(&listed->files, file))
 		return no_memory(reterr);
 	return TAUT_OK;
 }
@@ -93,6 +94,17 @@ taut_status tauti_listed_read(
 	status = tauti_listed_parse(text, bytes, listed, reterr);
 	free(text);
 	return status;
+}
+
+void tauti_listed_keep_loaded(struct tauti_listed *listed)
+{
+	size_t n = 0;
+
+	for (size_t i = 0; i < listed->files.count; i++)
+		if (listed->files.data[i].is_loaded)
+			listed->files.data[n++] = listed->files.data[i];
+	if (n)
+		listed->files.count = n;
 }
 
 void tauti_listed_fini(struct tauti_listed *listed)

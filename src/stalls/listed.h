@@ -5,6 +5,8 @@
 #ifndef TAUT_STALLS_LISTED_H
 #define TAUT_STALLS_LISTED_H
 
+#include <stdbool.h>
+
 #include <taut/base.h>
 
 #include "base/vec.h"
@@ -12,6 +14,7 @@
 struct tauti_listed_file {
 	uint64_t bytes; /* at most 2^50 */
 	uint32_t path;  /* in paths */
+	bool is_loaded; /* while the loader that is measured was at work */
 };
 
 struct tauti_listed {
@@ -26,6 +29,8 @@ TAUT_NODISCARD taut_status tauti_listed_read(
 TAUT_NODISCARD taut_status tauti_listed_parse(const char *text, size_t bytes,
 	struct tauti_listed *listed, struct taut_error *reterr);
 void tauti_listed_fini(struct tauti_listed *listed);
+/* Leaves the files that were loaded, in their order; all where none was. */
+void tauti_listed_keep_loaded(struct tauti_listed *listed);
 /* Zero-terminated, until the end. */
 const char *tauti_listed_path(const struct tauti_listed *listed, size_t file);
 

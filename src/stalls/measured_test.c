@@ -183,6 +183,28 @@ static void test_files(void **state)
 	tauti_listed_fini(&listed);
 }
 
+static void test_files_that_were_loaded(void **state)
+{
+	static const char text[] = "900 /model\n10 /a\n+20 /b\n+30 /a\n40 /b\n+ /c\n+-1 /d\n";
+	struct tauti_listed listed;
+
+	(void)state;
+	assert_int_equal(tauti_listed_parse(text, sizeof text - 1, &listed, NULL), TAUT_OK);
+	assert_int_equal(listed.files.count, 3);
+	assert_false(listed.files.data[0].is_loaded);
+	tauti_listed_keep_loaded(&listed);
+	assert_int_equal(listed.files.count, 2);
+	assert_string_equal(tauti_listed_path(&listed, 0), "/a");
+	assert_int_equal(listed.files.data[0].bytes, 30);
+	assert_string_equal(tauti_listed_path(&listed, 1), "/b");
+	assert_int_equal(listed.files.data[1].bytes, 40);
+	tauti_listed_fini(&listed);
+	assert_int_equal(tauti_listed_parse("1 /a\n2 /b\n", 10, &listed, NULL), TAUT_OK);
+	tauti_listed_keep_loaded(&listed);
+	assert_int_equal(listed.files.count, 2);
+	tauti_listed_fini(&listed);
+}
+
 static void test_files_without_memory(void **state)
 {
 	struct tauti_listed listed;
@@ -208,6 +230,7 @@ int main(void)
 		cmocka_unit_test(test_refusals),
 		cmocka_unit_test(test_without_memory),
 		cmocka_unit_test(test_files),
+		cmocka_unit_test(test_files_that_were_loaded),
 		cmocka_unit_test(test_files_without_memory),
 	};
 	return cmocka_run_group_tests_name("what a rank wrote", tests, NULL, NULL);

@@ -26,13 +26,13 @@ enum {
 	MOST_LISTED = 65536,
 	PLACES = 2 * MOST_LISTED, /* a power of two */
 	PATH_BYTES = 4096,
-	NUMBER_BYTES = 24,
+	NUMBER_BYTES = 24, /* and a sign */
 };
 
 static struct tauti_stalls_control *control; /* NULL: nothing is done */
 static char list_path[PATH_BYTES];
 static size_t folder_bytes; /* of list_path: what is in the folder is ours */
-static _Atomic uint64_t listed[PLACES]; /* keys of files; 0: free */
+static _Atomic uint64_t listed[PLACES]; /* keys of lines; 0: free */
 static _Atomic uint32_t n_listed;
 
 /* --- the C library's own --------------------------------------------------------------*/
@@ -66,7 +66,7 @@ static int open_by_system(const char *path, int flags)
 
 /* --- which files were opened ----------------------------------------------------------*/
 
-/* True once in this process for each file, while there is room. */
+/* True once in this process for each line, while there is room. */
 static bool is_new(uint64_t key)
 {
 	if (atomic_load(&n_listed) >= MOST_LISTED)
@@ -112,13 +112,15 @@ static bool is_of_the_kernel(const char *path, size_t len)
 }
 
 /* One line by one write: others append, too. */
-static void list(int fd, uint64_t bytes)
+static void list(int fd, uint64_t bytes, bool is_loaded)
 {
 	char line[NUMBER_BYTES + PATH_BYTES], name[NUMBER_BYTES + 16] = "/proc/self/fd/";
-	size_t at = write_number(bytes, line);
+	size_t at = is_loaded;
 	ssize_t len;
 	int out;
 
+	line[0] = '+';
+	at += write_number(bytes, line + at);
 	name[14 + write_number((uint64_t)fd, name + 14)] = '\0';
 	line[at++] = ' ';
 	len = readlink(name, line + at, sizeof line - at - 1);
@@ -161,6 +163,8 @@ static void look_at(int fd, const char *path)
 {
 	uint32_t cold_ppm = atomic_load_explicit(
 		&control->cold_ppm, memory_order_relaxed);
+	uint32_t listing = atomic_load_explicit(
+		&control->is_listing, memory_order_relaxed);
 	struct stat at;
 
 	if (is_no_data(path) || fstat(fd, &at) || !S_ISREG(at.st_mode) || at.st_size <= 0)
@@ -170,9 +174,8 @@ static void look_at(int fd, const char *path)
 		memory_order_relaxed);
 	if (cold_ppm)
 		forget(fd, &at, cold_ppm);
-	if (atomic_load_explicit(&control->is_listing, memory_order_relaxed) &&
-		at.st_nlink && is_new(tauti_cold_key(&at)))
-		list(fd, (uint64_t)at.st_size);
+	if (listing && at.st_nlink && is_new(tauti_cold_mix(tauti_cold_key(&at) ^ listing)))
+		list(fd, (uint64_t)at.st_size, listing == TAUTI_STALLS_LIST_LOADED);
 }
 
 static int opened(int fd, const char *path, int flags)

@@ -81,10 +81,24 @@ static uint64_t count_units(uint64_t bytes)
 	return bytes <= WHOLE_BYTES ? bytes > 0 : bytes / UNIT_BYTES;
 }
 
+/* Without the models and libraries of the job; but a loader may hold its files open since
+ * before it was at work: where too little else is listed, all is read. */
+static void keep_loaded(struct tauti_listed *listed)
+{
+	uint64_t n = 0;
+
+	for (size_t i = 0; i < listed->files.count; i++)
+		if (listed->files.data[i].is_loaded)
+			n += count_units(listed->files.data[i].bytes);
+	if (n >= LEAST_UNITS)
+		tauti_listed_keep_loaded(listed);
+}
+
 static taut_status count_all(struct probe *probe, uint64_t seed, struct taut_error *err)
 {
 	uint64_t n = 0;
 
+	keep_loaded(&probe->listed);
 	for (size_t i = 0; i < probe->listed.files.count; i++) {
 		n += count_units(probe->listed.files.data[i].bytes);
 		if (!taut_vec_push(&probe->ends, n))

@@ -567,10 +567,13 @@ static void find_spread(struct taut_stalls *stalls)
 		stalls->spread = sqrt(squares) / mean;
 }
 
+/* Of items, not of the models and libraries that a job opens before it loads any. */
 static taut_status take_sizes(struct taut_stalls *stalls, struct taut_error *reterr)
 {
-	size_t n = stalls->listed.files.count;
+	size_t n;
 
+	tauti_listed_keep_loaded(&stalls->listed);
+	n = stalls->listed.files.count;
 	stalls->sizes = calloc(n ? n : 1, sizeof *stalls->sizes);
 	if (!stalls->sizes)
 		return taut_error_set(reterr, TAUT_ENOMEM, -1, "stalls: out of memory");

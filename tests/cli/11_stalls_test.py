@@ -88,6 +88,15 @@ class Read(command.Case):
         self.assertEqual(result["job"]["mean_bytes"], ITEM_BYTES)
         self.assertIsNone(result["storage"])
 
+    def test_what_else_a_job_opens(self):
+        """A model that was read before the loader was at work is no item."""
+        folder = self.kept()
+        names = ["+%d /data/%d.jpg\n" % (ITEM_BYTES, i) for i in range(ITEMS)]
+        (folder / "files").write_text("100000000 /model.pth\n2000 /config\n" + "".join(names))
+        result = self.json(folder)
+        self.assertEqual(result["job"]["spread_bytes"], 0)
+        self.assertEqual(result["model"]["set_bytes"], ITEMS * ITEM_BYTES)
+
     def test_page_faults(self):
         """1,200 of 2.5 us are 3 of a step's 10 ms; of an item 20, 50 us of 1.8 ms."""
         folder = self.kept()

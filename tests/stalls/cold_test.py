@@ -352,6 +352,23 @@ read("/etc/passwd")
         self.child(code, cwd=self.data)
         self.assertEqual(self.lines(), 2 * expected)
 
+    def test_what_is_loaded_is_listed_apart(self):
+        a, b = self.files(2, 700, "%d")
+        code = """
+put("is_listing", 1)
+read("0")
+put("is_listing", 2)
+for _ in range(2):
+    read("0")
+    read("1")
+put("is_listing", 1)
+read("1")
+read("0")
+"""
+        a, b = ("700 " + os.path.realpath(path) for path in (a, b))
+        self.child(code, cwd=self.data)
+        self.assertEqual(self.lines(), [a, "+" + a, "+" + b, b])
+
     def test_threads_and_forks(self):
         n, size = 60, 3000
         paths = self.files(n, size)

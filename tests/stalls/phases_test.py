@@ -26,8 +26,12 @@ class Control:
     def opened(self):
         return 0, 0
 
-    def stop_listing(self):
-        pass
+    def __init__(self):
+        self.lists = [measured.OPENED]
+
+    def list(self, what):
+        if what != self.lists[-1]:
+            self.lists.append(what)
 
 
 class Source(phases.Source):
@@ -57,6 +61,17 @@ class PhasesTest(unittest.TestCase):
         cold, part = source.read[measured.ALL_PPM], source.read[measured.ALL_PPM // 2]
         self.assertGreater(len(part), 8 + source.depth)
         self.assertLessEqual(part, cold)
+
+    def test_what_is_listed(self):
+        """What is opened while batches come is told from what else is, in the first round."""
+        control = Control()
+        with tempfile.TemporaryDirectory() as folder:
+            file = measured.RankFile(folder, (0, 1))
+            turns = phases.Phases(Source(control), control, file, (0, 1), 2, 8)
+            with mock.patch.object(turns, "_leave", file.end):
+                self.assertGreater(sum(1 for _ in turns), 8 * 8)
+        loaded = [measured.OPENED, measured.LOADED] * 3
+        self.assertEqual(control.lists, [*loaded, measured.OPENED, measured.NOTHING])
 
     def test_looking_reads_nothing(self):
         """What is read to count processes is none of what they read."""

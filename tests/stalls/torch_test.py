@@ -44,6 +44,7 @@ class TorchTest(Case):
         self.check_order(rank, 3)
         self.check_sums(rank, 4)
         self.check_reads(rank)
+        self.check_listed()
         for phase in rank.phases:
             self.assertEqual(phase.steps, 8 if phase.name in LOADED else 7)
         for phase in rank.named("cached"):
@@ -55,6 +56,14 @@ class TorchTest(Case):
         self.check_step(rank, "place", 12)
         self.check_step(rank, "half", 6)
         self.check_step(rank, "cached", 4 * 10 / 2)
+
+    def check_listed(self):
+        """What was opened while batches came are items, and nothing else is."""
+        lines = (self.measured / "files").read_text().splitlines()
+        loaded = {line.partition(" ")[2] for line in lines if line.startswith("+")}
+        data = {str(path) for path in self.data.iterdir()}
+        self.assertLessEqual(loaded, data)
+        self.assertGreater(len(loaded), 0.4 * len(data))
 
     def test_page_faults(self):
         """Of steps and of items, each asked for by itself."""
