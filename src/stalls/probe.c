@@ -29,6 +29,7 @@ enum {
 	N_POINTS = 6,
 	UNIT_BYTES = 1 << 20, /* of a file larger than: */
 	WHOLE_BYTES = 4 << 20,
+	HELD_BYTES = 2 << 20, /* together, at most: cold.h */
 	LEAST_HALF = 8,       /* reads */
 	LEAST_UNITS = 16,     /* and three for each thread */
 	MOST_READS = 1 << 20, /* at a point */
@@ -136,9 +137,11 @@ static int open_unit(const struct probe *probe, const struct unit *unit)
 		O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 }
 
-/* All of its file. False: it is no longer one that can be read. */
+/* All of its file; of a large one what is held together with it, which others may read: that
+ * comes again. False: it is no longer one that can be read. */
 static bool forget(const struct probe *probe, const struct unit *unit)
 {
+	uint64_t from = unit->from / HELD_BYTES * HELD_BYTES;
 	int fd = open_unit(probe, unit);
 	struct stat at;
 	bool is_file;
@@ -147,7 +150,7 @@ static bool forget(const struct probe *probe, const struct unit *unit)
 		return false;
 	is_file = !fstat(fd, &at) && S_ISREG(at.st_mode);
 	if (is_file)
-		tauti_cold_range(fd, 0, 0);
+		tauti_cold_range(fd, from, unit->is_whole ? 0 : HELD_BYTES);
 	close(fd);
 	return is_file;
 }
@@ -169,17 +172,6 @@ static uint64_t read_unit(const struct unit *unit, int fd, unsigned char *into)
 	return n;
 }
 
-/* Those of many units, before any thread reads one: what another reads must stay. */
-static void forget_large(const struct probe *probe)
-{
-	for (size_t i = 0; i < probe->listed.files.count; i++) {
-		struct unit unit = { .file = i };
-
-		if (probe->listed.files.data[i].bytes > WHOLE_BYTES)
-			(void)forget(probe, &unit);
-	}
-}
-
 /* As a loader does it: open, read, close. Of a large file what lies behind is not read
  * ahead. */
 static struct one read_one(
@@ -188,7 +180,7 @@ static struct one read_one(
 	struct one one = { .bytes = 0 };
 	int fd;
 
-	if (unit->is_whole && !forget(probe, unit))
+	if (!forget(probe, unit))
 		return one;
 	one.begin_ns = tauti_now_ns();
 	fd = open_unit(probe, unit);
@@ -508,7 +500,6 @@ static taut_status measure_all(struct probe *probe, int64_t limit_ns, struct fou
 		return taut_error_set(err, TAUT_EAGAIN, -1, "expected at least %d files "
 			"that the job has read, to read them again: there are %zu",
 			LEAST_UNITS, probe->listed.files.count);
-	forget_large(probe);
 	status = measure(probe, &point, &nothing, err);
 	for (size_t k = 0; !status && k < N_TIMES; k++)
 		status = measure_once(probe, point_ns, k, found, err);

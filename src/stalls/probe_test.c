@@ -13,7 +13,7 @@
 
 #include <taut/stalls.h>
 
-enum { N_FILES = 500, LEAST_BYTES = 10000, MOST_BYTES = 90000, RATE = 20000000 };
+enum { N_PARTS = 32, N_FILES = 500, LEAST_BYTES = 10000, MOST_BYTES = 90000, RATE = 20000000 };
 
 #define BLKIO "/sys/fs/cgroup/blkio"
 #define GROUP BLKIO "/taut-probe-test"
@@ -110,6 +110,56 @@ static void all_points_are_measured(void **state)
 	assert_true(s.error >= 0 && isfinite(s.error));
 }
 
+/* "read_bytes: " or "rchar: " of this process; -1: the system does not say. */
+static long long read_so_far(const char *key)
+{
+	FILE *in = fopen("/proc/self/io", "r");
+	long long bytes = -1;
+	char line[128];
+
+	while (in && fgets(line, sizeof line, in))
+		if (!strncmp(line, key, strlen(key)))
+			bytes = atoll(line + strlen(key));
+	if (in)
+		fclose(in);
+	return bytes;
+}
+
+/* All of it is read many times, and each time from storage. */
+static void a_large_file_stays_cold(void **state)
+{
+	static char text[1 << 20];
+	struct taut_stalls_probe_options options = { .limit_ns = 1500000000, .seed = 7 };
+	struct taut_stalls_storage s;
+	long long read, from_storage;
+	FILE *out = fopen(path_of("large"), "wb"), *list;
+	taut_status status;
+
+	(void)state;
+	assert_non_null(out);
+	for (uint32_t i = 0; i < N_PARTS; i++)
+		assert_int_equal(fwrite(text, 1, sizeof text, out), sizeof text);
+	fclose(out);
+	assert_int_equal(mkdir(path_of("one"), 0755), 0);
+	list = fopen(path_of("one/files"), "wb");
+	assert_non_null(list);
+	fprintf(list, "%zu %s\n", N_PARTS * sizeof text, path_of("large"));
+	fclose(list);
+	read = read_so_far("rchar: ");
+	from_storage = read_so_far("read_bytes: ");
+	status = taut_stalls_probe(path_of("one"), &options, &s, NULL);
+	read = read_so_far("rchar: ") - read;
+	from_storage = read_so_far("read_bytes: ") - from_storage;
+	unlink(path_of("one/files"));
+	rmdir(path_of("one"));
+	unlink(path_of("large"));
+	if (status == TAUT_EAGAIN || from_storage <= 0)
+		skip();
+	assert_int_equal(status, TAUT_OK);
+	print_message("%lld of %lld bytes are from storage\n", from_storage, read);
+	assert_true((double)from_storage > 0.9 * (double)read);
+}
+
 static void too_few_files_are_said(void **state)
 {
 	struct taut_stalls_storage s;
@@ -191,6 +241,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(all_points_are_measured),
+		cmocka_unit_test(a_large_file_stays_cold),
 		cmocka_unit_test(too_few_files_are_said),
 		cmocka_unit_test(a_store_that_is_held_back),
 	};
