@@ -35,9 +35,8 @@ TAUT_BEGIN_DECLS
 
 struct taut_stalls; /* opaque: what the ranks measured */
 
-/* What rank files of the folder hold: of rank 0, and of as many as it says; and, where there
- * are FOLDER/run-2, FOLDER/run-3 and so on, of these further runs of the same job. TAUT_EFORMAT also
- * where no phase of all ranks has a step: the line says how far they came. */
+/* What the rank files that are in the folder hold; and, where there are FOLDER/run-2,
+ * FOLDER/run-3 and so on, of these further runs of the same job. TAUT_EFORMAT also where no phase of all ranks has a step: the line says how far they came. */
 TAUT_API TAUT_NODISCARD taut_status taut_stalls_open(const char *folder,
 	struct taut_stalls **ret_stalls, struct taut_error *reterr);
 TAUT_API void taut_stalls_close(struct taut_stalls *stalls); /* NULL is fine */
@@ -69,6 +68,7 @@ struct taut_stalls_faults {
 
 struct taut_stalls_result {
 	uint32_t n_ranks, n_hosts, n_workers; /* workers of one rank */
+	uint32_t n_without;      /* ranks beside these that have no loader of their own */
 	uint32_t n_runs;         /* of the job, one after another */
 	uint32_t batch, depth;
 	int64_t n_items;         /* of the set; -1: unknown */

@@ -332,14 +332,18 @@ class Phases:
         os._exit(0)
 
     def _await_others(self):
-        """No rank goes while another may still need it for its last step."""
-        folder, (rank, world) = self.control.folder, self.ranks
-        own = os.environ.get("LOCAL_WORLD_SIZE", "")
-        here = min(world, int(own)) if own.isdecimal() else world
-        open(os.path.join(folder, "rank-%d.done" % rank), "w").close()
+        """No rank goes while another may still need it for its last step. Those without a
+        loader of their own wrote nothing, and end by whom they wait for."""
+        folder = self.control.folder
+        open(os.path.join(folder, "rank-%d.done" % self.ranks[0]), "w").close()
         until = time.monotonic() + _PATIENCE_S
         while time.monotonic() < until:
-            if sum(name.endswith(".done") for name in os.listdir(folder)) >= here:
+            names = os.listdir(folder)
+            n, done = (
+                sum(name.startswith("rank-") and name.endswith(end) for name in names)
+                for end in (".stalls", ".done")
+            )
+            if done >= n:
                 return
             time.sleep(0.02)
 

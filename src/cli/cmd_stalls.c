@@ -361,6 +361,16 @@ static taut_status write_view(const void *context, FILE *out, struct taut_error 
 		tauti_stalls_text(o->view, &text, out, err);
 }
 
+static taut_status note_ranks(struct work *w, const struct taut_stalls_result *r,
+	struct taut_error *err)
+{
+	if (!r->n_without)
+		return TAUT_OK;
+	return note(w, taut_arena_printf(w->arena, "%u of %u ranks took no batches of a "
+		"loader of their own: what is said is of the others.", r->n_without,
+		r->n_without + r->n_ranks), err);
+}
+
 static taut_status note_missing(struct work *w, const struct taut_stalls_result *r,
 	struct taut_error *err)
 {
@@ -404,7 +414,10 @@ static taut_status print(struct work *w, const struct taut_stalls *stalls,
 		.page_cache_bytes = w->memory_bytes ? w->memory_bytes :
 			w->job.page_cache_bytes };
 	const struct output output = { &view, w->values->json };
-	taut_status status = note_missing(w, result, err);
+	taut_status status = note_ranks(w, result, err);
+
+	if (!status)
+		status = note_missing(w, result, err);
 
 	if (!status)
 		status = predict(w, stalls, &view, err);
@@ -417,7 +430,8 @@ static taut_status print(struct work *w, const struct taut_stalls *stalls,
 static taut_status measure_rest(struct work *w, const struct taut_stalls_result *result,
 	struct taut_error *err)
 {
-	uint32_t n_ranks = result->n_ranks / (result->n_hosts ? result->n_hosts : 1);
+	uint32_t n_ranks = (result->n_ranks + result->n_without) /
+		(result->n_hosts ? result->n_hosts : 1);
 	taut_status status = TAUT_OK;
 
 	w->job.page_cache_bytes = stalls_page_cache(n_ranks ? n_ranks : 1);

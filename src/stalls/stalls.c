@@ -1,6 +1,7 @@
 /* stalls.c - what the ranks of a job measured, together: rates and stalls. */
 #include "stalls/stalls.h"
 
+#include <dirent.h>
 #include <inttypes.h>
 #include <limits.h>
 #include <math.h>
@@ -19,7 +20,7 @@ enum { NAME_BYTES = 64 };
 static const char *name_of(
 	const struct taut_stalls *stalls, uint32_t i, char name[NAME_BYTES])
 {
-	uint32_t run = i / stalls->n_ranks, rank = i % stalls->n_ranks;
+	uint32_t run = i / stalls->n_ranks, rank = stalls->ranks[i].rank;
 
 	if (run)
 		snprintf(name, NAME_BYTES, "run-%" PRIu32 "/rank-%" PRIu32 ".stalls",
@@ -94,19 +95,29 @@ static taut_status check_steps(
 	return TAUT_OK;
 }
 
+/* Each once, and in each run the same. */
+static taut_status check_number(
+	const struct taut_stalls *stalls, uint32_t i, struct taut_error *reterr)
+{
+	uint32_t found = stalls->ranks[i].rank, n = stalls->n_ranks;
+	char name[NAME_BYTES];
+
+	if (i >= n ? found == stalls->ranks[i % n].rank :
+		!i || found > stalls->ranks[i - 1].rank)
+		return TAUT_OK;
+	return taut_error_set(reterr, TAUT_EMATCH, -1,
+		"%s: expected the ranks of the first run, each once",
+		name_of(stalls, i, name));
+}
+
 static taut_status check_ranks(const struct taut_stalls *stalls, struct taut_error *reterr)
 {
 	taut_status status = TAUT_OK;
 
 	for (uint32_t i = 0; i < stalls->n_ranks * stalls->n_runs && !status; i++) {
-		uint32_t expected = i % stalls->n_ranks, found = stalls->ranks[i].rank;
-		char name[NAME_BYTES];
-
-		if (found != expected)
-			return taut_error_set(reterr, TAUT_EMATCH, -1,
-				"%s: expected rank %" PRIu32 ", found %" PRIu32,
-				name_of(stalls, i, name), expected, found);
-		status = check_header(stalls, i, reterr);
+		status = check_number(stalls, i, reterr);
+		if (!status)
+			status = check_header(stalls, i, reterr);
 		if (!status)
 			status = check_steps(stalls, i, reterr);
 	}
@@ -477,6 +488,8 @@ void taut_stalls_result(
 	const struct tauti_measured *first = &stalls->ranks[0];
 	struct taut_stalls_result result = {
 		.n_ranks = stalls->n_ranks,
+		.n_without = first->n_ranks > stalls->n_ranks ?
+			first->n_ranks - stalls->n_ranks : 0,
 		.n_hosts = stalls->n_hosts,
 		.n_runs = stalls->n_runs,
 		.n_workers = first->workers,
@@ -542,15 +555,17 @@ static bool any_phase(const struct taut_stalls *stalls)
 static taut_status check_any(const struct taut_stalls *stalls, struct taut_error *reterr)
 {
 	const struct tauti_measured *first = &stalls->ranks[0];
+	char name[NAME_BYTES];
 
 	if (any_phase(stalls))
 		return TAUT_OK;
 	if (!first->phases.count)
 		return taut_error_set(reterr, TAUT_EFORMAT, -1,
-			"rank-0.stalls: expected a phase of all ranks, found none");
-	return taut_error_set(reterr, TAUT_EFORMAT, -1, "rank-0.stalls: expected a phase "
+			"%s: expected a phase of all ranks, found none",
+			name_of(stalls, 0, name));
+	return taut_error_set(reterr, TAUT_EFORMAT, -1, "%s: expected a phase "
 		"with steps of all ranks, found none up to '%s' of round %" PRIu32,
-		tauti_measured_phase_name(
+		name_of(stalls, 0, name), tauti_measured_phase_name(
 			first->phases.data[first->phases.count - 1].phase),
 		first->phases.data[first->phases.count - 1].round);
 }
@@ -647,6 +662,9 @@ static taut_status read_rank(const char *folder, uint32_t number, ranks_vec *ran
 		return taut_error_set(
 			reterr, TAUT_EIO, -1, "%.300s: its path is too long", folder);
 	status = tauti_measured_read(path, &rank, reterr);
+	if (!status && rank.rank != number)
+		status = taut_error_set(reterr, TAUT_EMATCH, -1, "%.300s: expected rank %"
+			PRIu32 ", found %" PRIu32, path, number, rank.rank);
 	if (!status && !taut_vec_push(ranks, rank))
 		status = taut_error_set(reterr, TAUT_ENOMEM, -1, "stalls: out of memory");
 	if (status)
@@ -654,34 +672,84 @@ static taut_status read_rank(const char *folder, uint32_t number, ranks_vec *ran
 	return status;
 }
 
-/* As many as the first one of all says. */
+typedef TAUT_VEC(uint32_t) numbers_vec;
+
+static int by_number(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return x < y ? -1 : x > y;
+}
+
+/* In order, of the files that are there: a rank that has no loader of its own, as of a
+ * group that gets its batches from one of them, wrote none. */
+static taut_status find_ranks(
+	const char *folder, numbers_vec *numbers, struct taut_error *reterr)
+{
+	DIR *dir = opendir(folder);
+	struct dirent *entry;
+	bool all = true;
+
+	while (all && dir && (entry = readdir(dir))) {
+		char name[NAME_BYTES];
+		uint32_t number;
+
+		if (sscanf(entry->d_name, "rank-%5" SCNu32, &number) != 1)
+			continue;
+		snprintf(name, sizeof name, "rank-%" PRIu32 ".stalls", number);
+		if (!strcmp(name, entry->d_name))
+			all = taut_vec_push(numbers, number);
+	}
+	if (dir)
+		closedir(dir);
+	if (numbers->count)
+		qsort(numbers->data, numbers->count, sizeof *numbers->data, by_number);
+	return all ? TAUT_OK : taut_error_set(
+		reterr, TAUT_ENOMEM, -1, "stalls: out of memory");
+}
+
+/* Without any, that of rank 0 is missing. */
 static taut_status read_run(
 	const char *folder, ranks_vec *ranks, struct taut_error *reterr)
 {
-	taut_status status = read_rank(folder, 0, ranks, reterr);
-	uint32_t n = status ? 0 : ranks->data[0].n_ranks;
+	numbers_vec numbers = { 0 };
+	taut_status status = find_ranks(folder, &numbers, reterr);
 
-	for (uint32_t i = 1; i < n && !status; i++)
-		status = read_rank(folder, i, ranks, reterr);
+	if (!status && !numbers.count)
+		status = read_rank(folder, 0, ranks, reterr);
+	for (size_t i = 0; i < numbers.count && !status; i++)
+		status = read_rank(folder, numbers.data[i], ranks, reterr);
+	taut_vec_free(&numbers);
 	return status;
 }
 
-/* FOLDER/run-2 and so on, as long as there is one with a rank. Counts them on. */
+static bool has_rank(const char *run, uint32_t number)
+{
+	char path[PATH_MAX];
+
+	return (size_t)snprintf(path, sizeof path, "%s/rank-%" PRIu32 ".stalls", run,
+		number) < sizeof path && access(path, F_OK) == 0;
+}
+
+/* FOLDER/run-2 and so on, as long as there is one with the first rank. Counts them on. */
 static taut_status read_more_runs(const char *folder, ranks_vec *ranks, uint32_t *n_runs,
 	struct taut_error *reterr)
 {
+	size_t n = ranks->count;
 	taut_status status = TAUT_OK;
 
 	while (!status && *n_runs < TAUTI_MEASURED_RUNS) {
-		char run[PATH_MAX], first[PATH_MAX];
+		char run[PATH_MAX];
 
 		if ((size_t)snprintf(run, sizeof run, "%s/run-%" PRIu32, folder,
-			*n_runs + 1) >= sizeof run ||
-			(size_t)snprintf(first, sizeof first, "%s/rank-0.stalls", run) >=
-			sizeof first || access(first, F_OK) != 0)
+			*n_runs + 1) >= sizeof run || !has_rank(run, ranks->data[0].rank))
 			break;
 		status = read_run(run, ranks, reterr);
 		++*n_runs;
+		if (!status && ranks->count != *n_runs * n)
+			status = taut_error_set(reterr, TAUT_EMATCH, -1, "%.300s: expected "
+				"the %zu ranks of the first run, found %zu", run, n,
+				ranks->count - (*n_runs - 1) * n);
 	}
 	return status;
 }

@@ -16,7 +16,7 @@
 
 struct taut_stalls {
 	struct tauti_measured *ranks; /* n_ranks by number, run by run: n_runs times */
-	uint32_t n_ranks, n_hosts;
+	uint32_t n_ranks, n_hosts; /* ranks: with a loader of their own */
 	uint32_t n_runs;   /* of the job: FOLDER, and FOLDER/run-2 and so on */
 	uint32_t n_rounds; /* of a run, of that which has most; at least 1 */
 	struct tauti_listed listed;

@@ -124,6 +124,20 @@ class Read(command.Case):
         value = result["samples_a_second"]["place"]["value"]
         self.assertAlmostEqual(value, 2000, delta=60)
 
+    def test_one_rank_has_the_loader(self):
+        """It gives the others their batches, whichever it is."""
+        folder = self.kept()
+        path = folder / "rank-0.stalls"
+        path.write_text(path.read_text().replace("rank 0 of 1", "rank 0 of 8"))
+        note = "7 of 8 ranks took no batches of a loader of their own: what is said is of the others."
+        result = self.json(folder)
+        self.assertEqual((result["job"]["ranks"], result["notes"]), (1, [note]))
+        other = folder / "rank-5.stalls"
+        other.write_text(path.read_text().replace("rank 0 of 8", "rank 5 of 8"))
+        path.unlink()
+        self.assertEqual(self.json(folder)["notes"], [note])
+        self.assertIn(note, " ".join(self.done("stalls", "--read", folder).split()))
+
     def test_several_runs(self):
         """The second takes twice as long for all."""
         folder = self.kept()
