@@ -70,6 +70,7 @@ struct taut_stalls_result {
 	uint32_t n_ranks, n_hosts, n_workers; /* workers of one rank */
 	uint32_t n_without;      /* ranks beside these that have no loader of their own */
 	uint32_t n_runs;         /* of the job, one after another */
+	bool are_unlike;         /* ranks have batches or sets of unlike sizes: means */
 	uint32_t batch, depth;
 	int64_t n_items;         /* of the set; -1: unknown */
 	const char *loader;      /* as in the rank files */

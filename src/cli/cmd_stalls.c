@@ -364,11 +364,16 @@ static taut_status write_view(const void *context, FILE *out, struct taut_error 
 static taut_status note_ranks(struct work *w, const struct taut_stalls_result *r,
 	struct taut_error *err)
 {
-	if (!r->n_without)
-		return TAUT_OK;
-	return note(w, taut_arena_printf(w->arena, "%u of %u ranks took no batches of a "
-		"loader of their own: what is said is of the others.", r->n_without,
-		r->n_without + r->n_ranks), err);
+	taut_status status = TAUT_OK;
+
+	if (r->n_without)
+		status = note(w, taut_arena_printf(w->arena, "%u of %u ranks took no "
+			"batches of a loader of their own: what is said is of the others.",
+			r->n_without, r->n_without + r->n_ranks), err);
+	if (!status && r->are_unlike)
+		status = note(w, "Ranks have batches or sets of unlike sizes: what is said "
+			"is of their means.", err);
+	return status;
 }
 
 static taut_status note_missing(struct work *w, const struct taut_stalls_result *r,

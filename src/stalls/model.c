@@ -299,7 +299,7 @@ static taut_status fill_job(const struct taut_stalls *stalls,
 	taut_status status;
 
 	job->size = sizeof *job;
-	job->batch = first->batch;
+	job->batch = tauti_stalls_batch(stalls);
 	job->n_ranks = stalls->n_ranks;
 	job->shuffle = true;
 	job->n_workers = first->workers;
@@ -339,10 +339,11 @@ static void fill_half(const struct taut_stalls *stalls, struct taut_stalls_model
 /* Where nobody says how many items there are: as many as the first run has seen. */
 static uint64_t count_items(const struct taut_stalls *stalls)
 {
+	int64_t told = tauti_stalls_items(stalls);
 	double seen = 0;
 
-	if (stalls->ranks[0].items > 0)
-		return (uint64_t)stalls->ranks[0].items;
+	if (told > 0)
+		return (uint64_t)told;
 	for (uint32_t i = 0; i < stalls->n_rounds; i++) {
 		struct tauti_stalls_sum sum;
 

@@ -54,8 +54,6 @@ static taut_status check_header(
 		{ "number of ranks", a->n_ranks, b->n_ranks },
 		{ "workers", a->workers, b->workers },
 		{ "depth", a->depth, b->depth },
-		{ "batch", a->batch, b->batch },
-		{ "items", a->items, b->items },
 		{ "unit (1: item)", a->by_item, b->by_item },
 		{ "device", a->on_device, b->on_device },
 	};
@@ -357,6 +355,42 @@ double tauti_stalls_from_storage(
 	return all > 0 ? fmin(read / all, 1) : -1;
 }
 
+/* --- what ranks need not have in common --------------------------------------------------*/
+
+uint32_t tauti_stalls_batch(const struct taut_stalls *stalls)
+{
+	uint32_t n = stalls->n_ranks * stalls->n_runs;
+	uint64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++)
+		sum += stalls->ranks[i].batch;
+	return (uint32_t)((sum + n / 2) / n);
+}
+
+int64_t tauti_stalls_items(const struct taut_stalls *stalls)
+{
+	uint32_t n = stalls->n_ranks * stalls->n_runs;
+	int64_t sum = 0;
+
+	for (uint32_t i = 0; i < n; i++) {
+		if (stalls->ranks[i].items < 0)
+			return -1;
+		sum += stalls->ranks[i].items;
+	}
+	return (sum + n / 2) / n;
+}
+
+/* Of ranks in the same run. */
+static bool are_unlike(const struct taut_stalls *stalls)
+{
+	const struct tauti_measured *ranks = stalls->ranks;
+
+	for (uint32_t i = 1; i < stalls->n_ranks; i++)
+		if (ranks[i].batch != ranks[0].batch || ranks[i].items != ranks[0].items)
+			return true;
+	return false;
+}
+
 /* --- rates and stalls ------------------------------------------------------------------*/
 
 /* context: the phase. */
@@ -493,9 +527,10 @@ void taut_stalls_result(
 		.n_hosts = stalls->n_hosts,
 		.n_runs = stalls->n_runs,
 		.n_workers = first->workers,
-		.batch = first->batch,
+		.are_unlike = are_unlike(stalls),
+		.batch = tauti_stalls_batch(stalls),
 		.depth = first->depth,
-		.n_items = first->items,
+		.n_items = tauti_stalls_items(stalls),
 		.loader = first->loader,
 		.on_device = first->on_device,
 		.mean_bytes = tauti_stalls_item_bytes(stalls),

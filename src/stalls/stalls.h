@@ -59,6 +59,10 @@ double tauti_stalls_usual(const struct taut_stalls *stalls, unsigned phases,
 	tauti_stalls_figure of, const void *context, double otherwise);
 /* A file an item, as far as opens of files tell. */
 bool tauti_stalls_by_file(const struct taut_stalls *stalls);
+/* Ranks may have batches of their own sizes, as of samples that are long, and shards of their
+ * own: the mean, of all runs. Of items -1: a rank does not say. */
+uint32_t tauti_stalls_batch(const struct taut_stalls *stalls);
+int64_t tauti_stalls_items(const struct taut_stalls *stalls);
 /* Read for an item. */
 double tauti_stalls_item_bytes(const struct taut_stalls *stalls);
 /* Below 0: the system does not tell. */

@@ -219,9 +219,9 @@ static void test_runs_that_contradict(void **state)
 	write_run(1, 1000, 1000);
 	write_run(2, 1000, 1000);
 	write_file("run-2/rank-1.stalls", "taut-stalls 1\nrank 1 of 2\nhost a\nloader torch\n"
-		"unit batch\nworkers 2\ndepth 4\nbatch 16\nitems 1000\ndevice 0\n");
-	refuse(TAUT_EMATCH, "rank-0.stalls and run-2/rank-1.stalls: expected the same batch, "
-		"found 8 and 16");
+		"unit batch\nworkers 2\ndepth 8\nbatch 8\nitems 1000\ndevice 0\n");
+	refuse(TAUT_EMATCH, "rank-0.stalls and run-2/rank-1.stalls: expected the same depth, "
+		"found 4 and 8");
 	write_file("run-2/rank-1.stalls", "taut-stalls 1\nrank 0 of 2\nhost a\nloader torch\n"
 		"unit batch\nworkers 2\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n");
 	refuse(TAUT_EMATCH, "run-2/rank-1.stalls: expected rank 1, found 0");
@@ -349,8 +349,8 @@ static void test_ranks_that_contradict(void **state)
 		"unit batch\nworkers 2\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n");
 	refuse(TAUT_EMATCH, "expected the same loader, found torch and mxnet");
 	write_file("rank-1.stalls", "taut-stalls 1\nrank 1 of 2\nhost a\nloader torch\n"
-		"unit batch\nworkers 2\ndepth 4\nbatch 9\nitems 1000\ndevice 0\n");
-	refuse(TAUT_EMATCH, "expected the same batch, found 8 and 9");
+		"unit batch\nworkers 3\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n");
+	refuse(TAUT_EMATCH, "expected the same workers, found 2 and 3");
 	write_file("rank-1.stalls", "taut-stalls 1\nrank 0 of 2\nhost a\nloader torch\n"
 		"unit batch\nworkers 2\ndepth 4\nbatch 8\nitems 1000\ndevice 0\n");
 	refuse(TAUT_EMATCH, "rank-1.stalls: expected rank 1, found 0");

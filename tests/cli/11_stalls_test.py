@@ -138,6 +138,19 @@ class Read(command.Case):
         self.assertEqual(self.json(folder)["notes"], [note])
         self.assertIn(note, " ".join(self.done("stalls", "--read", folder).split()))
 
+    def test_ranks_of_unlike_sizes(self):
+        """Shards of 1,000 and 1,003 items, batches of 10 and 12."""
+        folder = self.kept(ranks=2)
+        path = folder / "rank-1.stalls"
+        text = path.read_text().replace("items 1000", "items 1003").replace("batch 10\n", "batch 12\n")
+        path.write_text(text)
+        result = self.json(folder)
+        self.assertEqual((result["job"]["batch"], result["job"]["items"]), (11, 1002))
+        self.assertEqual(result["model"]["items"], 1002)
+        self.assertIn("Ranks have batches or sets of unlike sizes", result["notes"][0])
+        path.write_text(text.replace("workers 2", "workers 3"))
+        self.refused(1, "stalls", "--read", folder, says="expected the same workers, found 2 and 3")
+
     def test_several_runs(self):
         """The second takes twice as long for all."""
         folder = self.kept()
