@@ -73,6 +73,37 @@ class PhasesTest(unittest.TestCase):
         loaded = [measured.OPENED, measured.LOADED] * 3
         self.assertEqual(control.lists, [*loaded, measured.OPENED, measured.NOTHING])
 
+    def test_cores_that_groups_leave(self):
+        """Of both versions of control groups, and of those that the own one is in."""
+        there = len(os.sched_getaffinity(0))
+        with tempfile.TemporaryDirectory() as folder:
+            root, own = pathlib.Path(folder), pathlib.Path(folder, "own")
+            inner = root / "pod" / "job"
+            inner.mkdir(parents=True)
+            limit = root / "pod" / "cpu.max"
+
+            def cores(text):
+                own.write_text(text)
+                return measured.cores(folder, str(own))
+
+            self.assertEqual(measured.cores(folder, folder + "/none"), there)
+            self.assertEqual(cores("0::/pod/job\n"), there)
+            (inner / "cpu.max").write_text("max 100000\n")
+            for text, n in (("100000 100000\n", 1), ("50000 100000\n", 1), ("%d00000 100000\n" % (there + 1), there)):
+                limit.write_text(text)
+                self.assertEqual(cores("0::/pod/job\n"), n)
+            limit.write_text("torn\n")
+            self.assertEqual(cores("0::/pod/job\n"), there)
+            limit.unlink()
+            (root / "cpu.max").write_text("100000 100000\n")  # of a container's own root
+            self.assertEqual(cores("0::/of/the/host\n"), 1)
+            old = root / "cpu,cpuacct"
+            old.mkdir()
+            (old / "cpu.cfs_period_us").write_text("100000\n")
+            for text, n in (("-1\n", there), ("100000\n", 1)):
+                (old / "cpu.cfs_quota_us").write_text(text)
+                self.assertEqual(cores("7:memory:/pod\n4:cpu,cpuacct:/pod\n"), n)
+
     def test_looking_reads_nothing(self):
         """What is read to count processes is none of what they read."""
         worker = os.fork()
