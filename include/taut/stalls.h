@@ -72,7 +72,7 @@ struct taut_stalls_result {
 	uint32_t n_runs;         /* of the job, one after another */
 	bool are_unlike;         /* ranks have batches or sets of unlike sizes: means */
 	uint32_t batch, depth;
-	int64_t n_items;         /* of the set; -1: unknown */
+	int64_t n_items;         /* of an epoch of all ranks, or of the set; -1: unknown */
 	const char *loader;      /* as in the rank files */
 	bool on_device;
 	struct taut_stalls_value rate[TAUT_STALLS_PHASES]; /* samples/s, all ranks */

@@ -33,6 +33,10 @@ class Source:
     has_processes = False  # workers are processes of their own
     knows_waits = True
 
+    def epoch_items(self, samples):
+        """Items that this rank takes in one, with so many samples in a batch; -1: unknown."""
+        return -1
+
     def run_up(self):
         """Batches that a fresh loader gives before it is at its pace: what was made ahead
         in its first moments is used up."""
@@ -235,6 +239,9 @@ class Phases:
     def _opened(self, begin):
         """A fresh loader, and another where a stream was too short."""
         source = self.source
+        epoch = source.epoch_items(most)
+        if epoch > 0:
+            self.file.header(epoch=epoch)
         try:
             batches = begin()
             while True:

@@ -103,6 +103,17 @@ class _Source(phases.Source):
         else:
             self.order = phases.again_and_again(loader._index_sampler)
 
+    def epoch_items(self, samples):
+        """The sampler says it, not the set: it may take a part of that, or some twice. An
+        item without a batch size may be a batch itself."""
+        if self.is_stream:
+            return -1
+        sampler = self.real._index_sampler
+        batches = _length(sampler)
+        if type(sampler) is self.torch.utils.data.BatchSampler and not sampler.drop_last:
+            return _length(sampler.sampler)
+        return batches * samples if batches > 0 else -1
+
     # --- batches ------------------------------------------------------------------------
 
     def begin(self, n):

@@ -15,6 +15,7 @@ enum { WORD_BYTES = 40, MOST_FILE_BYTES = 64 << 20 };
 
 enum key {
 	RANK, HOST, LOADER, UNIT, WORKERS, DEPTH, BATCH, ITEMS, DEVICE, CORES, FAULT_NS,
+	EPOCH,
 	KEYS,
 	NEEDED = CORES, /* those before it */
 };
@@ -23,6 +24,7 @@ static const char *const keys[KEYS] = {
 	[RANK] = "rank", [HOST] = "host", [LOADER] = "loader", [UNIT] = "unit",
 	[WORKERS] = "workers", [DEPTH] = "depth", [BATCH] = "batch", [ITEMS] = "items",
 	[DEVICE] = "device", [CORES] = "cores", [FAULT_NS] = "fault_ns",
+	[EPOCH] = "epoch",
 };
 static const char *const loaders[] = { "torch", "tf.data", "mxnet", "taut" };
 static const char *const phases[TAUT_STALLS_PHASES] = {
@@ -224,6 +226,8 @@ static taut_status read_value(struct reader *r, enum key key)
 	case ITEMS:
 		return read_number(r, "-1, or up to 2^40 items", -1, MOST_COUNT,
 			&to->items);
+	case EPOCH:
+		return read_number(r, "1 to 2^40 items", 1, MOST_COUNT, &to->epoch);
 	case DEVICE:
 		return read_flag(r, "0 or 1", bits, &to->on_device);
 	case FAULT_NS:

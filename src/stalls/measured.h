@@ -9,7 +9,10 @@
  *     depth N                batches made ahead, of all workers together
  *     batch N                samples of a batch of this rank
  *     items N                of the whole set, of all ranks; -1: it does not say
- *     cores N                that this rank and its workers may use; may be left out
+ *     epoch N                items that this rank alone takes in an epoch, which may be fewer
+ *                            than its set has, or more; may be left out
+ *     cores N                that this rank and its workers may use at once, also by the limits
+ *                            of its control groups; may be left out
  *     device 0|1             1: steps are computed on a device, not on this host's cores
  *     fault_ns N             what a page fault takes that fresh memory costs; 0: it cannot be
  *                            told. May be left out
@@ -99,6 +102,7 @@ struct tauti_measured {
 	uint32_t workers, depth, batch;
 	uint32_t cores; /* 0: it does not say */
 	int64_t items;  /* -1: it does not say */
+	int64_t epoch;  /* 0: it does not say */
 	int64_t fault_ns; /* 0: it does not say */
 	TAUT_VEC(struct tauti_measured_phase) phases;
 	TAUT_VEC(struct tauti_measured_step) steps;

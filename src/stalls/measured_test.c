@@ -9,7 +9,7 @@
 	"workers 3\ndepth 6\nbatch 32\nitems -1\ndevice 1\n"
 #define PHASE "phase 0 cold 20 640 1000 100 2000 64 -1 640 6400"
 
-static const char whole[] = HEADER "cores 8\nfault_ns 2500\n"
+static const char whole[] = HEADER "cores 8\nfault_ns 2500\nepoch 250\n"
 	"phase 0 place 20 640 500 0 500 0 0 0 0\nfaults 0 place 70 0\n"
 	"start 0 cold 77\n"
 	PHASE " 1500\nstep 0 cold 50 5 -1\nstep 0 cold 51 6 4\n"
@@ -38,6 +38,7 @@ static void test_all_of_it(void **state)
 	assert_int_equal(m.items, -1);
 	assert_int_equal(m.cores, 8);
 	assert_int_equal(m.fault_ns, 2500);
+	assert_int_equal(m.epoch, 250);
 	assert_int_equal(m.phases.count, 3);
 	cold = tauti_measured_find(&m, 0, TAUT_STALLS_COLD);
 	assert_int_equal(cold->wall_ns, 1000);

@@ -367,11 +367,25 @@ uint32_t tauti_stalls_batch(const struct taut_stalls *stalls)
 	return (uint32_t)((sum + n / 2) / n);
 }
 
+/* All ranks say what they take in an epoch. */
+static bool have_epochs(const struct taut_stalls *stalls)
+{
+	for (uint32_t i = 0; i < stalls->n_ranks * stalls->n_runs; i++)
+		if (!stalls->ranks[i].epoch)
+			return false;
+	return true;
+}
+
 int64_t tauti_stalls_items(const struct taut_stalls *stalls)
 {
 	uint32_t n = stalls->n_ranks * stalls->n_runs;
 	int64_t sum = 0;
 
+	if (have_epochs(stalls)) {
+		for (uint32_t i = 0; i < n; i++)
+			sum += stalls->ranks[i].epoch;
+		return sum / stalls->n_runs;
+	}
 	for (uint32_t i = 0; i < n; i++) {
 		if (stalls->ranks[i].items < 0)
 			return -1;
@@ -384,9 +398,11 @@ int64_t tauti_stalls_items(const struct taut_stalls *stalls)
 static bool are_unlike(const struct taut_stalls *stalls)
 {
 	const struct tauti_measured *ranks = stalls->ranks;
+	bool have = have_epochs(stalls);
 
 	for (uint32_t i = 1; i < stalls->n_ranks; i++)
-		if (ranks[i].batch != ranks[0].batch || ranks[i].items != ranks[0].items)
+		if (ranks[i].batch != ranks[0].batch ||
+			(!have && ranks[i].items != ranks[0].items))
 			return true;
 	return false;
 }

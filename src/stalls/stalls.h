@@ -60,7 +60,8 @@ double tauti_stalls_usual(const struct taut_stalls *stalls, unsigned phases,
 /* A file an item, as far as opens of files tell. */
 bool tauti_stalls_by_file(const struct taut_stalls *stalls);
 /* Ranks may have batches of their own sizes, as of samples that are long, and shards of their
- * own: the mean, of all runs. Of items -1: a rank does not say. */
+ * own: the mean, of all runs. Items are those of an epoch of all ranks, where they say it;
+ * else of the set; -1: a rank does not say. */
 uint32_t tauti_stalls_batch(const struct taut_stalls *stalls);
 int64_t tauti_stalls_items(const struct taut_stalls *stalls);
 /* Read for an item. */

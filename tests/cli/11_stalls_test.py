@@ -151,6 +151,16 @@ class Read(command.Case):
         path.write_text(text.replace("workers 2", "workers 3"))
         self.refused(1, "stalls", "--read", folder, says="expected the same workers, found 2 and 3")
 
+    def test_an_epoch_is_not_the_set(self):
+        """Of 1,000 items each of two ranks takes a fifth, or a few more."""
+        folder = self.kept(ranks=2)
+        for rank, epoch in ((0, 200), (1, 210)):
+            path = folder / f"rank-{rank}.stalls"
+            path.write_text(path.read_text().replace("cores 4\n", f"cores 4\nepoch {epoch}\n"))
+        result = self.json(folder)
+        self.assertEqual((result["job"]["items"], result["model"]["items"]), (410, 410))
+        self.assertEqual(result["notes"], [])
+
     def test_several_runs(self):
         """The second takes twice as long for all."""
         folder = self.kept()

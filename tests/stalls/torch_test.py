@@ -65,6 +65,17 @@ class TorchTest(Case):
         self.assertLessEqual(loaded, data)
         self.assertGreater(len(loaded), 0.4 * len(data))
 
+    def test_epochs(self):
+        """An epoch is what the sampler gives, not what the set has."""
+        for words, batch, epoch in (
+            ((), 4, self.n_files),
+            (("--subset", 30), 4, 30),
+            (("--batched", "--batch", 3), 3, self.n_files),
+        ):
+            with self.subTest(words):
+                self.run_torch(*words, "--step", 1, rounds=1, steps=4)
+                self.check_told(self.rank(), batch=str(batch), epoch=str(epoch))
+
     def test_page_faults(self):
         """Of steps and of items, each asked for by itself."""
         self.run_torch("--workers", 2, "--pages", 50, "--step-pages", 300, "--step", 2)
@@ -106,7 +117,7 @@ class TorchTest(Case):
         self.run_torch("--workers", 1, "--step", 30, launcher=launcher, rounds=2, steps=5)
         ranks = self.rank(0), self.rank(1)
         for number, rank in enumerate(ranks):
-            self.check_told(rank, rank="%d of 2" % number)
+            self.check_told(rank, rank="%d of 2" % number, epoch=str(self.n_files // 2))
             self.check_order(rank, 2)
             self.check_sums(rank, 4)
             takes = [line[2] for phase in rank.named("cached") for line in phase.lines]

@@ -9,6 +9,7 @@ import time
 
 import torch
 from torch.utils.data import DataLoader, Dataset, DistributedSampler, IterableDataset
+from torch.utils.data import SubsetRandomSampler, default_collate
 
 parser = argparse.ArgumentParser()
 parser.add_argument("data")
@@ -19,6 +20,8 @@ parser.add_argument("--step", type=float, default=5)
 parser.add_argument("--pages", type=int, default=0, help="that an item asks the system for")
 parser.add_argument("--step-pages", type=int, default=0, help="the same of a step")
 parser.add_argument("--batch", type=int, default=4)
+parser.add_argument("--subset", type=int, default=0, help="an epoch has so many items")
+parser.add_argument("--batched", action="store_true", help="an item is a batch")
 parser.add_argument("--stream", action="store_true")
 parser.add_argument("--persistent", action="store_true")
 parser.add_argument("--validate-first", action="store_true")
@@ -61,6 +64,14 @@ class Files(Dataset):
         return load(PATHS[i])
 
 
+class Batches(Dataset):
+    def __len__(self):
+        return len(PATHS) // job.batch
+
+    def __getitem__(self, i):
+        return default_collate([load(path) for path in PATHS[i * job.batch :][: job.batch]])
+
+
 class Stream(IterableDataset):
     """Shorter than a phase."""
 
@@ -101,10 +112,12 @@ if "WORLD_SIZE" in os.environ:
     torch.distributed.init_process_group("gloo")
     model = torch.nn.parallel.DistributedDataParallel(model)
     sampler = DistributedSampler(Files())
+if job.subset:
+    sampler = SubsetRandomSampler(range(job.subset))
 optimizer = torch.optim.SGD(model.parameters(), lr=1e-6)
 loader = Own(
-    Stream() if job.stream else Files(),
-    batch_size=job.batch,
+    Stream() if job.stream else Batches() if job.batched else Files(),
+    batch_size=None if job.batched else job.batch,
     num_workers=job.workers,
     persistent_workers=job.persistent,
     sampler=sampler,
