@@ -108,6 +108,18 @@ static bool check_changes(const struct values *v)
 	return true;
 }
 
+/* Each is a number of what there is to be. */
+static bool check_numbers(const char *option, const struct opt_ranks *list)
+{
+	for (size_t i = 0; i < list->n; i++)
+		if (list->data[i] < 1) {
+			term_complain("stalls: --%s: expected numbers from 1 on, found %d",
+				option, (int)list->data[i]);
+			return false;
+		}
+	return true;
+}
+
 static bool check_options(const struct verb_call *call, struct work *w)
 {
 	const struct values *v = call->values;
@@ -125,7 +137,10 @@ static bool check_options(const struct verb_call *call, struct work *w)
 		return false;
 	}
 	return take_bytes("memory", v->memory, &w->memory_bytes) &&
-		take_bytes("rate", v->rate, &w->rate_bytes) && check_changes(v);
+		take_bytes("rate", v->rate, &w->rate_bytes) && check_changes(v) &&
+		check_numbers("workers", &v->asked.workers) &&
+		check_numbers("cores", &v->asked.cores) &&
+		check_numbers("batches", &v->asked.batches);
 }
 
 /* --- the job ------------------------------------------------------------------------------*/

@@ -6,8 +6,6 @@
 #include "cli/stalls.h"
 #include "cli/term.h"
 
-enum { MOST_OF_A_KIND = 16 };
-
 static const double shares[] = { 0, 0.25, 0.5, 0.75, 1 };
 static const double rates[] = { 0.5, 2, 4, 8 };
 
@@ -58,56 +56,43 @@ static bool add_caches(struct making *m)
 	return done;
 }
 
+typedef bool (*add_number)(struct making *m, uint32_t number);
+
 /* As asked for, or halves and doubles of what there is. */
-static size_t numbers(const struct opt_ranks *asked, uint32_t now, uint32_t most,
-	uint32_t ret_numbers[MOST_OF_A_KIND])
+static bool add_numbers(struct making *m, const struct opt_ranks *asked, uint32_t now,
+	uint32_t most, add_number add_one)
 {
-	size_t n = 0;
-
-	for (size_t i = 0; i < asked->n && n < MOST_OF_A_KIND; i++)
-		if (asked->data[i] > 0)
-			ret_numbers[n++] = (uint32_t)asked->data[i];
-	if (asked->n)
-		return n;
-	if (now > 1)
-		ret_numbers[n++] = now / 2;
-	ret_numbers[n++] = now ? now : 1;
-	for (uint32_t k = 2; k <= most && n < MOST_OF_A_KIND; k *= 2)
-		ret_numbers[n++] = (now ? now : 1) * k;
-	return n;
-}
-
-static bool add_workers(struct making *m)
-{
-	uint32_t list[MOST_OF_A_KIND], now = m->view->model.job.n_workers;
-	size_t n = numbers(&m->asked->workers, now, 4, list);
 	bool done = true;
 
-	for (size_t i = 0; i < n; i++) {
-		struct taut_stalls_change change = { .workers = list[i] };
-
-		done &= add(m, TAUTI_STALLS_WORKERS, &change, 0, NULL);
-	}
+	for (size_t i = 0; i < asked->n; i++)
+		done &= add_one(m, (uint32_t)asked->data[i]);
+	if (asked->n)
+		return done;
+	if (now > 1)
+		done &= add_one(m, now / 2);
+	for (uint32_t k = 1; k <= most; k *= 2)
+		done &= add_one(m, (now ? now : 1) * k);
 	return done;
+}
+
+static bool add_workers(struct making *m, uint32_t n)
+{
+	const struct taut_stalls_change change = { .workers = n };
+
+	return add(m, TAUTI_STALLS_WORKERS, &change, 0, NULL);
 }
 
 /* More of them are of no use without workers that use them. */
-static bool add_cores(struct making *m)
+static bool add_cores(struct making *m, uint32_t n)
 {
 	const struct taut_stalls_model *model = &m->view->model;
-	uint32_t list[MOST_OF_A_KIND], now = (uint32_t)llround(model->host.cores);
-	size_t n = now || m->asked->cores.n ? numbers(&m->asked->cores, now, 4, list) : 0;
-	bool done = true;
+	uint32_t of_rank = (n + model->n_ranks_host - 1) / model->n_ranks_host;
+	struct taut_stalls_change change = { .cores = n };
 
-	for (size_t i = 0; i < n; i++) {
-		struct taut_stalls_change change = { .cores = list[i] };
-		uint32_t of_rank = (list[i] + model->n_ranks_host - 1) / model->n_ranks_host;
-
-		if (list[i] > now && model->job.n_workers && of_rank > model->job.n_workers)
-			change.workers = of_rank;
-		done &= add(m, TAUTI_STALLS_CORES, &change, 0, NULL);
-	}
-	return done;
+	if (n > (uint32_t)llround(model->host.cores) && model->job.n_workers &&
+		of_rank > model->job.n_workers)
+		change.workers = of_rank;
+	return add(m, TAUTI_STALLS_CORES, &change, 0, NULL);
 }
 
 static bool add_rates(struct making *m)
@@ -122,19 +107,11 @@ static bool add_rates(struct making *m)
 	return done;
 }
 
-static bool add_batches(struct making *m)
+static bool add_batches(struct making *m, uint32_t n)
 {
-	uint32_t list[MOST_OF_A_KIND];
-	size_t n = m->view->model.half_step_ns || m->asked->batches.n ?
-		numbers(&m->asked->batches, m->view->model.job.batch, 2, list) : 0;
-	bool done = true;
+	const struct taut_stalls_change change = { .batch = n };
 
-	for (size_t i = 0; i < n; i++) {
-		struct taut_stalls_change change = { .batch = list[i] };
-
-		done &= add(m, TAUTI_STALLS_BATCH, &change, 0, NULL);
-	}
-	return done;
+	return add(m, TAUTI_STALLS_BATCH, &change, 0, NULL);
 }
 
 static bool add_jobs(struct making *m)
@@ -145,6 +122,23 @@ static bool add_jobs(struct making *m)
 	return add(m, TAUTI_STALLS_JOBS, &two, 0, NULL) &&
 		add(m, TAUTI_STALLS_JOBS, &four, 0, NULL) &&
 		add(m, TAUTI_STALLS_JOBS, &shared, 0, NULL);
+}
+
+static bool add_all(struct making *m)
+{
+	const struct stalls_asked *asked = m->asked;
+	const struct taut_stalls_model *model = &m->view->model;
+	uint32_t cores = (uint32_t)llround(model->host.cores);
+	bool done = add_caches(m) &&
+		add_numbers(m, &asked->workers, model->job.n_workers, 4, add_workers);
+
+	if (cores || asked->cores.n)
+		done &= add_numbers(m, &asked->cores, cores, 4, add_cores);
+	done &= add_rates(m);
+	if (model->half_step_ns || asked->batches.n)
+		done &= add_numbers(
+			m, &asked->batches, model->job.batch, 2, add_batches);
+	return done && add_jobs(m);
 }
 
 static taut_status add_asked(struct making *m, struct taut_error *err)
@@ -241,8 +235,7 @@ taut_status stalls_predict_all(const struct stalls_asked *asked,
 	if (progress.update)
 		progress.update(progress.state, "predicting", 0, 0);
 	status = add_asked(&m, err);
-	if (!status && !(add_caches(&m) && add_workers(&m) && add_cores(&m) &&
-		add_rates(&m) && add_batches(&m) && add_jobs(&m)))
+	if (!status && !add_all(&m))
 		status = no_memory(err);
 	if (!status)
 		status = taut_stalls_predict(&view->model, &none, &view->now, err);

@@ -212,6 +212,10 @@ class Read(command.Case):
         one, three = (row["epoch"]["later_ms"] for row in result["by_workers"])
         self.assertGreater(one, three)
 
+    def test_all_numbers_that_are_asked_for(self):
+        result = self.json(self.kept(), "--rate", "25M", "--workers", "1-40")
+        self.assertEqual([row["change"]["workers"] for row in result["by_workers"]], list(range(1, 41)))
+
     def test_the_same_twice(self):
         folder = self.kept()
         self.assertEqual(*(self.done("stalls", "--read", folder, "--json") for _ in range(2)))
@@ -281,6 +285,9 @@ class Read(command.Case):
             (("--change", "rate=2,", "true"), "expected NAME=VALUE"),
             (("--change", "cores=nan", "true"), "cores=nan: cores: expected"),
             (("--rounds", "0", "true"), "--rounds"),
+            (("--workers", "0-4", "true"), "--workers: expected numbers from 1 on, found 0"),
+            (("--cores", "0", "true"), "--cores: expected numbers from 1 on"),
+            (("--batches", "8,0", "true"), "--batches: expected numbers from 1 on"),
         ):
             with self.subTest(words=words):
                 self.refused(2, "stalls", *words, says=says)
