@@ -77,6 +77,9 @@ class Source:
         """Whether the batch that was now taken was there."""
         return bool(peeked)
 
+    def forget(self):
+        """What it has written for itself: nothing more is loaded."""
+
     def has_device(self):
         return False
 
@@ -210,6 +213,7 @@ class Phases:
             yield from self._loaded(number, "cached", 0)
             yield from self._loaded(number, "part", measured.ALL_PPM // 2)
             self.control.list(measured.NOTHING)
+        self.source.forget()
         yield from self._halves()
         self._leave()
 
@@ -235,13 +239,13 @@ class Phases:
             device=int(source.has_device()),
             fault_ns=round(_heap.fault_seconds() * 1e9),
         )
+        epoch = source.epoch_items(most)
+        if epoch > 0:
+            self.file.header(epoch=epoch)
 
     def _opened(self, begin):
         """A fresh loader, and another where a stream was too short."""
         source = self.source
-        epoch = source.epoch_items(most)
-        if epoch > 0:
-            self.file.header(epoch=epoch)
         try:
             batches = begin()
             while True:

@@ -11,6 +11,7 @@ to be full."""
 
 import functools
 import os
+import shutil
 
 from . import _imports, _options
 from . import _stalls_phases as phases
@@ -165,14 +166,17 @@ class _Source(phases.Source):
 
     def _write(self):
         """Where the iterator's state is; "": it has none that can be written."""
-        folder = os.path.join(os.environ["TAUT_STALLS"], "state-%d" % os.getpid())
         try:
             checkpoint = self.tf.train.Checkpoint(at=self.iterator)
-            return checkpoint.write(os.path.join(folder, "iterator"))
+            return checkpoint.write(os.path.join(_state_folder(), "iterator"))
         except Exception as why:
             text = str(why).splitlines()[0] if str(why) else type(why).__name__
             _options.say("stalls: phases may load other items than those before: " + text)
             return ""
+
+    def forget(self):
+        """A shuffle's buffer is in it, which may be large."""
+        shutil.rmtree(_state_folder(), ignore_errors=True)
 
     def _batches(self, iterator):
         for batch in iterator:
@@ -276,6 +280,10 @@ def _value(stage, name):
         return None if value is None else int(value)
     except (TypeError, ValueError):
         return None
+
+
+def _state_folder():
+    return os.path.join(os.environ["TAUT_STALLS"], "state-%d" % os.getpid())
 
 
 def _items_of(dataset):

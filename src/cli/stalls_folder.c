@@ -13,7 +13,7 @@
 #include "stalls/control.h"
 
 enum { PATH_BYTES = 4096, LINE_BYTES = 8192, MOST_NOTES = 64 };
-static const char run_prefix[] = "run-";
+static const char run_prefix[] = "run-", state_prefix[] = "state-";
 
 static taut_status no_memory(struct taut_error *err)
 {
@@ -131,7 +131,8 @@ static bool is_run(const char *name)
 	return !strncmp(name, run_prefix, sizeof run_prefix - 1);
 }
 
-static void remove_one(const char *folder)
+/* A folder, and the files in it. */
+static void remove_flat(const char *folder)
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
@@ -144,17 +145,32 @@ static void remove_one(const char *folder)
 	(void)rmdir(folder);
 }
 
-void stalls_folder_remove(const char *folder)
+/* Folders in it that begin so. */
+static void remove_within(
+	const char *folder, const char *prefix, void (*remove)(const char *path))
 {
 	DIR *dir = opendir(folder);
 	struct dirent *entry;
 	char path[PATH_BYTES];
 
 	while (dir && (entry = readdir(dir)))
-		if (is_run(entry->d_name) && path_in(path, folder, entry->d_name))
-			remove_one(path);
+		if (!strncmp(entry->d_name, prefix, strlen(prefix)) &&
+			path_in(path, folder, entry->d_name))
+			remove(path);
 	if (dir)
 		closedir(dir);
+}
+
+/* Of one run, with what a rank that was killed has left of its loader's state. */
+static void remove_one(const char *folder)
+{
+	remove_within(folder, state_prefix, remove_flat);
+	remove_flat(folder);
+}
+
+void stalls_folder_remove(const char *folder)
+{
+	remove_within(folder, run_prefix, remove_one);
 	remove_one(folder);
 }
 

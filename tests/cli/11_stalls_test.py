@@ -334,6 +334,14 @@ class Run(command.Case):
         self.assertIn("How fast the job is", result.stdout)
         self.assertEqual(self.left(), [])
 
+    def test_what_a_rank_has_left_is_removed(self):
+        """Of a rank that was killed, also the folder of its loader's state."""
+        state = "os.mkdir(os.environ['TAUT_STALLS'] + '/state-1')\n"
+        state += "open(os.environ['TAUT_STALLS'] + '/state-1/iterator.index', 'w').close()\n"
+        for end in ("", "os.kill(os.getpid(), signal.SIGKILL)"):
+            result = self.run_job("--runs", "2", "--", *self.job(state + end))
+            self.assertEqual((result.returncode, self.left()), (0, []), result.stderr)
+
     def test_json_is_alone(self):
         result = self.run_job("--json", "--", *self.job())
         self.assertEqual((result.returncode, result.stderr), (0, "the job was here\n"))

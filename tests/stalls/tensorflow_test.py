@@ -3,6 +3,7 @@
 """Phases inside of tf.data: a loop in Python, and Keras' fit(). The order of a shuffle is
 the same in all phases of a round: what is cached is what was read just before."""
 
+import os
 import pathlib
 import sys
 
@@ -23,6 +24,8 @@ class TensorFlowTest(Case):
         times = ["--item", str(ITEM_MS), "--step", str(STEP_MS)]
         self.run_job([PYTHON, JOB, str(self.data), *times, *words], rounds=2)
         self.assertNotIn("end", self.out)
+        left = [name for name in os.listdir(self.measured) if name.startswith("state-")]
+        self.assertEqual(left, [])
         rank = self.rank()
         keys = "loader", "unit", "workers", "depth", "batch", "items", "device"
         told = tuple(rank.told[key] for key in keys)
