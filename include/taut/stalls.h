@@ -74,6 +74,7 @@ struct taut_stalls_result {
 	uint32_t batch, depth;
 	int64_t n_items;         /* of an epoch of all ranks, or of the set; -1: unknown */
 	const char *loader;      /* as in the rank files */
+	double others;           /* batches of other loaders in a step, of each rank */
 	bool on_device;
 	struct taut_stalls_value rate[TAUT_STALLS_PHASES]; /* samples/s, all ranks */
 	/* Shares of the time of a step with items in storage (the first epoch). */

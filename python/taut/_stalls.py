@@ -3,7 +3,8 @@
 the job that loader's phases (_stalls_phases.py) in its place.
 
 The loader that trains is the first that has given more than a few batches while gradients
-were asked for. Others (of validation, of a first check) stay as they are."""
+were asked for. Others (of validation, of a first check) stay as they are; what they give
+within a step that counts is told."""
 
 import importlib
 import os
@@ -47,7 +48,8 @@ class _Given:
     """To the job, by one loader."""
 
     def __init__(self, steps):
-        self.batches = 0
+        self.batches = self.updated = 0  # so many at the last update
+        self.turn = 1  # batches of an update
         self.steps_before = steps
 
 
@@ -70,6 +72,14 @@ class Watch:
             self.given[loader] = _Given(self.steps)
         self.given[loader].batches += 1
 
+    def stepped(self):
+        """An optimizer, perhaps after several batches, or another one after the same."""
+        self.steps += 1
+        for given in self.given.values():
+            if given.batches > given.updated:
+                given.turn = given.batches - given.updated
+                given.updated = given.batches
+
     def wants(self, loader, is_training=True):
         """Whether this is the one, before its next batch."""
         found = self.given.get(loader)
@@ -90,6 +100,8 @@ class Watch:
             return next(self.phases)
         batch = give()
         self.gave(loader)
+        if self.phases and is_training:
+            self.phases.other_gave()
         return batch
 
     def is_taken(self, loader):
@@ -109,7 +121,8 @@ class Watch:
             file = measured.RankFile(folder, which)
             rounds = _number("TAUT_STALLS_ROUNDS", 5)
             steps = _number("TAUT_STALLS_STEPS", 20)
-            self.phases = Phases(make_source(), control, file, which, rounds, steps)
+            turn = self.given[loader].turn
+            self.phases = Phases(make_source(), control, file, which, rounds, steps, turn)
         except Exception as why:
             _options.say("stalls: not measured: %s: %s" % (type(why).__name__, why))
             return False

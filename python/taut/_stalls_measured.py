@@ -215,6 +215,7 @@ class RankFile:
             ["phase %s %s" % (which, " ".join(map(str, row)))]
             + ["step %s %d %d %d" % (which, *step) for step in steps]
             + ["faults %s %d %d" % (which, own_faults, worker_faults)]
+            + ["others %s %d" % (which, window.others)] * bool(window.others)
         )
 
     def end(self):

@@ -9,6 +9,7 @@ job did something else (another loader began) counts without that."""
 
 import contextlib
 import ctypes
+import math
 import os
 import sys
 import time
@@ -17,6 +18,7 @@ from . import _heap
 from . import _stalls_measured as measured
 
 HELD = 4  # batches that are used again and again
+MOST_TURN = 257  # batches of an update, from which on phases are no multiple of it
 RUN_UP = 2  # steps of a job that has all its batches
 _PATIENCE_S = 30  # for the other ranks, at the end
 _clock = time.perf_counter_ns
@@ -119,6 +121,7 @@ class Window:
         self.source, self.control = source, control
         self.steps = []  # (wall, wait, take)
         self.samples = 0
+        self.others = 0  # batches that other loaders gave within these steps
         self.stopped = None
         self.paused_ns = 0
         self.sums = None
@@ -180,12 +183,14 @@ class Window:
 
 
 class Phases:
-    """next() gives the job its batches. The last call ends the process."""
+    """next() gives the job its batches. The last call ends the process. turn: of batches
+    that the job computes gradients of before it uses them; each phase has whole turns."""
 
-    def __init__(self, source, control, file, ranks, rounds, steps):
+    def __init__(self, source, control, file, ranks, rounds, steps, turn=1):
         self.source, self.control, self.file, self.ranks = source, control, file, ranks
-        self.rounds, self.steps = rounds, steps
-        self.loaded_steps = -(-steps // source.group) * source.group
+        self.rounds, self.steps = rounds, _whole(steps, turn if turn < MOST_TURN else 1)
+        both = source.group * turn // math.gcd(source.group, turn)
+        self.loaded_steps = _whole(self.steps, both if both < MOST_TURN else source.group)
         self.window = None
         self.held = []
         self.batches = self._all()
@@ -195,6 +200,12 @@ class Phases:
 
     def __next__(self):
         return next(self.batches)
+
+    def other_gave(self):
+        """A batch of another loader: part of a step, where no other epoch is gone through
+        between two of them."""
+        if self.window and self.window.stopped is None:
+            self.window.others += 1
 
     def pause(self):
         """The job does something else."""
@@ -357,6 +368,11 @@ class Phases:
             if done >= n:
                 return
             time.sleep(0.02)
+
+
+def _whole(n, turn):
+    """The first multiple of it from n on."""
+    return -(-n // turn) * turn
 
 
 def _flush_c():

@@ -24,7 +24,7 @@ def install(torch):
 
 def _watch_optimizers():
     def stepped(*_):
-        watch.steps += 1
+        watch.stepped()
 
     sys.modules["torch.optim.optimizer"].register_optimizer_step_post_hook(stepped)
 

@@ -388,6 +388,10 @@ static taut_status note_ranks(struct work *w, const struct taut_stalls_result *r
 	if (!status && r->are_unlike)
 		status = note(w, "Ranks have batches or sets of unlike sizes: what is said "
 			"is of their means.", err);
+	if (!status && r->others > 0)
+		status = note(w, taut_arena_printf(w->arena, "Other loaders gave %.3g "
+			"batches in each step: the job's wait for these counts as its own "
+			"step, and is none of the stalls.", r->others), err);
 	return status;
 }
 

@@ -248,7 +248,8 @@ static taut_status read_key(struct reader *r, const char *word)
 		return read_value(r, (enum key)i);
 	}
 	return expected(
-		r, "phase, step, faults, start, end, or a line of the header", word);
+		r, "phase, step, faults, others, start, end, or a line of the header",
+		word);
 }
 
 /* Before the first phase, and at the end. */
@@ -365,6 +366,22 @@ static taut_status read_faults(struct reader *r)
 	return TAUT_OK;
 }
 
+static taut_status read_others(struct reader *r)
+{
+	struct tauti_measured_phase *last = last_phase(r);
+	enum taut_stalls_phase phase;
+	uint32_t round;
+	taut_status status = read_which(r, &round, &phase);
+
+	if (!status && (!last || last->round != round || last->phase != phase ||
+		last->others))
+		return expected(r, "others once, behind their phase", phases[phase]);
+	if (!status)
+		status = read_number(
+			r, "BATCHES: 1 to 2^40", 1, MOST_COUNT, &last->others);
+	return status;
+}
+
 static taut_status read_step(struct reader *r)
 {
 	struct tauti_measured *to = r->to;
@@ -432,6 +449,8 @@ static taut_status read_line(struct reader *r)
 		status = read_step(r);
 	else if (!strcmp(word, "faults"))
 		status = read_faults(r);
+	else if (!strcmp(word, "others"))
+		status = read_others(r);
 	else if (!strcmp(word, "start"))
 		status = read_start(r);
 	else if (!strcmp(word, "end"))

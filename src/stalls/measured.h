@@ -20,6 +20,7 @@
  *         OPENED_BYTES [OWN_CPU_NS]      (one line)
  *     step ROUND NAME WALL_NS WAIT_NS TAKE_NS    (behind their phase, in their order)
  *     faults ROUND NAME OWN WORKERS              (behind their phase; may be left out)
+ *     others ROUND NAME BATCHES                  (behind their phase; left out: 0)
  *     start ROUND NAME NS                        (may be left out)
  *     ...
  *     end
@@ -48,6 +49,8 @@
  *               their own; left out where they are not, or it cannot be told
  * Faults: pages that the system gave without reading any (minor page faults), to this rank's
  * process, and to its workers where they are processes of their own.
+ * Others: batches that other loaders of the job gave within these steps, which are waited for
+ * as a part of the job's own steps.
  * A start: what making the loader of this phase took the job, before anything was asked of
  * it (workers are made).
  * A step: WALL_NS of it; of that WAIT_NS in the loader's next; TAKE_NS: of that, while a
@@ -85,6 +88,7 @@ struct tauti_measured_phase {
 	int64_t opened, opened_bytes;
 	int64_t own_cpu_ns; /* -1: it is not there */
 	int64_t own_faults, worker_faults; /* -1: they are not there */
+	int64_t others; /* 0: they are not there */
 	size_t first_step, n_steps; /* n_steps: lines, at most `steps` */
 };
 

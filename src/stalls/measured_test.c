@@ -10,7 +10,7 @@
 #define PHASE "phase 0 cold 20 640 1000 100 2000 64 -1 640 6400"
 
 static const char whole[] = HEADER "cores 8\nfault_ns 2500\nepoch 250\n"
-	"phase 0 place 20 640 500 0 500 0 0 0 0\nfaults 0 place 70 0\n"
+	"phase 0 place 20 640 500 0 500 0 0 0 0\nfaults 0 place 70 0\nothers 0 place 12\n"
 	"start 0 cold 77\n"
 	PHASE " 1500\nstep 0 cold 50 5 -1\nstep 0 cold 51 6 4\n"
 	"phase 1 half 20 320 300 0 300 0 0 0 0\nend\n";
@@ -60,6 +60,8 @@ static void test_all_of_it(void **state)
 	assert_int_equal(place->own_cpu_ns, -1);
 	assert_int_equal(place->own_faults, 70);
 	assert_int_equal(place->worker_faults, 0);
+	assert_int_equal(place->others, 12);
+	assert_int_equal(cold->others, 0);
 	assert_null(tauti_measured_find(&m, 1, TAUT_STALLS_COLD));
 	tauti_measured_fini(&m);
 }
@@ -140,12 +142,18 @@ static void test_refusals(void **state)
 		"f:12: expected faults once, behind their phase, found 'place'");
 	refuse(HEADER PHASE "\nfaults 0 cold 1 1\nfaults 0 cold 1 1\n",
 		"f:13: expected faults once, behind their phase, found 'cold'");
+	refuse(HEADER PHASE "\nothers 0 place 1\n",
+		"f:12: expected others once, behind their phase, found 'place'");
+	refuse(HEADER PHASE "\nothers 0 cold 1\nothers 0 cold 1\n",
+		"f:13: expected others once, behind their phase, found 'cold'");
+	refuse(HEADER PHASE "\nothers 0 cold 0\n",
+		"f:12: expected BATCHES: 1 to 2^40, found '0'");
 	refuse(HEADER PHASE "\nfaults 0 cold 1\n",
 		"f:12: expected WORKERS: 0 to 2^40, found ''");
 	refuse(HEADER "fault_ns -1\n", "f:11: expected 0 to 2^52 ns, found '-1'");
 	refuse(HEADER "end\nend\n", "f:12: expected nothing behind 'end', found 'end'");
-	refuse(HEADER "\n", "f:11: expected phase, step, faults, start, end, or a line of the "
-		"header, found ''");
+	refuse(HEADER "\n", "f:11: expected phase, step, faults, others, start, end, or a "
+		"line of the header, found ''");
 }
 
 static void test_without_memory(void **state)

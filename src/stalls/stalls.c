@@ -139,6 +139,7 @@ static void add_rank(struct tauti_stalls_sum *sum, const struct tauti_measured_p
 	sum->wait_ns += (double)phase->wait_ns / steps;
 	sum->cpu_ns += (double)phase->cpu_ns;
 	sum->rchar += (double)phase->rchar;
+	sum->others += (double)phase->others;
 	or_unknown(&sum->own_cpu_ns, phase->own_cpu_ns);
 	or_unknown(&sum->read_bytes, phase->read_bytes);
 	or_unknown(&sum->own_faults, phase->own_faults);
@@ -532,6 +533,14 @@ static void fill_faults(const struct taut_stalls *stalls, struct taut_stalls_fau
 		stalls, CACHED, worker_fault_share, &faults->fault_ns, -1));
 }
 
+/* Of all loaders but the one that was taken, in place of which batches are given. */
+static double others_a_step(const struct tauti_stalls_sum *sums, const void *context)
+{
+	const struct tauti_stalls_sum *sum = &sums[TAUT_STALLS_PLACE];
+
+	return sum->others / sum->steps / *(const uint32_t *)context;
+}
+
 void taut_stalls_result(
 	const struct taut_stalls *stalls, struct taut_stalls_result *ret_result)
 {
@@ -547,6 +556,8 @@ void taut_stalls_result(
 		.batch = tauti_stalls_batch(stalls),
 		.depth = first->depth,
 		.n_items = tauti_stalls_items(stalls),
+		.others = tauti_stalls_usual(stalls, 1 << TAUT_STALLS_PLACE,
+			others_a_step, &stalls->n_ranks, 0),
 		.loader = first->loader,
 		.on_device = first->on_device,
 		.mean_bytes = tauti_stalls_item_bytes(stalls),

@@ -44,6 +44,7 @@ struct tauti_stalls_sum {
 	double own_ns;     /* of a step, without waiting: of the rank that waited longest */
 	double own_faults, worker_faults; /* below 0: a rank does not tell */
 	double opened, opened_bytes;
+	double others; /* batches of other loaders, within the steps */
 };
 /* round: below n_rounds * n_runs, those of the first run first. False: not all ranks have
  * that phase. */

@@ -161,6 +161,14 @@ class Read(command.Case):
         self.assertEqual((result["job"]["items"], result["model"]["items"]), (410, 410))
         self.assertEqual(result["notes"], [])
 
+    def test_another_loader_is_said(self):
+        folder = self.kept()
+        path = folder / "rank-0.stalls"
+        text = re.sub(r"(faults (\d) place .*)", rf"\1\nothers \2 place {2 * STEPS}", path.read_text())
+        path.write_text(text)
+        (note,) = self.json(folder)["notes"]
+        self.assertIn("Other loaders gave 2 batches in each step", note)
+
     def test_several_runs(self):
         """The second takes twice as long for all."""
         folder = self.kept()

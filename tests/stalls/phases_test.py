@@ -13,6 +13,7 @@ from unittest import mock
 
 sys.path.insert(0, str(pathlib.Path(__file__).resolve().parents[2] / "python"))
 
+from taut import _stalls as stalls
 from taut import _stalls_measured as measured
 from taut import _stalls_phases as phases
 
@@ -72,6 +73,44 @@ class PhasesTest(unittest.TestCase):
                 self.assertGreater(sum(1 for _ in turns), 8 * 8)
         loaded = [measured.OPENED, measured.LOADED] * 3
         self.assertEqual(control.lists, [*loaded, measured.OPENED, measured.NOTHING])
+
+    def test_another_loader_is_told(self):
+        """It gives two batches in each step; and goes through an epoch between two of them,
+        which is none of the steps."""
+        control = Control()
+        with tempfile.TemporaryDirectory() as folder:
+            file = measured.RankFile(folder, (0, 1))
+            turns = phases.Phases(Source(control), control, file, (0, 1), 1, 8)
+            with mock.patch.object(turns, "_leave", file.end):
+                for _ in turns:
+                    turns.other_gave()
+                    turns.other_gave()
+                    turns.pause()
+                    turns.other_gave()
+            lines = pathlib.Path(file.path).read_text().splitlines()
+        others = [line for line in lines if line.startswith("others")]
+        self.assertEqual(others, ["others 0 %s 16" % n for n in ("place", "cold", "cached", "part")])
+
+    def test_updates_of_several_batches(self):
+        """Each phase has as many updates as any other; workers take turns, too."""
+        control = Control()
+        source = Source(control)
+        source.group = 4
+        for steps, turn, expected in ((8, 1, (8, 8)), (20, 6, (24, 24)), (7, 5, (10, 20)), (8, 300, (8, 8))):
+            turns = phases.Phases(source, control, None, (0, 1), 1, steps, turn)
+            self.assertEqual((turns.steps, turns.loaded_steps), expected)
+
+        class Loader:
+            pass
+
+        watch, loader, other = stalls.Watch(), Loader(), Loader()
+        watch.gave(other)
+        for batch in range(12):
+            watch.gave(loader)
+            if batch % 3 == 2:
+                watch.stepped()
+                watch.stepped()  # of a second optimizer
+        self.assertEqual((watch.steps, watch.given[loader].turn), (8, 3))
 
     def test_cores_that_groups_leave(self):
         """Of both versions of control groups, and of those that the own one is in."""

@@ -175,6 +175,7 @@ class Case(unittest.TestCase):
         turns += [(n, "half") for n in range(rounds) if with_half]
         self.assertEqual([(p.number, p.name) for p in rank.phases], turns)
         self.assertTrue(rank.has_ended)
+        self.assertNotIn("others", rank.told)
 
     def check_step(self, rank, name, expected_ms):
         """Not faster than can be; of the best of the rounds, not much slower either, on a
