@@ -118,7 +118,7 @@ static void test_a_host_whose_clock_drifts(void **state)
 	finish(g, run, &w);
 }
 
-enum { MANY_RANKS = 1200, MANY_COLLECTIVES = 500, LATE_NS = 7000 };
+enum { MANY_RANKS = UNIT_ROUNDS(1200), MANY_COLLECTIVES = 500, LATE_NS = 7000 };
 
 /* All ranks meet in all collectives; rank r's clock is ahead by r times LATE_NS. */
 static void meet(struct tauti_rank *ranks, struct taut_trace *traces,

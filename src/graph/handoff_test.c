@@ -5,7 +5,7 @@
 
 #include "tests/support/recorded.h"
 
-enum { WAIT_US = 400, MANY = 60000 };
+enum { WAIT_US = 400, MANY = UNIT_ROUNDS(60000) };
 
 /* n all-reduces on a worker, each waited for by a slice without an operator. */
 static struct taut_run *waited(struct wt *w, int n)
