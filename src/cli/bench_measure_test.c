@@ -1,4 +1,4 @@
-/* Calls that are made, and times that are told, of a communicator that is a stub:
+/* Calls that are made, and times that are told, of a communicator that is made up:
  * ranks agree on samples of 1, 2, 3 ... ns. */
 #include "tests/support/unit.h"
 
@@ -40,7 +40,7 @@ uint32_t taut_comm_size(const struct taut_comm *comm)
 const char *taut_comm_engine(const struct taut_comm *comm)
 {
 	(void)comm;
-	return "stub";
+	return "made up";
 }
 
 struct taut_coll_choice taut_comm_choice(const struct taut_comm *comm,

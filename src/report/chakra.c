@@ -489,15 +489,12 @@ static const struct taut_comm_args *args_of(
 static unsigned node_type(const struct writer *w,
 	const struct taut_collective *coll, const struct taut_comm_args *args)
 {
-	int32_t rank = w->trace->rank;
+	static const unsigned types[] = { [TAUTI_SIDE_NONE] = TYPE_COLL,
+		[TAUTI_SIDE_SEND] = TYPE_SEND, [TAUTI_SIDE_RECV] = TYPE_RECV };
 
 	if (coll->kind != TAUT_COLL_SENDRECV || coll->n_members != 2 || !args)
 		return TYPE_COLL;
-	if (args->dst_rank >= 0 && args->dst_rank != rank)
-		return TYPE_SEND;
-	if (args->src_rank >= 0 && args->src_rank != rank)
-		return TYPE_RECV;
-	return TYPE_COLL;
+	return types[tauti_side_of(w->trace, args)];
 }
 
 static int32_t peer_of(const struct writer *w,
@@ -556,8 +553,8 @@ static void put_tensor(struct writer *w, const struct taut_comm_args *args)
 static void put_comm_attrs(struct writer *w, uint32_t index, unsigned type)
 {
 	const struct taut_collective *coll = &w->g->collectives[index];
-	const struct chakra_group *group =
-		&w->c->groups[w->c->group[index]];
+	const struct tauti_group_names *groups = &w->c->groups;
+	const struct tauti_group_name *group = &groups->all[groups->of[index]];
 	int32_t peer = peer_of(w, coll), rank = w->trace->rank;
 
 	if (type == TYPE_COLL)
@@ -572,12 +569,12 @@ static void put_comm_attrs(struct writer *w, uint32_t index, unsigned type)
 		number_attr(w, NODE_ATTR, "comm_dst", ATTR_INT32,
 			type == TYPE_SEND ? peer : rank);
 		number_attr(w, NODE_ATTR, "comm_tag", ATTR_INT32,
-			w->c->seq[index]);
+			groups->seq[index]);
 	}
 	text_attr(w, NODE_ATTR, "pg_name", group->label);
 	text_attr(w, NODE_ATTR, "pg_ranks", group->ranks);
 	number_attr(w, NODE_ATTR, "pg_size", ATTR_INT64, coll->n_members);
-	number_attr(w, NODE_ATTR, "comm_seq", ATTR_INT64, w->c->seq[index]);
+	number_attr(w, NODE_ATTR, "comm_seq", ATTR_INT64, groups->seq[index]);
 }
 
 /* Did the transfer wait for the last arrival, as the graph has it? */
@@ -695,4 +692,21 @@ done:
 	free(w.tids);
 	free(put);
 	return status;
+}
+
+taut_status tauti_chakra_write_groups(
+	const struct tauti_chakra *c, FILE *out, struct taut_error *err)
+{
+	struct tauti_put put;
+
+	tauti_put_begin(&put, out);
+	tauti_put_char(&put, '{');
+	for (uint32_t i = 0; i < c->groups.n; i++) {
+		tauti_put_text(&put, i ? ",\n" : "\n");
+		tauti_put_string(&put, c->groups.all[i].label);
+		tauti_put_text(&put, ": ");
+		tauti_put_text(&put, c->groups.all[i].ranks);
+	}
+	tauti_put_text(&put, "\n}\n");
+	return tauti_put_end(&put, err);
 }

@@ -21,17 +21,13 @@
 #include <taut/report.h>
 
 #include "base/vec.h"
+#include "report/groups.h"
 
 TAUT_BEGIN_DECLS
 
 struct chakra_cut { /* something waits for the part of op before at_us */
 	uint32_t op;
 	int64_t at_us;
-};
-
-struct chakra_group { /* a communicator: what it is called, who is in it */
-	const char *label;
-	const char *ranks; /* "[0, 1]" */
 };
 
 struct tauti_chakra {
@@ -49,11 +45,7 @@ struct tauti_chakra {
 	struct chakra_cut *cuts; /* by op and time, each once */
 	uint32_t *cut_begin;  /* by op; n_ops + 1 */
 
-	/* of collectives */
-	uint32_t *group;      /* index in groups */
-	uint32_t *seq;        /* its number in its group */
-	uint32_t n_groups;
-	struct chakra_group *groups;
+	struct tauti_group_names groups;
 
 	/* written by whom writes the operation's rank */
 	uint32_t *node;       /* by op: its last node */
@@ -76,9 +68,6 @@ static inline int64_t chakra_end_us(const struct taut_graph *g, uint32_t op)
 {
 	return chakra_us(g->start_ns[op] + g->dur_ns[op]);
 }
-
-taut_status tauti_chakra_groups(
-	struct tauti_chakra *chakra, struct taut_error *err);
 
 TAUT_END_DECLS
 #endif /* TAUT_REPORT_CHAKRA_H */

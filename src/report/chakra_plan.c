@@ -168,13 +168,8 @@ static bool allocate(struct tauti_chakra *c)
 	c->cuts = TAUT_ARENA_ARRAY(c->arena, struct chakra_cut, edges + n);
 	c->cut_begin = TAUT_ARENA_ARRAY(c->arena, uint32_t, n);
 	c->node = TAUT_ARENA_ARRAY(c->arena, uint32_t, n);
-	c->group = TAUT_ARENA_ARRAY(
-		c->arena, uint32_t, (size_t)g->n_collectives + 1);
-	c->seq = TAUT_ARENA_ARRAY(
-		c->arena, uint32_t, (size_t)g->n_collectives + 1);
 	return c->order && c->rank_begin && c->in_begin && c->in_from &&
-		c->in_at_us && c->across && c->cuts && c->cut_begin && c->node &&
-		c->group && c->seq;
+		c->in_at_us && c->across && c->cuts && c->cut_begin && c->node;
 }
 
 taut_status tauti_chakra_open(const struct taut_report *report,
@@ -194,7 +189,8 @@ taut_status tauti_chakra_open(const struct taut_report *report,
 	if (!status) {
 		find_waits(c);
 		find_cuts(c);
-		status = tauti_chakra_groups(c, reterr);
+		status = tauti_groups_name(
+			c->g, c->arena, &c->groups, reterr);
 	}
 	if (status)
 		tauti_chakra_close(c);

@@ -4,7 +4,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/chakra.h"
+#include "report/groups.h"
 #include "report/lanes.h"
 #include "report/names.h"
 #include "report/put.h"
@@ -15,9 +15,11 @@ struct csv {
 	const struct taut_graph *g;
 	const struct taut_trace *trace; /* of the lane that is written */
 	char lane[128];
-	uint32_t step, end_step;        /* of that rank, in g->steps */
-	struct tauti_chakra groups;     /* of it the names of groups alone */
+	uint32_t step;                  /* of that rank, in g->steps */
+	struct taut_arena *arena;
+	struct tauti_group_names groups;
 	uint32_t *launch;               /* by op: what launched it */
+	uint32_t *step_begin;           /* by trace: its first step; and the end */
 };
 
 /* Quoted only where a field must be: it holds a comma, a quote or a line. */
@@ -42,29 +44,42 @@ static void known(struct tauti_put *put, int64_t value)
 		tauti_put_int(put, value);
 }
 
-/* The step in which an operation starts; operations of a lane come in order,
- * but for small overlaps, so that looking back one step is enough. */
-static const struct taut_step *step_of(struct csv *c, int64_t at)
+static const struct taut_step *within(const struct csv *c, uint32_t i,
+	uint32_t end, int64_t at)
 {
-	const struct taut_step *steps = c->g->steps;
+	const struct taut_step *step = &c->g->steps[i];
 
-	while (c->step + 1 < c->end_step && steps[c->step + 1].start_ns <= at)
-		c->step++;
-	if (c->step < c->end_step && steps[c->step].start_ns <= at &&
-		at < steps[c->step].end_ns)
-		return &steps[c->step];
-	return NULL;
+	return i < end && step->start_ns <= at && at < step->end_ns ?
+		step : NULL;
 }
 
-static void find_steps(struct csv *c, uint32_t trace)
+/* The step in which an operation starts; operations of a lane come in order,
+ * but for small overlaps, so that looking back one step is enough. */
+static const struct taut_step *step_of(
+	struct csv *c, uint32_t trace, int64_t at)
 {
-	c->step = 0;
-	while (c->step < c->g->n_steps && c->g->steps[c->step].trace != trace)
+	uint32_t end = c->step_begin[trace + 1];
+
+	while (c->step + 1 < end && c->g->steps[c->step + 1].start_ns <= at)
 		c->step++;
-	c->end_step = c->step;
-	while (c->end_step < c->g->n_steps &&
-		c->g->steps[c->end_step].trace == trace)
-		c->end_step++;
+	return within(c, c->step, end, at);
+}
+
+/* The same, wherever the operation before was. */
+static const struct taut_step *find_step(
+	const struct csv *c, uint32_t trace, int64_t at)
+{
+	uint32_t lo = c->step_begin[trace], hi = c->step_begin[trace + 1];
+
+	while (lo + 1 < hi) {
+		uint32_t mid = lo + (hi - lo) / 2;
+
+		if (c->g->steps[mid].start_ns <= at)
+			lo = mid;
+		else
+			hi = mid;
+	}
+	return within(c, lo, c->step_begin[trace + 1], at);
 }
 
 static int64_t bytes_of(const struct csv *c, uint32_t op)
@@ -82,19 +97,18 @@ static int64_t bytes_of(const struct csv *c, uint32_t op)
 
 /* --- sends and receives --------------------------------------------------- */
 
-enum side { SIDE_NONE, SIDE_SEND, SIDE_RECV };
-
 static const struct taut_trace *trace_of(const struct csv *c, uint32_t op)
 {
 	return &c->g->run->traces[c->g->lanes[c->g->lane[op]].trace];
 }
 
 /* Of a pair of which one sends: what does the rank of this arrival? */
-static enum side told_side(const struct csv *c, uint32_t arrive)
+static enum tauti_side told_side(const struct csv *c, uint32_t arrive)
 {
 	const struct taut_trace *t = trace_of(c, arrive);
 	const struct taut_comm_args *args = NULL;
 	uint32_t by = c->launch[arrive];
+	enum tauti_side side;
 	const char *what;
 
 	if (c->g->event[arrive] != TAUT_NONE)
@@ -102,25 +116,25 @@ static enum side told_side(const struct csv *c, uint32_t arrive)
 	if (!args && by != TAUT_NONE && c->g->event[by] != TAUT_NONE)
 		args = tauti_comm_around(t, c->g->event[by]);
 	if (!args)
-		return SIDE_NONE;
+		return TAUTI_SIDE_NONE;
+	side = tauti_side_of(t, args);
+	if (side)
+		return side;
 	what = taut_names_text(t->names, args->collective);
-	if ((args->dst_rank >= 0 && args->dst_rank != t->rank) ||
-		!strcmp(what, "send"))
-		return SIDE_SEND;
-	return (args->src_rank >= 0 && args->src_rank != t->rank) ||
-		!strcmp(what, "recv") ? SIDE_RECV : SIDE_NONE;
+	return !strcmp(what, "send") ? TAUTI_SIDE_SEND :
+		!strcmp(what, "recv") ? TAUTI_SIDE_RECV : TAUTI_SIDE_NONE;
 }
 
 /* Of the operation's communication; both ends must take it for the same. */
-static enum side side_of(const struct csv *c, uint32_t op, uint32_t *ret_peer)
+static enum tauti_side side_of(const struct csv *c, uint32_t op, uint32_t *ret_peer)
 {
 	const struct taut_graph *g = c->g;
 	const struct taut_collective *coll = &g->collectives[g->collective[op]];
 	uint32_t one, other;
-	enum side side;
+	enum tauti_side side;
 
 	if (coll->kind != TAUT_COLL_SENDRECV || coll->n_members != 2)
-		return SIDE_NONE;
+		return TAUTI_SIDE_NONE;
 	one = g->member_arrive[coll->first_member];
 	other = g->member_arrive[coll->first_member + 1];
 	if (trace_of(c, one) != c->trace) {
@@ -130,8 +144,8 @@ static enum side side_of(const struct csv *c, uint32_t op, uint32_t *ret_peer)
 		other = swap;
 	}
 	side = told_side(c, one);
-	if (!side || told_side(c, other) != SIDE_SEND + SIDE_RECV - side)
-		return SIDE_NONE;
+	if (!side || told_side(c, other) != TAUTI_SIDE_SEND + TAUTI_SIDE_RECV - side)
+		return TAUTI_SIDE_NONE;
 	*ret_peer = other;
 	return side;
 }
@@ -139,37 +153,13 @@ static enum side side_of(const struct csv *c, uint32_t op, uint32_t *ret_peer)
 /* Sends and receives are counted by step when they are read: both are of the
  * step in which the sender is. */
 static const struct taut_step *step_of_pair(
-	const struct csv *c, uint32_t op, uint32_t peer, enum side side)
+	const struct csv *c, uint32_t op, uint32_t peer, enum tauti_side side)
 {
 	const struct taut_graph *g = c->g;
 	uint32_t arrive = g->kind[op] == TAUT_OP_TRANSFER ? op - 1 : op;
-	uint32_t sends = side == SIDE_SEND ? arrive : peer;
-	uint32_t trace = g->lanes[g->lane[sends]].trace;
+	uint32_t sends = side == TAUTI_SIDE_SEND ? arrive : peer;
 
-	for (uint32_t i = 0; i < g->n_steps; i++)
-		if (g->steps[i].trace == trace &&
-			g->steps[i].start_ns <= g->start_ns[sends] &&
-			g->start_ns[sends] < g->steps[i].end_ns)
-			return &g->steps[i];
-	return NULL;
-}
-
-static taut_status find_launches(struct csv *c, struct taut_error *err)
-{
-	const struct taut_graph *g = c->g;
-
-	c->launch = TAUT_ARENA_ARRAY(
-		c->groups.arena, uint32_t, (size_t)g->n_ops + 1);
-	if (!c->launch)
-		return taut_error_set(err, TAUT_ENOMEM, -1,
-			"no memory for the table of %u operations", g->n_ops);
-	memset(c->launch, 0xff, g->n_ops * sizeof *c->launch);
-	for (uint32_t op = 0; op < g->n_ops; op++)
-		for (uint32_t e = g->edge_begin[op];
-			e < g->edge_begin[op + 1]; e++)
-			if (g->kind[op] == TAUT_OP_LAUNCH)
-				c->launch[g->edge_to[e]] = op;
-	return TAUT_OK;
+	return find_step(c, g->lanes[g->lane[sends]].trace, g->start_ns[sends]);
 }
 
 /* A name stands for one set of ranks; a number behind it tells several. What
@@ -179,7 +169,7 @@ static void put_group(struct csv *c, uint32_t index, bool has_peer)
 	const char *name = taut_names_text(
 		c->g->names, c->g->collectives[index].group);
 	const char *label =
-		c->groups.groups[c->groups.group[index]].label;
+		c->groups.all[c->groups.of[index]].label;
 	char text[256];
 
 	if (!*name || has_peer || !strcmp(name, label)) {
@@ -194,10 +184,11 @@ static void put_op(struct csv *c, uint32_t op)
 {
 	const struct taut_graph *g = c->g;
 	struct tauti_put *put = &c->put;
-	const struct taut_step *step = step_of(c, g->start_ns[op]);
+	const struct taut_step *step = step_of(
+		c, g->lanes[g->lane[op]].trace, g->start_ns[op]);
 	uint32_t index = g->collective[op];
 	uint32_t peer = TAUT_NONE;
-	enum side side = index == TAUT_NONE ? SIDE_NONE : side_of(c, op, &peer);
+	enum tauti_side side = index == TAUT_NONE ? TAUTI_SIDE_NONE : side_of(c, op, &peer);
 
 	if (side)
 		step = step_of_pair(c, op, peer, side);
@@ -211,7 +202,7 @@ static void put_op(struct csv *c, uint32_t op)
 	tauti_put_char(put, ',');
 	tauti_put_text(put, !side || g->kind[op] != TAUT_OP_TRANSFER ?
 		tauti_op_kind_key(g->kind[op]) :
-		side == SIDE_SEND ? "send" : "recv");
+		side == TAUTI_SIDE_SEND ? "send" : "recv");
 	tauti_put_char(put, ',');
 	field(put, c->lane);
 	tauti_put_char(put, ',');
@@ -220,7 +211,7 @@ static void put_op(struct csv *c, uint32_t op)
 	tauti_put_us(put, g->dur_ns[op]);
 	tauti_put_char(put, ',');
 	if (index != TAUT_NONE)
-		put_group(c, index, side != SIDE_NONE);
+		put_group(c, index, side != TAUTI_SIDE_NONE);
 	tauti_put_char(put, ',');
 	known(put, bytes_of(c, op));
 	tauti_put_char(put, ',');
@@ -257,38 +248,62 @@ static void put_lane(struct csv *c, uint32_t lane)
 		return; /* joins: no rank's own */
 	c->trace = &c->g->run->traces[l->trace];
 	name_lane(c, l->trace_lane);
-	find_steps(c, l->trace);
+	c->step = c->step_begin[l->trace];
 	for (uint32_t op = c->g->lane_begin[lane];
 		op < c->g->lane_begin[lane + 1]; op++)
 		put_op(c, op);
 }
 
-/* How groups are called. */
-static taut_status name_groups(struct csv *c, struct taut_error *err)
+/* Steps stand rank by rank. */
+static void find_steps(struct csv *c)
 {
-	size_t n = (size_t)c->g->n_collectives + 1;
-	struct tauti_chakra *groups = &c->groups;
+	const struct taut_graph *g = c->g;
+	uint32_t step = 0;
 
-	groups->g = c->g;
-	groups->arena = taut_arena_create();
-	if (groups->arena) {
-		groups->group = TAUT_ARENA_ARRAY(groups->arena, uint32_t, n);
-		groups->seq = TAUT_ARENA_ARRAY(groups->arena, uint32_t, n);
+	for (uint32_t i = 0; i <= g->run->n_traces; i++) {
+		while (step < g->n_steps && g->steps[step].trace < i)
+			step++;
+		c->step_begin[i] = step;
 	}
-	if (!groups->group || !groups->seq)
+}
+
+static void find_launches(struct csv *c)
+{
+	const struct taut_graph *g = c->g;
+
+	memset(c->launch, 0xff, g->n_ops * sizeof *c->launch);
+	for (uint32_t op = 0; op < g->n_ops; op++)
+		for (uint32_t e = g->edge_begin[op];
+			e < g->edge_begin[op + 1]; e++)
+			if (g->kind[op] == TAUT_OP_LAUNCH)
+				c->launch[g->edge_to[e]] = op;
+}
+
+static taut_status find_all(struct csv *c, struct taut_error *err)
+{
+	const struct taut_graph *g = c->g;
+
+	c->arena = taut_arena_create();
+	if (c->arena) {
+		c->launch = TAUT_ARENA_ARRAY(
+			c->arena, uint32_t, (size_t)g->n_ops + 1);
+		c->step_begin = TAUT_ARENA_ARRAY(
+			c->arena, uint32_t, (size_t)g->run->n_traces + 2);
+	}
+	if (!c->launch || !c->step_begin)
 		return taut_error_set(err, TAUT_ENOMEM, -1,
-			"no memory for the names of groups");
-	return tauti_chakra_groups(groups, err);
+			"no memory for the table of %u operations", g->n_ops);
+	find_steps(c);
+	find_launches(c);
+	return tauti_groups_name(g, c->arena, &c->groups, err);
 }
 
 taut_status tauti_csv_write(const struct taut_report *report, FILE *out,
 	struct taut_error *reterr)
 {
 	struct csv c = { .g = report->graph };
-	taut_status status = name_groups(&c, reterr);
+	taut_status status = find_all(&c, reterr);
 
-	if (!status)
-		status = find_launches(&c, reterr);
 	if (!status) {
 		tauti_put_begin(&c.put, out);
 		tauti_put_text(&c.put, "rank,step,name,kind,lane,start_us,"
@@ -297,6 +312,6 @@ taut_status tauti_csv_write(const struct taut_report *report, FILE *out,
 			put_lane(&c, lane);
 		status = tauti_put_end(&c.put, reterr);
 	}
-	taut_arena_destroy(c.groups.arena);
+	taut_arena_destroy(c.arena);
 	return status;
 }

@@ -142,3 +142,12 @@ const struct taut_comm_args *tauti_comm_around(
 	}
 	return NULL;
 }
+
+enum tauti_side tauti_side_of(
+	const struct taut_trace *trace, const struct taut_comm_args *args)
+{
+	if (args->dst_rank >= 0 && args->dst_rank != trace->rank)
+		return TAUTI_SIDE_SEND;
+	return args->src_rank >= 0 && args->src_rank != trace->rank ?
+		TAUTI_SIDE_RECV : TAUTI_SIDE_NONE;
+}

@@ -34,4 +34,10 @@ void tauti_members_free(struct tauti_members *members);
 const struct taut_comm_args *tauti_comm_around(
 	const struct taut_trace *trace, uint32_t row);
 
+enum tauti_side { TAUTI_SIDE_NONE, TAUTI_SIDE_SEND, TAUTI_SIDE_RECV };
+
+/* What the trace's rank does in a communication of two, by the ranks that it tells. */
+enum tauti_side tauti_side_of(
+	const struct taut_trace *trace, const struct taut_comm_args *args);
+
 #endif /* TAUT_REPORT_LANES_H */

@@ -545,7 +545,6 @@ void taut_run_close(struct taut_run *public)
 	free(run);
 }
 
-/* run->files from the paths; their inputs lie in the arena. */
 /* "host.trace.json.gz" in a folder beside "host.xplane.pb": the same profile
  * once more, for viewers. */
 static bool is_once_more(const struct tauti_input *input)
@@ -580,6 +579,7 @@ static bool keep_inputs(struct run *run, const tauti_inputs *inputs,
 	return true;
 }
 
+/* run->files from the paths; their inputs lie in the arena. */
 static taut_status list_files(struct run *run, const char *const *paths,
 	size_t n_paths, const int32_t *ranks, struct taut_error *err)
 {

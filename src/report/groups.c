@@ -1,19 +1,16 @@
-/* chakra_group.c - communicators: who takes part, and what they are called.
- *
- * A simulator knows a communicator by its name alone, so a name stands for
- * one set of ranks: the recorded name where it does, else a number. Ranks
- * that were not recorded have no file and are not in it. */
+/* groups.c - see groups.h. */
+#include "report/groups.h"
+
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
-#include "report/chakra.h"
-#include "report/put.h"
-#include "report/tables.h"
+#include "base/vec.h"
 
 static taut_status no_memory(struct taut_error *err)
 {
 	return taut_error_set(err, TAUT_ENOMEM, -1,
-		"no memory for the Chakra traces");
+		"no memory for the names of groups");
 }
 
 typedef TAUT_VEC(char) text;
@@ -62,6 +59,9 @@ static bool put_ranks(const struct taut_graph *g,
 }
 
 struct labels {
+	const struct taut_graph *g;
+	struct taut_arena *arena;
+	struct tauti_group_names *to;
 	struct taut_names *sets;  /* "name\n[0, 1]": id - 1 is the group */
 	struct taut_names *names; /* that are taken */
 	uint32_t *name_of;        /* by group: id in names; 0 none */
@@ -70,9 +70,9 @@ struct labels {
 };
 
 /* The groups of all collectives, by name and ranks. */
-static bool find_sets(struct tauti_chakra *c, struct labels *l)
+static bool find_sets(struct labels *l)
 {
-	const struct taut_graph *g = c->g;
+	const struct taut_graph *g = l->g;
 
 	for (uint32_t i = 0; i < g->n_collectives; i++) {
 		const struct taut_collective *coll = &g->collectives[i];
@@ -87,99 +87,94 @@ static bool find_sets(struct tauti_chakra *c, struct labels *l)
 		id = taut_names_add(l->sets, l->scratch.data, l->scratch.count);
 		if (id == TAUT_NONE)
 			return false;
-		c->group[i] = id - 1;
+		l->to->of[i] = id - 1;
 		if (id < known)
 			continue;
 		id = taut_names_add(l->names, name, strlen(name));
 		if (id == TAUT_NONE)
 			return false;
-		l->name_of[c->group[i]] = id;
+		l->name_of[l->to->of[i]] = id;
 		l->uses[id]++;
 	}
-	c->n_groups = taut_names_count(l->sets) - 1;
+	l->to->n = taut_names_count(l->sets) - 1;
 	return true;
 }
 
 /* The recorded name, or the first number that is no name. */
-static const char *label(struct tauti_chakra *c, struct labels *l, uint32_t i,
-	uint32_t *next)
+static const char *label(struct labels *l, uint32_t i, uint32_t *next)
 {
 	char number[16];
 	size_t len;
 
 	if (l->name_of[i] && l->uses[l->name_of[i]] == 1)
-		return taut_arena_printf(c->arena, "%s",
+		return taut_arena_printf(l->arena, "%s",
 			taut_names_text(l->names, l->name_of[i]));
 	do {
 		len = (size_t)snprintf(
 			number, sizeof number, "%u", (unsigned)(*next)++);
 	} while (taut_names_find(l->names, number, len) != TAUT_NONE);
-	return taut_arena_strndup(c->arena, number, len);
+	return taut_arena_strndup(l->arena, number, len);
 }
 
-static bool name_groups(struct tauti_chakra *c, struct labels *l)
+static bool name_groups(struct labels *l)
 {
 	uint32_t next = 0;
+	struct tauti_group_name *all = TAUT_ARENA_ARRAY(
+		l->arena, struct tauti_group_name, l->to->n + 1);
 
-	c->groups = TAUT_ARENA_ARRAY(
-		c->arena, struct chakra_group, c->n_groups + 1);
-	for (uint32_t i = 0; c->groups && i < c->n_groups; i++) {
+	for (uint32_t i = 0; all && i < l->to->n; i++) {
 		const char *ranks =
 			strchr(taut_names_text(l->sets, i + 1), '\n') + 1;
 		size_t len = strlen(ranks);
 
-		c->groups[i].label = label(c, l, i, &next);
-		c->groups[i].ranks = taut_arena_strndup(c->arena, ranks, len);
-		if (!c->groups[i].label || !c->groups[i].ranks)
+		all[i].label = label(l, i, &next);
+		all[i].ranks = taut_arena_strndup(l->arena, ranks, len);
+		if (!all[i].label || !all[i].ranks)
 			return false;
 	}
-	return c->groups != NULL;
+	l->to->all = all;
+	return all != NULL;
 }
 
 /* Collectives are numbered in their group, as all of its ranks see them. */
-static bool number(struct tauti_chakra *c)
+static bool number(const struct labels *l)
 {
-	uint32_t *count = calloc(c->n_groups + 1, sizeof *count);
+	uint32_t *count = calloc(l->to->n + 1, sizeof *count);
 
-	for (uint32_t i = 0; count && i < c->g->n_collectives; i++)
-		c->seq[i] = count[c->group[i]]++;
+	for (uint32_t i = 0; count && i < l->g->n_collectives; i++)
+		l->to->seq[i] = count[l->to->of[i]]++;
 	free(count);
 	return count != NULL;
 }
 
-taut_status tauti_chakra_groups(struct tauti_chakra *c, struct taut_error *err)
+taut_status tauti_groups_name(const struct taut_graph *graph,
+	struct taut_arena *arena, struct tauti_group_names *ret_groups,
+	struct taut_error *reterr)
 {
-	size_t n = c->g->n_collectives;
+	size_t n = graph->n_collectives;
+	struct tauti_group_names to = {
+		.of = TAUT_ARENA_ARRAY(arena, uint32_t, n + 1),
+		.seq = TAUT_ARENA_ARRAY(arena, uint32_t, n + 1),
+	};
 	struct labels l = {
+		.g = graph,
+		.arena = arena,
+		.to = &to,
 		.sets = taut_names_create(),
 		.names = taut_names_create(),
 		.name_of = calloc(n + 1, sizeof *l.name_of),
 		.uses = calloc(n + 2, sizeof *l.uses),
 	};
-	bool ok = l.sets && l.names && l.name_of && l.uses &&
-		find_sets(c, &l) && name_groups(c, &l) && number(c);
+	bool ok = to.of && to.seq && l.sets && l.names && l.name_of && l.uses &&
+		find_sets(&l) && name_groups(&l) && number(&l);
 
 	taut_names_destroy(l.sets);
 	taut_names_destroy(l.names);
 	free(l.name_of);
 	free(l.uses);
 	taut_vec_free(&l.scratch);
-	return ok ? TAUT_OK : no_memory(err);
-}
-
-taut_status tauti_chakra_write_groups(
-	const struct tauti_chakra *c, FILE *out, struct taut_error *err)
-{
-	struct tauti_put put;
-
-	tauti_put_begin(&put, out);
-	tauti_put_char(&put, '{');
-	for (uint32_t i = 0; i < c->n_groups; i++) {
-		tauti_put_text(&put, i ? ",\n" : "\n");
-		tauti_put_string(&put, c->groups[i].label);
-		tauti_put_text(&put, ": ");
-		tauti_put_text(&put, c->groups[i].ranks);
-	}
-	tauti_put_text(&put, "\n}\n");
-	return tauti_put_end(&put, err);
+	if (!ok)
+		return no_memory(reterr);
+	*ret_groups = to;
+	return TAUT_OK;
 }
