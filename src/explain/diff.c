@@ -162,12 +162,10 @@ static double count_events(const struct taut_graph *g, const struct taut_trace *
 	return n;
 }
 
-static bool marks_steps(const struct taut_trace *t)
+/* Or is the step the whole recording, which marks none? */
+static bool is_marked(const struct taut_graph *g, uint32_t step)
 {
-	for (size_t i = 0; i < t->n_events; i++)
-		if (t->kind[i] == TAUT_KIND_STEP)
-			return true;
-	return false;
+	return g->event[g->steps[step].begin_op] != TAUT_NONE;
 }
 
 /* Of how many steps the recording of a rank is: of those that it marks. Where
@@ -183,7 +181,7 @@ static double steps_of(const struct taut_graph *g, uint32_t first, uint32_t n,
 
 	if (n >= most)
 		return n;
-	if (n == 1 && !marks_steps(t))
+	if (!is_marked(g, first))
 		return most;
 	for (uint32_t i = first; i < first + n; i++)
 		inside += count_events(g, t, g->steps[i].begin_op,
@@ -498,10 +496,10 @@ static void differ_fini(struct differ *d)
 	taut_vec_free(&d->keys);
 }
 
-static bool marks_any(const struct taut_run *run)
+static bool marks_any(const struct taut_graph *g)
 {
-	for (uint32_t i = 0; i < run->n_traces; i++)
-		if (marks_steps(&run->traces[i]))
+	for (uint32_t i = 0; i < g->n_steps; i++)
+		if (is_marked(g, i))
 			return true;
 	return false;
 }
@@ -534,8 +532,8 @@ taut_status tauti_diff(const struct taut_report *a, const struct taut_report *b,
 	if (!status)
 		status = fall(&d, &out, reterr);
 	out.same_ranks = d.same_ranks;
-	out.a_marked = !status && marks_any(a->graph->run);
-	out.b_marked = !status && marks_any(b->graph->run);
+	out.a_marked = !status && marks_any(a->graph);
+	out.b_marked = !status && marks_any(b->graph);
 	differ_fini(&d);
 	if (!status)
 		*ret_diff = out;
