@@ -582,46 +582,6 @@ static void test_clock_from_pairs(void **state)
 	finish(g, run, &w);
 }
 
-/* As the profiler writes it, a send tells only where to and a receive only
- * from where, and each side numbers for itself. Launches fall into different
- * steps on the two ranks. */
-static void test_pairs_as_recorded(void **state)
-{
-	struct wt w = wt_begin();
-	struct taut_run *run;
-	struct taut_graph *g;
-
-	(void)state;
-	for (int r = 0; r < 2; r++) {
-		wt_rank(&w, r);
-		for (int s = 0; s < 3; s++)
-			step(&w, s, 1000 * s + (r ? 0 : 60), 1000);
-		for (int i = 0; i < 3; i++) {
-			char more[64];
-
-			snprintf(more, sizeof more, ",\"Seq\":%d,\"%s Rank\":%d",
-				(r ? 40 : 7) + i, r ? "Src" : "Dst", 1 - r);
-			collective(&w, r ? "recv" : "send", "3", "[0, 1]", 2,
-				1000 * i + 50 + (r ? 20 : 0), r ? 80 : 100, 22,
-				10 + i, more);
-		}
-	}
-	run = wt_open(&w);
-	g = build(run);
-	assert_int_equal(g->n_collectives, 3);
-	assert_int_equal(g->n_unmatched, 0);
-	for (uint32_t i = 0; i < 3; i++) {
-		const struct taut_collective *c = &g->collectives[i];
-
-		assert_int_equal(c->n_members, 2);
-		assert_int_equal(c->group_size, 2);
-		assert_int_equal(g->start_ns[c->join_op],
-			g->start_ns[g->collectives[0].join_op] + 1000000 * i);
-	}
-	assert_int_equal(g->n_backward, 0);
-	finish(g, run, &w);
-}
-
 /* Two kernels under one number on one rank do not cost the others theirs. */
 static void test_a_number_twice(void **state)
 {
@@ -809,7 +769,6 @@ int main(void)
 		cmocka_unit_test(test_clock_from_pairs),
 		cmocka_unit_test(test_one_host_has_one_clock),
 		cmocka_unit_test(test_circle_is_broken),
-		cmocka_unit_test(test_pairs_as_recorded),
 		cmocka_unit_test(test_a_number_twice),
 		cmocka_unit_test(test_numbers_begin_again),
 		cmocka_unit_test(test_event_with_work_behind_it),

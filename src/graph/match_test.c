@@ -31,28 +31,64 @@ static void each_rank_once(const struct taut_graph *g)
 	}
 }
 
-/* Sends that are launched in one step and received in the next, of two ranks of the
- * same steps. What another rank's steps are has no say in it. */
-static void sends_across_steps(int third_from)
+/* Sends of rank 0 that are launched in one step and received by rank 1 in the next, of
+ * the same n steps. numbered: each rank counts them from a number of its own. */
+static void sends(struct wt *w, int n, bool numbered)
+{
+	for (int r = 0; r < 2; r++) {
+		wt_rank(w, r);
+		for (int s = 0; s < n; s++)
+			step(w, s, 1000 * s + (r ? 0 : 60), 1000);
+		for (int i = 0; i < n; i++) {
+			char more[64], seq[32] = "";
+
+			if (numbered)
+				snprintf(seq, sizeof seq, ",\"Seq\":%d",
+					(r ? 40 : 7) + i);
+			snprintf(more, sizeof more, "%s,\"%s Rank\":%d", seq,
+				r ? "Src" : "Dst", 1 - r);
+			collective(w, r ? "recv" : "send", "3", "[0, 1]", 2,
+				1000 * i + 50 + (r ? 20 : 0), r ? 80 : 100, 22,
+				10 + i, more);
+		}
+	}
+}
+
+/* As the profiler writes it, a send tells only where to and a receive only
+ * from where, and each side numbers for itself. Launches fall into different
+ * steps on the two ranks. */
+static void test_pairs_as_recorded(void **state)
 {
 	struct wt w = wt_begin();
 	struct taut_run *run;
 	struct taut_graph *g;
 
-	for (int r = 0; r < 2; r++) {
-		wt_rank(&w, r);
-		for (int s = 0; s < 5; s++)
-			step(&w, s, 1000 * s + (r ? 0 : 60), 1000);
-		for (int i = 0; i < 5; i++) {
-			char more[32];
+	(void)state;
+	sends(&w, 3, true);
+	run = wt_open(&w);
+	g = build(run);
+	assert_int_equal(g->n_collectives, 3);
+	assert_int_equal(g->n_unmatched, 0);
+	for (uint32_t i = 0; i < 3; i++) {
+		const struct taut_collective *c = &g->collectives[i];
 
-			snprintf(more, sizeof more, ",\"%s Rank\":%d",
-				r ? "Src" : "Dst", 1 - r);
-			collective(&w, r ? "recv" : "send", "3", "[0, 1]", 2,
-				1000 * i + 50 + (r ? 20 : 0), r ? 80 : 100, 22,
-				10 + i, more);
-		}
+		assert_int_equal(c->n_members, 2);
+		assert_int_equal(c->group_size, 2);
+		assert_int_equal(g->start_ns[c->join_op],
+			g->start_ns[g->collectives[0].join_op] + 1000000 * i);
 	}
+	assert_int_equal(g->n_backward, 0);
+	finish(g, run, &w);
+}
+
+/* What another rank's steps are has no say in it. */
+static void sends_beside(int third_from)
+{
+	struct wt w = wt_begin();
+	struct taut_run *run;
+	struct taut_graph *g;
+
+	sends(&w, 5, false);
 	wt_rank(&w, 2);
 	for (int s = third_from; s < 5; s++) {
 		step(&w, s, 1000 * s, 1000);
@@ -70,8 +106,8 @@ static void sends_across_steps(int third_from)
 static void test_another_rank_begins_late(void **state)
 {
 	(void)state;
-	sends_across_steps(0);
-	sends_across_steps(1);
+	sends_beside(0);
+	sends_beside(1);
 }
 
 /* One all-reduce before the first step, one in each, one after the last, in a group of
@@ -213,6 +249,7 @@ static void test_a_numbered_mismatch(void **state)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_pairs_as_recorded),
 		cmocka_unit_test(test_another_rank_begins_late),
 		cmocka_unit_test(test_before_and_after_the_steps),
 		cmocka_unit_test(test_step_numbers_begin_again),
