@@ -15,6 +15,8 @@ import os
 import resource
 import time
 
+from . import _cgroups
+
 BLOCK_BYTES = 64 << 10  # below any size at which malloc maps pages of its own
 LARGEST_BYTES = 512 << 20
 FRESH_BYTES = 16 << 20  # to time faults of
@@ -64,27 +66,13 @@ def available_bytes(root="/"):
 
 
 def _left_in_groups(root):
-    try:
-        with open(root + "proc/self/cgroup") as f:
-            lines = [line.rstrip("\n").split(":", 2) for line in f]
-    except OSError:
-        return
-    for _, controllers, group in lines:
-        if controllers not in ("", "memory"):
-            continue
-        top, files = "sys/fs/cgroup", ("memory.max", "memory.current")
-        if controllers:
-            top += "/memory"
+    for folder, is_first in _cgroups.folders("memory", root):
+        files = "memory.max", "memory.current"
+        if is_first:
             files = "memory.limit_in_bytes", "memory.usage_in_bytes"
-        group = group.rstrip("/")
-        while True:
-            folder = root + top + group + "/"
-            with contextlib.suppress(OSError, ValueError):  # no such file, or no limit
-                limit, used = (_number_in(folder + name) for name in files)
-                yield limit - used + _cached_bytes(folder)
-            if not group:
-                break
-            group = group.rpartition("/")[0]
+        with contextlib.suppress(OSError, ValueError):  # no such file, or no limit
+            limit, used = (_number_in(os.path.join(folder, name)) for name in files)
+            yield limit - used + _cached_bytes(folder)
 
 
 def _number_in(path):
@@ -94,7 +82,7 @@ def _number_in(path):
 
 def _cached_bytes(folder):
     """Of a group: of files, which it gives up for the asking."""
-    with open(folder + "memory.stat") as f:
+    with open(os.path.join(folder, "memory.stat")) as f:
         return sum(int(line.split()[1]) for line in f if line.startswith("inactive_file "))
 
 

@@ -10,7 +10,7 @@ import os
 import struct
 import time
 
-from . import _heap, _lib, _spent
+from . import _cgroups, _heap, _lib, _spent
 from ._process import host_name
 
 ALL_PPM = 1_000_000
@@ -140,47 +140,23 @@ def _number(words, key):
         return None
 
 
-def cores(groups="/sys/fs/cgroup", own="/proc/self/cgroup"):
+def cores(root="/"):
     """That this process may use at once: those that it may run on, or what its control
-    groups, or those that they are in, leave of them."""
+    groups leave of them. root: where /proc and /sys are."""
     may_run_on = len(os.sched_getaffinity(0))
-    limits = [limit for limit in map(_limit_of, _groups(groups, own)) if limit]
-    return max(1, min([may_run_on, *map(math.ceil, limits)]))
-
-
-def _groups(root, own):
-    """Folders of the groups of this process that may have a limit of processor time. In a
-    container the root is often its own group, and the path is of a host out of sight."""
-    for line in _text(own).splitlines():
-        _, controllers, path = (line.split(":", 2) + ["", ""])[:3]
-        if controllers and "cpu" not in controllers.split(","):
-            continue
-        top = os.path.join(root, controllers) if controllers else root
-        parts = [part for part in path.split("/") if part not in ("", "..")]
-        for n in range(len(parts) + 1):
-            yield os.path.join(top, *parts[:n])
+    limits = [_limit_of(folder) for folder, _ in _cgroups.folders("cpu", root)]
+    return max(1, min([may_run_on, *(math.ceil(limit) for limit in limits if limit)]))
 
 
 def _limit_of(group):
     """In cores; None: there is none."""
-    words = _text(os.path.join(group, "cpu.max")).split() or [
-        _text(os.path.join(group, "cpu.cfs_%s_us" % name)).strip()
+    words = _cgroups.text(os.path.join(group, "cpu.max")).split() or [
+        _cgroups.text(os.path.join(group, "cpu.cfs_%s_us" % name)).strip()
         for name in ("quota", "period")
     ]
     if len(words) != 2 or not all(word.isdecimal() and int(word) for word in words):
         return None
     return int(words[0]) / int(words[1])
-
-
-def _text(path):
-    """Nothing where it cannot be read."""
-    fd = _spent._open(path)
-    if fd < 0:
-        return ""
-    try:
-        return _spent._read(fd).decode(errors="replace")
-    finally:
-        os.close(fd)
 
 
 class RankFile:

@@ -116,16 +116,18 @@ class PhasesTest(unittest.TestCase):
         """Of both versions of control groups, and of those that the own one is in."""
         there = len(os.sched_getaffinity(0))
         with tempfile.TemporaryDirectory() as folder:
-            root, own = pathlib.Path(folder), pathlib.Path(folder, "own")
+            root = pathlib.Path(folder, "sys/fs/cgroup")
+            own = pathlib.Path(folder, "proc/self/cgroup")
+            own.parent.mkdir(parents=True)
             inner = root / "pod" / "job"
             inner.mkdir(parents=True)
             limit = root / "pod" / "cpu.max"
 
             def cores(text):
                 own.write_text(text)
-                return measured.cores(folder, str(own))
+                return measured.cores(folder + "/")
 
-            self.assertEqual(measured.cores(folder, folder + "/none"), there)
+            self.assertEqual(measured.cores(folder + "/"), there)
             self.assertEqual(cores("0::/pod/job\n"), there)
             (inner / "cpu.max").write_text("max 100000\n")
             for text, n in (("100000 100000\n", 1), ("50000 100000\n", 1), ("%d00000 100000\n" % (there + 1), there)):
